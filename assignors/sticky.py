@@ -10,12 +10,11 @@ from assignors.constrained import ConstrainedAssignment
 from assignors.general import GeneralAssignment
 from assignors.ordering import members_by_id
 from assignors.sticky_racks import sticky_racks
-from assignors.subscriptions import distinct_subscriptions, group_assignment, partitions_of, subscribers_by_topic
+from assignors.subscriptions import by_member, distinct_subscriptions, group_assignment, subscribers_by_topic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from assignors.claims import Claims, Owners
     from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
 
 
@@ -73,12 +72,4 @@ def assign_sticky(group: GroupSpec) -> StickyOutcome:
         return StickyOutcome(members, constrained.assigned, constrained.transferring)
     earlier = earlier_owners(members, claims.max_generation)
     owners = GeneralAssignment(subscribers, claims.owners, racks, earlier).build()
-    return StickyOutcome(members, _by_member(owners, len(members)), None)
-
-
-def _by_member(owners: Owners, members: int) -> list[list[TopicPartition]]:
-    assigned: list[list[TopicPartition]] = [[] for _ in range(members)]
-    for topic, members_of in owners.items():
-        for partition, owner in zip(partitions_of(topic, len(members_of)), members_of, strict=True):
-            assigned[owner].append(partition)
-    return assigned
+    return StickyOutcome(members, by_member(owners, len(members)), None)
