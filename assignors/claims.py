@@ -1,13 +1,13 @@
 """Who owned which partition before: the claims of all members, with their conflicts settled by generation.
 
 A classic group has no record of its own assignment: members tell the leader what they own (KIP-54 in the userData of
-``sticky``; KIP-429 in ``ownedPartitions``). A member that missed a rebalance can come back and claim what now belongs to
-another, so every claim carries the generation it was made in (KIP-792): the newer claim wins, and of two claims of one
-generation neither can be believed.
+``sticky``; KIP-429 in ``ownedPartitions``). A member that missed a rebalance can come back and claim what now belongs
+to another, so every claim carries the generation it was made in (KIP-792): the newer claim wins, and of two claims of
+one generation neither can be believed.
 
-Source: ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``. Java's outcome depends on the
-order in which it meets the claims; ours is the order of member ids. Unlike Java we drop claims to partitions that do not
-exist: with them it can throw, or assign a partition that was deleted.
+Source: ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``. Java's outcome depends
+on the order in which it meets the claims; ours is the order of member ids. Unlike Java we drop claims to partitions
+that do not exist: with them it can throw, or assign a partition that was deleted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Owners = dict[str, list[int]]
 
 @dataclass(slots=True)
 class Claims:
-    """The claims settled. ``contested`` partitions were claimed twice in one generation, whoever got them in the end."""
+    """The claims settled. ``contested`` ones were made twice in one generation, whoever got the partition in the end."""
 
     owners: Owners
     contested: set[TopicPartition] = field(default_factory=set)

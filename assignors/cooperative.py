@@ -1,9 +1,9 @@
 """The client-side ``cooperative-sticky`` strategy (``CooperativeStickyAssignor``; KIP-429).
 
 An incremental rebalance takes two rounds where partitions change hands. In the first, the new owner does not get them
-yet: they are *withheld*, the old owner sees that it lost them, revokes and rejoins, and the second round hands them over.
-``assign`` gives what the leader sends in the round it is asked for; ``rebalance_needed`` tells whether a second follows,
-and ``rejoined`` is the group as that one finds it.
+yet: they are *withheld*, the old owner sees that it lost them, revokes and rejoins, and the second round hands them
+over. ``assign`` gives what the leader sends in the round it is asked for; ``rebalance_needed`` tells whether a second
+follows, and ``rejoined`` is the group as that one finds it.
 """
 
 from __future__ import annotations

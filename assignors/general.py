@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class GeneralAssignment:
     """One run of the algorithm; ``owners`` holds the claims before ``build`` and the answer after.
 
-    ``subscribers`` maps each topic to the positions of its subscribers; ``earlier`` maps partitions to the member to prefer
-    when they move (see ``claims.earlier_owners``).
+    ``subscribers`` maps each topic to the positions of its subscribers; ``earlier`` maps partitions to the member to
+    prefer when they move (see ``claims.earlier_owners``).
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class GeneralAssignment:
         return self.owners
 
     def _give_up_what_cannot_be_kept(self) -> bool:
-        """Step 1. Returns whether anything was given up."""
+        """Take step 1; tell whether anything was given up."""
         revoked = False
         for topic, owners in self.owners.items():
             welcome = {NOBODY, *self.subscribers[topic]}
@@ -83,7 +83,7 @@ class GeneralAssignment:
             self._deal(topic, numbers, sizes, None)
 
     def _deal(self, topic: str, numbers: Sequence[int], sizes: Counter[int], racks: StickyRacks | None) -> list[int]:
-        """Step 2 for one topic. Returns the numbers that no subscriber is near.
+        """Take step 2 for one topic; return the numbers that no subscriber is near.
 
         Only subscribers of the topic change while it is dealt, so one heap a rack, (load, member), stays exact.
         """
@@ -93,13 +93,15 @@ class GeneralAssignment:
             heaps.setdefault(rack, []).append((sizes[member], member))
         for heap in heaps.values():
             heapify(heap)
-        owners, rest = self.owners[topic], []
+        owners = self.owners[topic]
+        rest: list[int] = []
         for number in numbers:
             near = (None, *racks.partitions[topic][number]) if racks else (None,)
-            heap = min((heaps[rack] for rack in near if rack in heaps), default=None)
-            if heap is None:
+            candidates = [heaps[rack] for rack in near if rack in heaps]
+            if not candidates:
                 rest.append(number)
                 continue
+            heap = min(candidates)
             size, member = heap[0]
             heapreplace(heap, (size + 1, member))
             owners[number] = member
@@ -109,7 +111,7 @@ class GeneralAssignment:
     def _balance(
         self, sizes: Counter[int], unassigned: Mapping[str, Sequence[int]], *, revoked: bool, from_scratch: bool
     ) -> None:
-        """Steps 3 and 4. Where nothing had to be given up, moving only what was unassigned is tried first."""
+        """Take steps 3 and 4. Where nothing had to be given up, moving only what was unassigned is tried first."""
         movable = {topic: range(len(self.owners[topic])) for topic in self.topics if len(self.subscribers[topic]) > 1}
         involved = sorted(set(chain.from_iterable(self.subscribers[topic] for topic in movable)))
         before, score = {topic: list(self.owners[topic]) for topic in movable}, balance_score(sizes, involved)

@@ -3,10 +3,10 @@
 Pass after pass over the partitions, in order: one whose owner has at least two more than its least loaded subscriber
 moves there, or to its earlier owner if that one has at least two fewer as well. A pass without a move ends it.
 
-``AbstractStickyAssignor.performReassignments`` asks before every partition whether the whole group is balanced, which takes
-a walk over all members and partitions and makes Java take minutes. That question never changes the answer: where it says
-yes no move qualifies. And a topic's partitions follow one another in the order, with only its subscribers changing
-meanwhile, so a heap for each topic finds the least loaded without a search.
+``AbstractStickyAssignor.performReassignments`` asks before every partition whether the whole group is balanced, which
+takes a walk over all members and partitions and makes Java take minutes. That question never changes the answer: where
+it says yes no move qualifies. And a topic's partitions follow one another in the order, with only its subscribers
+changing meanwhile, so a heap for each topic finds the least loaded without a search.
 """
 
 from __future__ import annotations
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from assignors.model import TopicPartition
 
 
+PATIENT_PASSES = 100
+"""From then on a partition is not sent back (see ``movements``) unless that balances too.
+
+Sending one back can take it from a third member that is hardly loaded; two such moves can undo each other for ever, and
+in Java they may. Moves that each balance come to an end. Groups that do come to an end need a handful of passes.
+"""
+
+
 class Balancer:
     """Moves partitions in ``owners`` and keeps ``sizes``, the number each member has, in step."""
 
@@ -39,6 +47,7 @@ class Balancer:
         self.sizes = sizes
         self.earlier = earlier
         self._movements: dict[str, TopicMovements] = {}
+        self._passes = 0
 
     def balance(self, movable: Mapping[str, Sequence[int]]) -> bool:
         """Move partitions among ``movable`` (topic -> numbers) until a pass moves none; tell whether any moved."""
@@ -48,6 +57,7 @@ class Balancer:
         return moved
 
     def _pass(self, movable: Mapping[str, Sequence[int]]) -> bool:
+        self._passes += 1
         moved = False
         for topic, numbers in movable.items():
             loads = [self.sizes[member] for member in self.subscribers[topic]]
@@ -85,9 +95,13 @@ class Balancer:
 
     def _move(self, topic: str, number: int, target: int) -> int:
         """Give ``target`` the partition, or one that came from it the other way; return who gave it."""
-        movements = self._movements.setdefault(topic, TopicMovements())
+        movements = self._movements.get(topic)
+        if movements is None:
+            movements = self._movements[topic] = TopicMovements(topic)
         actual = movements.substitute(number, self.owners[topic][number], target)
         giver = self.owners[topic][actual]
+        if self._passes > PATIENT_PASSES and self.sizes[giver] <= self.sizes[target] + 1:
+            actual, giver = number, self.owners[topic][number]
         movements.record(actual, giver, target)
         self.owners[topic][actual] = target
         self.sizes[giver] -= 1

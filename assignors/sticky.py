@@ -1,4 +1,4 @@
-"""The client-side ``sticky`` strategy (``org.apache.kafka.clients.consumer.StickyAssignor``; KIP-54, KIP-341, KIP-881)."""
+"""The client-side ``sticky`` strategy (``org.apache.kafka.clients.consumer.StickyAssignor``; KIP-54, KIP-881)."""
 
 from __future__ import annotations
 
