@@ -31,7 +31,7 @@ Owners = dict[str, list[int]]
 
 @dataclass(slots=True)
 class Claims:
-    """The claims settled. ``contested`` ones were made twice in one generation, whoever got the partition in the end."""
+    """The claims settled. ``contested`` ones were made twice in one generation, whoever has the partition now."""
 
     owners: Owners
     contested: set[TopicPartition] = field(default_factory=set)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from assignors.movements import TopicMovements
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterable, Mapping, Sequence
 
     from assignors.claims import Owners
@@ -39,7 +38,7 @@ class Balancer:
         self,
         subscribers: Mapping[str, Sequence[int]],
         owners: Owners,
-        sizes: Counter[int],
+        sizes: list[int],
         earlier: Mapping[TopicPartition, int],
     ) -> None:
         self.subscribers = subscribers
@@ -60,7 +59,7 @@ class Balancer:
         self._passes += 1
         moved = False
         for topic, numbers in movable.items():
-            loads = [self.sizes[member] for member in self.subscribers[topic]]
+            loads = list(map(self.sizes.__getitem__, self.subscribers[topic]))
             if max(loads) > min(loads) + 1:
                 moved |= self._pass_over_topic(topic, numbers)
         return moved
@@ -109,12 +108,12 @@ class Balancer:
         return giver
 
 
-def balance_score(sizes: Mapping[int, int], members: Iterable[int]) -> int:
+def balance_score(sizes: Sequence[int], members: Iterable[int]) -> int:
     """Sum the differences in size over all pairs of ``members``; 0 is perfect balance.
 
     In ascending order a size is the larger of a pair with everything before it and the smaller with everything after.
 
-    >>> balance_score({0: 1, 1: 4, 2: 2}, [0, 1, 2])
+    >>> balance_score([1, 4, 2], [0, 1, 2])
     6
     """
     ascending = sorted(sizes[member] for member in members)

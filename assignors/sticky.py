@@ -71,5 +71,5 @@ def assign_sticky(group: GroupSpec) -> StickyOutcome:
         constrained = ConstrainedAssignment(len(members), claims, racks).build()
         return StickyOutcome(members, constrained.assigned, constrained.transferring)
     earlier = earlier_owners(members, claims.max_generation)
-    owners = GeneralAssignment(subscribers, claims.owners, racks, earlier).build()
+    owners = GeneralAssignment(len(members), subscribers, claims.owners, racks, earlier).build()
     return StickyOutcome(members, by_member(owners, len(members)), None)
