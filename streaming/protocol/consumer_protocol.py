@@ -1,6 +1,7 @@
 """What consumers put into the subscription and assignment bytes of a classic group's member.
 
-Source: ``org.apache.kafka.clients.consumer.internals.ConsumerProtocol``, ``StickyAssignor.deserializeTopicPartitionAssignment``.
+Source: ``org.apache.kafka.clients.consumer.internals.ConsumerProtocol``,
+``StickyAssignor.deserializeTopicPartitionAssignment``.
 """
 
 from __future__ import annotations
@@ -74,10 +75,10 @@ def topic_partitions(topics: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, in
 
 
 def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None]:
-    """Return the partitions a member of StickyAssignor says it owned, and in which generation, as that assignor reads them.
+    """Return the partitions that a member of StickyAssignor says it owned, and in which generation.
 
-    No user data, and version 0 of it, name no generation (None). Bytes that are neither version 1 nor 0 count as no claim of
-    generation -1. Never raises: the assignor, too, only forgets such a claim.
+    As that assignor reads it: no user data, and version 0 of it, name no generation (None). Bytes that are neither version 1 nor 0 count as no
+    claim of generation -1. Never raises: the assignor, too, only forgets such a claim.
 
     >>> sticky_user_data(bytes.fromhex("00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)

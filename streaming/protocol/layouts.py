@@ -1,8 +1,8 @@
 """Layouts of every message in ``__consumer_offsets``, as data.
 
-One line a field, in wire order, with the facts of Kafka 4.2's message definitions: name in camelCase, type, the versions that
-have it, nullability, and for a tagged field its tag and default. ``readers`` turns a layout into one reader a version.
-Tagged fields come last in every struct; a version without a field has no trace of it on the wire.
+One line a field, in wire order, with the facts of Kafka 4.2's message definitions: name in camelCase, type, the
+versions that have it, nullability, and for a tagged field its tag and default. ``readers`` turns a layout into one
+reader a version. Tagged fields come last in every struct; a version without a field has no trace of it on the wire.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class Field:
 
     Attributes:
         since, until: the first and last version that has the field (both included).
-        tag: its tag where it is a tagged field; ``default`` is then what a reader sees when the tag is absent, and what Kafka's JSON leaves
-            out. A tagged struct's default is the struct with each of its fields at zero, empty or null.
+        tag: its tag where it is a tagged field; ``default`` is then what a reader sees when the tag is absent, and
+            what Kafka's JSON leaves out. A tagged struct's default is the struct with each of its fields at zero,
+            empty or null.
 
     """
 
@@ -51,7 +52,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A top-level message with its versions 0 to ``highest_version``; flexible (compact, tagged) from ``flexible_since`` on."""
+    """A top-level message of the versions 0 to ``highest_version``.
+
+    From ``flexible_since`` on its lengths are compact and its structs end in tagged fields.
+    """
 
     name: str
     fields: tuple[Field, ...]
@@ -61,7 +65,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class RecordLayout:
-    """A record type: Kafka's name for it, its number (the int16 that leads the key), and the layouts of key and value."""
+    """A record type: Kafka's name for it, the int16 that leads its keys, and the layouts of key and value."""
 
     name: str
     key_type: int
