@@ -21,8 +21,8 @@ from streaming.protocol.errors import (
     TRUNCATED,
     UndecodableRecord,
 )
-from streaming.protocol.layouts import ArrayOf, Field, Message, Scalar, Struct
 from streaming.protocol.primitives import JAVA_UTF8_ERRORS, compact_length, unsigned_varint, uuid_text
+from streaming.protocol.schema import ArrayOf, Field, Message, Scalar, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -22,8 +22,8 @@ from streaming.protocol.readers import compile_reader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streaming.protocol.layouts import RecordLayout
     from streaming.protocol.readers import Reader
+    from streaming.protocol.schema import RecordLayout
 
 
 class RecordType(IntEnum):
