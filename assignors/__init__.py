@@ -1,1 +1,53 @@
+"""What would strategy S assign? Every strategy a Kafka consumer group can run, as pure functions.
 
+Standard library only. ``assignor_named("sticky").assign(group)`` is the whole of it; ``DESIGN.md`` has the file map.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
+from assignors.range import RangeAssignor
+from assignors.roundrobin import RoundRobinAssignor
+from assignors.server_range import ServerRangeAssignor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = [
+    "BUILT_IN",
+    "GroupAssignment",
+    "GroupSpec",
+    "MemberSubscription",
+    "PartitionAssignor",
+    "TopicPartition",
+    "UnknownAssignorError",
+    "assignor_named",
+]
+
+_ASSIGNORS: tuple[PartitionAssignor, ...] = (RangeAssignor(), RoundRobinAssignor(), ServerRangeAssignor())
+
+BUILT_IN: Mapping[str, PartitionAssignor] = MappingProxyType({assignor.name: assignor for assignor in _ASSIGNORS})
+"""The strategies of Kafka 4.2 by name. ``server-range`` is KIP-848's ``range``: the client's has that name already."""
+
+
+class UnknownAssignorError(KeyError):
+    """No built-in strategy has that name."""
+
+    def __str__(self) -> str:
+        """Show the message as it is; a KeyError would quote it like a key."""
+        return str(self.args[0])
+
+
+def assignor_named(name: str) -> PartitionAssignor:
+    """Return the built-in strategy of that name; UnknownAssignorError lists the valid names.
+
+    >>> assignor_named("range").name
+    'range'
+    """
+    try:
+        return BUILT_IN[name]
+    except KeyError:
+        raise UnknownAssignorError(f"no assignor is named {name!r}; there are {', '.join(BUILT_IN)}") from None

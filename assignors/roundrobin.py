@@ -1,0 +1,53 @@
+"""The client-side ``roundrobin`` strategy (``org.apache.kafka.clients.consumer.RoundRobinAssignor``)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from assignors.ordering import members_static_first
+from assignors.subscriptions import group_assignment, partitions_of, subscribers_by_topic
+
+if TYPE_CHECKING:
+    from assignors.model import GroupAssignment, GroupSpec, TopicPartition
+
+
+class RoundRobinAssignor:
+    """Deals all partitions of all topics, in order, to the members in turn; a member not subscribed is passed over.
+
+    Two topics of three partitions, two members, both subscribed to both:
+
+    >>> from assignors.model import GroupSpec, MemberSubscription as Member
+    >>> both = ("t0", "t1")
+    >>> group = GroupSpec((Member("C0", both), Member("C1", both)), {"t0": 3, "t1": 3})
+    >>> RoundRobinAssignor().assign(group).members["C0"]
+    (('t0', 0), ('t0', 2), ('t1', 1))
+
+    Unequal subscriptions can unbalance it. With t0(1), t1(2), t2(3):
+
+    >>> members = (Member("C0", ("t0",)), Member("C1", ("t0", "t1")), Member("C2", ("t0", "t1", "t2")))
+    >>> group = GroupSpec(members, {"t0": 1, "t1": 2, "t2": 3})
+    >>> for member_id, partitions in RoundRobinAssignor().assign(group).members.items():
+    ...     print(member_id, *(f"{topic}-{number}" for topic, number in partitions))
+    C0 t0-0
+    C1 t1-0
+    C2 t1-1 t2-0 t2-1 t2-2
+    """
+
+    name = "roundrobin"
+
+    def assign(self, group: GroupSpec) -> GroupAssignment:
+        """Assign ``group``; racks and claims are not looked at."""
+        members = members_static_first(group)
+        assigned: list[list[TopicPartition]] = [[] for _ in members]
+        turn = 0  # position among all members of the one whose turn it is
+        for topic, subscribers in subscribers_by_topic(group, members).items():
+            # Only subscribers are ever stopped at, so one search finds the first, and then they alternate.
+            first = bisect_left(subscribers, turn) % len(subscribers)
+            count = group.partition_count(topic)
+            dealt = partitions_of(topic, count)
+            for place in range(min(count, len(subscribers))):
+                subscriber = subscribers[(first + place) % len(subscribers)]
+                assigned[subscriber].extend(dealt[place :: len(subscribers)])
+            turn = subscribers[(first + count - 1) % len(subscribers)] + 1
+        return group_assignment(members, assigned)

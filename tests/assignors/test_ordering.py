@@ -1,0 +1,49 @@
+"""Java compares strings by UTF-16 code unit, static members before dynamic ones (KIP-345)."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors.model import GroupSpec, MemberSubscription
+from assignors.ordering import members_by_id, members_static_first, sorted_names, utf16_key
+
+ANY_TEXT = st.text(st.characters())  # surrogates included: a name may come from bytes that are not UTF-8
+
+
+def test_a_supplementary_character_sorts_before_the_last_block_of_the_basic_plane():
+    """U+1F600 is D83D DE00 in UTF-16, below U+FFFD; Python's own order says the opposite."""
+    assert sorted_names(["\ufffd", "\U0001f600"]) == ["\U0001f600", "\ufffd"]
+    assert sorted(["\ufffd", "\U0001f600"]) == ["\ufffd", "\U0001f600"]
+
+
+def test_a_lone_surrogate_has_a_place_too():
+    """Broken names must not stop an assignment."""
+    assert sorted_names(["\ud83d", "a", "\U0001f600"]) == ["a", "\ud83d", "\U0001f600"]
+
+
+@given(st.lists(ANY_TEXT))
+def test_names_sort_as_their_code_units_do(names: list[str]):
+    """The shortcut for ASCII names changes nothing."""
+    assert sorted_names(names) == sorted(names, key=utf16_key)
+
+
+def test_static_members_come_first_by_instance_id_then_dynamic_ones_by_member_id():
+    """KIP-345: a static member keeps its place although every restart gives it a new member id."""
+    static = [MemberSubscription("z1", (), instance_id="b"), MemberSubscription("z2", (), instance_id="a")]
+    dynamic = [MemberSubscription("c2", ()), MemberSubscription("c1", ())]
+    ordered = members_static_first(GroupSpec((*dynamic, *static), {}))
+    assert [member.member_id for member in ordered] == ["z2", "z1", "c1", "c2"]
+
+
+def test_an_empty_instance_id_is_still_static():
+    """Only the absence of an instance id makes a member dynamic."""
+    members = (MemberSubscription("a", ()), MemberSubscription("b", (), instance_id=""))
+    assert [member.member_id for member in members_static_first(GroupSpec(members, {}))] == ["b", "a"]
+
+
+@given(st.sets(ANY_TEXT))
+def test_members_by_id_sort_as_their_ids_do(member_ids: set[str]):
+    """One order of members everywhere: the input's own order must never show."""
+    group = GroupSpec(tuple(MemberSubscription(member_id, ()) for member_id in member_ids), {})
+    assert [member.member_id for member in members_by_id(group)] == sorted(member_ids, key=utf16_key)
