@@ -13,7 +13,7 @@ from streaming.errors import RemedyError
 SUPPORTED_JAVA_VERSIONS = (17, 21)
 """Spark 4.0 names these two as supported; Kafka 4.2 runs on both."""
 
-_REMEDY = "apt install openjdk-17-jre-headless (or set JAVA_HOME to a JDK 17 or 21)"
+_REMEDY = "apt install openjdk-17-jre-headless, or set JAVA_HOME to a JDK 17 or 21"
 _VERSION_TIMEOUT_SECONDS = 30.0
 
 
@@ -61,7 +61,7 @@ def _java_of_home(java_home: str) -> Path | None:
         return None
     java = Path(java_home, "bin", "java")
     if not os.access(java, os.X_OK):
-        raise JavaError(f"JAVA_HOME is {java_home}, but there is no {java}: unset JAVA_HOME or {_REMEDY}")
+        raise JavaError(f"JAVA_HOME is {java_home}, but there is no {java}: unset it, or {_REMEDY}")
     return java
 
 

@@ -25,7 +25,7 @@ class Coordinate(NamedTuple):
         return f"{self.module}-{self.revision}.jar"
 
     def __str__(self) -> str:
-        """The usual written form, such as `org.apache.kafka:kafka_2.13:4.2.0`."""
+        """Write it the usual way, such as `org.apache.kafka:kafka_2.13:4.2.0`."""
         return ":".join(self)
 
 

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
 from streaming.errors import RemedyError
-from streaming.jars.coordinates import Coordinate
 from streaming.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from streaming.jars.coordinates import Coordinate
 
 FLAT = "[module]-[revision].[ext]"
 BY_COORDINATE = "[organisation]/[module]/[revision]/[module]-[revision].[ext]"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 from streaming.jars.coordinates import Coordinate, JarSetName
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 _HEADER = """\
 # Written by `python -m streaming.jars.lock` from coordinates.py; not by hand.
