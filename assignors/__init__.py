@@ -12,6 +12,9 @@ from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, Part
 from assignors.range import RangeAssignor
 from assignors.roundrobin import RoundRobinAssignor
 from assignors.server_range import ServerRangeAssignor
+from assignors.sticky import StickyAssignor
+from assignors.uniform import UniformAssignor
+from assignors.cooperative import CooperativeStickyAssignor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +30,14 @@ __all__ = [
     "assignor_named",
 ]
 
-_ASSIGNORS: tuple[PartitionAssignor, ...] = (RangeAssignor(), RoundRobinAssignor(), ServerRangeAssignor())
+_ASSIGNORS: tuple[PartitionAssignor, ...] = (
+    RangeAssignor(),
+    RoundRobinAssignor(),
+    StickyAssignor(),
+    CooperativeStickyAssignor(),
+    UniformAssignor(),
+    ServerRangeAssignor(),
+)
 
 BUILT_IN: Mapping[str, PartitionAssignor] = MappingProxyType({assignor.name: assignor for assignor in _ASSIGNORS})
 """The strategies of Kafka 4.2 by name. ``server-range`` is KIP-848's ``range``: the client's has that name already."""

@@ -9,7 +9,7 @@ from assignors.model import GroupAssignment
 from assignors.ordering import sorted_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from assignors.model import GroupSpec, MemberSubscription, TopicPartition
 
@@ -55,6 +55,25 @@ def partitions_of(topic: str, count: int) -> list[TopicPartition]:
     [('t0', 0), ('t0', 1)]
     """
     return list(zip(repeat(topic), range(count)))
+
+
+def by_owner(owners: Mapping[str, Sequence[int]]) -> dict[int, list[TopicPartition]]:
+    """Turn (topic -> each partition's owner) round: each owner's partitions, by topic and number.
+
+    >>> by_owner({"t0": [1, 0, 1]})
+    {1: [('t0', 0), ('t0', 2)], 0: [('t0', 1)]}
+    """
+    owned: dict[int, list[TopicPartition]] = {}
+    for topic, members in owners.items():
+        for partition, member in zip(partitions_of(topic, len(members)), members, strict=True):
+            owned.setdefault(member, []).append(partition)
+    return owned
+
+
+def by_member(owners: Mapping[str, Sequence[int]], members: int) -> list[list[TopicPartition]]:
+    """List each member's partitions, by position; what nobody owns is left out."""
+    owned = by_owner(owners)
+    return [owned.get(member, []) for member in range(members)]
 
 
 def group_assignment(

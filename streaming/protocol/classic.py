@@ -1,6 +1,7 @@
 """Typed view of a classic group's GroupMetadata record, with each member's subscription and assignment decoded.
 
-Source: ``GroupMetadataValue.json``, ``ConsumerProtocol``, and for the meaning of absent fields ``GroupMetadataManager.replay``.
+Source: ``GroupMetadataValue.json``, ``ConsumerProtocol``, and for the meaning of absent fields
+``GroupMetadataManager.replay``.
 """
 
 from __future__ import annotations
@@ -58,7 +59,15 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class ClassicMember:
-    """A member of a classic group; subscription and assignment are None where their bytes are empty or not of the consumer protocol."""
+    """A member of a classic group.
+
+    Attributes:
+        rebalance_timeout_ms: the session timeout where the record has none (-1, or before version 1), as the
+            coordinator takes it on replay.
+        subscription, assignment: None where their bytes are empty, or opaque because the group's protocol type is not
+            ``consumer``.
+
+    """
 
     member_id: str
     group_instance_id: str | None
@@ -76,7 +85,8 @@ class GroupMetadata:
 
     Attributes:
         protocol: name of the chosen assignor, None in an empty group.
-        current_state_timestamp_ms: when the group entered its state, None where the record does not say (-1, or before version 2).
+        current_state_timestamp_ms: when the group entered its state, None where the record does not say (-1, or
+            before version 2).
 
     """
 
@@ -93,14 +103,14 @@ class GroupMetadata:
 def group_metadata(record: DecodedRecord) -> GroupMetadata:
     """Return the typed view of a GroupMetadata record that is not a tombstone.
 
-    Raises UndecodableRecord with the member in its path where a member's consumer protocol bytes are refused, and ValueError for any
-    other record.
+    Raises UndecodableRecord with the member in its path where a member's consumer protocol bytes are refused, and
+    ValueError for any other record.
 
     >>> from streaming.protocol import decode
-    >>> empty = decode(bytes.fromhex("0002 0001 67"), bytes.fromhex("0000 0000 00000004 ffff ffff 00000000"))
-    >>> group_metadata(empty)
-    GroupMetadata(group_id='g', protocol_type='', generation_id=4, protocol=None, leader=None, current_state_timestamp_ms=None, \
-members=(), value_version=0)
+    >>> record = decode(bytes.fromhex("0002 0001 67"), bytes.fromhex("0000 0000 00000004 ffff ffff 00000000"))
+    >>> empty = group_metadata(record)
+    >>> empty.group_id, empty.generation_id, empty.protocol, empty.current_state_timestamp_ms, empty.members
+    ('g', 4, None, None, ())
     """
     value = record.value
     if record.key_type != RecordType.GROUP_METADATA or value is None or record.value_version is None:
@@ -135,7 +145,7 @@ def _member(fields: Mapping[str, Any], index: int, speaks_consumer: bool) -> Cla
         fields.get("groupInstanceId"),
         fields["clientId"],
         fields["clientHost"],
-        session_timeout_ms if rebalance_timeout_ms == -1 else rebalance_timeout_ms,  # as the coordinator does on replay
+        session_timeout_ms if rebalance_timeout_ms == -1 else rebalance_timeout_ms,
         session_timeout_ms,
         joined,
         synced,

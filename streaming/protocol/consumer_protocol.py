@@ -1,6 +1,7 @@
 """What consumers put into the subscription and assignment bytes of a classic group's member.
 
-Source: ``org.apache.kafka.clients.consumer.internals.ConsumerProtocol``, ``StickyAssignor.deserializeTopicPartitionAssignment``.
+Source: ``org.apache.kafka.clients.consumer.internals.ConsumerProtocol``,
+``StickyAssignor.deserializeTopicPartitionAssignment``.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from streaming.protocol.readers import compile_reader
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from streaming.protocol.layouts import Message
     from streaming.protocol.readers import Reader
+    from streaming.protocol.schema import Message
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 """The protocol type of a classic group whose members speak this protocol; the bytes of any other type are opaque."""
@@ -74,10 +75,10 @@ def topic_partitions(topics: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, in
 
 
 def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None]:
-    """Return the partitions a member of StickyAssignor says it owned, and in which generation, as that assignor reads them.
+    """Return the partitions that a member of StickyAssignor says it owned, and in which generation.
 
-    No user data, and version 0 of it, name no generation (None). Bytes that are neither version 1 nor 0 count as no claim of
-    generation -1. Never raises: the assignor, too, only forgets such a claim.
+    As that assignor reads it: no user data, and version 0 of it, name no generation (None); bytes that are neither
+    version 1 nor 0 count as no claim, of generation -1. Never raises: the assignor, too, only forgets such a claim.
 
     >>> sticky_user_data(bytes.fromhex("00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)
@@ -93,3 +94,22 @@ def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ..
             continue
         return topic_partitions(fields["previousAssignment"]), fields.get("generation")
     return (), UNKNOWN_GENERATION
+
+
+def kafka_python_sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None] | None:
+    """Return the claim in user data as kafka-python 3 writes it for ``sticky``, None where it is not of that form.
+
+    That client puts an int16 version before what StickyAssignor writes. Java leaders can't read it and forget the
+    claim; kafka-python leaders read this form alone. No record is both: to Java the version is half of an array length
+    of more than 65,535.
+
+    >>> kafka_python_sticky_user_data(bytes.fromhex("0001 00000001 0001 74 00000001 00000003 00000007"))
+    ((('t', 3),), 7)
+    >>> kafka_python_sticky_user_data(b"") is None
+    True
+    """
+    try:
+        _version, fields = _decode(user_data or b"", (_STICKY_V0, _STICKY_V1))
+    except UndecodableRecord:
+        return None
+    return topic_partitions(fields["previousAssignment"]), fields.get("generation")

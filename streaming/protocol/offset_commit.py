@@ -1,10 +1,11 @@
 """Offset commits: a typed view, and where the bytes lie for readers that work on whole columns.
 
-Key (record types 0 and 1): int16 type, int16 length and bytes of the group, int16 length and bytes of the topic, int32 partition; all
-big endian, none nullable. Two keys name the same (group, topic, partition) if their bytes behind the type are equal.
+Key (record types 0 and 1): int16 type, int16 length and bytes of the group, int16 length and bytes of the topic,
+int32 partition; all big endian, none nullable. Two keys name the same (group, topic, partition) if their bytes behind
+the type are equal.
 
-Value: int16 version, then at fixed places the committed offset and, from version 3 on, the leader epoch; the metadata string that
-follows makes all later places depend on its length.
+Value: int16 version, then at fixed places the committed offset and, from version 3 on, the leader epoch; the metadata
+string that follows makes all later places depend on its length.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ METADATA_LENGTH_AT: Final = {0: 10, 1: 10, 2: 10, 3: 14, 4: 14}
 """Byte where the metadata string's length lies by version: an int16, from version 4 on a varint of length + 1."""
 
 MINIMUM_VALUE_BYTES: Final = {0: 20, 1: 28, 2: 20, 3: 24, 4: 24}
-"""Fewest bytes of a whole value by version: empty metadata, no tags. A shorter one is truncated; a longer one may be."""
+"""Fewest bytes of a whole value by version: empty metadata, no tags. Shorter ones are truncated; longer ones may be."""
 
 
 @dataclass(frozen=True, slots=True)

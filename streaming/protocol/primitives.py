@@ -21,8 +21,8 @@ _SURROGATE_LEAD: Final = 0xED
 def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
     """Replace one malformed piece by U+FFFD and say where to go on.
 
-    Python and Java agree on one U+FFFD a maximal subpart, but for encoded surrogates (ED A0..BF xx): to Python the lead byte alone
-    is malformed and each follower once more, to Java the whole sequence is one piece.
+    Python and Java agree on one U+FFFD a maximal subpart, but for encoded surrogates (ED A0..BF xx): to Python the
+    lead byte alone is malformed and each follower once more, to Java the whole sequence is one piece.
     """
     if not isinstance(error, UnicodeDecodeError):
         raise error

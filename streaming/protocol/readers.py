@@ -1,8 +1,9 @@
 """One reader function for each version of a layout, generated as Python source and compiled at import.
 
-A reader walks the bytes once, without a call a field: fixed-size neighbours are unpacked together and structs are read in line. It
-accepts and refuses what Kafka's generated ``read(Readable, short)`` does (``MessageDataGenerator``), and returns what Kafka's
-generated JSON converter writes: a dict in field order, tagged fields that hold their default left out.
+A reader walks the bytes once, without a call a field: fixed-size neighbours are unpacked together and structs are
+read in line. It accepts and refuses what Kafka's generated ``read(Readable, short)`` does (``MessageDataGenerator``),
+and returns what Kafka's generated JSON converter writes: a dict in field order, tagged fields that hold their default
+left out.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from streaming.protocol.errors import (
     TRUNCATED,
     UndecodableRecord,
 )
-from streaming.protocol.layouts import ArrayOf, Field, Message, Scalar, Struct
 from streaming.protocol.primitives import JAVA_UTF8_ERRORS, compact_length, unsigned_varint, uuid_text
+from streaming.protocol.schema import ArrayOf, Field, Message, Scalar, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,8 +61,9 @@ _ARRAY_UNPACKERS: Final = {"int16": _ArrayUnpackers("h"), "int32": _ArrayUnpacke
 class _Writer:
     """Writes the source of one reader, and for each line the fields it reads (path and fixed size).
 
-    Names in the source: ``b`` the bytes, ``n`` their number, ``p`` the position, ``q`` a length or an end; ``t`` a count of tags, ``g``
-    one tag, ``s`` its size; numbered: ``f`` fields, ``d`` dicts, ``i`` array indexes, ``u`` whether a struct held unknown tags.
+    Names in the source: ``b`` the bytes, ``n`` their number, ``p`` the position, ``q`` a length or an end; ``t`` a
+    count of tags, ``g`` one tag, ``s`` its size; numbered: ``f`` fields, ``d`` dicts, ``i`` array indexes, ``u``
+    whether a struct held unknown tags.
     """
 
     def __init__(self, message: Message, version: int) -> None:
@@ -101,7 +103,10 @@ class _Writer:
     # Structs
 
     def _struct(self, layout: Struct, parent: str, unknown: str = "") -> str:
-        """Write the reading of a struct; return the expression of its dict. ``unknown`` is set if it holds unknown tags."""
+        """Write the reading of a struct; return the expression of its dict.
+
+        ``unknown`` names the variable to set if the struct holds unknown tags.
+        """
         present = [field for field in layout.fields if field.since <= self._version <= field.until]
         tagged = [field for field in present if field.tag is not None]
         entries: list[str] = []
@@ -179,7 +184,7 @@ class _Writer:
             self._blob(name, field.type, nullable=field.nullable)
 
     def _struct_value(self, name: str, field: Field, layout: Struct, place: str) -> None:
-        """A nullable struct is led by a signed byte; a nullable tagged one by a varint."""
+        """Write the reading of a struct: a nullable one is led by a signed byte, a nullable tagged one by a varint."""
         null = "q > 127" if field.tag is None else "q < 1"
         if field.nullable:
             self._line(*(("q = b[p]", "p += 1") if field.tag is None else ("q, p = varint(b, p)",)))
@@ -259,7 +264,8 @@ def _default(field: Field) -> Any:  # noqa: ANN401 - the value of a field of any
 def _locator(places: Sequence[Place]) -> Callable[[Exception], UndecodableRecord]:
     """Make the function that turns a reader's exception into a refusal with the path of the field it stopped at.
 
-    It is found from the line that raised and the reader's own position and indexes, so that reading what is whole costs nothing for it.
+    It is found from the line that raised and the reader's own position and indexes, so that reading what is whole
+    costs nothing for it.
     """
 
     def located(error: Exception) -> UndecodableRecord:
@@ -291,13 +297,14 @@ def _unpackers(source: str) -> dict[str, Any]:
 def compile_reader(message: Message, version: int) -> Reader:
     """Return the reader of one version of a message: ``read(raw, position) -> fields``.
 
-    The reader raises UndecodableRecord with the path of the field it stopped at. Bytes behind the message are not an error.
+    The reader raises UndecodableRecord with the path of the field it stopped at. Bytes behind the message are not an
+    error.
 
     >>> from streaming.protocol.layouts import OFFSET_COMMIT
     >>> read = compile_reader(OFFSET_COMMIT.key, 0)
-    >>> read(b"\\x00\\x01g\\x00\\x01t\\x00\\x00\\x00\\x07", 0)
+    >>> read(bytes.fromhex("0001 67 0001 74 00000007"), 0)
     {'group': 'g', 'topic': 't', 'partition': 7}
-    >>> read(b"\\x00\\x01g\\x00\\x01t\\x00\\x00", 0)
+    >>> read(bytes.fromhex("0001 67 0001 74 0000"), 0)
     Traceback (most recent call last):
     ...
     streaming.protocol.errors.UndecodableRecord: truncated at partition

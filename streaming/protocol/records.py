@@ -22,8 +22,8 @@ from streaming.protocol.readers import compile_reader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streaming.protocol.layouts import RecordLayout
     from streaming.protocol.readers import Reader
+    from streaming.protocol.schema import RecordLayout
 
 
 class RecordType(IntEnum):
@@ -62,8 +62,8 @@ class DecodedRecord:
         key_type: the record type, one of RecordType.
         value_version: version of the value, None for a tombstone.
         key: fields of the key by their camelCase names.
-        value: fields of the value, None for a tombstone. Fields that the version lacks are absent, as are tagged fields that hold their
-            default.
+        value: fields of the value, None for a tombstone. Fields that the version lacks are absent, as are tagged
+            fields that hold their default.
 
     """
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -17,7 +18,6 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.turn import GROUP_CODEC, GroupRecord, encode_turn, take_turn
 
 PandasChunks = Iterable[pd.DataFrame]
-StateFunction = Callable[[tuple[Any, ...], PandasChunks, GroupState], Iterator[pd.DataFrame]]
 
 
 def combine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -31,36 +31,41 @@ def combine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.record_batch(columns, schema=LANE_SCHEMA)
 
 
-def state_function(strategies: tuple[str, ...], seeds: Mapping[str, bytes], seed_version: int) -> StateFunction:
+@dataclass(frozen=True)
+class StateFunction:
     """`applyInPandasWithState`: advance one group or one Kafka partition.
 
+    An object of an importable class, not a closure: Spark then ships its two fields and nothing it happens to refer to.
     `seeds` are stored group records (of `seed_version`) that a new checkpoint starts from; they are shipped once, when
     the query starts, and serve a group until it has a state of its own.
     """
 
-    def advance_key(
-        key: tuple[Any, ...], chunks: PandasChunks, state: GroupState
-    ) -> Iterator[pd.DataFrame]:
+    strategies: tuple[str, ...]
+    seeds: Mapping[str, bytes] = field(default_factory=dict)
+    seed_version: int = GROUP_CODEC.version
+
+    def __call__(self, key: tuple[Any, ...], chunks: PandasChunks, state: GroupState) -> Iterator[pd.DataFrame]:
+        """Take the rows of one (cluster, lane, lane_key) and give back the rows for the driver."""
         _, lane, lane_key = key
         payloads = [payload for chunk in chunks for payload in chunk["payload"]]
         if lane == GROUP_LANE:
-            yield _rows(lane, lane_key, _advance_group(lane_key, payloads, state))
+            payloads = [self._advance_group(lane_key, payloads, state)]
         else:
             _advance_partition(int(lane_key), payloads, state)
-            yield _rows(lane, lane_key, *payloads)
+        yield pd.DataFrame({"lane": lane, "lane_key": lane_key, "payload": payloads})
 
-    def _advance_group(group_id: str, payloads: list[bytes], state: GroupState) -> bytes:
-        if state.exists:
-            record = GROUP_CODEC.decode(*state.get)
-        elif group_id in seeds:
-            record = GROUP_CODEC.decode(seed_version, seeds[group_id])
-        else:
-            record = GroupRecord(GroupSnapshot(group_id))
-        turn = take_turn(record, map(decode_event, payloads), [assignor_named(name) for name in strategies])
+    def _advance_group(self, group_id: str, payloads: list[bytes], state: GroupState) -> bytes:
+        assignors = [assignor_named(strategy) for strategy in self.strategies]
+        turn = take_turn(self._record(group_id, state), map(decode_event, payloads), assignors)
         state.update(GROUP_CODEC.encode(turn.record))
         return encode_turn(turn)
 
-    return advance_key
+    def _record(self, group_id: str, state: GroupState) -> GroupRecord:
+        if state.exists:
+            return GROUP_CODEC.decode(*state.get)
+        if group_id in self.seeds:
+            return GROUP_CODEC.decode(self.seed_version, self.seeds[group_id])
+        return GroupRecord(GroupSnapshot(group_id))
 
 
 def _advance_partition(kafka_partition: int, payloads: list[bytes], state: GroupState) -> None:
@@ -68,7 +73,3 @@ def _advance_partition(kafka_partition: int, payloads: list[bytes], state: Group
     for payload in payloads:
         snapshot = merge_lane(snapshot, decode_partition_batch(payload))
     state.update(LANE_CODEC.encode(snapshot))
-
-
-def _rows(lane: str, lane_key: str, *payloads: bytes) -> pd.DataFrame:
-    return pd.DataFrame({"lane": lane, "lane_key": lane_key, "payload": list(payloads)})
