@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 PYTHONS="python3 python3.13 python3.12 python3.11 python3.10"
-WANTED_MB=2500 # .venv is 1.3 GB, pip keeps downloads beside it while it installs
+WANTED_MB=2500 # .venv is 1.1 GB, and pip unpacks beside it while it installs
 
 fail() {
     echo "setup: $1" >&2
@@ -20,7 +20,8 @@ find_python() {
     local candidate
     for candidate in ${PYTHON:-$PYTHONS}; do
         if fits "$candidate"; then
-            echo "$candidate"
+            # The interpreter under an active environment: ours might be the active one, and about to be made anew.
+            "$candidate" -c 'import sys; print(sys._base_executable)'
             return
         fi
     done
