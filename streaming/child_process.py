@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 _LAUNCHER = Path(__file__).with_name("die_with_parent.py")
 
 
+def tied_to_us(command: Sequence[str]) -> list[str]:
+    """Return the command line that runs a command such that the kernel kills it when the thread that starts it ends."""
+    return [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *command]
+
+
 class ChildProcess:
     """A running process that the kernel kills when this one ends, even by `kill -9`.
 
@@ -24,7 +29,7 @@ class ChildProcess:
 
     def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None) -> None:
         self.output = output
-        self._command = [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *command]
+        self._command = tied_to_us(command)
         self._environment = dict(os.environ if environment is None else environment)
         self._process: subprocess.Popen[bytes] | None = None
         self._error: OSError | None = None
@@ -55,9 +60,13 @@ class ChildProcess:
             return False
         return True
 
-    def stop(self, grace_seconds: float) -> None:
-        """Ask it to end (SIGTERM), kill it if it hasn't after `grace_seconds`, and return when it is gone."""
+    def ask_to_end(self) -> None:
+        """Send SIGTERM and return at once."""
         self._started().terminate()
+
+    def stop(self, grace_seconds: float) -> None:
+        """Ask it to end, kill it if it hasn't after `grace_seconds`, and return when it is gone."""
+        self.ask_to_end()
         if not self.wait(grace_seconds):
             self.kill()
 

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from streaming.errors import RemedyError
@@ -70,3 +71,15 @@ def _java_on_path() -> Path:
     if java is None:
         raise JavaError(f"no java found: {_REMEDY}")
     return Path(java)
+
+
+def main() -> None:
+    """Print the Java to use, or say what is missing. Needs no package: the set-up asks before it has installed any."""
+    try:
+        print(find_java())  # noqa: T201 - a command's output
+    except JavaError as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()

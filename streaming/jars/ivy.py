@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
+from streaming.child_process import tied_to_us
 from streaming.errors import RemedyError
 from streaming.java import find_java
 
@@ -65,7 +66,7 @@ def fetch(  # noqa: PLR0913 - the keyword arguments are the two ways in which th
 
 def _run_ivy(command: list[str], on_jar: Callable[[str], None]) -> None:
     failures: list[str] = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
+    with subprocess.Popen(tied_to_us(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
         try:
             for line in ivy.stdout or ():
                 if line.startswith("downloading ") and ".jar " in line:
