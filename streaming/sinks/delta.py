@@ -53,6 +53,10 @@ class DeltaTables:
         """Where a table lies."""
         return f"{self._root}/{table.name}"
 
+    def is_empty(self, table: Table) -> bool:
+        """Whether the table has no file at all."""
+        return not self._open[table.name].file_uris()
+
     def append_batch(self, table: Table, rows: pa.Table, batch_id: int) -> bool:
         """Append a batch's rows once. False where this batch had been appended before."""
         application_id = f"{table.name}/{self._checkpoint_id}"

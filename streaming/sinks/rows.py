@@ -17,7 +17,7 @@ from streaming.judgement.judge import Judgement
 from streaming.judgement.skips import proven_failures
 from streaming.judgement.turn import Turn
 from streaming.protocol.classic import ClassicMember
-from streaming.sinks.tables import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, GROUP_GENERATIONS, QUARANTINE, Table
+from streaming.sinks.tables import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, GROUP_GENERATIONS, GROUP_LAG, QUARANTINE, Table
 
 Row = dict[str, Any]
 
@@ -143,3 +143,18 @@ def _imbalance_row(key: Row, judgement: Judgement, shares: PartitionShares) -> R
         "idle_members": shares.idle_members,
         "max_to_mean_ratio": shares.max_to_mean_ratio,
     }
+
+
+def lag_rows(cluster: str, sampled_at_ms: int, partitions: pa.Table) -> pa.Table:
+    """Rows of a lag report as the table has them."""
+    sampled_time = utc(sampled_at_ms)
+    count = partitions.num_rows
+    commit_time = partitions["commit_timestamp_ms"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
+    columns = {
+        "cluster": pa.array([cluster] * count, pa.string()),
+        "date": pa.array([sampled_time.date()] * count, pa.date32()),
+        "sampled_time": pa.array([sampled_time] * count, pa.timestamp("us", tz="UTC")),
+        "commit_time": commit_time,
+    }
+    arrays = [columns[name] if name in columns else partitions[name] for name in GROUP_LAG.schema.names]
+    return pa.table(arrays, schema=GROUP_LAG.schema)
