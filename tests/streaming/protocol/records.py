@@ -7,7 +7,10 @@ import hashlib
 import json
 from base64 import b64decode
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HERE = Path(__file__).parent
 SAMPLE = HERE / "samples" / "consumer-offsets-records.jsonl.gz"
@@ -19,7 +22,7 @@ def lines_of(path: Path) -> list[str]:
     return gzip.decompress(path.read_bytes()).decode().removesuffix("\n").split("\n")
 
 
-def raw_record(line: dict[str, Any]) -> tuple[bytes, bytes | None]:
+def raw_record(line: Mapping[str, Any]) -> tuple[bytes, bytes | None]:
     """Return key and value of a line with base64 fields."""
     return b64decode(line["key"]), None if line["value"] is None else b64decode(line["value"])
 
