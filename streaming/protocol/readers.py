@@ -317,7 +317,7 @@ def compile_reader(message: Message, version: int) -> Reader:
         "varint": unsigned_varint,
         **_unpackers(source),
     }
-    # The source is made of the layouts of this package alone: no byte of a record reaches it.
-    exec(compile(source, f"<{message.name} v{version}>", "exec"), names)  # noqa: S102
+    code = compile(source, f"<{message.name} v{version}>", "exec")
+    exec(code, names)  # noqa: S102 - made of this package's layouts alone: no byte of a record reaches it
     read: Reader = names["read"]
     return read

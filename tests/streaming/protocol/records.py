@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 SAMPLE = HERE / "samples" / "consumer-offsets-records.jsonl.gz"
 GOLDEN = HERE / "golden"
+KAFKA_VERSION = "4.2.0"
 
 
 def lines_of(path: Path) -> list[str]:
@@ -34,7 +35,9 @@ def sample_records() -> list[tuple[bytes, bytes | None]]:
 
 def golden_lines(name: str) -> list[Any]:
     """Return the golden lines of a file, refusing one that was edited by hand."""
-    header, *lines = lines_of(GOLDEN / f"{name}.jsonl.gz")
+    first, *lines = lines_of(GOLDEN / f"{name}.jsonl.gz")
+    header = json.loads(first)
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    assert json.loads(header)["sha256"] == digest, f"{name} was edited: regenerate it from Kafka's classes"
+    assert header["sha256"] == digest, f"{name} was edited: regenerate it from Kafka's classes"
+    assert header["kafka"] == KAFKA_VERSION
     return [json.loads(line) for line in lines]
