@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 RawRecord: TypeAlias = "tuple[bytes, bytes | None]"
 
-ROUNDS: Final = 7
-MIN_ROUND_SECONDS: Final = 0.2
+ROUNDS: Final = 5
+MIN_ROUND_SECONDS: Final = 0.1
 
 
 def read_records(path: Path) -> list[RawRecord]:

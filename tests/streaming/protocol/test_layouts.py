@@ -39,8 +39,8 @@ def _official_field(facts: dict[str, Any], highest: int) -> dict[str, Any]:
     return {
         "name": name[0].lower() + name[1:],
         "type": (is_array, nested or element),
-        # Two fields of StreamsGroupMetadataValue that are tagged name no versions of their own.
-        "versions": _versions(facts.get("versions", facts.get("taggedVersions")), highest),
+        # StreamsGroupMetadataValue's last tagged field names no versions but the tagged ones.
+        "versions": _versions(facts["versions"] if "versions" in facts else facts["taggedVersions"], highest),
         "nullable": bool(_versions(facts.get("nullableVersions", "none"), highest)),
         "tag": facts.get("tag"),
         "default": facts.get("default") if tagged else None,
