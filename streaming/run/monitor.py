@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -185,8 +184,3 @@ class Monitor:
 def _first_line(failure: Exception) -> str:
     lines = [line for line in str(failure).splitlines() if line.strip()]
     return lines[0] if lines else type(failure).__name__
-
-
-def absolute(path: str) -> str:
-    """A local path from the root, as Spark needs it; a URI as it is."""
-    return path if "://" in path else str(Path(path).expanduser().absolute())

@@ -159,5 +159,5 @@ def _is_java(pid: int) -> bool:
 def _lock_path(checkpoint: str) -> Path:
     parsed = urlparse(checkpoint)
     if parsed.scheme in ("", "file"):
-        return Path(parsed.path).absolute() / "monitor.lock"
+        return Path(parsed.path.rstrip("/") + ".lock").absolute()
     return Path(tempfile.gettempdir(), f"rebalance-monitor-{hashlib.sha256(checkpoint.encode()).hexdigest()[:16]}.lock")

@@ -59,8 +59,16 @@ class Files:
             return []
         return sorted(status.getPath().getName() for status in self._fs.listStatus(path))
 
-    def move_away(self, name: str) -> None:
-        """Rename the root itself to a sibling `<root>.<name>`."""
-        target = self._jvm.org.apache.hadoop.fs.Path(f"{self._root}.{name}")  # type: ignore[union-attr]
-        if not self._fs.rename(self._path(""), target):
-            raise OSError(f"cannot rename {self._root} to {self._root}.{name}")
+    def moved_to(self, name: str) -> str:
+        """Where `move_away` puts the root."""
+        return f"{self._root}.{name}"
+
+    def move_away(self, name: str) -> bool:
+        """Rename the root itself to a sibling `<root>.<name>`; False where there is none."""
+        root = self._path("")
+        if not self._fs.exists(root):
+            return False
+        target = self._jvm.org.apache.hadoop.fs.Path(self.moved_to(name))  # type: ignore[union-attr]
+        if not self._fs.rename(root, target):
+            raise OSError(f"cannot rename {self._root} to {self.moved_to(name)}")
+        return True
