@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import os
 import re
 import signal
@@ -10,7 +11,7 @@ import subprocess
 import time
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
@@ -32,8 +33,8 @@ _LOG4J_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 _START_TIMEOUT_SECONDS = 60.0
 _STOP_GRACE_SECONDS = 15.0
 _CLEAN_EXIT_CODES = (0, 128 + signal.SIGTERM)  # the JVM's, when asked to end by SIGTERM
-_REASON = re.compile(r"ERROR|FATAL|Exception|Error:|error occurred")
-_JAVA_CLASS = re.compile(r'^(Exception in thread "[^"]*" )?([a-z]\w*\.)+\w+(Exception|Error): ')
+_EXCEPTION = re.compile(r'(Exception in thread "[^"]*" )?([a-z]\w*\.)+\w+(Exception|Error): (?P<words>.*)')
+_ERROR = re.compile(r"ERROR|FATAL|[Ee]rror")
 
 
 class BrokerError(RemedyError):
@@ -62,6 +63,7 @@ class EmbeddedBroker:
         self._overrides = dict(properties or {})
         self._heap_mib = heap_mib
         self._process: ChildProcess | None = None
+        self._claim: TextIO | None = None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -94,18 +96,19 @@ class EmbeddedBroker:
         for port in (self.port, self._controller_port):
             if is_taken(port):
                 raise BrokerError(f"port {port} is taken: stop what listens there (ss -ltnp) or choose another port")
-        java, class_path = find_java(), os.pathsep.join(map(str, resolve("broker")))
-        self._write_properties()
-        if not (self._topics_folder / "meta.properties").exists():
-            self._format_storage(java, class_path)
-        self.log_path.unlink(missing_ok=True)
-        self._process = ChildProcess(self._command(java, class_path), self.folder / "broker.out")
+        try:
+            self._claim_folder()
+            self._run(find_java(), os.pathsep.join(map(str, resolve("broker"))))
+        except BaseException:
+            self._let_go()
+            raise
 
     def wait_until_ready(self, timeout_seconds: float = _START_TIMEOUT_SECONDS) -> None:
         """Return when it answers a real request. Raises BrokerError, and ends it, if it doesn't within that time."""
         deadline = time.monotonic() + timeout_seconds
         while not self._answers():
             if self.pid is None:
+                self.kill()
                 raise BrokerError(self._why("ended while starting"))
             if time.monotonic() > deadline:
                 self.kill()
@@ -123,7 +126,7 @@ class EmbeddedBroker:
         """Shut it down cleanly; after `grace_seconds` it is killed. Does nothing if it doesn't run."""
         if self._process is not None:
             self._process.stop(grace_seconds)
-            self._process = None
+        self._let_go()
 
     def kill(self) -> None:
         """End it at once, as a power cut would. `start` brings it back with what it had written.
@@ -133,7 +136,7 @@ class EmbeddedBroker:
         """
         if self._process is not None:
             self._process.kill()
-            self._process = None
+        self._let_go()
 
     def __enter__(self) -> Self:
         """Start it."""
@@ -149,11 +152,16 @@ class EmbeddedBroker:
         """Stop it."""
         self.stop()
 
-    def _write_properties(self) -> None:
+    def _claim_folder(self) -> None:
+        """Make the folder ours alone, until we stop or our process ends, and write the properties there."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            claim = self._claim = self._claim or (self.folder / "in-use").open("w")
+            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
             properties = broker_properties(str(self._topics_folder), self.port, self._controller_port, self._overrides)
             self._properties_path.write_text(format_properties(properties))
+        except BlockingIOError as error:
+            raise BrokerError(f"another broker runs in {self.folder}: stop it or choose another folder") from error
         except OSError as error:
             raise BrokerError(f"the broker's folder {self.folder} can't be used: {error.strerror}") from error
 
@@ -162,8 +170,25 @@ class EmbeddedBroker:
         return self.folder / "server.properties"
 
     @property
+    def _output_path(self) -> Path:
+        return self.folder / "broker.out"  # what the JVM says outside of Kafka's log
+
+    @property
     def _topics_folder(self) -> Path:
         return self.folder / "topics"
+
+    def _run(self, java: Path, class_path: str) -> None:
+        if not (self._topics_folder / "meta.properties").exists():
+            self._format_storage(java, class_path)
+        for log in (self.log_path, self._output_path):
+            log.unlink(missing_ok=True)
+        self._process = ChildProcess(self._command(java, class_path), self._output_path)
+
+    def _let_go(self) -> None:
+        self._process = None
+        if self._claim is not None:
+            self._claim.close()
+            self._claim = None
 
     def _format_storage(self, java: Path, class_path: str) -> None:
         """Give a new folder its cluster id, as `kafka-storage.sh format` does."""
@@ -204,13 +229,16 @@ class EmbeddedBroker:
             admin.close()
 
     def _why(self, what: str) -> str:
-        logs = [path for path in (self.log_path, self.folder / "broker.out") if path.exists()]
+        logs = [path for path in (self.log_path, self._output_path) if path.exists()]
         reasons = (_first_reason(path.read_text(errors="replace")) for path in logs)
         reason = next(filter(None, reasons), "its log says nothing")
         return f"the broker {what}: {reason} (log: {self.log_path})"
 
 
 def _first_reason(log: str) -> str | None:
-    """Return the first line of a log that looks like the cause of a failure, without the Java around it."""
-    line = next((line.strip() for line in log.splitlines() if _REASON.search(line)), None)
-    return None if line is None else _JAVA_CLASS.sub("", line)[:300]
+    """Return what a log says of a failure: its first exception's own words, else its first error."""
+    lines = log.splitlines()
+    thrown = (found.group("words") for found in map(_EXCEPTION.match, lines) if found)
+    errors = (line.strip() for line in lines if _ERROR.search(line))
+    reason = next(thrown, None) or next(errors, None)
+    return None if reason is None else reason[:300]
