@@ -53,14 +53,18 @@ class SparkSettings(Section):
     shuffle_partitions: int = Field(2, ge=1, description="state partitions; frozen when the checkpoint is created")
     combine_tasks: int = Field(2, ge=1, description="Python tasks that read and reduce the log side by side")
     ui: bool = Field(False, description="whether Spark's own web page is served")
-    log_level: str = Field("ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Spark's log level")
+    log_level: str = Field(
+        "ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Spark's log level"
+    )
     conf: dict[str, str] = Field({}, description="further Spark settings, as they are")
 
 
 class PathSettings(Section):
     """Where things are kept. Any path Spark can reach."""
 
-    checkpoint: str = Field(default_factory=lambda: str(_state_home() / "checkpoint"), description="the query's progress")
+    checkpoint: str = Field(
+        default_factory=lambda: str(_state_home() / "checkpoint"), description="the query's progress"
+    )
     tables: str = Field(default_factory=lambda: str(_state_home() / "tables"), description="root of the Delta tables")
 
     @field_validator("checkpoint", "tables")
@@ -87,7 +91,9 @@ class SamplingSettings(Section):
 class JudgementSettings(Section):
     """What is judged."""
 
-    strategies: tuple[str, ...] = Field(("range", "roundrobin"), description="strategies expected assignments are made by")
+    strategies: tuple[str, ...] = Field(
+        ("range", "roundrobin"), description="strategies expected assignments are made by"
+    )
 
     @field_validator("strategies")
     @classmethod

@@ -110,7 +110,10 @@ def log_event(record: DecodedRecord, position: Position) -> tuple[str, LogEvent]
 
 
 def _other_group_event(
-    group_id: str, group_type: str, value: Any, position: Position  # noqa: ANN401 - a decoded record's fields
+    group_id: str,
+    group_type: str,
+    value: Any,
+    position: Position,  # noqa: ANN401 - a decoded record's fields
 ) -> tuple[str, LogEvent]:
     if value is None:
         return group_id, GroupTombstoned(position)

@@ -92,9 +92,7 @@ def _settle(snapshot: GroupSnapshot, event: SkipSettled) -> GroupSnapshot:
     settled = [skip for skip in snapshot.unsettled_skips if skip.before_offset == event.kafka_offset]
     kept = tuple(skip for skip in snapshot.unsettled_skips if skip.before_offset != event.kafka_offset)
     failed = sum(skip.generations for skip in settled) if event.log_was_whole else 0
-    totals = msgspec.structs.replace(
-        snapshot.totals, rebalances_failed=snapshot.totals.rebalances_failed + failed
-    )
+    totals = msgspec.structs.replace(snapshot.totals, rebalances_failed=snapshot.totals.rebalances_failed + failed)
     return msgspec.structs.replace(snapshot, unsettled_skips=kept, totals=totals)
 
 

@@ -79,7 +79,11 @@ class BatchSink:
         quarantined = (record for batch in partition_batches for record in batch.quarantined)
         rows.update(quarantine_rows(self._cluster, quarantined))
         self._tables.append_batches(
-            {table: self._unwritten(table, arrow_table(table, of_table)) for table, of_table in rows.items() if of_table},
+            {
+                table: self._unwritten(table, arrow_table(table, of_table))
+                for table, of_table in rows.items()
+                if of_table
+            },
             batch_id,
         )
 

@@ -160,5 +160,3 @@ def _changed(now: pa.Table, before: pa.Table) -> pa.Table:
     fresh = comparable(now).append_column("row", pa.array(range(now.num_rows)))
     rows = fresh.join(comparable(before).select(keys), keys=keys, join_type="left anti")["row"]
     return now.take(rows.combine_chunks().sort())
-
-

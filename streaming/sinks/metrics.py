@@ -107,7 +107,9 @@ _GROUP_COUNTERS: tuple[tuple[str, str, Callable[[GroupRecord], int]], ...] = (
 
 def _group_tags(cluster: str, records: list[tuple[str, GroupRecord]]) -> Iterator[Metric]:
     labels = (*GROUP, "group_type", "protocol_type", "protocol", "state")
-    family = GaugeMetricFamily("rebalance_monitor_group_state", "1 for the group's type, strategy and state.", labels=labels)
+    family = GaugeMetricFamily(
+        "rebalance_monitor_group_state", "1 for the group's type, strategy and state.", labels=labels
+    )
     for group_id, record in records:
         snapshot, metadata = record.snapshot, record.snapshot.metadata
         protocol_type, protocol = (metadata.protocol_type, metadata.protocol or "") if metadata else ("", "")
@@ -185,7 +187,9 @@ def _health(cluster: str, present: Present) -> Iterator[Metric]:
     yield _one(
         "rebalance_monitor_ready", "1 when caught up with the log and in touch with the brokers.", cluster, health.ready
     )
-    yield _counts(cluster, "rebalance_monitor_records_read", "Records read, by kind.", "kind", _sum(present, "records_read"))
+    yield _counts(
+        cluster, "rebalance_monitor_records_read", "Records read, by kind.", "kind", _sum(present, "records_read")
+    )
     yield _counts(
         cluster,
         "rebalance_monitor_records_skipped",
@@ -197,8 +201,15 @@ def _health(cluster: str, present: Present) -> Iterator[Metric]:
     if health.batch_seconds is not None:
         text = "Duration of the last micro-batch, from its start in the driver to its last table."
         yield _one("rebalance_monitor_last_batch_seconds", text, cluster, health.batch_seconds)
-    yield _one("rebalance_monitor_state_rows", "Groups and partitions kept in state.", cluster, len(present.groups) + len(present.lanes))
-    restarts = CounterMetricFamily("rebalance_monitor_query_restarts", "Times the query was started again after a failure.", labels=("cluster",))
+    yield _one(
+        "rebalance_monitor_state_rows",
+        "Groups and partitions kept in state.",
+        cluster,
+        len(present.groups) + len(present.lanes),
+    )
+    restarts = CounterMetricFamily(
+        "rebalance_monitor_query_restarts", "Times the query was started again after a failure.", labels=("cluster",)
+    )
     restarts.add_metric((cluster,), health.query_restarts)
     yield restarts
     resident = sum(process.memory_info().rss for process in _own_processes())
@@ -236,7 +247,9 @@ def _counts(cluster: str, name: str, text: str, label: str, counts: Counter[str]
 def _own_lag(cluster: str, present: Present) -> Iterator[Metric]:
     labels = ("cluster", "partition")
     behind = GaugeMetricFamily(
-        "rebalance_monitor_offsets_topic_lag", "Records of __consumer_offsets not read yet, to the high watermark.", labels=labels
+        "rebalance_monitor_offsets_topic_lag",
+        "Records of __consumer_offsets not read yet, to the high watermark.",
+        labels=labels,
     )
     held = GaugeMetricFamily(
         "rebalance_monitor_offsets_topic_held_back",

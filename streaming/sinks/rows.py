@@ -17,7 +17,14 @@ from streaming.judgement.judge import Judgement
 from streaming.judgement.skips import proven_failures
 from streaming.judgement.turn import Turn
 from streaming.protocol.classic import ClassicMember
-from streaming.sinks.tables import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, GROUP_GENERATIONS, GROUP_LAG, QUARANTINE, Table
+from streaming.sinks.tables import (
+    ASSIGNMENT_DRIFT,
+    ASSIGNMENT_IMBALANCE,
+    GROUP_GENERATIONS,
+    GROUP_LAG,
+    QUARANTINE,
+    Table,
+)
 
 Row = dict[str, Any]
 
@@ -27,9 +34,7 @@ def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=table.schema)
 
 
-def turn_rows(
-    cluster: str, turns: Iterable[Turn], lanes: Mapping[int, PartitionSnapshot]
-) -> Mapping[Table, list[Row]]:
+def turn_rows(cluster: str, turns: Iterable[Turn], lanes: Mapping[int, PartitionSnapshot]) -> Mapping[Table, list[Row]]:
     """What the turns of one batch add to the tables. `lanes` tell which skipped generations are proven failures."""
     rows: dict[Table, list[Row]] = {GROUP_GENERATIONS: [], ASSIGNMENT_DRIFT: [], ASSIGNMENT_IMBALANCE: []}
     for turn in turns:
@@ -149,7 +154,9 @@ def lag_rows(cluster: str, sampled_at_ms: int, partitions: pa.Table) -> pa.Table
     """Rows of a lag report as the table has them."""
     sampled_time = utc(sampled_at_ms)
     count = partitions.num_rows
-    commit_time = partitions["commit_timestamp_ms"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
+    commit_time = (
+        partitions["commit_timestamp_ms"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
+    )
     columns = {
         "cluster": pa.array([cluster] * count, pa.string()),
         "date": pa.array([sampled_time.date()] * count, pa.date32()),

@@ -1,9 +1,9 @@
 """The checkpoint folder: whose it is, which version made it, and where its batches end.
 
-    monitor.json     identity: written last when a checkpoint is made, so that half a checkpoint is none
-    query/           Spark's own: offsets, commits, state
-    handed_back/     facts on their way back to groups
-    origin/          what the tables held when the checkpoint was made: positions not to be written again, and seeds
+monitor.json     identity: written last when a checkpoint is made, so that half a checkpoint is none
+query/           Spark's own: offsets, commits, state
+handed_back/     facts on their way back to groups
+origin/          what the tables held when the checkpoint was made: positions not to be written again, and seeds
 """
 
 from __future__ import annotations
