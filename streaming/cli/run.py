@@ -37,8 +37,8 @@ def run(file: Path | None, log_level: str) -> None:
     """Watch a cluster: read its __consumer_offsets, write Delta tables, serve /metrics.
 
     Stops cleanly on Ctrl-C or SIGTERM and goes on from its checkpoint at the next start. Without a configuration it
-    watches localhost:9092 and keeps checkpoint and tables below ~/.local/state/kafka-rebalance-monitor; `rebalance-monitor
-    config check` shows every setting.
+    watches localhost:9092 and keeps checkpoint and tables below ~/.local/state/kafka-rebalance-monitor;
+    `rebalance-monitor config check` shows every setting.
     """
     start_logging(log_level)
     stop = threading.Event()

@@ -1,8 +1,8 @@
 """What happened, as values: the only things that may change what we know of a group.
 
-Two kinds of facts become events. Records the group coordinator wrote (each with its position in `__consumer_offsets`, so
-that a fact read twice counts once), and facts the driver learned elsewhere and hands back (topic metadata; whether a
-stretch of the log was whole). Both are plain values with a stable encoded form: they cross process borders.
+Two kinds of facts become events. Records the group coordinator wrote (each with its position in `__consumer_offsets`,
+so that a fact read twice counts once), and facts the driver learned elsewhere and hands back (topic metadata; whether
+a stretch of the log was whole). Both are plain values with a stable encoded form: they cross process borders.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ import msgspec
 from streaming.protocol import DecodedRecord, RecordType
 from streaming.protocol.classic import GroupMetadata, group_metadata
 
+OFFSETS_TOPIC = "__consumer_offsets"
+"""The group coordinator's own topic, the log of all that happens to groups."""
+
 
 class Position(msgspec.Struct, frozen=True, order=True):
     """Where in `__consumer_offsets` a record stands, and the coordinator's time on it."""
@@ -24,7 +27,7 @@ class Position(msgspec.Struct, frozen=True, order=True):
 
 
 class GroupMetadataWritten(msgspec.Struct, frozen=True, tag="group_metadata"):
-    """A classic group's GroupMetadata record: written when a generation is synced, a static member rejoins or all left."""
+    """A classic group's GroupMetadata record: a generation was synced, a static member rejoined, or all left."""
 
     position: Position
     metadata: GroupMetadata
@@ -90,7 +93,8 @@ def encode_event(event: GroupEvent) -> bytes:
 
 def decode_event(encoded: bytes) -> GroupEvent:
     """The event of `encode_event`; raises `msgspec.ValidationError` on anything else."""
-    return _DECODER.decode(encoded)
+    event: GroupEvent = _DECODER.decode(encoded)
+    return event
 
 
 def log_event(record: DecodedRecord, position: Position) -> tuple[str, LogEvent] | None:
@@ -113,7 +117,7 @@ def _other_group_event(
     group_id: str,
     group_type: str,
     value: Any,
-    position: Position,  # noqa: ANN401 - a decoded record's fields
+    position: Position,
 ) -> tuple[str, LogEvent]:
     if value is None:
         return group_id, GroupTombstoned(position)

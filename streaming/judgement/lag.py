@@ -32,7 +32,7 @@ LAG_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """Where one partition of `__consumer_offsets` ends: for everybody, and for those who read committed records only."""
+    """Where one partition of `__consumer_offsets` ends: for everybody, and for readers of committed records only."""
 
     high_watermark: int
     last_stable_offset: int

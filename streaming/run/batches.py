@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 
 from streaming.combine.combiner import GROUP_LANE
 from streaming.combine.lanes import PartitionBatch, PartitionSnapshot, commits_table, decode_partition_batch, merge_lane
+from streaming.events import OFFSETS_TOPIC
 from streaming.judgement.turn import Turn, decode_turn
 from streaming.run.prepare import Origin, position_numbers
 from streaming.sinks.commit_book import CommitBook
@@ -26,7 +27,6 @@ from streaming.sinks.rows import Row, arrow_table, quarantine_rows, turn_rows
 from streaming.sinks.tables import Table
 from streaming.spark.checkpoint import batch_end_positions
 from streaming.spark.files import Files
-from streaming.spark.source import OFFSETS_TOPIC
 
 _log = logging.getLogger(__name__)
 
@@ -34,8 +34,15 @@ _log = logging.getLogger(__name__)
 class BatchSink:
     """`foreachBatch`: takes the lane rows of a batch to registry and tables."""
 
-    def __init__(
-        self, cluster: str, registry: Registry, book: CommitBook, tables: DeltaTables, files: Files, origin: Origin
+    def __init__(  # noqa: PLR0913 - everything a batch touches, named
+        self,
+        *,
+        cluster: str,
+        registry: Registry,
+        book: CommitBook,
+        tables: DeltaTables,
+        files: Files,
+        origin: Origin,
     ) -> None:
         self._cluster = cluster
         self._registry = registry

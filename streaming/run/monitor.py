@@ -9,12 +9,13 @@ from collections.abc import Callable
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 from tenacity import Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential
 from tenacity.nap import sleep_using_event
 
 from streaming.combine.lanes import commits_table
 from streaming.config.load import Settings
+from streaming.events import OFFSETS_TOPIC
 from streaming.jars import resolve
 from streaming.java import find_java
 from streaming.run.batches import BatchSink
@@ -36,7 +37,7 @@ from streaming.spark.checkpoint import (
 from streaming.spark.files import Files
 from streaming.spark.query import lanes_of, start_query
 from streaming.spark.session import spark_session
-from streaming.spark.source import OFFSETS_TOPIC, handed_back_rows, offsets_topic_records
+from streaming.spark.source import handed_back_rows, offsets_topic_records
 from streaming.spark.state import stored_state
 from streaming.spark.steps import StateFunction
 
@@ -84,7 +85,7 @@ class Monitor:
         while not self._stop.is_set():
             try:
                 return brokers.offsets_topic_partitions()
-            except OffsetsTopicMissingError as missing:
+            except OffsetsTopicMissingError as missing:  # noqa: PERF203 - it waits seconds in between
                 _log.warning("%s; waiting", missing)
                 self._stop.wait(2.0)
         return []
@@ -104,7 +105,14 @@ class Monitor:
         settings = self._settings
         _, tables, origin = prepare_checkpoint(session, settings, files)
         self._restore(session, files)
-        sink = BatchSink(settings.kafka.cluster, self._registry, self._book, tables, files, origin)
+        sink = BatchSink(
+            cluster=settings.kafka.cluster,
+            registry=self._registry,
+            book=self._book,
+            tables=tables,
+            files=files,
+            origin=origin,
+        )
         sampler = Sampler(
             cluster=settings.kafka.cluster,
             brokers=brokers,

@@ -48,7 +48,7 @@ class Origin:
     """What the tables held when the checkpoint was made: sorted position numbers by table name, and seeds."""
 
     positions: Mapping[str, Int64Array] = field(default_factory=dict)
-    seeds: Seeds = Seeds()
+    seeds: Seeds = field(default_factory=Seeds)
 
 
 def position_numbers(kafka_partitions: pa.ChunkedArray, kafka_offsets: pa.ChunkedArray) -> Int64Array:

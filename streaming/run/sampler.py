@@ -104,7 +104,7 @@ class Sampler:
             except KafkaError as error:
                 _log.warning("brokers do not answer (%s); trying again", error)
                 self._registry.put_health(ready=False)
-            except Exception:
+            except Exception:  # noqa: BLE001 - whatever it is, on-call must see "not ready", not a dead thread
                 _log.exception("a sample failed; trying again")
                 self._registry.put_health(ready=False)
             stop.wait(max(0.2, self._pause_seconds() - (time.monotonic() - started)))

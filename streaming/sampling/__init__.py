@@ -1,1 +1,1 @@
-"""What the log does not say, asked of the brokers with kafka-python: end offsets, log starts, partition counts, racks."""
+"""What the log does not say, asked of the brokers with kafka-python: offsets of topics, partition counts, racks."""

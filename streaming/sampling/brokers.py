@@ -9,14 +9,13 @@ from typing import Any
 
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import OffsetSpec
-from kafka.protocol.consumer.offsets import IsolationLevel
 from kafka.errors import KafkaError, NoError, UnknownTopicOrPartitionError
+from kafka.protocol.consumer.offsets import IsolationLevel
 
 from streaming.config.settings import KafkaSettings
 from streaming.errors import RemedyError
-from streaming.events import TopicMetadata
+from streaming.events import OFFSETS_TOPIC, TopicMetadata
 from streaming.judgement.lag import ClusterSample, LogEnds
-from streaming.spark.source import OFFSETS_TOPIC
 
 _log = logging.getLogger(__name__)
 
@@ -128,7 +127,7 @@ class Brokers:
         for topic, one_topic in by_topic.items():
             try:
                 answers.update(self._ask_offsets(one_topic, isolation_level))
-            except KafkaError as error:
+            except KafkaError as error:  # noqa: PERF203 - one bad topic must not hide the others
                 _log.warning("offsets of topic %s are unknown for now: %s", topic, error)
         return answers
 

@@ -31,7 +31,7 @@ class CommitBook:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def apply(self, commits: pa.Table) -> None:
-        """Write reduced commits (COMMIT_SCHEMA) in. Older than what is known changes nothing: applying twice is free."""
+        """Write reduced commits (COMMIT_SCHEMA) in. What is older than known changes nothing: twice is as once."""
         with self._lock:
             rows = np.array([self._row(key) for key in commits["key"].to_pylist()], dtype=np.int64)
             kafka_offsets = commits["kafka_offset"].to_numpy()
