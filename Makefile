@@ -1,0 +1,38 @@
+# `make` lists what there is. Everything runs in .venv, which `make setup` makes.
+BIN := .venv/bin
+export PYTHON
+
+.NOTPARALLEL:
+.PHONY: help setup demo test test-quick lint bench bench-assignors clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## Make .venv and fetch the jars; PYTHON=... chooses the interpreter
+	@deploy/setup.sh
+
+demo: setup ## Run broker, groups and monitor until Ctrl-C; DURATION_S=90 ends it by itself
+	@$(BIN)/rebalance-monitor demo $(if $(DURATION_S),--duration-s $(DURATION_S))
+
+test: setup lint ## Run every check and every test, the real broker's included
+	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m slow
+
+test-quick: setup ## Run the tests that take seconds
+	$(BIN)/pytest -m "not slow"
+
+lint: setup ## Check style, types and layers
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup ## Measure the monitor on a filled __consumer_offsets; BENCH_ARGS=... are its arguments
+	$(BIN)/rebalance-monitor bench $(BENCH_ARGS)
+
+bench-assignors: setup ## Measure the assignors
+	$(BIN)/python -m assignors.bench
+
+clean: ## Remove all that was made here; the jars stay in the user's cache
+	rm -rf .venv .demo .bench build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,41 @@
+"""`rebalance-monitor jars`: bring every jar now, so that nothing waits for it later."""
+
+from __future__ import annotations
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from streaming.errors import RemedyError
+from streaming.jars import JAR_SETS, JarSetName, cache_folder, resolve
+
+
+@click.command()
+def jars() -> None:
+    """Fetch and verify the jars of Spark, Delta and Kafka (once a user; then it takes a second)."""
+    console = Console(stderr=True)
+    try:
+        fetch_all_jars(console)
+    except RemedyError as error:
+        raise click.ClickException(str(error)) from error
+    console.print(f"jars are in {cache_folder() / 'jars'}", highlight=False, soft_wrap=True)
+
+
+def fetch_all_jars(console: Console) -> None:
+    """Fetch every set that isn't there, showing progress: a bar on a terminal, a line a jar elsewhere."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("{task.fields[jar]}"), console=console, disable=not console.is_terminal) as bars:
+        tasks = {set_name: bars.add_task(f"{set_name} jars", total=None, jar="") for set_name in sorted(JAR_SETS)}
+        for set_name, task in tasks.items():
+            jars_there = resolve(set_name, _shows_on(console, bars, task), verify=True)
+            bars.update(task, total=len(jars_there), completed=len(jars_there), jar="")
+
+
+class _shows_on:  # noqa: N801 - used as a function that remembers where it shows
+    def __init__(self, console: Console, bars: Progress, task: TaskID) -> None:
+        self._console, self._bars, self._task = console, bars, task
+
+    def __call__(self, set_name: JarSetName, coming: int, total: int, jar: str) -> None:
+        self._bars.update(self._task, total=total, completed=coming - 1, jar=jar)
+        if not self._console.is_terminal:
+            self._console.print(f"{set_name} jars: {coming}/{total} {jar}", highlight=False)

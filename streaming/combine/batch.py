@@ -1,0 +1,48 @@
+"""One Arrow batch of records as columns of numbers, and the bytes of a single row where one must be read exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from streaming.combine.commits import COMMIT_SCHEMA, check_commits, key_types
+from streaming.combine.wire import BinaryColumn
+from streaming.events import Position
+
+
+class RecordsBatch:
+    """Columns of one batch. `is_commit` says which rows are sound commits, by the bulk rules or by a decoder's word."""
+
+    def __init__(self, records: pa.RecordBatch) -> None:
+        self._keys = records.column("key")
+        self._values = records.column("value")
+        self.kafka_partition = records.column("kafka_partition").to_numpy()
+        self.kafka_offset = records.column("kafka_offset").to_numpy()
+        self._timestamp_ms = records.column("timestamp_ms").to_numpy()
+        key, value = BinaryColumn.of(self._keys), BinaryColumn.of(self._values)
+        check = check_commits(key, value, key_types(key))
+        self.is_commit = check.sound
+        self.is_tombstone = value.length < 0
+        self._committed_offset = check.committed_offset
+
+    def record(self, row: int) -> tuple[Position, bytes | None, bytes | None]:
+        """Position, key and value of one row."""
+        position = Position(int(self.kafka_partition[row]), int(self.kafka_offset[row]), int(self._timestamp_ms[row]))
+        return position, self._keys[row].as_py(), self._values[row].as_py()
+
+    def vouch_for_commit(self, row: int, committed_offset: int) -> None:
+        """Take an exactly decoded commit in at its place, so that the order of a key's commits stays the log's."""
+        self.is_commit[row] = True
+        self._committed_offset[row] = committed_offset
+
+    def commits(self) -> pa.Table:
+        """All vouched commits, in log order."""
+        rows = pa.array(np.flatnonzero(self.is_commit))
+        columns = [
+            pa.array(self.kafka_partition),
+            self._keys,
+            pa.array(self.kafka_offset),
+            pa.array(self._timestamp_ms),
+            pa.array(self._committed_offset),
+        ]
+        return pa.table(columns, schema=COMMIT_SCHEMA).take(rows)

@@ -1,0 +1,152 @@
+"""Records of one task to lane rows: `Combiner.add` every Arrow batch, then `Combiner.rows` once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from streaming.combine.batch import RecordsBatch
+from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, last_per_key
+from streaming.combine.lanes import PartitionBatch, QuarantinedRecord, commits_bytes, encode_partition_batch
+from streaming.combine.wire import Int64Array
+from streaming.events import Position, encode_event, log_event
+from streaming.protocol import RecordType, UndecodableRecord, decode
+from streaming.protocol.offset_commit import offset_commit
+
+GROUP_LANE = "group"
+PARTITION_LANE = "partition"
+
+LANE_SCHEMA = pa.schema([("lane", pa.string()), ("lane_key", pa.string()), ("payload", pa.binary())])
+"""Rows for the stateful step. `lane_key` is a group id or a Kafka partition's number; `payload` an event or a batch."""
+
+PENDING_COMMIT_ROWS = 1_000_000
+"""Reduced rows are reduced again when so many have gathered: memory follows the number of keys, not of records."""
+
+LaneRow = tuple[str, str, bytes]
+
+_COMMIT_TYPES = (RecordType.OFFSET_COMMIT, RecordType.OFFSET_COMMIT_LEGACY)
+
+
+@dataclass(slots=True)
+class _Span:
+    """What was read of one Kafka partition so far in this task."""
+
+    first_offset: int
+    last_offset: int
+    last_missing_offset: int = -1
+    records_read: Counter[str] = field(default_factory=Counter)
+    quarantined: list[QuarantinedRecord] = field(default_factory=list)
+
+
+class Combiner:
+    """Gathers one task's records. Batches must come as they were read: each Kafka partition in offset order."""
+
+    def __init__(self) -> None:
+        self._spans: dict[int, _Span] = {}
+        self._group_rows: list[LaneRow] = []
+        self._commits: list[pa.Table] = []
+        self._commit_rows = 0
+
+    def add(self, records: pa.RecordBatch) -> None:
+        """Take in records with columns key, value, kafka_partition, kafka_offset, timestamp_ms."""
+        if records.num_rows == 0:
+            return
+        batch = RecordsBatch(records)
+        for kafka_partition in np.unique(batch.kafka_partition):
+            self._extend_span(int(kafka_partition), batch)
+        for row in np.flatnonzero(~batch.is_commit):
+            self._read_one(batch, int(row))
+        self._keep_commits(batch.commits())
+
+    def rows(self) -> Iterator[LaneRow]:
+        """Membership events in log order, then one row for each Kafka partition that was read."""
+        yield from self._group_rows
+        commits = last_per_key(self._all_commits())
+        of_partition = commits["kafka_partition"].to_numpy()
+        for kafka_partition, span in sorted(self._spans.items()):
+            own_commits = commits.filter(pa.array(of_partition == kafka_partition))
+            yield PARTITION_LANE, str(kafka_partition), _encode_span(kafka_partition, span, own_commits)
+
+    def _extend_span(self, kafka_partition: int, batch: RecordsBatch) -> None:
+        mine = batch.kafka_partition == kafka_partition
+        offsets = batch.kafka_offset[mine]
+        span = self._spans.get(kafka_partition)
+        if span is None:
+            span = self._spans[kafka_partition] = _Span(int(offsets[0]), int(offsets[0]) - 1)
+        missing = _last_missing(np.concatenate(([span.last_offset], offsets)))
+        span.last_missing_offset = max(span.last_missing_offset, missing)
+        span.last_offset = int(offsets[-1])
+        commits = batch.is_commit & mine
+        tombstones = int(np.count_nonzero(commits & batch.is_tombstone))
+        _count(span, RecordType.OFFSET_COMMIT, int(np.count_nonzero(commits)) - tombstones, is_tombstone=False)
+        _count(span, RecordType.OFFSET_COMMIT, tombstones, is_tombstone=True)
+
+    def _read_one(self, batch: RecordsBatch, row: int) -> None:
+        """The exact way, for everything the bulk rules do not vouch for."""
+        position, key, value = batch.record(row)
+        span = self._spans[position.kafka_partition]
+        try:
+            record = decode(key, value)
+            if record.key_type in _COMMIT_TYPES:
+                committed_offset = TOMBSTONE if record.value is None else offset_commit(record).committed_offset
+                batch.vouch_for_commit(row, committed_offset)
+            elif (grouped := log_event(record, position)) is not None:
+                group_id, event = grouped
+                self._group_rows.append((GROUP_LANE, group_id, encode_event(event)))
+        except UndecodableRecord as undecodable:
+            span.quarantined.append(_quarantined(position, key, value, undecodable))
+        else:
+            _count(span, RecordType(record.key_type), 1, is_tombstone=record.value is None)
+
+    def _keep_commits(self, commits: pa.Table) -> None:
+        self._commits.append(commits)
+        self._commit_rows += commits.num_rows
+        if self._commit_rows > PENDING_COMMIT_ROWS:
+            reduced = last_per_key(self._all_commits())
+            self._commits, self._commit_rows = [reduced], 0
+
+    def _all_commits(self) -> pa.Table:
+        return pa.concat_tables([COMMIT_SCHEMA.empty_table(), *self._commits])
+
+
+def _last_missing(offsets: Int64Array) -> int:
+    """The highest offset left out of an ascending run, -1 where the run is whole."""
+    jumps = np.flatnonzero(np.diff(offsets) > 1)
+    return int(offsets[jumps[-1] + 1]) - 1 if len(jumps) else -1
+
+
+def _count(span: _Span, record_type: RecordType, records: int, *, is_tombstone: bool) -> None:
+    if records:
+        span.records_read[record_type.name.lower() + ("_tombstone" if is_tombstone else "")] += records
+
+
+def _quarantined(
+    position: Position, key: bytes | None, value: bytes | None, undecodable: UndecodableRecord
+) -> QuarantinedRecord:
+    return QuarantinedRecord(
+        position.kafka_partition,
+        position.kafka_offset,
+        position.timestamp_ms,
+        key,
+        value,
+        undecodable.reason,
+        undecodable.field,
+    )
+
+
+def _encode_span(kafka_partition: int, span: _Span, commits: pa.Table) -> bytes:
+    return encode_partition_batch(
+        PartitionBatch(
+            kafka_partition=kafka_partition,
+            first_offset=span.first_offset,
+            last_offset=span.last_offset,
+            last_missing_offset=span.last_missing_offset,
+            records_read=dict(span.records_read),
+            quarantined=tuple(span.quarantined),
+            commits=commits_bytes(commits),
+        )
+    )

@@ -1,0 +1,92 @@
+"""Settings from a TOML file and the environment; the environment wins."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from streaming.config.settings import (
+    JudgementSettings,
+    KafkaSettings,
+    MetricsSettings,
+    PathSettings,
+    SamplingSettings,
+    SourceSettings,
+    SparkSettings,
+)
+from streaming.errors import RemedyError
+
+ENVIRONMENT_PREFIX = "REBALANCE_MONITOR_"
+REDACTED = "*********(redacted)"
+_SECRET_NAME = re.compile(r"secret|password|passphrase|token|credential|access[.-]?key|jaas", re.IGNORECASE)
+_URL_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+
+
+class ConfigError(RemedyError):
+    """The configuration cannot be used; the message names every error at once, a line each."""
+
+
+class Settings(BaseSettings):
+    """The whole configuration. `REBALANCE_MONITOR_KAFKA__CLUSTER=prod` sets `cluster` in section `[kafka]`."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", env_prefix=ENVIRONMENT_PREFIX, env_nested_delimiter="__"
+    )
+
+    kafka: KafkaSettings = KafkaSettings()
+    source: SourceSettings = SourceSettings()
+    spark: SparkSettings = SparkSettings()
+    paths: PathSettings = PathSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    sampling: SamplingSettings = SamplingSettings()
+    judgement: JudgementSettings = JudgementSettings()
+
+
+def load_settings(file: Path | None) -> Settings:
+    """The effective settings. Raises ConfigError with one line for each thing that is wrong."""
+
+    class FromFile(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the library's signature
+            file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the library's signature
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            toml = TomlConfigSettingsSource(settings_cls, toml_file=file) if file else None
+            return (init_settings, env_settings, *([toml] if toml else []))
+
+    try:
+        return FromFile()
+    except ValidationError as invalid:
+        raise ConfigError("\n".join(_line(error) for error in invalid.errors())) from None
+    except (OSError, ValueError) as unreadable:
+        raise ConfigError(f"{file}: {unreadable}") from None
+
+
+def _line(error: Any) -> str:  # noqa: ANN401 - pydantic's error details
+    place = ".".join(str(part) for part in error["loc"])
+    given = "" if error["type"] in ("missing", "extra_forbidden") or is_secret(place) else f" (got {error['input']!r})"
+    return f"{place}: {error['msg']}{given}"
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting of this name must not be shown."""
+    return bool(_SECRET_NAME.search(name))
+
+
+def shown(value: Any, name: str = "") -> Any:  # noqa: ANN401 - any part of a settings document
+    """The document with every secret replaced, for `config check`."""
+    if isinstance(value, dict):
+        return {key: shown(inner, str(key)) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [shown(inner, name) for inner in value]
+    if not isinstance(value, str):
+        return value
+    return REDACTED if is_secret(name) else _URL_CREDENTIALS.sub(REDACTED, value)

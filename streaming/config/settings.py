@@ -1,0 +1,106 @@
+"""Every setting, its default and what it is for. The descriptions are the reference the README prints."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class Section(BaseModel):
+    """A section of the settings: frozen, and nothing it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _state_home() -> Path:
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kafka-rebalance-monitor"
+
+
+class KafkaSettings(Section):
+    """The cluster to watch."""
+
+    bootstrap_servers: str = Field("localhost:9092", description="host:port, several separated by commas")
+    cluster: str = Field("default", min_length=1, description="name of the cluster in tables and labels")
+    connect_timeout_seconds: Seconds = Field(30, description="how long to wait for a broker at start before giving up")
+
+    @field_validator("bootstrap_servers")
+    @classmethod
+    def _each_has_a_port(cls, servers: str) -> str:
+        for server in servers.split(","):
+            host, _, port = server.strip().rpartition(":")
+            if not host or not port.isdigit():
+                raise ValueError(f"{server.strip()!r} is not host:port")
+        return servers
+
+
+class SourceSettings(Section):
+    """How `__consumer_offsets` is read."""
+
+    max_records_per_batch: int = Field(2_000_000, ge=1, description="records one micro-batch takes at most")
+    trigger_seconds: Seconds = Field(2, description="how often a micro-batch starts when there is something new")
+
+
+class SparkSettings(Section):
+    """Spark itself."""
+
+    master: str = Field("local[2]", description="Spark master URL")
+    driver_memory: str = Field("1g", description="heap of the driver's JVM")
+    shuffle_partitions: int = Field(2, ge=1, description="state partitions; frozen when the checkpoint is created")
+    combine_tasks: int = Field(2, ge=1, description="Python tasks that read and reduce the log side by side")
+    ui: bool = Field(False, description="whether Spark's own web page is served")
+    log_level: str = Field(
+        "ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Spark's log level"
+    )
+    conf: dict[str, str] = Field({}, description="further Spark settings, as they are")
+
+
+class PathSettings(Section):
+    """Where things are kept. Any path Spark can reach."""
+
+    checkpoint: str = Field(
+        default_factory=lambda: str(_state_home() / "checkpoint"), description="the query's progress"
+    )
+    tables: str = Field(default_factory=lambda: str(_state_home() / "tables"), description="root of the Delta tables")
+
+    @field_validator("checkpoint", "tables")
+    @classmethod
+    def _is_absolute(cls, path: str) -> str:
+        return path if "://" in path else str(Path(path).expanduser().absolute())
+
+
+class MetricsSettings(Section):
+    """The HTTP port."""
+
+    host: str = Field("127.0.0.1", description="address to listen on; loopback unless you say otherwise")
+    port: int = Field(9560, ge=0, le=65535, description="port of /metrics; 0 takes a free one")
+
+
+class SamplingSettings(Section):
+    """What is asked of the brokers beside the log."""
+
+    interval_seconds: Seconds = Field(5, description="how often end offsets and topic metadata are sampled")
+    lag_table_seconds: Seconds = Field(30, description="how often lag is written to the table group_lag")
+    request_timeout_seconds: Seconds = Field(15, description="how long one request to a broker may take")
+
+
+class JudgementSettings(Section):
+    """What is judged."""
+
+    strategies: tuple[str, ...] = Field(
+        ("range", "roundrobin"), description="strategies expected assignments are made by"
+    )
+
+    @field_validator("strategies")
+    @classmethod
+    def _are_known(cls, strategies: tuple[str, ...]) -> tuple[str, ...]:
+        from assignors import BUILT_IN  # noqa: PLC0415 - settings stay importable where only they are needed
+
+        unknown = sorted(set(strategies) - set(BUILT_IN))
+        if unknown:
+            raise ValueError(f"unknown {', '.join(unknown)}; known: {', '.join(sorted(BUILT_IN))}")
+        return strategies

@@ -1,0 +1,67 @@
+"""A member of a demo group by kafka-python."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from kafka import KafkaConsumer
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafka.errors import KafkaError
+
+from streaming.demo.affinity import AffinityAssignor
+from streaming.demo.pace import FETCH_BYTES, FETCH_WAIT_MS, HEARTBEAT_MS, POLL_SECONDS, SESSION_MS, Stint
+
+if TYPE_CHECKING:
+    from streaming.demo.groups import DemoGroup, DemoMember
+
+_LOGGER = logging.getLogger(__name__)
+
+_ASSIGNORS = {
+    assignor.name: assignor
+    for assignor in (RangePartitionAssignor, StickyPartitionAssignor, CooperativeStickyAssignor, AffinityAssignor)
+}
+
+
+def consume(bootstrap_servers: str, group: DemoGroup, member: DemoMember, client_id: str, stint: Stint) -> None:
+    """Join, consume and commit until the stint is over, then leave."""
+    with closing(_consumer(bootstrap_servers, group, member, client_id)) as consumer:
+        consumer.subscribe([topic.name for topic in member.topics])
+        while not stint.is_over():
+            batches = consumer.poll(timeout_ms=int(1000 * POLL_SECONDS))
+            records = sum(map(len, batches.values()))
+            stint.work(records * member.record_seconds)
+            if records:
+                _commit(consumer, group)
+
+
+def _consumer(bootstrap_servers: str, group: DemoGroup, member: DemoMember, client_id: str) -> KafkaConsumer:
+    return KafkaConsumer(
+        bootstrap_servers=bootstrap_servers,
+        group_id=group.group_id,
+        group_instance_id=member.group_instance_id,
+        client_id=client_id,
+        partition_assignment_strategy=[_ASSIGNORS[group.protocol]],
+        enable_auto_commit=group.commits == "auto",
+        auto_commit_interval_ms=FETCH_WAIT_MS,
+        auto_offset_reset="earliest",
+        fetch_min_bytes=FETCH_BYTES,
+        fetch_max_wait_ms=FETCH_WAIT_MS,
+        max_poll_records=1 if member.record_seconds else 500,
+        heartbeat_interval_ms=HEARTBEAT_MS,
+        session_timeout_ms=SESSION_MS,
+        metrics_enabled=False,
+    )
+
+
+def _commit(consumer: KafkaConsumer, group: DemoGroup) -> None:
+    if group.commits == "sync":
+        try:
+            consumer.commit()
+        except KafkaError as error:  # a rebalance came between: the next commit says it again
+            _LOGGER.info("%s: %s", group.group_id, error)
+    elif group.commits == "async":
+        consumer.commit_async()

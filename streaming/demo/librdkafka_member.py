@@ -1,0 +1,62 @@
+"""A member of a demo group by librdkafka: it has its own assignors and speaks KIP-848."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, KafkaException
+
+from streaming.demo.pace import FETCH_BYTES, FETCH_WAIT_MS, HEARTBEAT_MS, POLL_SECONDS, SESSION_MS, Stint
+
+if TYPE_CHECKING:
+    from streaming.demo.groups import DemoGroup, DemoMember
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def consume(bootstrap_servers: str, group: DemoGroup, member: DemoMember, client_id: str, stint: Stint) -> None:
+    """Join, consume and commit until the stint is over, then leave."""
+    with closing(Consumer(_configuration(bootstrap_servers, group, member, client_id))) as consumer:
+        consumer.subscribe([topic.name for topic in member.topics])
+        while not stint.is_over():
+            messages = consumer.consume(num_messages=100, timeout=POLL_SECONDS)
+            records = sum(message.error() is None for message in messages)
+            stint.work(records * member.record_seconds)
+            if records:
+                _commit(consumer, group)
+
+
+def _configuration(
+    bootstrap_servers: str, group: DemoGroup, member: DemoMember, client_id: str
+) -> dict[str, str | int | bool]:
+    common: dict[str, str | int | bool] = {
+        "bootstrap.servers": bootstrap_servers,
+        "group.id": group.group_id,
+        "client.id": client_id,
+        "enable.auto.commit": group.commits == "auto",
+        "auto.offset.reset": "earliest",
+        "fetch.min.bytes": FETCH_BYTES,
+        "fetch.wait.max.ms": FETCH_WAIT_MS,
+    }
+    if member.group_instance_id is not None:
+        common["group.instance.id"] = member.group_instance_id
+    if group.group_protocol == "consumer":  # the broker decides the strategy, heartbeats and session
+        return {**common, "group.protocol": "consumer"}
+    classic: dict[str, str | int | bool] = {
+        "partition.assignment.strategy": group.protocol,
+        "heartbeat.interval.ms": HEARTBEAT_MS,
+        "session.timeout.ms": SESSION_MS,
+    }
+    return {**common, **classic}
+
+
+def _commit(consumer: Consumer, group: DemoGroup) -> None:
+    try:
+        if group.commits == "sync":
+            consumer.commit(asynchronous=False)
+        elif group.commits == "async":
+            consumer.commit(asynchronous=True)
+    except KafkaException as error:  # a rebalance came between: the next commit says it again
+        _LOGGER.info("%s: %s", group.group_id, error)

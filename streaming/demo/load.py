@@ -1,0 +1,109 @@
+"""`DemoLoad`: the demo's clients, running in processes beside ours."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streaming.child_process import ChildProcess
+from streaming.demo.groups import DEMO_GROUPS, DemoGroup
+from streaming.demo.topics import DEMO_TOPICS, create_demo_topics
+from streaming.errors import RemedyError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+_STOP_GRACE_SECONDS = 8.0
+
+
+class DemoError(RemedyError):
+    """The demo's clients can't run, or ended by themselves."""
+
+
+class DemoLoad:
+    """Real clients for all demo groups, or for those named by `only`, and the producer that feeds them.
+
+    `logs` is the folder for what the clients say; without it that is thrown away. They end when this process does.
+
+    Example:
+        with DemoLoad(broker.bootstrap_servers, only={"demo-range"}):
+            ...
+
+    """
+
+    def __init__(
+        self, bootstrap_servers: str, *, only: Collection[str] | None = None, logs: Path | None = None
+    ) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._logs = logs
+        self._processes: dict[str, ChildProcess] = {}
+        self.groups: tuple[DemoGroup, ...] = _chosen(only)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The clients' process ids while they run."""
+        return tuple(process.pid for process in self._processes.values() if process.exit_code is None)
+
+    def start(self) -> Self:
+        """Create the topics and start the clients; they join their groups within the next seconds."""
+        clients = sorted({group.client for group in self.groups})
+        if "librdkafka" in clients and find_spec("confluent_kafka") is None:
+            raise DemoError("confluent-kafka is not installed: pip install 'kafka-rebalance-monitor[demo]'")
+        subscribed = {topic for group in self.groups for topic in group.topics}
+        create_demo_topics(self._bootstrap_servers, [topic for topic in DEMO_TOPICS if topic in subscribed])
+        for role in ("producer", *clients):
+            self._processes[role] = self._run(role)
+        return self
+
+    def check(self) -> None:
+        """Raise DemoError if a client process has ended by itself."""
+        for role, process in self._processes.items():
+            if process.exit_code is not None:
+                raise DemoError(
+                    f"the demo's {role} process ended with code {process.exit_code}: see {process.output}, and start "
+                    "the demo again"
+                )
+
+    def stop(self, grace_seconds: float = _STOP_GRACE_SECONDS) -> None:
+        """Let every member leave its group; what still runs after `grace_seconds` is killed."""
+        deadline = time.monotonic() + grace_seconds
+        for process in self._processes.values():
+            process.ask_to_end()
+        for process in self._processes.values():
+            process.stop(max(0.0, deadline - time.monotonic()))
+        self._processes.clear()
+
+    def __enter__(self) -> Self:
+        """Start it."""
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Stop it."""
+        self.stop()
+
+    def _run(self, role: str) -> ChildProcess:
+        output = Path(os.devnull) if self._logs is None else self._logs / f"demo-{role}.log"
+        output.parent.mkdir(parents=True, exist_ok=True)
+        module = [sys.executable, "-m", "streaming.demo.clients", "--role", role]
+        arguments = ["--bootstrap-servers", self._bootstrap_servers, *(group.group_id for group in self.groups)]
+        return ChildProcess([*module, *arguments], output)
+
+
+def _chosen(only: Collection[str] | None) -> tuple[DemoGroup, ...]:
+    known = {group.group_id for group in DEMO_GROUPS}
+    if unknown := sorted(set(only or ()) - known):
+        raise ValueError(f"no demo group is called {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    return tuple(group for group in DEMO_GROUPS if only is None or group.group_id in only)

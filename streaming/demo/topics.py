@@ -1,0 +1,51 @@
+"""The demo's topics, and how fast the producer fills them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kafka import KafkaAdminClient
+from kafka.admin import NewTopic
+from kafka.errors import TopicAlreadyExistsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True)
+class DemoTopic:
+    """A topic and the load on it; records go to its partitions in turn."""
+
+    name: str
+    partitions: int
+    records_per_second: float
+
+
+RANGE_TOPICS = tuple(DemoTopic(f"demo-range-{number}", partitions=4, records_per_second=1) for number in range(8))
+
+# The example in the documentation of Kafka's RoundRobinAssignor: one, two and three partitions.
+UNEQUAL_TOPICS = tuple(DemoTopic(f"demo-t{number}", partitions=number + 1, records_per_second=1) for number in range(3))
+
+ORDERS = DemoTopic("demo-orders", partitions=12, records_per_second=3)
+PAYMENTS = DemoTopic("demo-payments", partitions=6, records_per_second=2)
+THREE = DemoTopic("demo-three", partitions=3, records_per_second=1)
+BUSY = DemoTopic("demo-busy", partitions=2, records_per_second=10)
+
+DEMO_TOPICS: tuple[DemoTopic, ...] = (*RANGE_TOPICS, *UNEQUAL_TOPICS, ORDERS, PAYMENTS, THREE, BUSY)
+
+
+def create_demo_topics(bootstrap_servers: str, topics: Iterable[DemoTopic] = DEMO_TOPICS) -> None:
+    """Create the topics that aren't there yet, with one replica."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+    try:
+        for topic in topics:
+            _create(admin, topic)
+    finally:
+        admin.close()
+
+
+def _create(admin: KafkaAdminClient, topic: DemoTopic) -> None:
+    with suppress(TopicAlreadyExistsError):  # an earlier demo on the same broker made it
+        admin.create_topics([NewTopic(topic.name, num_partitions=topic.partitions, replication_factor=1)])

@@ -1,0 +1,7 @@
+"""A real Kafka broker of our own on loopback, for the demo, the tests and the benchmark."""
+
+from __future__ import annotations
+
+from streaming.embedded.broker import BrokerError, EmbeddedBroker
+
+__all__ = ["BrokerError", "EmbeddedBroker"]

@@ -1,0 +1,115 @@
+"""What consumers put into the subscription and assignment bytes of a classic group's member.
+
+Source: ``org.apache.kafka.clients.consumer.internals.ConsumerProtocol``,
+``StickyAssignor.deserializeTopicPartitionAssignment``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streaming.protocol.errors import TRUNCATED, UNKNOWN_EMBEDDED_VERSION, UndecodableRecord
+from streaming.protocol.layouts import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION, STICKY_USER_DATA
+from streaming.protocol.readers import compile_reader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from streaming.protocol.readers import Reader
+    from streaming.protocol.schema import Message
+
+CONSUMER_PROTOCOL_TYPE: Final = "consumer"
+"""The protocol type of a classic group whose members speak this protocol; the bytes of any other type are opaque."""
+
+UNKNOWN_GENERATION: Final = -1
+"""``StickyAssignor.DEFAULT_GENERATION``, also a subscription's generation where its version has none."""
+
+
+def _readers(message: Message) -> tuple[Reader, ...]:
+    return tuple(compile_reader(message, version) for version in range(message.highest_version + 1))
+
+
+_SUBSCRIPTION_READERS: Final = _readers(CONSUMER_PROTOCOL_SUBSCRIPTION)
+_ASSIGNMENT_READERS: Final = _readers(CONSUMER_PROTOCOL_ASSIGNMENT)
+_STICKY_V0, _STICKY_V1 = _readers(STICKY_USER_DATA)
+
+
+def _decode(raw: bytes, readers: tuple[Reader, ...]) -> tuple[int, dict[str, Any]]:
+    if len(raw) < 2:
+        raise UndecodableRecord(TRUNCATED, "version")
+    version = int.from_bytes(raw[:2], "big", signed=True)
+    if version < 0:
+        raise UndecodableRecord(UNKNOWN_EMBEDDED_VERSION, "version")
+    return version, readers[min(version, len(readers) - 1)](raw, 2)
+
+
+def decode_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
+    """Return the version on the wire and the fields that it has; a version above 3 is read as 3.
+
+    Raises UndecodableRecord for a negative version or bytes cut short; empty bytes are cut short too.
+
+    >>> decode_subscription(bytes.fromhex("0000 00000001 0001 74 ffffffff"))
+    (0, {'topics': ['t'], 'userData': None})
+    """
+    return _decode(raw, _SUBSCRIPTION_READERS)
+
+
+def decode_assignment(raw: bytes) -> tuple[int, dict[str, Any]]:
+    """Return the version on the wire and the fields; a version above 3 is read as 3.
+
+    Raises UndecodableRecord as ``decode_subscription`` does.
+
+    >>> decode_assignment(bytes.fromhex("0001 00000001 0001 74 00000002 00000000 00000004 00000000"))
+    (1, {'assignedPartitions': [{'topic': 't', 'partitions': [0, 4]}], 'userData': b''})
+    """
+    return _decode(raw, _ASSIGNMENT_READERS)
+
+
+def topic_partitions(topics: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, int], ...]:
+    """Spread ``{topic, partitions}`` entries into (topic, partition) pairs, in wire order, repeats kept.
+
+    >>> topic_partitions([{"topic": "t", "partitions": [1, 0]}])
+    (('t', 1), ('t', 0))
+    """
+    return tuple([(entry["topic"], partition) for entry in topics for partition in entry["partitions"]])
+
+
+def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None]:
+    """Return the partitions that a member of StickyAssignor says it owned, and in which generation.
+
+    As that assignor reads it: no user data, and version 0 of it, name no generation (None); bytes that are neither
+    version 1 nor 0 count as no claim, of generation -1. Never raises: the assignor, too, only forgets such a claim.
+
+    >>> sticky_user_data(bytes.fromhex("00000001 0001 74 00000001 00000003 00000007"))
+    ((('t', 3),), 7)
+    >>> sticky_user_data(b"?")
+    ((), -1)
+    """
+    if not user_data:
+        return (), None
+    for read in (_STICKY_V1, _STICKY_V0):
+        try:
+            fields = read(user_data, 0)
+        except UndecodableRecord:
+            continue
+        return topic_partitions(fields["previousAssignment"]), fields.get("generation")
+    return (), UNKNOWN_GENERATION
+
+
+def kafka_python_sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None] | None:
+    """Return the claim in user data as kafka-python 3 writes it for ``sticky``, None where it is not of that form.
+
+    That client puts an int16 version before what StickyAssignor writes. Java leaders can't read it and forget the
+    claim; kafka-python leaders read this form alone. No record is both: to Java the version is half of an array length
+    of more than 65,535.
+
+    >>> kafka_python_sticky_user_data(bytes.fromhex("0001 00000001 0001 74 00000001 00000003 00000007"))
+    ((('t', 3),), 7)
+    >>> kafka_python_sticky_user_data(b"") is None
+    True
+    """
+    try:
+        _version, fields = _decode(user_data or b"", (_STICKY_V0, _STICKY_V1))
+    except UndecodableRecord:
+        return None
+    return topic_partitions(fields["previousAssignment"]), fields.get("generation")

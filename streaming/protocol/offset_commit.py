@@ -1,0 +1,103 @@
+"""Offset commits: a typed view, and where the bytes lie for readers that work on whole columns.
+
+Key (record types 0 and 1): int16 type, int16 length and bytes of the group, int16 length and bytes of the topic,
+int32 partition; all big endian, none nullable. Two keys name the same (group, topic, partition) if their bytes behind
+the type are equal.
+
+Value: int16 version, then at fixed places the committed offset and, from version 3 on, the leader epoch; the metadata
+string that follows makes all later places depend on its length.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from streaming.protocol.layouts import OFFSET_COMMIT
+from streaming.protocol.primitives import ZERO_UUID
+from streaming.protocol.records import RecordType
+
+if TYPE_CHECKING:
+    from streaming.protocol.records import DecodedRecord
+
+KEY_TYPES: Final = (RecordType.OFFSET_COMMIT_LEGACY, RecordType.OFFSET_COMMIT)
+"""Record types whose key is (group, topic, partition)."""
+
+KEY_GROUP_LENGTH_AT: Final = 2
+"""Byte of the key where the group's int16 length lies; the group's bytes follow it."""
+
+KEY_PARTITION_BYTES: Final = 4
+"""The key's last field: the partition is its last 4 bytes, unless bytes trail (no Kafka writes any)."""
+
+VALUE_VERSION_AT: Final = 0
+"""Byte of the value where its int16 version lies."""
+
+HIGHEST_VALUE_VERSION: Final = {
+    RecordType.OFFSET_COMMIT_LEGACY: 0,
+    RecordType.OFFSET_COMMIT: OFFSET_COMMIT.value.highest_version,
+}
+"""The highest value version of each record type; the lowest is 0."""
+
+COMMITTED_OFFSET_AT: Final = 2
+"""Byte of the value where the int64 committed offset lies, in every version from 0 to 4 and in legacy values."""
+
+LEADER_EPOCH_AT: Final = 10
+"""Byte of the value where the int32 leader epoch lies, from version 3 on; -1 is none."""
+
+LEADER_EPOCH_SINCE: Final = 3
+"""The first value version with a leader epoch."""
+
+METADATA_LENGTH_AT: Final = {0: 10, 1: 10, 2: 10, 3: 14, 4: 14}
+"""Byte where the metadata string's length lies by version: an int16, from version 4 on a varint of length + 1."""
+
+MINIMUM_VALUE_BYTES: Final = {0: 20, 1: 28, 2: 20, 3: 24, 4: 24}
+"""Fewest bytes of a whole value by version: empty metadata, no tags. Shorter ones are truncated; longer ones may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommit:
+    """A committed offset; None where the version or the committing client gives no value.
+
+    Attributes:
+        leader_epoch: epoch of the leader of the last consumed record, None for -1 or before version 3.
+        expire_timestamp_ms: only version 1 carries one; None for -1.
+        topic_id: as Kafka prints it; None for the zero id or before version 4.
+
+    """
+
+    group_id: str
+    topic: str
+    partition: int
+    committed_offset: int
+    leader_epoch: int | None
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int | None
+    topic_id: str | None
+
+
+def offset_commit(record: DecodedRecord) -> OffsetCommit:
+    """Return the typed view of an offset commit that is not a tombstone; ValueError for any other record.
+
+    >>> from streaming.protocol import decode
+    >>> key = bytes.fromhex("0001 0001 67 0001 74 00000003")
+    >>> commit = offset_commit(decode(key, bytes.fromhex("0000 0000000000000029 0000 0000000000000007")))
+    >>> commit.committed_offset, commit.leader_epoch, commit.commit_timestamp_ms
+    (41, None, 7)
+    """
+    key, value = record.key, record.value
+    if record.key_type not in KEY_TYPES or value is None:
+        raise ValueError(f"not an offset commit: {record.name}, tombstone: {value is None}")
+    leader_epoch, expires = value.get("leaderEpoch", -1), value.get("expireTimestamp", -1)
+    topic_id = value.get("topicId", ZERO_UUID)
+    return OffsetCommit(
+        key["group"],
+        key["topic"],
+        key["partition"],
+        value["offset"],
+        None if leader_epoch == -1 else leader_epoch,
+        value["metadata"],
+        value["commitTimestamp"],
+        None if expires == -1 else expires,
+        None if topic_id == ZERO_UUID else topic_id,
+    )

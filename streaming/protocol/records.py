@@ -1,0 +1,121 @@
+"""Key and value bytes of a ``__consumer_offsets`` record to a named record.
+
+Source: ``CoordinatorRecordSerde.deserialize`` and ``CoordinatorRecordType`` of Kafka 4.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from streaming.protocol.errors import (
+    MISSING_KEY,
+    TRUNCATED,
+    UNKNOWN_RECORD_TYPE,
+    UNKNOWN_VALUE_VERSION,
+    UndecodableRecord,
+)
+from streaming.protocol.layouts import RECORD_LAYOUTS
+from streaming.protocol.readers import compile_reader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streaming.protocol.readers import Reader
+    from streaming.protocol.schema import RecordLayout
+
+
+class RecordType(IntEnum):
+    """The int16 that leads a key, by the name of Kafka's ``CoordinatorRecordType``."""
+
+    OFFSET_COMMIT_LEGACY = 0
+    OFFSET_COMMIT = 1
+    GROUP_METADATA = 2
+    CONSUMER_GROUP_METADATA = 3
+    CONSUMER_GROUP_PARTITION_METADATA = 4
+    CONSUMER_GROUP_MEMBER_METADATA = 5
+    CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA = 6
+    CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER = 7
+    CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT = 8
+    SHARE_GROUP_MEMBER_METADATA = 10
+    SHARE_GROUP_METADATA = 11
+    SHARE_GROUP_TARGET_ASSIGNMENT_METADATA = 12
+    SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER = 13
+    SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT = 14
+    SHARE_GROUP_STATE_PARTITION_METADATA = 15
+    CONSUMER_GROUP_REGULAR_EXPRESSION = 16
+    STREAMS_GROUP_METADATA = 17
+    STREAMS_GROUP_MEMBER_METADATA = 19
+    STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA = 20
+    STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER = 21
+    STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT = 22
+    STREAMS_GROUP_TOPOLOGY = 23
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRecord:
+    """A record as Kafka's JSON converters show it, with ``bytes`` for byte fields and topic ids as Kafka prints them.
+
+    Attributes:
+        name: Kafka's record name without Key or Value, for example ``GroupMetadata``.
+        key_type: the record type, one of RecordType.
+        value_version: version of the value, None for a tombstone.
+        key: fields of the key by their camelCase names.
+        value: fields of the value, None for a tombstone. Fields that the version lacks are absent, as are tagged
+            fields that hold their default.
+
+    """
+
+    name: str
+    key_type: int
+    value_version: int | None
+    key: Mapping[str, Any]
+    value: Mapping[str, Any] | None
+
+
+def _compiled(layout: RecordLayout) -> tuple[str, Reader, tuple[Reader, ...]]:
+    value_readers = tuple(compile_reader(layout.value, version) for version in range(layout.value.highest_version + 1))
+    return layout.name, compile_reader(layout.key, 0), value_readers
+
+
+_READERS: Final = {layout.key_type: _compiled(layout) for layout in RECORD_LAYOUTS}
+
+
+def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
+    """Decode one record; a value of None is a tombstone, an empty value is not.
+
+    Raises UndecodableRecord, and nothing else, for bytes that Kafka's own reader refuses.
+
+    >>> record = decode(bytes.fromhex("0003 0001 67"), bytes.fromhex("0000 00000005 00"))
+    >>> record.name, record.key, record.value
+    ('ConsumerGroupMetadata', {'groupId': 'g'}, {'epoch': 5})
+    >>> decode(bytes.fromhex("0003 0001 67"), None).value is None
+    True
+    """
+    if key is None:
+        raise UndecodableRecord(MISSING_KEY)
+    key_type = _leading_int16(key, "key")
+    known = _READERS.get(key_type)
+    if known is None:
+        raise UndecodableRecord(UNKNOWN_RECORD_TYPE, "key")
+    name, read_key, value_readers = known
+    try:
+        key_fields = read_key(key, 2)
+    except UndecodableRecord as refusal:
+        raise refusal.under("key") from None
+    if value is None:
+        return DecodedRecord(name, key_type, None, key_fields, None)
+    version = _leading_int16(value, "value")
+    if not 0 <= version < len(value_readers):
+        raise UndecodableRecord(UNKNOWN_VALUE_VERSION, "value")
+    try:
+        return DecodedRecord(name, key_type, version, key_fields, value_readers[version](value, 2))
+    except UndecodableRecord as refusal:
+        raise refusal.under("value") from None
+
+
+def _leading_int16(raw: bytes, field: str) -> int:
+    if len(raw) < 2:
+        raise UndecodableRecord(TRUNCATED, field)
+    return int.from_bytes(raw[:2], "big", signed=True)

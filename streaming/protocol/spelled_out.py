@@ -1,0 +1,93 @@
+"""A record as one JSON object: Kafka's own rendering, and beside it the bytes that clients put inside, spelled out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from streaming.protocol.consumer_protocol import (
+    CONSUMER_PROTOCOL_TYPE,
+    decode_assignment,
+    decode_subscription,
+    kafka_python_sticky_user_data,
+    sticky_user_data,
+)
+from streaming.protocol.errors import UndecodableRecord
+from streaming.protocol.records import RecordType, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from streaming.protocol.records import DecodedRecord
+
+STICKY_ASSIGNOR_NAME: Final = "sticky"
+"""The protocol whose members' user data is that of ``StickyAssignor``."""
+
+
+def spelled_out(key: bytes | None, value: bytes | None) -> dict[str, Any]:
+    """Return ``{record, key, value}`` as Kafka's JSON converters write them, or ``{error, field}`` where Kafka refuses.
+
+    Bytes stay ``bytes``; JSON shows them as base64. Where the value holds bytes of the consumer protocol they are
+    spelled out under ``decoded``; bytes there that are refused show as ``{error, field}`` in their place: the record
+    itself is whole.
+
+    >>> spelled_out(bytes.fromhex("0003 0001 67"), None)
+    {'record': 'ConsumerGroupMetadata', 'key': {'groupId': 'g'}, 'value': None}
+    >>> spelled_out(bytes.fromhex("0003 0001"), None)
+    {'error': 'truncated', 'field': 'key.groupId'}
+    """
+    try:
+        record = decode(key, value)
+    except UndecodableRecord as refusal:
+        return _refused(refusal)
+    shown = {"record": record.name, "key": record.key, "value": record.value}
+    decoded = _decoded(record)
+    return {**shown, "decoded": decoded} if decoded else shown
+
+
+def _refused(refusal: UndecodableRecord) -> dict[str, Any]:
+    return {"error": refusal.reason, "field": refusal.field}
+
+
+def _decoded(record: DecodedRecord) -> dict[str, Any] | None:
+    value = record.value
+    if value is None:
+        return None
+    if record.key_type == RecordType.GROUP_METADATA and value["protocolType"] == CONSUMER_PROTOCOL_TYPE:
+        return {"members": [_classic_member(member, value["protocol"]) for member in value["members"]]}
+    classic_member = value.get("classicMemberMetadata")
+    if classic_member is None:
+        return None
+    protocols = classic_member["supportedProtocols"]
+    return {
+        "supportedProtocols": [
+            {"name": one["name"], "metadata": _subscription(one["metadata"], one["name"])} for one in protocols
+        ]
+    }
+
+
+def _classic_member(member: Mapping[str, Any], protocol: str | None) -> dict[str, Any]:
+    return {
+        "memberId": member["memberId"],
+        "subscription": _subscription(member["subscription"], protocol),
+        "assignment": _embedded(member["assignment"], decode_assignment),
+    }
+
+
+def _subscription(raw: bytes, protocol: str | None) -> dict[str, Any] | None:
+    subscription = _embedded(raw, decode_subscription)
+    if subscription and protocol == STICKY_ASSIGNOR_NAME and subscription.get("userData"):
+        user_data = subscription["userData"]
+        owned, generation = kafka_python_sticky_user_data(user_data) or sticky_user_data(user_data)
+        subscription["stickyUserData"] = {"partitions": owned, "generation": generation}
+    return subscription
+
+
+def _embedded(raw: bytes, read: Callable[[bytes], tuple[int, dict[str, Any]]]) -> dict[str, Any] | None:
+    """Return the version and fields of embedded bytes, or why they are refused; None where there are none."""
+    if not raw:
+        return None
+    try:
+        version, fields = read(raw)
+    except UndecodableRecord as refusal:
+        return _refused(refusal)
+    return {"version": version, **fields}

@@ -1,0 +1,73 @@
+"""The two Python steps of the plan. Each only unpacks Spark's rows, calls the pure core and packs the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.state import GroupState
+
+from assignors import assignor_named
+from streaming.combine.combiner import GROUP_LANE, LANE_SCHEMA, Combiner
+from streaming.combine.lanes import LANE_CODEC, PartitionSnapshot, decode_partition_batch, merge_lane
+from streaming.events import decode_event
+from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.turn import GROUP_CODEC, GroupRecord, encode_turn, take_turn
+
+PandasChunks = Iterable[pd.DataFrame]
+
+
+def combine(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """`mapInArrow`: one task's records to lane rows."""
+    combiner = Combiner()
+    for batch in batches:
+        combiner.add(batch)
+    for lane, lane_key, payload in combiner.rows():
+        yield pa.record_batch([[lane], [lane_key], [payload]], schema=LANE_SCHEMA)
+
+
+@dataclass(frozen=True)
+class StateFunction:
+    """`applyInPandasWithState`: advance one group or one Kafka partition.
+
+    An object of an importable class, not a closure: Spark then ships its two fields and nothing it happens to refer to.
+    `seeds` are stored group records (of `seed_version`) that a new checkpoint starts from; they are shipped once, when
+    the query starts, and serve a group until it has a state of its own.
+    """
+
+    strategies: tuple[str, ...]
+    seeds: Mapping[str, bytes] = field(default_factory=dict)
+    seed_version: int = GROUP_CODEC.version
+
+    def __call__(self, key: tuple[Any, ...], chunks: PandasChunks, state: GroupState) -> Iterator[pd.DataFrame]:
+        """Take the rows of one (cluster, lane, lane_key) and give back the rows for the driver."""
+        _, lane, lane_key = key
+        payloads = [payload for chunk in chunks for payload in chunk["payload"]]
+        if lane == GROUP_LANE:
+            payloads = [self._advance_group(lane_key, payloads, state)]
+        else:
+            _advance_partition(int(lane_key), payloads, state)
+        yield pd.DataFrame({"lane": lane, "lane_key": lane_key, "payload": payloads})
+
+    def _advance_group(self, group_id: str, payloads: list[bytes], state: GroupState) -> bytes:
+        assignors = [assignor_named(strategy) for strategy in self.strategies]
+        turn = take_turn(self._record(group_id, state), map(decode_event, payloads), assignors)
+        state.update(GROUP_CODEC.encode(turn.record))
+        return encode_turn(turn)
+
+    def _record(self, group_id: str, state: GroupState) -> GroupRecord:
+        if state.exists:
+            return GROUP_CODEC.decode(*state.get)
+        if group_id in self.seeds:
+            return GROUP_CODEC.decode(self.seed_version, self.seeds[group_id])
+        return GroupRecord(GroupSnapshot(group_id))
+
+
+def _advance_partition(kafka_partition: int, payloads: list[bytes], state: GroupState) -> None:
+    snapshot = LANE_CODEC.decode(*state.get) if state.exists else PartitionSnapshot(kafka_partition)
+    for payload in payloads:
+        snapshot = merge_lane(snapshot, decode_partition_batch(payload))
+    state.update(LANE_CODEC.encode(snapshot))

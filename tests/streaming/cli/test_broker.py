@@ -1,0 +1,52 @@
+"""`rebalance-monitor broker` in a process of its own, as a person starts it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from click.testing import CliRunner
+from kafka import KafkaAdminClient
+
+from streaming.cli.broker import broker
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_COMMAND = [sys.executable, "-c", "from streaming.cli.broker import broker; broker()"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stop_signal", [signal.SIGINT, signal.SIGTERM])
+def test_it_prints_its_address_and_ends_cleanly_when_asked(stop_signal: signal.Signals, tmp_path: Path):
+    command = [*_COMMAND, "--folder", str(tmp_path), "--property", "offsets.topic.num.partitions=3"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        bootstrap_servers = process.stdout.readline().strip()
+        with closing(KafkaAdminClient(bootstrap_servers=bootstrap_servers)) as admin:
+            assert len(admin.describe_cluster()["brokers"]) == 1
+        children = psutil.Process(process.pid).children()
+        process.send_signal(stop_signal)
+        assert process.wait(timeout=20) == 0
+    assert [child.is_running() for child in children] == [False]
+    assert "offsets.topic.num.partitions=3\n" in (tmp_path / "server.properties").read_text()
+
+
+@pytest.mark.parametrize("given", ["no-equals-sign", "=value"])
+def test_a_property_of_another_shape_is_refused(given: str):
+    result = CliRunner().invoke(broker, ["--property", given])
+    assert result.exit_code == 2
+    assert f"{given!r} is not NAME=VALUE" in result.output
+
+
+def test_what_the_operator_can_put_right_is_one_line(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    result = CliRunner().invoke(broker)
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: JAVA_HOME is /nowhere, but there is no /nowhere/bin/java")
+    assert result.output.count("\n") == 1

@@ -1,0 +1,146 @@
+"""The embedded broker is a real one: it keeps its topics, says why it can't start, and never outlives us."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.admin import NewTopic
+
+from streaming.embedded import BrokerError, EmbeddedBroker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.slow
+
+_PARENT = """
+import sys, time
+from pathlib import Path
+from streaming.embedded import EmbeddedBroker
+print(EmbeddedBroker(Path(sys.argv[1])).start().pid, flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    """Give a test a broker that it may stop. The session is short, so that a killed broker is soon back."""
+    properties = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
+    with EmbeddedBroker(tmp_path / "broker", properties=properties) as running:
+        yield running
+
+
+def test_topics_survive_a_stop_and_a_kill(own_broker: EmbeddedBroker):
+    """Tests of a broker that goes away need one that comes back, at the same address, with what it had."""
+    address = own_broker.bootstrap_servers
+    _write(own_broker, "kept", b"before")
+    own_broker.stop()
+    assert own_broker.pid is None
+    own_broker.start()
+    own_broker.kill()
+    own_broker.start()
+    assert own_broker.bootstrap_servers == address
+    assert _read_one(own_broker, "kept") == b"before"
+
+
+def test_topics_survive_a_change_of_ports(tmp_path: Path):
+    """`rebalance-monitor broker --folder` started again gets other free ports."""
+    with EmbeddedBroker(tmp_path) as first:
+        _write(first, "kept", b"before")
+    with EmbeddedBroker(tmp_path) as second:
+        assert second.port != first.port
+        assert _read_one(second, "kept") == b"before"
+
+
+def test_a_topic_is_not_made_by_asking_for_it(broker: EmbeddedBroker):
+    """A monitor that samples a deleted topic must not bring it back."""
+    with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)) as admin:
+        admin.describe_topics(["not-there"])
+        assert "not-there" not in admin.list_topics()
+
+
+def test_the_offsets_topic_has_the_partitions_asked_for(tmp_path: Path):
+    with EmbeddedBroker(tmp_path, properties={"offsets.topic.num.partitions": "3"}) as small:
+        _write(small, "read", b"record")
+        assert _read_one(small, "read", group_id="a-reader") == b"record"
+        with closing(KafkaAdminClient(bootstrap_servers=small.bootstrap_servers)) as admin:
+            (described,) = admin.describe_topics(["__consumer_offsets"])
+    assert len(described["partitions"]) == 3
+
+
+def test_a_taken_port_is_one_line_with_the_remedy(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(BrokerError, match=f"port {port} is taken: stop what listens there .* or choose another"):
+            EmbeddedBroker(tmp_path, port=port).start()
+
+
+def test_a_property_kafka_refuses_is_said_in_kafkas_words(tmp_path: Path):
+    wrong = EmbeddedBroker(tmp_path, properties={"offsets.topic.num.partitions": "many"})
+    with pytest.raises(BrokerError, match=r"Invalid value many for configuration offsets\.topic"):
+        wrong.start()
+
+
+def test_a_failure_while_starting_is_told_by_its_cause_and_not_by_its_first_symptom(tmp_path: Path):
+    """The log's first error is "Fatal error during broker startup"; the cause is the exception behind it."""
+    wrong = EmbeddedBroker(tmp_path, properties={"metric.reporters": "no.such.Reporter"})
+    with pytest.raises(BrokerError) as error:
+        wrong.start()
+    assert str(error.value) == (
+        f"the broker ended while starting: Class no.such.Reporter cannot be found (log: {tmp_path}/broker.log)"
+    )
+    assert wrong.pid is None
+
+
+def test_a_second_broker_in_the_same_folder_is_refused_and_touches_nothing(own_broker: EmbeddedBroker):
+    """The two would ruin each other's topics."""
+    properties = (own_broker.folder / "server.properties").read_text()
+    with pytest.raises(BrokerError, match=r"another broker runs in .*: stop it or choose another folder"):
+        EmbeddedBroker(own_broker.folder).start()
+    assert (own_broker.folder / "server.properties").read_text() == properties
+    assert own_broker.log_path.exists()
+
+
+def test_a_folder_that_cannot_be_used_is_one_line():
+    with pytest.raises(BrokerError, match="folder /proc/nowhere can't be used"):
+        EmbeddedBroker(Path("/proc/nowhere")).start()
+
+
+def test_no_broker_is_left_behind_when_its_parent_is_killed(tmp_path: Path):
+    """`kill -9` of the demo, or of a test run that hangs."""
+    command = [sys.executable, "-c", _PARENT, str(tmp_path / "broker")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        java = psutil.Process(int(parent.stdout.readline()))
+        assert java.name() == "java"
+        parent.kill()
+    psutil.wait_procs([java], timeout=10)
+    assert not java.is_running()
+
+
+def _write(broker: EmbeddedBroker, topic: str, value: bytes) -> None:
+    with closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)) as admin:
+        admin.create_topics([NewTopic(topic, num_partitions=1, replication_factor=1)])
+    with closing(KafkaProducer(bootstrap_servers=broker.bootstrap_servers)) as producer:
+        producer.send(topic, value, partition=0).get(timeout=30)
+
+
+def _read_one(broker: EmbeddedBroker, topic: str, group_id: str | None = None) -> bytes:
+    consumer = KafkaConsumer(
+        topic,
+        bootstrap_servers=broker.bootstrap_servers,
+        group_id=group_id,
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=30_000,
+    )
+    with closing(consumer):
+        value: bytes = next(consumer).value
+    return value

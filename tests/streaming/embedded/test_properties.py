@@ -1,0 +1,31 @@
+"""server.properties: ours by default, the caller's where given, and readable by Java."""
+
+from __future__ import annotations
+
+from streaming.embedded.ports import free_port, is_taken
+from streaming.embedded.properties import broker_properties, format_properties
+
+
+def test_what_the_caller_sets_wins():
+    ours = broker_properties("/topics", 1, 2)
+    assert ours["offsets.topic.num.partitions"] == "50"
+    theirs = broker_properties("/topics", 1, 2, {"offsets.topic.num.partitions": "3", "log.retention.hours": "1"})
+    assert theirs["offsets.topic.num.partitions"] == "3"
+    assert theirs["log.retention.hours"] == "1"
+
+
+def test_nobody_else_on_the_network_can_reach_it():
+    listeners = broker_properties("/topics", 9092, 9093)["listeners"]
+    assert listeners == "CLIENT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"
+
+
+def test_a_backslash_reaches_java_as_one():
+    r"""java.util.Properties reads `\t` as a tab: a folder called `a\topics` would become another."""
+    assert format_properties({"b": "2", "a": "x\\topics\ny"}) == "a=x\\\\topics\\ny\nb=2\n"
+
+
+def test_a_free_port_is_none_that_the_kernel_hands_to_clients():
+    """A client that reconnects to a stopped broker could be given the broker's port and connect to itself."""
+    port = free_port()
+    assert port < 32_768
+    assert not is_taken(port)

@@ -1,0 +1,152 @@
+"""Jars are whole or not there: laws of the cache, shown with a set of one small real jar."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streaming.jars import JarsError, cache, resolve
+from streaming.jars.cache import LOCK_PATH, cache_folder
+from streaming.jars.lockfile import LockedJar, format_lock, parse_lock
+
+asks_a_repository = pytest.mark.slow
+
+SMALLEST = min(parse_lock(LOCK_PATH.read_text())["broker"], key=lambda jar: jar.size_bytes)
+
+
+@pytest.fixture(autouse=True)
+def _a_cache_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REBALANCE_MONITOR_CACHE_DIR", str(tmp_path / "cache"))
+    _lock_just(SMALLEST, tmp_path, monkeypatch)
+
+
+@asks_a_repository
+def test_a_set_is_fetched_once(tmp_path: Path):
+    """The second time nothing is asked of anybody: there isn't even a Java to ask with."""
+    (first,) = resolve("broker")
+    assert _sha256(first) == SMALLEST.sha256
+    assert _resolve_elsewhere(tmp_path, PATH=str(tmp_path), JAVA_HOME="").stdout.strip() == str(first)
+
+
+@asks_a_repository
+def test_a_broken_maven_home_of_the_user_does_not_matter(tmp_path: Path):
+    """A pom without its jar in ~/.m2 is enough to make Spark's own resolution fail."""
+    home = tmp_path / "home"
+    wanted = SMALLEST.coordinate
+    half = home.joinpath(".m2", "repository", *wanted.organisation.split("."), wanted.module, wanted.revision)
+    half.mkdir(parents=True)
+    (half / f"{wanted.module}-{wanted.revision}.pom").write_text("<project/>")
+    (home / ".ivy2").write_text("not even a folder")
+    assert _resolve_elsewhere(tmp_path, HOME=str(home)).stdout.strip().endswith(wanted.file_name)
+
+
+@asks_a_repository
+def test_a_damaged_jar_is_fetched_anew():
+    (jar,) = resolve("broker")
+    jar.write_bytes(jar.read_bytes()[:-1])
+    assert _sha256(resolve("broker")[0]) == SMALLEST.sha256
+
+
+@asks_a_repository
+def test_verifying_sees_a_damage_that_keeps_the_size():
+    (jar,) = resolve("broker")
+    jar.write_bytes(bytes(SMALLEST.size_bytes))
+    assert _sha256(resolve("broker", verify=True)[0]) == SMALLEST.sha256
+
+
+@asks_a_repository
+def test_other_bytes_than_locked_are_refused_and_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    _lock_just(LockedJar(SMALLEST.coordinate, "0" * 64, SMALLEST.size_bytes), tmp_path, monkeypatch)
+    with pytest.raises(JarsError, match=r"did not arrive as jars.lock says: run `rebalance-monitor jars` again"):
+        resolve("broker")
+    assert list(cache_folder().rglob("*.jar")) == []
+
+
+@asks_a_repository
+def test_a_killed_fetch_leaves_nothing_half_and_no_lock(tmp_path: Path):
+    """Killed at the worst moment, while a jar is coming: the next one just fetches."""
+    killed = _resolve_elsewhere(tmp_path, on_jar="lambda *_: os.kill(os.getpid(), 9)", check=False)
+    assert killed.returncode == -9
+    assert list(cache_folder().glob("jars/broker-*")) == []
+    assert _sha256(resolve("broker")[0]) == SMALLEST.sha256
+
+
+@asks_a_repository
+def test_two_processes_at_once_fetch_once(tmp_path: Path):
+    command = _command(tmp_path, on_jar="lambda *_: print('fetching')")
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    said = "".join(process.communicate()[0] for process in both)
+    assert [process.returncode for process in both] == [0, 0]
+    assert said.count("fetching") == 1
+    assert said.count(SMALLEST.coordinate.file_name) == 2
+
+
+@asks_a_repository
+def test_no_network_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch):
+    """A proxy where nobody listens: as far from the network as a test can go without root."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1")
+    monkeypatch.setattr(cache, "_ATTEMPTS", 1)
+    with pytest.raises(
+        JarsError, match=r"could not be fetched .*: check the network .*`rebalance-monitor jars` again"
+    ) as error:
+        resolve("broker")
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("REBALANCE_MONITOR_CACHE_DIR", "/proc/nowhere")
+    with pytest.raises(JarsError, match=r"can't be kept under /proc/nowhere.*or set REBALANCE_MONITOR_CACHE_DIR"):
+        resolve("broker")
+
+
+def test_a_full_disk_is_said_before_anything_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The jars' sizes are known from the lock, and no disk holds this one."""
+    _lock_just(LockedJar(SMALLEST.coordinate, SMALLEST.sha256, 10**18), tmp_path, monkeypatch)
+    with pytest.raises(
+        JarsError, match=r"MB free and the jars need .* MB: free some, or set REBALANCE_MONITOR_CACHE_DIR"
+    ):
+        resolve("broker")
+
+
+def test_the_cache_is_where_the_user_keeps_caches(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("REBALANCE_MONITOR_CACHE_DIR", "~/jars")
+    assert cache_folder() == Path.home() / "jars"
+    monkeypatch.delenv("REBALANCE_MONITOR_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    assert cache_folder() == Path("/xdg/kafka-rebalance-monitor")
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    assert cache_folder() == Path.home() / ".cache" / "kafka-rebalance-monitor"
+
+
+def _lock_just(jar: LockedJar, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = folder / "jars.lock"
+    lock.write_text(format_lock({"broker": [jar]}))
+    monkeypatch.setattr(cache, "LOCK_PATH", lock)
+
+
+def _command(folder: Path, on_jar: str) -> list[str]:
+    lines = [
+        "import os, pathlib",
+        "from streaming.jars import cache",
+        f"cache.LOCK_PATH = pathlib.Path({str(folder / 'jars.lock')!r})",
+        f"print(cache.resolve('broker', {on_jar})[0])",
+    ]
+    return [sys.executable, "-c", "\n".join(lines)]
+
+
+def _resolve_elsewhere(
+    folder: Path, on_jar: str = "None", *, check: bool = True, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Resolve in a process of its own, with an environment of its own."""
+    return subprocess.run(
+        _command(folder, on_jar), env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=check
+    )
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
