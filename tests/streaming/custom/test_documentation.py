@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import assignors
-from assignors.custom import ENTRY_POINT_GROUP, GuardedAssignor, load_assignor
 from assignors.invariants import violations
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
+from streaming.custom import ENTRY_POINT_GROUP, GuardedAssignor, load_assignor
 
 CUSTOM_MD = Path(assignors.__file__).with_name("CUSTOM.md")
 LAGS = {("t", 0): 900, ("t", 1): 500, ("t", 2): 400}

@@ -21,9 +21,9 @@ from enum import Enum
 from threading import Timer
 from typing import TYPE_CHECKING, Any, cast
 
-from assignors.custom.frames import read_frame, write_frame
 from assignors.invariants import violations
 from assignors.model import GroupAssignment
+from streaming.custom.frames import read_frame, write_frame
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -156,7 +156,7 @@ class _Child:
         self._stderr = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - closed in end()
         self.overdue = False
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "assignors.custom.child", reference, str(limit_seconds)],
+            [sys.executable, "-m", "streaming.custom.child", reference, str(limit_seconds)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,

@@ -9,9 +9,9 @@ import psutil
 import pytest
 
 from assignors import BUILT_IN
-from assignors.custom import AssignorFailure, FailureReason, GuardedAssignor
-from assignors.custom.guard import MOST_TIMEOUTS, RETRY_EVERY
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
+from streaming.custom import AssignorFailure, FailureReason, GuardedAssignor
+from streaming.custom.guard import MOST_TIMEOUTS, RETRY_EVERY
 
 if TYPE_CHECKING:
     from pathlib import Path

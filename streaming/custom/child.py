@@ -1,4 +1,4 @@
-"""The process a user's strategy runs in: ``python -m assignors.custom.child module:attribute limit_seconds``.
+"""The process a user's strategy runs in: ``python -m streaming.custom.child module:attribute limit_seconds``.
 
 It answers groups on standard input with assignments on standard output until the input ends. What the strategy itself
 prints goes to standard error, so that it cannot be taken for an answer. A watchdog ends the process where a strategy
@@ -15,10 +15,10 @@ import pickle
 import sys
 from typing import TYPE_CHECKING
 
-from assignors.custom.frames import read_frame, write_frame
-from assignors.custom.loading import AssignorLoadError, load_assignor
 from assignors.model import GroupAssignment
 from assignors.scenario import assignment_as_json
+from streaming.custom.frames import read_frame, write_frame
+from streaming.custom.loading import AssignorLoadError, load_assignor
 
 if TYPE_CHECKING:
     from typing import BinaryIO
