@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from assignors.model import NO_GENERATION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from assignors.model import MemberSubscription, TopicPartition
 
@@ -38,8 +38,12 @@ class Claims:
     max_generation: int = NO_GENERATION
 
 
-def settle_claims(members: Sequence[MemberSubscription], partitions: Mapping[str, int]) -> Claims:
-    """Find the owner of every partition of ``partitions`` (topic -> count) from what ``members``, in order, claim.
+def settle_claims(
+    members: Sequence[MemberSubscription], partitions: Mapping[str, int], scan: Iterable[int] | None = None
+) -> Claims:
+    """Find the owner of every partition of ``partitions`` (topic -> count) from what ``members`` claim.
+
+    ``scan`` is the order, by position, in which claims are met; that of ``members`` if left out.
 
     Java holds two numbers to be a claim's generation: its own when it is the newcomer, the Subscription's when it is
     the one in place. They differ only for sticky members of mixed versions.
@@ -52,7 +56,8 @@ def settle_claims(members: Sequence[MemberSubscription], partitions: Mapping[str
     """
     claims = Claims({topic: [NOBODY] * count for topic, count in partitions.items()})
     unowned: set[TopicPartition] = set()  # claimed, but by two of one generation: it has a claimant and no owner
-    for claimant, member in enumerate(members):
+    for claimant in range(len(members)) if scan is None else scan:
+        member = members[claimant]
         claims.max_generation = max(claims.max_generation, member.claim_generation)
         for partition in member.owned:
             topic, number = partition
@@ -74,14 +79,17 @@ def settle_claims(members: Sequence[MemberSubscription], partitions: Mapping[str
     return claims
 
 
-def earlier_owners(members: Sequence[MemberSubscription], max_generation: int) -> dict[TopicPartition, int]:
+def earlier_owners(
+    members: Sequence[MemberSubscription], max_generation: int, scan: Iterable[int]
+) -> dict[TopicPartition, int]:
     """Map partitions to the position of the member with the newest claim *older* than the group's newest generation.
 
     The general algorithm prefers to move a partition back there, where part of its state may still be. The first of
-    several claims of one generation counts.
+    several claims of one generation, in the order of ``scan``, counts.
     """
     newest: dict[TopicPartition, int] = {}
-    for claimant, member in enumerate(members):
+    for claimant in scan:
+        member = members[claimant]
         if member.claim_generation >= max_generation:
             continue
         for partition in member.owned:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from assignors.java_hash import bucket, java_string_hash, table_size
+from assignors.java_hash import hash_map_order, java_string_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 
 def coordinator_partition(group_id: str, offsets_topic_partitions: int) -> int:
@@ -48,11 +48,4 @@ def select_protocol(preferences: Sequence[Sequence[str]]) -> str:
         raise InconsistentGroupProtocolError("no assignment strategy is offered by every member")
     votes = Counter(next(name for name in offered if name in candidates) for offered in preferences)
     most = max(votes.values())
-    return next(name for name in _hash_map_order(votes) if votes[name] == most)
-
-
-def _hash_map_order(names: Iterable[str]) -> list[str]:
-    """List names as a ``java.util.HashMap`` iterates them: by bucket; inside one by time of insertion."""
-    listed = list(names)
-    size = table_size(len(listed))
-    return sorted(listed, key=lambda name: bucket(java_string_hash(name), size))
+    return next(name for name in hash_map_order(votes) if votes[name] == most)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from assignors.ordering import utf16_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _INT_BITS = 0xFFFF_FFFF
 _SMALLEST_TABLE = 16
@@ -19,6 +24,17 @@ def java_string_hash(text: str) -> int:
     for high, low in zip(units[::2], units[1::2], strict=True):
         value = (31 * value + (high << 8 | low)) & _INT_BITS
     return value - (1 << 32) if value & 0x8000_0000 else value
+
+
+def hash_map_order(keys: Iterable[str]) -> list[str]:
+    """Sort keys as a ``java.util.HashMap`` into which they were put in this order iterates them.
+
+    >>> hash_map_order(["range", "cooperative-sticky", "sticky"])
+    ['sticky', 'range', 'cooperative-sticky']
+    """
+    listed = list(keys)
+    size = table_size(len(listed))
+    return sorted(listed, key=lambda key: bucket(java_string_hash(key), size))
 
 
 def topic_partition_hash(topic_hash: int, number: int) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from assignors import BUILT_IN
+from assignors import AS_JAVA_LEADER, BUILT_IN
 from assignors.cooperative import rebalance_needed, rejoined
 from assignors.invariants import violations
 from assignors.measures import measure
@@ -53,6 +53,17 @@ def test_our_answer_is_javas(vector: dict[str, Any]):
         second = BUILT_IN[strategy].assign(rejoined(group, answer))
         assert second == as_assignment(expected["assignment_after_second_round"])
         assert rebalance_needed(group, answer) == vector["expected"]["rebalance_needed"]
+
+
+@JAVA_IS_LAWFUL
+def test_we_answer_as_a_java_leader_would(vector: dict[str, Any]):
+    """With members in the order of Java's hash maps nothing is left to chance: a leader's decision can be replayed."""
+    group, assignor = parse_scenario(vector).group, AS_JAVA_LEADER[vector["strategy"]]
+    answer = assignor.assign(group)
+    assert answer == as_assignment(vector["expected"]["assignment"])
+    if vector["strategy"] == COOPERATIVE:
+        second = assignor.assign(rejoined(group, answer))
+        assert second == as_assignment(vector["expected"]["assignment_after_second_round"])
 
 
 @JAVA_IS_LAWFUL
