@@ -1,7 +1,7 @@
 """When a query's batches began and ended and how far each read, as Spark wrote it down in the checkpoint.
 
-A file in `offsets` is written when a batch is planned, with its time and the positions it will read to; one in `commits`
-when the batch is wholly done. Looking there costs the measured process nothing.
+A file in `offsets` is written when a batch is planned, with its time and the positions it will read to; one in
+`commits` when the batch is wholly done. Looking there costs the measured process nothing.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def seconds_at(batches: Sequence[Batch], position: int) -> float:
     reached = 0
     for batch in batches:
         if position <= batch.position and batch.position > reached:
-            part = max(0.0, (position - reached) / (batch.position - reached))
+            part = (position - reached) / (batch.position - reached)
             return batch.started_seconds + part * batch.seconds
         reached = batch.position
     raise ValueError(f"position {position} was not reached, only {reached}")

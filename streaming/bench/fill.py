@@ -116,7 +116,7 @@ def _ask_for_coordinator(admin: KafkaAdminClient, group_id: str) -> None:
     while True:
         try:
             admin.list_group_offsets(group_id)
-        except KafkaError as error:
+        except KafkaError as error:  # noqa: PERF203 - it waits anyway
             if not error.retriable or time.monotonic() > deadline:
                 raise
             time.sleep(0.2)

@@ -58,9 +58,8 @@ class MeasuredProcess:
         """Raise BenchError with the end of its log if it has ended by itself."""
         if self._process.exit_code is not None:
             last = self.log_path.read_text(errors="replace").splitlines()[-_SHOWN_LINES:]
-            raise BenchError(
-                f"the measured process ended with code {self._process.exit_code}: {' / '.join(last)} (log: {self.log_path})"
-            )
+            ended = f"the measured process ended with code {self._process.exit_code}"
+            raise BenchError(f"{ended}: {' / '.join(last)} (log: {self.log_path})")
 
     def __enter__(self) -> Self:
         """Start watching its memory."""

@@ -31,7 +31,7 @@ class Scrape:
         return next((value for _, value in self._samples(family)), None)
 
     def _samples(self, family: str) -> Iterator[tuple[Mapping[str, str], float]]:
-        # Only its lines are parsed: the whole text of 2,000 groups would take seconds, on cores that are being measured.
+        # Only its lines are parsed: the whole text of 2,000 groups would take seconds, on cores that are measured.
         lines = (line for line in self.text.splitlines() if line.startswith((f"{family}{{", f"{family} ")))
         for metric in text_string_to_metric_families("\n".join(lines) + "\n"):
             for sample in metric.samples:
@@ -40,9 +40,10 @@ class Scrape:
 
 def scrape(port: int) -> Scrape | None:
     """Ask once; None where nobody answers yet."""
+    request = Request(f"http://127.0.0.1:{port}/metrics", headers=_HEADERS)  # noqa: S310 - http, to loopback
     started = time.monotonic()
     try:
-        with urlopen(Request(f"http://127.0.0.1:{port}/metrics", headers=_HEADERS), timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310 - http to loopback, by construction
+        with urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
             body, encoding = answer.read(), answer.headers.get("Content-Encoding")
     except OSError:
         return None

@@ -55,7 +55,7 @@ class RecordCount(click.ParamType):
     "--folder", type=click.Path(path_type=Path), default=Path(".bench"), show_default=True, help="Where it works."
 )
 @click.option("--keep", is_flag=True, help="Leave topics, checkpoints, tables and logs there.")
-def bench(  # noqa: PLR0913 - click hands over every option by name
+def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     groups: int,
     partitions: int,
     rounds: int,
@@ -68,9 +68,9 @@ def bench(  # noqa: PLR0913 - click hands over every option by name
 ) -> None:
     """Measure the monitor: how fast it reads a full __consumer_offsets, and how soon it shows a rebalance.
 
-    Starts a broker of its own, fills the log with groups x partitions x rounds commits and starts the monitor cold, with
-    its default settings and those of the environment (REBALANCE_MONITOR_...). Spark's Kafka source alone reads the same
-    log for comparison. Then the demo's groups run until enough rebalances were seen.
+    Starts a broker of its own, fills the log with groups x partitions x rounds commits and starts the monitor cold,
+    with its default settings and those of the environment (REBALANCE_MONITOR_...). Spark's Kafka source alone reads
+    the same log for comparison. Then the demo's groups run until enough rebalances were seen.
     """
     from streaming.bench.fill import Fill  # noqa: PLC0415 - Spark is slow to import; --help need not wait
 
@@ -150,7 +150,8 @@ def _report(fill: Fill, figures: list[Figure], load_average: tuple[float, ...], 
     from streaming.bench.figures import figures_table  # noqa: PLC0415
 
     load = ", ".join(f"{average:.1f}" for average in load_average)
-    title = f"{fill.groups:,} groups x {fill.partitions} partitions x {fill.rounds} rounds, {os.cpu_count()} cores, load average {load} at the start"
+    size = f"{fill.groups:,} groups x {fill.partitions} partitions x {fill.rounds} rounds"
+    title = f"{size}, {os.cpu_count()} cores, load average {load} at the start"
     Console().print(figures_table(title, figures))
     if json_file is not None:
         document = {
