@@ -7,6 +7,7 @@ a stretch of the log was whole). Both are plain values with a stable encoded for
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -72,8 +73,12 @@ class SkipSettled(msgspec.Struct, frozen=True, tag="skip_settled"):
     log_was_whole: bool
 
 
+class GroupForgotten(msgspec.Struct, frozen=True, tag="group_forgotten"):
+    """A group has been dead for so long that its totals need not be kept any more."""
+
+
 LogEvent = GroupMetadataWritten | GroupTombstoned | GroupSeen
-HandedBackEvent = TopicsSampled | SkipSettled
+HandedBackEvent = TopicsSampled | SkipSettled | GroupForgotten
 GroupEvent = LogEvent | HandedBackEvent
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -116,7 +121,7 @@ def log_event(record: DecodedRecord, position: Position) -> tuple[str, LogEvent]
 def _other_group_event(
     group_id: str,
     group_type: str,
-    value: Any,
+    value: Mapping[str, Any] | None,
     position: Position,
 ) -> tuple[str, LogEvent]:
     if value is None:

@@ -15,7 +15,16 @@ from __future__ import annotations
 
 import msgspec
 
-from streaming.events import GroupEvent, GroupMetadataWritten, GroupSeen, GroupTombstoned, SkipSettled, TopicsSampled
+from streaming.events import (
+    GroupEvent,
+    GroupForgotten,
+    GroupMetadataWritten,
+    GroupSeen,
+    GroupTombstoned,
+    LogEvent,
+    SkipSettled,
+    TopicsSampled,
+)
 from streaming.group.snapshot import DEAD, EMPTY, SEEN, STABLE, GroupSnapshot, GroupTotals, Skip
 
 KEPT_SKIPS = 16
@@ -28,13 +37,17 @@ def advance(snapshot: GroupSnapshot, event: GroupEvent) -> GroupSnapshot:
         return _know_topics(snapshot, event)
     if isinstance(event, SkipSettled):
         return _settle(snapshot, event)
-    if snapshot.position is not None and event.position.kafka_offset <= snapshot.position.kafka_offset:
+    if isinstance(event, GroupForgotten) or _is_seen(snapshot, event):
         return snapshot
     if isinstance(event, GroupMetadataWritten):
         return _write_metadata(snapshot, event)
     if isinstance(event, GroupSeen):
         return _see(snapshot, event)
     return _bury(snapshot, event)
+
+
+def _is_seen(snapshot: GroupSnapshot, event: LogEvent) -> bool:
+    return snapshot.position is not None and event.position.kafka_offset <= snapshot.position.kafka_offset
 
 
 def _write_metadata(snapshot: GroupSnapshot, event: GroupMetadataWritten) -> GroupSnapshot:

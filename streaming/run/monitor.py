@@ -21,7 +21,7 @@ from streaming.java import find_java
 from streaming.run.batches import BatchSink
 from streaming.run.prepare import Origin, prepare_checkpoint
 from streaming.run.readiness import Readiness
-from streaming.run.sampler import HandBack, Sampler
+from streaming.run.sampler import HandBack, Sampler, Upkeep
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.http import MetricsServer
@@ -123,6 +123,7 @@ class Monitor:
             readiness=self._readiness,
             interval_seconds=settings.sampling.interval_seconds,
             lag_table_seconds=settings.sampling.lag_table_seconds,
+            upkeep=Upkeep(tables, settings.tables.retention_days, settings.tables.tidy_seconds),
         )
         beat = threading.Thread(target=sampler.run, args=(self._stop,), name="sampler")
         beat.start()

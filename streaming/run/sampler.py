@@ -12,9 +12,11 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping
+from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
 from kafka.errors import KafkaError
 
 from streaming.combine.combiner import GROUP_LANE
@@ -26,7 +28,7 @@ from streaming.sampling.brokers import Brokers
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Registry
-from streaming.sinks.rows import lag_rows
+from streaming.sinks.rows import lag_rows, utc
 from streaming.sinks.tables import GROUP_LAG
 from streaming.spark.checkpoint import HANDED_BACK
 from streaming.spark.files import Files
@@ -67,6 +69,26 @@ def _line(group_id: str, event: bytes) -> str:
     return json.dumps(row) + "\n"
 
 
+class Upkeep:
+    """Tidies the tables now and then; a table that cannot be tidied is said so and tried again the next time."""
+
+    def __init__(self, tables: DeltaTables, retention_days: int, tidy_seconds: float) -> None:
+        self._tables = tables
+        self._retention = timedelta(days=retention_days)
+        self._tidy_seconds = tidy_seconds
+        self._last_seconds = time.monotonic()
+
+    def if_due(self, now_ms: int) -> None:
+        """Tidy if the last time is long enough ago."""
+        if time.monotonic() - self._last_seconds < self._tidy_seconds:
+            return
+        self._last_seconds = time.monotonic()
+        try:
+            self._tables.tidy((utc(now_ms) - self._retention).date())
+        except (DeltaError, OSError) as error:
+            _log.warning("the tables could not be tidied (%s); trying again in %g s", error, self._tidy_seconds)
+
+
 class Sampler:
     """One beat after another until stopped."""
 
@@ -82,6 +104,7 @@ class Sampler:
         readiness: Readiness,
         interval_seconds: float,
         lag_table_seconds: float,
+        upkeep: Upkeep,
     ) -> None:
         self._cluster = cluster
         self._brokers = brokers
@@ -92,6 +115,7 @@ class Sampler:
         self._readiness = readiness
         self._interval_seconds = interval_seconds
         self._lag_table_seconds = lag_table_seconds
+        self._upkeep = upkeep
         self._lag_written: pa.Table | None = None
         self._lag_written_seconds = float("-inf")
 
@@ -127,6 +151,7 @@ class Sampler:
         self._registry.put_health(ready=ready, was_ready=ready or before.health.was_ready)
         if ready:
             self._write_lag(lag)
+            self._upkeep.if_due(sample.sampled_at_ms)
 
     def _hand_facts_back(self, sample: ClusterSample) -> None:
         present = self._registry.present()

@@ -40,7 +40,9 @@ class MonitorCollector(Collector):
 
 
 def _groups(cluster: str, present: Present) -> Iterator[Metric]:
-    records = sorted(present.groups.items())
+    alive, is_held_back = present.alive_groups(), present.held_back_groups()
+    every_record = list(alive.items())
+    records = [(group_id, record) for group_id, record in every_record if not is_held_back(group_id)]
     for name, text, value in _GROUP_GAUGES:
         family = GaugeMetricFamily(name, text, labels=GROUP)
         for group_id, record in records:
@@ -49,10 +51,10 @@ def _groups(cluster: str, present: Present) -> Iterator[Metric]:
         yield family
     for name, text, count in _GROUP_COUNTERS:
         counter = CounterMetricFamily(name, text, labels=GROUP)
-        for group_id, record in records:
+        for group_id, record in every_record:
             counter.add_metric((cluster, group_id), count(record))
         yield counter
-    yield from _group_tags(cluster, records)
+    yield _group_state(cluster, every_record, is_held_back)
     yield _drift(cluster, records)
     yield _members_compatible(records)
 
@@ -105,7 +107,7 @@ _GROUP_COUNTERS: tuple[tuple[str, str, Callable[[GroupRecord], int]], ...] = (
 )
 
 
-def _group_tags(cluster: str, records: list[tuple[str, GroupRecord]]) -> Iterator[Metric]:
+def _group_state(cluster: str, records: list[tuple[str, GroupRecord]], is_held_back: Callable[[str], bool]) -> Metric:
     labels = (*GROUP, "group_type", "protocol_type", "protocol", "state")
     family = GaugeMetricFamily(
         "rebalance_monitor_group_state", "1 for the group's type, strategy and state.", labels=labels
@@ -113,8 +115,9 @@ def _group_tags(cluster: str, records: list[tuple[str, GroupRecord]]) -> Iterato
     for group_id, record in records:
         snapshot, metadata = record.snapshot, record.snapshot.metadata
         protocol_type, protocol = (metadata.protocol_type, metadata.protocol or "") if metadata else ("", "")
-        family.add_metric((cluster, group_id, snapshot.group_type, protocol_type, protocol, snapshot.state), 1)
-    yield family
+        state = "Unknown" if is_held_back(group_id) else snapshot.state
+        family.add_metric((cluster, group_id, snapshot.group_type, protocol_type, protocol, state), 1)
+    return family
 
 
 def _drift(cluster: str, records: list[tuple[str, GroupRecord]]) -> Metric:
@@ -140,10 +143,10 @@ def _members_compatible(records: list[tuple[str, GroupRecord]]) -> Metric:
 
 def _lag(cluster: str, present: Present) -> Iterator[Metric]:
     if present.lag is not None:
-        lag_of_group = present.lag.by_group()
+        lag_of_group, is_held_back = present.lag.by_group(), present.held_back_groups()
         total = GaugeMetricFamily("rebalance_monitor_group_lag", "Records the group has yet to commit.", labels=GROUP)
         for group_id, lag in sorted(lag_of_group.items()):
-            if lag is not None:
+            if lag is not None and not is_held_back(group_id):
                 total.add_metric((cluster, group_id), lag)
         yield total
         yield from _lag_compatible(present)

@@ -55,7 +55,10 @@ class StateFunction:
     def _advance_group(self, group_id: str, payloads: list[bytes], state: GroupState) -> bytes:
         assignors = [assignor_named(strategy) for strategy in self.strategies]
         turn = take_turn(self._record(group_id, state), map(decode_event, payloads), assignors)
-        state.update(GROUP_CODEC.encode(turn.record))
+        if turn.forgotten:
+            state.remove()
+        else:
+            state.update(GROUP_CODEC.encode(turn.record))
         return encode_turn(turn)
 
     def _record(self, group_id: str, state: GroupState) -> GroupRecord:
