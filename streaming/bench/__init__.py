@@ -2,7 +2,7 @@
 
 offset_commits.py   OffsetCommit requests and answers as bytes: what fills the log fast
 fill.py             a `__consumer_offsets` of groups x partitions x rounds
-process.py          a cold process, with the memory it and its children take
+process.py          a cold process, with the memory and processor time it and its children take
 batches.py          when Spark's batches began and ended and how far they read, from the checkpoint
 scrape.py           `/metrics` as Prometheus asks for it
 plain_read.py       Spark's Kafka source alone, for comparison: a program of its own

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from streaming.spark.source import OFFSETS_TOPIC
+from streaming.events import OFFSETS_TOPIC
 
 
 @dataclass(frozen=True, slots=True)

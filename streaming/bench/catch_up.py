@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from streaming.bench.batches import Batch, BatchLog, records_per_second, second_half_per_second, seconds_at
 from streaming.bench.figures import Bar, Figure, median, percentile
 from streaming.bench.fill import BenchError, Fill
-from streaming.bench.process import MONITOR, PLAIN_READ, MeasuredProcess, monitor_environment
+from streaming.bench.process import MONITOR, PLAIN_READ, Cost, MeasuredProcess, monitor_environment
 from streaming.bench.scrape import Scrape, scrape
 from streaming.embedded.ports import free_port
 from streaming.spark.checkpoint import QUERY
@@ -37,7 +37,7 @@ class Reading:
 
     started_seconds: float
     batches: tuple[Batch, ...]
-    peak_memory_bytes: int
+    cost: Cost
 
     def rate(self, records: int) -> float:
         """Records a second over the first `records`, from the first batch on."""
@@ -78,8 +78,11 @@ def read_by_monitor(
         else:
             raise BenchError(f"the monitor was not ready in time (log: {process.log_path})")
         _check_complete(answer, fill)
+        cost = process.cost()
         scrapes = [again for _ in range(_SCRAPES) if (again := scrape(port)) is not None]
-        reading = Reading(process.started_seconds, batches.read(), process.peak_memory_bytes)
+        reading = Reading(
+            process.started_seconds, batches.read(), replace(cost, peak_memory_bytes=process.cost().peak_memory_bytes)
+        )
     scrape_seconds = median([again.seconds for again in scrapes])
     return MonitorReading(reading, answer.at_seconds, scrape_seconds, len(answer.text.encode()))
 
@@ -90,7 +93,7 @@ def read_plainly(bootstrap_servers: str, folder: Path, records: int, on_position
     with MeasuredProcess(PLAIN_READ, folder, monitor_environment(bootstrap_servers, folder, free_port())) as process:
         for position in _looks(process, batches, records, on_position):
             if position >= records:
-                return Reading(process.started_seconds, batches.read(), process.peak_memory_bytes)
+                return Reading(process.started_seconds, batches.read(), process.cost())
         raise BenchError(f"the plain read did not come to its end in time (log: {process.log_path})")
 
 
@@ -147,9 +150,9 @@ def catch_up_figures(records: int, monitor: MonitorReading, plain: Reading) -> l
         ),
     ]
     if is_warm_run:
-        halves = second_half_per_second(ours.batches, records), second_half_per_second(plain.batches, records)
-        figures.append(Figure(f"second half of {records:,} records", "records/s", *halves, WARM_BAR))
-    memory = (reading.peak_memory_bytes / (1 << 20) for reading in (ours, plain))
+        half, plain_half = (second_half_per_second(reading.batches, records) for reading in (ours, plain))
+        figures.append(Figure(f"second half of {records:,} records", "records/s", half, plain_half, WARM_BAR))
+    memory, plain_memory = (reading.cost.peak_memory_bytes / (1 << 20) for reading in (ours, plain))
     return [
         *figures,
         Figure(
@@ -159,18 +162,20 @@ def catch_up_figures(records: int, monitor: MonitorReading, plain: Reading) -> l
         Figure(
             f"scrape of {monitor.scrape_bytes / (1 << 20):.1f} MiB, median of {_SCRAPES}", "s", monitor.scrape_seconds
         ),
+        Figure("processor time until then", "CPU s", ours.cost.cpu_seconds, plain.cost.cpu_seconds),
         Figure(
             "peak memory of all its processes (PSS)",
             "MiB",
-            *memory,
+            memory,
+            plain_memory,
             MEMORY_BAR if records >= COLD_RECORDS else None,
         ),
     ]
 
 
 def _start_to_first_batch(ours: Reading, plain: Reading) -> Figure:
-    until = (reading.batches[0].started_seconds - reading.started_seconds for reading in (ours, plain))
-    return Figure("process start to first batch", "s", *until)
+    first, plain_first = (reading.batches[0].started_seconds - reading.started_seconds for reading in (ours, plain))
+    return Figure("process start to first batch", "s", first, plain_first)
 
 
 def _seconds(reading: Reading, records: int) -> float:

@@ -18,7 +18,7 @@ from kafka.errors import KafkaError, for_code
 
 from streaming.bench.offset_commits import commit_error_codes, commit_request
 from streaming.errors import RemedyError
-from streaming.spark.source import OFFSETS_TOPIC
+from streaming.events import OFFSETS_TOPIC
 
 TOPIC = "bench-orders"
 BEHIND_RECORDS = 1

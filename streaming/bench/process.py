@@ -1,4 +1,4 @@
-"""A cold process of the benchmark, and the memory it and its children take together."""
+"""A cold process of the benchmark, and what it and its children take together."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -20,6 +21,7 @@ from streaming.config.load import ENVIRONMENT_PREFIX
 
 _SAMPLE_SECONDS = 0.5
 _GRACE_SECONDS = 30.0
+_ORPHAN_SECONDS = 5.0
 _SHOWN_LINES = 5
 
 MONITOR = (str(Path(sys.executable).with_name("rebalance-monitor")), "run", "--log-level", "DEBUG")
@@ -39,20 +41,33 @@ def monitor_environment(bootstrap_servers: str, folder: Path, port: int) -> Mapp
     return {**os.environ, **{ENVIRONMENT_PREFIX + name: value for name, value in settings.items()}}
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a process and all below it took: the most memory at one time, and processor time in all.
+
+    Processor time hardly depends on what else the machine does: where runs on a busy machine differ, compare that.
+    """
+
+    peak_memory_bytes: int
+    cpu_seconds: float
+
+
 class MeasuredProcess:
-    """Runs a command until the end of the `with` block and watches its memory. `started_seconds` is since the epoch."""
+    """Runs a command until the end of the `with` block and watches what it takes.
+
+    `started_seconds` is since the epoch.
+    """
 
     def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.log_path = folder / "process.log"
         self.started_seconds = time.time()
         self._process = ChildProcess(command, self.log_path, environment)
-        self._memory = MemoryWatch(self._process.pid)
+        self._watch = TreeWatch(self._process.pid)
 
-    @property
-    def peak_memory_bytes(self) -> int:
-        """The most that all its processes took at one time so far."""
-        return self._memory.peak_bytes
+    def cost(self) -> Cost:
+        """What it and its children have taken until now."""
+        return self._watch.cost()
 
     def check(self) -> None:
         """Raise BenchError with the end of its log if it has ended by itself."""
@@ -62,62 +77,77 @@ class MeasuredProcess:
             raise BenchError(f"{ended}: {' / '.join(last)} (log: {self.log_path})")
 
     def __enter__(self) -> Self:
-        """Start watching its memory."""
-        self._memory.start()
+        """Start watching what it takes."""
+        self._watch.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Ask it to end and wait until its children are gone too: the next one is to have the machine for itself."""
-        self._memory.stop()
-        children = _tree(self._process.pid)[1:]
+        self._watch.stop()
+        children = process_tree(self._process.pid)[1:]
         self._process.stop(_GRACE_SECONDS)
-        for left in psutil.wait_procs(children, timeout=_GRACE_SECONDS)[1]:
+        left = psutil.wait_procs(children, timeout=_ORPHAN_SECONDS)[1]
+        for orphan in left:
             with contextlib.suppress(psutil.NoSuchProcess):
-                left.kill()
+                orphan.kill()
+        psutil.wait_procs(left, timeout=_ORPHAN_SECONDS)
 
 
-class MemoryWatch:
-    """Samples the memory of a process and all below it."""
+class TreeWatch:
+    """Samples what a process and all below it take."""
 
     def __init__(self, pid: int) -> None:
-        self.peak_bytes = 0
         self._pid = pid
+        self._peak_memory_bytes = 0
+        self._cpu_seconds: dict[psutil.Process, float] = {}
+        self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="memory", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
     def start(self) -> None:
         """Start sampling."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Sample a last time and stop."""
+        """Stop sampling."""
         self._stop.set()
         self._thread.join()
 
-    def _watch(self) -> None:
-        while True:
-            self.peak_bytes = max(self.peak_bytes, memory_bytes(self._pid))
-            if self._stop.wait(_SAMPLE_SECONDS):
-                return
+    def cost(self) -> Cost:
+        """The peak and the sum until now. Of a process that has ended, what the last sample saw."""
+        with self._lock:
+            tree = process_tree(self._pid)
+            self._peak_memory_bytes = max(self._peak_memory_bytes, memory_bytes(tree))
+            for process in tree:
+                with contextlib.suppress(psutil.Error):  # it ended in between
+                    used = process.cpu_times()
+                    self._cpu_seconds[process] = used.user + used.system
+            return Cost(self._peak_memory_bytes, sum(self._cpu_seconds.values()))
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self.cost()
+            self._stop.wait(_SAMPLE_SECONDS)
 
 
-def memory_bytes(pid: int) -> int:
-    """The proportional set size of a process and all below it: a page that n of them share counts 1/n in each.
+def memory_bytes(tree: Iterable[psutil.Process]) -> int:
+    """The proportional set size of some processes together: a page that n processes share counts 1/n in each.
 
     Python's workers are forked and share most of their pages: adding up their resident sizes would count those twice.
     Where the system has no such figure it is the unique set size, which leaves shared pages out.
     """
     total = 0
-    for process in _tree(pid):
+    for process in tree:
         with contextlib.suppress(psutil.Error):  # it ended in between
             memory = process.memory_full_info()
             total += getattr(memory, "pss", memory.uss)
     return total
 
 
-def _tree(pid: int) -> list[psutil.Process]:
+def process_tree(pid: int) -> list[psutil.Process]:
+    """A process and all below it; nothing where it is gone."""
     try:
         parent = psutil.Process(pid)
         return [parent, *parent.children(recursive=True)]

@@ -19,10 +19,10 @@ from streaming.bench.fill import BenchError, offsets_topic_ends
 from streaming.bench.process import MONITOR, MeasuredProcess, monitor_environment
 from streaming.bench.scrape import Scrape, scrape
 from streaming.embedded.ports import free_port
+from streaming.events import OFFSETS_TOPIC
 from streaming.protocol import RecordType, decode
 from streaming.protocol.classic import group_metadata
 from streaming.spark.checkpoint import QUERY
-from streaming.spark.source import OFFSETS_TOPIC
 
 SEEN_BAR = Bar(5, "at most")
 
@@ -101,7 +101,7 @@ def watch_rebalances(bootstrap_servers: str, folder: Path, wanted: int, on_seen:
         else:
             raise BenchError(f"only {len(delays.seconds)} of {wanted} rebalances were seen (log: {process.log_path})")
         steady = [batch.seconds for batch in batches.read()[done_before:]]
-        return _figures(delays.seconds, steady, process.peak_memory_bytes)
+        return _figures(delays.seconds, steady, process.cost().peak_memory_bytes)
 
 
 def _figures(seconds: list[float], batch_seconds: list[float], memory_bytes: int) -> list[Figure]:

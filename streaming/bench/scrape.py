@@ -40,10 +40,10 @@ class Scrape:
 
 def scrape(port: int) -> Scrape | None:
     """Ask once; None where nobody answers yet."""
-    request = Request(f"http://127.0.0.1:{port}/metrics", headers=_HEADERS)  # noqa: S310 - http, to loopback
+    request = Request(f"http://127.0.0.1:{port}/metrics", headers=_HEADERS)
     started = time.monotonic()
     try:
-        with urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
+        with urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310 - http, to loopback
             body, encoding = answer.read(), answer.headers.get("Content-Encoding")
     except OSError:
         return None

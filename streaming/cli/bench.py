@@ -26,26 +26,23 @@ if TYPE_CHECKING:
 _FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
-class RecordCount(click.ParamType):
-    """A number such as 2500000, 500k or 10m."""
-
-    name = "records"
-
-    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read it."""
-        if isinstance(value, int):
-            return value
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)([km]?)", value.strip().lower().replace("_", "").replace(",", ""))
-        if found is None:
-            self.fail(f"{value!r} is not a number of records such as 500k or 10m", param, ctx)
-        return int(float(found[1]) * _FACTORS[found[2]])
+def record_count(_context: click.Context, _option: click.Parameter, given: str | None) -> int | None:
+    """Read a number such as 2500000, 500k or 10m."""
+    if given is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([km]?)", given.lower())
+    if found is None:
+        raise click.BadParameter(f"{given!r} is not a number of records such as 500k or 10m")
+    return int(float(found[1]) * _FACTORS[found[2]])
 
 
 @click.command()
 @click.option("--groups", type=click.IntRange(1), default=2_000, show_default=True, help="Groups that commit.")
 @click.option("--partitions", type=click.IntRange(1), default=50, show_default=True, help="Partitions each commits.")
 @click.option("--rounds", type=click.IntRange(1), default=20, show_default=True, help="Times it commits them.")
-@click.option("--records", type=RecordCount(), help="As many rounds as make this many records, such as 10m.")
+@click.option(
+    "--records", callback=record_count, metavar="COUNT", help="As many rounds as make this many records, such as 10m."
+)
 @click.option("--rebalances", type=click.IntRange(1), default=30, show_default=True, help="Rebalances to wait for.")
 @click.option("--part", type=click.Choice(["catch-up", "rebalances"]), help="Measure only this part [default: both].")
 @click.option(

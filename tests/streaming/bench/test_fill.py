@@ -44,4 +44,6 @@ def test_a_broker_holds_every_commit_of_a_fill(tmp_path: Path) -> None:
         for group_id, offsets in committed.items()
         for at, commit in offsets.items()
     }
-    assert last_commits == {(group_id, TOPIC, number, fill.rounds) for group_id in fill.group_ids for number in range(3)}
+    assert last_commits == {
+        (group_id, TOPIC, number, fill.rounds) for group_id in fill.group_ids for number in range(3)
+    }

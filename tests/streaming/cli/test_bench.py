@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import click
 import psutil
 import pytest
 from click.testing import CliRunner
 
-from streaming.cli.bench import RecordCount, bench
+from streaming.cli.bench import bench, record_count
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     [("2500000", 2_500_000), ("500k", 500_000), ("10m", 10_000_000), ("10M", 10_000_000), ("2.5m", 2_500_000)],
 )
 def test_a_number_of_records_may_be_written_short(given: str, records: int) -> None:
-    assert RecordCount().convert(given, None, None) == records
+    context = click.Context(bench)
+    assert record_count(context, bench.params[3], given) == records
 
 
 def test_what_is_not_a_number_of_records_is_refused_with_an_example() -> None:
