@@ -8,13 +8,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from assignors.cooperative import CooperativeStickyAssignor
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
 from assignors.range import RangeAssignor
 from assignors.roundrobin import RoundRobinAssignor
 from assignors.server_range import ServerRangeAssignor
 from assignors.sticky import StickyAssignor
 from assignors.uniform import UniformAssignor
-from assignors.cooperative import CooperativeStickyAssignor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

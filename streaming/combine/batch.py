@@ -27,9 +27,7 @@ class RecordsBatch:
 
     def record(self, row: int) -> tuple[Position, bytes | None, bytes | None]:
         """Position, key and value of one row."""
-        position = Position(
-            int(self.kafka_partition[row]), int(self.kafka_offset[row]), int(self._timestamp_ms[row])
-        )
+        position = Position(int(self.kafka_partition[row]), int(self.kafka_offset[row]), int(self._timestamp_ms[row]))
         return position, self._keys[row].as_py(), self._values[row].as_py()
 
     def vouch_for_commit(self, row: int, committed_offset: int) -> None:

@@ -108,7 +108,8 @@ def commits_bytes(commits: pa.Table) -> bytes:
     options = pa.ipc.IpcWriteOptions(compression="lz4")
     with pa.ipc.new_stream(stream, COMMIT_SCHEMA, options=options) as writer:
         writer.write_table(commits.combine_chunks())
-    return stream.getvalue().to_pybytes()
+    encoded: bytes = stream.getvalue().to_pybytes()
+    return encoded
 
 
 def commits_table(encoded: bytes) -> pa.Table:

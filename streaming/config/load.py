@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from streaming.config.settings import (
@@ -17,6 +17,7 @@ from streaming.config.settings import (
     SamplingSettings,
     SourceSettings,
     SparkSettings,
+    TableSettings,
 )
 from streaming.errors import RemedyError
 
@@ -37,13 +38,14 @@ class Settings(BaseSettings):
         frozen=True, extra="forbid", env_prefix=ENVIRONMENT_PREFIX, env_nested_delimiter="__"
     )
 
-    kafka: KafkaSettings = Field(default_factory=KafkaSettings)
-    source: SourceSettings = Field(default_factory=SourceSettings)
-    spark: SparkSettings = Field(default_factory=SparkSettings)
-    paths: PathSettings = Field(default_factory=PathSettings)
-    metrics: MetricsSettings = Field(default_factory=MetricsSettings)
-    sampling: SamplingSettings = Field(default_factory=SamplingSettings)
-    judgement: JudgementSettings = Field(default_factory=JudgementSettings)
+    kafka: KafkaSettings = KafkaSettings()
+    source: SourceSettings = SourceSettings()
+    spark: SparkSettings = SparkSettings()
+    paths: PathSettings = PathSettings()
+    tables: TableSettings = TableSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    sampling: SamplingSettings = SamplingSettings()
+    judgement: JudgementSettings = JudgementSettings()
 
 
 def load_settings(file: Path | None) -> Settings:

@@ -11,7 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 Seconds = Annotated[float, Field(gt=0)]
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """A section of the settings: frozen, and nothing it does not know."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -19,7 +21,7 @@ def _state_home() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kafka-rebalance-monitor"
 
 
-class KafkaSettings(_Section):
+class KafkaSettings(Section):
     """The cluster to watch."""
 
     bootstrap_servers: str = Field("localhost:9092", description="host:port, several separated by commas")
@@ -36,14 +38,14 @@ class KafkaSettings(_Section):
         return servers
 
 
-class SourceSettings(_Section):
+class SourceSettings(Section):
     """How `__consumer_offsets` is read."""
 
     max_records_per_batch: int = Field(2_000_000, ge=1, description="records one micro-batch takes at most")
     trigger_seconds: Seconds = Field(2, description="how often a micro-batch starts when there is something new")
 
 
-class SparkSettings(_Section):
+class SparkSettings(Section):
     """Spark itself."""
 
     master: str = Field("local[2]", description="Spark master URL")
@@ -51,25 +53,41 @@ class SparkSettings(_Section):
     shuffle_partitions: int = Field(2, ge=1, description="state partitions; frozen when the checkpoint is created")
     combine_tasks: int = Field(2, ge=1, description="Python tasks that read and reduce the log side by side")
     ui: bool = Field(False, description="whether Spark's own web page is served")
-    log_level: str = Field("ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Spark's log level")
+    log_level: str = Field(
+        "ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Spark's log level"
+    )
     conf: dict[str, str] = Field({}, description="further Spark settings, as they are")
 
 
-class PathSettings(_Section):
+class PathSettings(Section):
     """Where things are kept. Any path Spark can reach."""
 
-    checkpoint: str = Field(default_factory=lambda: str(_state_home() / "checkpoint"), description="the query's progress")
+    checkpoint: str = Field(
+        default_factory=lambda: str(_state_home() / "checkpoint"), description="the query's progress"
+    )
     tables: str = Field(default_factory=lambda: str(_state_home() / "tables"), description="root of the Delta tables")
 
+    @field_validator("checkpoint", "tables")
+    @classmethod
+    def _is_absolute(cls, path: str) -> str:
+        return path if "://" in path else str(Path(path).expanduser().absolute())
 
-class MetricsSettings(_Section):
+
+class TableSettings(Section):
+    """How the Delta tables are kept small."""
+
+    retention_days: int = Field(90, ge=1, description="rows older than this are deleted")
+    tidy_seconds: Seconds = Field(900, description="how often small files are merged and old rows deleted")
+
+
+class MetricsSettings(Section):
     """The HTTP port."""
 
     host: str = Field("127.0.0.1", description="address to listen on; loopback unless you say otherwise")
     port: int = Field(9560, ge=0, le=65535, description="port of /metrics; 0 takes a free one")
 
 
-class SamplingSettings(_Section):
+class SamplingSettings(Section):
     """What is asked of the brokers beside the log."""
 
     interval_seconds: Seconds = Field(5, description="how often end offsets and topic metadata are sampled")
@@ -77,10 +95,12 @@ class SamplingSettings(_Section):
     request_timeout_seconds: Seconds = Field(15, description="how long one request to a broker may take")
 
 
-class JudgementSettings(_Section):
+class JudgementSettings(Section):
     """What is judged."""
 
-    strategies: tuple[str, ...] = Field(("range", "roundrobin"), description="strategies expected assignments are made by")
+    strategies: tuple[str, ...] = Field(
+        ("range", "roundrobin"), description="strategies expected assignments are made by"
+    )
 
     @field_validator("strategies")
     @classmethod

@@ -1,18 +1,22 @@
 """What happened, as values: the only things that may change what we know of a group.
 
-Two kinds of facts become events. Records the group coordinator wrote (each with its position in `__consumer_offsets`, so
-that a fact read twice counts once), and facts the driver learned elsewhere and hands back (topic metadata; whether a
-stretch of the log was whole). Both are plain values with a stable encoded form: they cross process borders.
+Two kinds of facts become events. Records the group coordinator wrote (each with its position in `__consumer_offsets`,
+so that a fact read twice counts once), and facts the driver learned elsewhere and hands back (topic metadata; whether
+a stretch of the log was whole). Both are plain values with a stable encoded form: they cross process borders.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from streaming.protocol import DecodedRecord, RecordType
 from streaming.protocol.classic import GroupMetadata, group_metadata
+
+OFFSETS_TOPIC = "__consumer_offsets"
+"""The group coordinator's own topic, the log of all that happens to groups."""
 
 
 class Position(msgspec.Struct, frozen=True, order=True):
@@ -24,7 +28,7 @@ class Position(msgspec.Struct, frozen=True, order=True):
 
 
 class GroupMetadataWritten(msgspec.Struct, frozen=True, tag="group_metadata"):
-    """A classic group's GroupMetadata record: written when a generation is synced, a static member rejoins or all left."""
+    """A classic group's GroupMetadata record: a generation was synced, a static member rejoined, or all left."""
 
     position: Position
     metadata: GroupMetadata
@@ -69,8 +73,12 @@ class SkipSettled(msgspec.Struct, frozen=True, tag="skip_settled"):
     log_was_whole: bool
 
 
+class GroupForgotten(msgspec.Struct, frozen=True, tag="group_forgotten"):
+    """A group has been dead for so long that its totals need not be kept any more."""
+
+
 LogEvent = GroupMetadataWritten | GroupTombstoned | GroupSeen
-HandedBackEvent = TopicsSampled | SkipSettled
+HandedBackEvent = TopicsSampled | SkipSettled | GroupForgotten
 GroupEvent = LogEvent | HandedBackEvent
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -90,7 +98,8 @@ def encode_event(event: GroupEvent) -> bytes:
 
 def decode_event(encoded: bytes) -> GroupEvent:
     """The event of `encode_event`; raises `msgspec.ValidationError` on anything else."""
-    return _DECODER.decode(encoded)
+    event: GroupEvent = _DECODER.decode(encoded)
+    return event
 
 
 def log_event(record: DecodedRecord, position: Position) -> tuple[str, LogEvent] | None:
@@ -110,7 +119,10 @@ def log_event(record: DecodedRecord, position: Position) -> tuple[str, LogEvent]
 
 
 def _other_group_event(
-    group_id: str, group_type: str, value: Any, position: Position  # noqa: ANN401 - a decoded record's fields
+    group_id: str,
+    group_type: str,
+    value: Mapping[str, Any] | None,
+    position: Position,
 ) -> tuple[str, LogEvent]:
     if value is None:
         return group_id, GroupTombstoned(position)

@@ -15,7 +15,16 @@ from __future__ import annotations
 
 import msgspec
 
-from streaming.events import GroupEvent, GroupMetadataWritten, GroupSeen, GroupTombstoned, SkipSettled, TopicsSampled
+from streaming.events import (
+    GroupEvent,
+    GroupForgotten,
+    GroupMetadataWritten,
+    GroupSeen,
+    GroupTombstoned,
+    LogEvent,
+    SkipSettled,
+    TopicsSampled,
+)
 from streaming.group.snapshot import DEAD, EMPTY, SEEN, STABLE, GroupSnapshot, GroupTotals, Skip
 
 KEPT_SKIPS = 16
@@ -28,13 +37,17 @@ def advance(snapshot: GroupSnapshot, event: GroupEvent) -> GroupSnapshot:
         return _know_topics(snapshot, event)
     if isinstance(event, SkipSettled):
         return _settle(snapshot, event)
-    if snapshot.position is not None and event.position.kafka_offset <= snapshot.position.kafka_offset:
+    if isinstance(event, GroupForgotten) or _is_seen(snapshot, event):
         return snapshot
     if isinstance(event, GroupMetadataWritten):
         return _write_metadata(snapshot, event)
     if isinstance(event, GroupSeen):
         return _see(snapshot, event)
     return _bury(snapshot, event)
+
+
+def _is_seen(snapshot: GroupSnapshot, event: LogEvent) -> bool:
+    return snapshot.position is not None and event.position.kafka_offset <= snapshot.position.kafka_offset
 
 
 def _write_metadata(snapshot: GroupSnapshot, event: GroupMetadataWritten) -> GroupSnapshot:
@@ -92,9 +105,7 @@ def _settle(snapshot: GroupSnapshot, event: SkipSettled) -> GroupSnapshot:
     settled = [skip for skip in snapshot.unsettled_skips if skip.before_offset == event.kafka_offset]
     kept = tuple(skip for skip in snapshot.unsettled_skips if skip.before_offset != event.kafka_offset)
     failed = sum(skip.generations for skip in settled) if event.log_was_whole else 0
-    totals = msgspec.structs.replace(
-        snapshot.totals, rebalances_failed=snapshot.totals.rebalances_failed + failed
-    )
+    totals = msgspec.structs.replace(snapshot.totals, rebalances_failed=snapshot.totals.rebalances_failed + failed)
     return msgspec.structs.replace(snapshot, unsettled_skips=kept, totals=totals)
 
 

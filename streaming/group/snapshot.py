@@ -17,8 +17,8 @@ SEEN = "Seen"
 class Skip(msgspec.Struct, frozen=True):
     """Generation numbers that no record carries, between two records of the group.
 
-    After a join that never synced there is no record for its number; compaction takes records away too. Which of the two
-    it was can be told only by whether every offset of `after_offset`..`before_offset` was read.
+    After a join that never synced there is no record for its number; compaction takes records away too. Which of the
+    two it was can be told only by whether every offset of `after_offset`..`before_offset` was read.
     """
 
     after_offset: int

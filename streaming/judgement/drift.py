@@ -8,6 +8,8 @@ Rules, first that applies:
 4. Some topic has more partitions now than anybody was given, the missing ones are its last, and the count was sampled
    after the record: it grew since. `unknown`, reason `metadata_changed`.
 5. `drift`, with each partition's actual and expected owner.
+
+Strategies other than the group's own are compared too, so that one can see what they would do: `same` or `differs`.
 """
 
 from __future__ import annotations
@@ -19,8 +21,12 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.group_spec import Owners, unknown_topics
 
 MATCH = "match"
+"""The group's own strategy: every partition is where it belongs."""
 DRIFT = "drift"
 UNKNOWN = "unknown"
+SAME = "same"
+DIFFERS = "differs"
+"""Verdicts on other strategies than the group's own: what they would do is no judgement of what the leader did."""
 NOT_EVALUATED = "not_evaluated"
 
 EXACT_STRATEGIES = frozenset({"range", "roundrobin"})
@@ -57,6 +63,8 @@ def strategy_drift(
     misplaced = _misplaced(owners, assignor.assign(spec))
     listed = misplaced if is_group_strategy else ()
     verdict, reason = _verdict(snapshot, spec, owners, strategy, misplaced)
+    if not is_group_strategy and verdict != UNKNOWN:
+        verdict, reason = (DIFFERS if misplaced else SAME), ""
     counted = None if verdict == UNKNOWN else len(misplaced)
     return StrategyDrift(strategy, is_group_strategy, verdict, reason, counted, listed)
 

@@ -32,7 +32,9 @@ def imbalance(metadata: GroupMetadata) -> tuple[PartitionShares, ...]:
     if not metadata.members:
         return ()
     held = {
-        member.member_id: Counter(topic for topic, _ in member.assignment.partitions) if member.assignment else Counter()
+        member.member_id: Counter(topic for topic, _ in member.assignment.partitions)
+        if member.assignment
+        else Counter()
         for member in metadata.members
     }
     total = _shares(None, (counts.total() for counts in held.values()))

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from assignors import PartitionAssignor
-from streaming.events import GroupEvent, SkipSettled, TopicsSampled
+from streaming.events import GroupEvent, GroupForgotten, SkipSettled, TopicsSampled
 from streaming.group.advance import advance
 from streaming.group.codec import StateCodec
-from streaming.group.snapshot import GroupSnapshot
+from streaming.group.snapshot import DEAD, GroupSnapshot
 from streaming.judgement.judge import Judgement, judge, keeps_verdict
 
 JUDGED_RECORDS_PER_TURN = 50
@@ -25,11 +25,15 @@ class GroupRecord(msgspec.Struct, frozen=True):
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What a turn leaves behind: the new record, the snapshot after each log record, and each verdict made."""
+    """What a turn leaves behind: the new record, the snapshot after each log record, and each verdict made.
+
+    `forgotten` says that nothing of the group is to be kept: it is dead, and has been for long.
+    """
 
     record: GroupRecord
     history: tuple[GroupSnapshot, ...] = ()
     judgements: tuple[Judgement, ...] = ()
+    forgotten: bool = False
 
 
 GROUP_CODEC = StateCodec(GroupRecord, version=1)
@@ -59,6 +63,8 @@ def take_turn(record: GroupRecord, events: Iterable[GroupEvent], strategies: Seq
             history.append(advanced)
         snapshot = advanced
     if not history:
+        if snapshot.state == DEAD and any(isinstance(event, GroupForgotten) for event in ordered):
+            return Turn(record, forgotten=True)
         return _without_records(record, snapshot, strategies)
     judgement, judgements = _judge_history(record.judgement, history, strategies)
     return Turn(GroupRecord(snapshot, judgement), tuple(history), judgements)
@@ -67,8 +73,8 @@ def take_turn(record: GroupRecord, events: Iterable[GroupEvent], strategies: Seq
 def _order(event: GroupEvent) -> tuple[int, int]:
     if isinstance(event, TopicsSampled):
         return 0, 0
-    if isinstance(event, SkipSettled):
-        return 2, event.kafka_offset
+    if isinstance(event, (SkipSettled, GroupForgotten)):
+        return 2, 0
     return 1, event.position.kafka_offset
 
 

@@ -9,7 +9,7 @@ left out.
 from __future__ import annotations
 
 import struct
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +26,7 @@ from streaming.protocol.schema import ArrayOf, Field, Message, Scalar, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import TracebackType
     from typing import TypeAlias
 
     Reader: TypeAlias = Callable[[bytes, int], dict[str, Any]]
@@ -79,7 +80,7 @@ class _Writer:
             with self._block("try:"):
                 self._line(f"return {self._struct(Struct(message.fields), '')}")
             with self._block("except (IndexError, struct_error, Undecodable) as error:"):
-                self._line("raise located(error) from None")
+                self._line("raise located(error, error.__traceback__) from None")
 
     def _line(self, *texts: str) -> None:
         for text in texts:
@@ -188,13 +189,9 @@ class _Writer:
         null = "q > 127" if field.tag is None else "q < 1"
         if field.nullable:
             self._line(*(("q = b[p]", "p += 1") if field.tag is None else ("q, p = varint(b, p)",)))
-        with self._unless_null(name, null, nullable=True) if field.nullable else self._always():
+        with self._unless_null(name, null, nullable=True) if field.nullable else nullcontext():
             unknown = f"u{name}" if field.tag is not None else ""
             self._line(f"{name} = {self._struct(layout, place + '.', unknown)}")
-
-    @contextmanager
-    def _always(self) -> Iterator[None]:
-        yield
 
     @contextmanager
     def _unless_null(self, name: str, null: str, *, nullable: bool) -> Iterator[None]:
@@ -261,16 +258,14 @@ def _default(field: Field) -> Any:  # noqa: ANN401 - the value of a field of any
     return _zero(field.type) if field.default in (None, ()) else field.default
 
 
-def _locator(places: Sequence[Place]) -> Callable[[Exception], UndecodableRecord]:
+def _locator(places: Sequence[Place]) -> Callable[[Exception, TracebackType], UndecodableRecord]:
     """Make the function that turns a reader's exception into a refusal with the path of the field it stopped at.
 
     It is found from the line that raised and the reader's own position and indexes, so that reading what is whole
     costs nothing for it.
     """
 
-    def located(error: Exception) -> UndecodableRecord:
-        traceback = error.__traceback__
-        assert traceback is not None, "called for an exception on its way"  # noqa: S101
+    def located(error: Exception, traceback: TracebackType) -> UndecodableRecord:
         local_names = traceback.tb_frame.f_locals
         position, field = local_names["p"], ""
         for path, size in places[traceback.tb_lineno - 1]:
@@ -322,7 +317,7 @@ def compile_reader(message: Message, version: int) -> Reader:
         "varint": unsigned_varint,
         **_unpackers(source),
     }
-    # The source is made of the layouts of this package alone: no byte of a record reaches it.
-    exec(compile(source, f"<{message.name} v{version}>", "exec"), names)  # noqa: S102
+    code = compile(source, f"<{message.name} v{version}>", "exec")
+    exec(code, names)  # noqa: S102 - made of this package's layouts alone: no byte of a record reaches it
     read: Reader = names["read"]
     return read

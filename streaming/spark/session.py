@@ -32,6 +32,7 @@ def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.showConsoleProgress": "false",
         "spark.ui.enabled": str(settings.ui).lower(),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -48,5 +49,6 @@ def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.metricsEnabled": "false",
-        "spark.cleaner.periodicGC.interval": "5min",
+        # Delta's log is read once, when a checkpoint is made: one partition instead of fifty for a few files.
+        "spark.databricks.delta.snapshotPartitions": "1",
     }

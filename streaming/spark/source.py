@@ -10,8 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from streaming.config.settings import KafkaSettings, SourceSettings
-
-OFFSETS_TOPIC = "__consumer_offsets"
+from streaming.events import OFFSETS_TOPIC
 
 LANE_ROWS = StructType(
     [

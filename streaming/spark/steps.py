@@ -20,15 +20,13 @@ from streaming.judgement.turn import GROUP_CODEC, GroupRecord, encode_turn, take
 PandasChunks = Iterable[pd.DataFrame]
 
 
-def combine(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def combine(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """`mapInArrow`: one task's records to lane rows."""
     combiner = Combiner()
     for batch in batches:
         combiner.add(batch)
-    rows = list(combiner.rows())
-    columns = [pa.array(column, kind) for column, kind in zip(zip(*rows), LANE_SCHEMA.types)] if rows else []
-    if columns:
-        yield pa.record_batch(columns, schema=LANE_SCHEMA)
+    for lane, lane_key, payload in combiner.rows():
+        yield pa.record_batch([[lane], [lane_key], [payload]], schema=LANE_SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,10 @@ class StateFunction:
     def _advance_group(self, group_id: str, payloads: list[bytes], state: GroupState) -> bytes:
         assignors = [assignor_named(strategy) for strategy in self.strategies]
         turn = take_turn(self._record(group_id, state), map(decode_event, payloads), assignors)
-        state.update(GROUP_CODEC.encode(turn.record))
+        if turn.forgotten:
+            state.remove()
+        else:
+            state.update(GROUP_CODEC.encode(turn.record))
         return encode_turn(turn)
 
     def _record(self, group_id: str, state: GroupState) -> GroupRecord:

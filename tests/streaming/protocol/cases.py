@@ -19,7 +19,8 @@ STREAMS_KEY = "0011 0001 67"
 STREAMS_MEMBER_KEY = "0013 0001 67 0001 6d"
 STREAMS_CURRENT_KEY = "0016 0001 67 0001 6d"
 OFFSET_V4 = "0004 0000000000000029 00000001 {metadata} 0000000000000007 {tags}"
-# instanceId, rackId, clientId, clientHost, subscribedTopicNames, subscribedTopicRegex, rebalanceTimeoutMs, serverAssignor
+# instanceId, rackId, clientId, clientHost, subscribedTopicNames, subscribedTopicRegex, rebalanceTimeoutMs, and last
+# serverAssignor
 MEMBER_V0 = "0000 00 00 02 63 02 68 01 00 0000ea60 00 {tags}"
 ID = "00112233445566778899aabbccddeeff"
 

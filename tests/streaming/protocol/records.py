@@ -7,11 +7,15 @@ import hashlib
 import json
 from base64 import b64decode
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HERE = Path(__file__).parent
 SAMPLE = HERE / "samples" / "consumer-offsets-records.jsonl.gz"
 GOLDEN = HERE / "golden"
+KAFKA_VERSION = "4.2.0"
 
 
 def lines_of(path: Path) -> list[str]:
@@ -19,7 +23,7 @@ def lines_of(path: Path) -> list[str]:
     return gzip.decompress(path.read_bytes()).decode().removesuffix("\n").split("\n")
 
 
-def raw_record(line: dict[str, Any]) -> tuple[bytes, bytes | None]:
+def raw_record(line: Mapping[str, Any]) -> tuple[bytes, bytes | None]:
     """Return key and value of a line with base64 fields."""
     return b64decode(line["key"]), None if line["value"] is None else b64decode(line["value"])
 
@@ -31,7 +35,9 @@ def sample_records() -> list[tuple[bytes, bytes | None]]:
 
 def golden_lines(name: str) -> list[Any]:
     """Return the golden lines of a file, refusing one that was edited by hand."""
-    header, *lines = lines_of(GOLDEN / f"{name}.jsonl.gz")
+    first, *lines = lines_of(GOLDEN / f"{name}.jsonl.gz")
+    header = json.loads(first)
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
-    assert json.loads(header)["sha256"] == digest, f"{name} was edited: regenerate it from Kafka's classes"
+    assert header["sha256"] == digest, f"{name} was edited: regenerate it from Kafka's classes"
+    assert header["kafka"] == KAFKA_VERSION
     return [json.loads(line) for line in lines]

@@ -1,4 +1,5 @@
 // Kafka's own classes as the oracle of the decoder tests. Run as a single file with Kafka's jars on the classpath:
+//   java -cp 'JARS' KafkaOracle.java version                 which Kafka and Java answer here
 //   java -cp 'JARS' KafkaOracle.java schemas             the facts of the official message definitions, one JSON line a message
 //   java -cp 'JARS' KafkaOracle.java generate SEED N     N random records of every type and version, serialised by Kafka
 //   java -cp 'JARS' KafkaOracle.java decode < INPUTS     what Kafka reads in each input line
@@ -35,6 +36,7 @@ import org.apache.kafka.common.message.ConsumerProtocolSubscription;
 import org.apache.kafka.common.message.ConsumerProtocolSubscriptionJsonConverter;
 import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.MessageUtil;
+import org.apache.kafka.common.utils.AppInfoParser;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
 import org.apache.kafka.coordinator.group.GroupCoordinatorRecordSerde;
 import org.apache.kafka.coordinator.group.generated.CoordinatorRecordJsonConverters;
@@ -49,6 +51,8 @@ public final class KafkaOracle {
 
     public static void main(String[] args) throws Exception {
         switch (args[0]) {
+            case "version" -> print(MAPPER.createObjectNode()
+                .put("kafka", AppInfoParser.getVersion()).put("java", System.getProperty("java.version")));
             case "schemas" -> schemas();
             case "generate" -> generate(new Random(Long.parseLong(args[1])), Integer.parseInt(args[2]));
             case "decode" -> decode();

@@ -26,7 +26,6 @@ from tests.streaming.protocol.cases import CASES
 from tests.streaming.protocol.mutations import mutate, mutate_record
 from tests.streaming.protocol.records import GOLDEN, raw_record, sample_records
 
-KAFKA = "4.2.0"
 SEED = 42
 EMBEDDED = ("subscription", "assignment", "stickyUserData")
 
@@ -71,20 +70,20 @@ def answered(jars: Path, lines: list[str]) -> list[dict[str, Any]]:
     return [{"input": json.loads(line), "kafka": answer} for line, answer in zip(lines, plain, strict=True)]
 
 
-def write(name: str, lines: list[Any]) -> None:
+def write(jars: Path, name: str, lines: list[Any]) -> None:
     """Write a golden file whose header says what made it and holds the digest of the rest."""
     body = "\n".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in lines)
-    header = {"made_by": "oracle/regenerate.py", "kafka": KAFKA, "lines": len(lines)}
-    header["sha256"] = hashlib.sha256(body.encode()).hexdigest()
+    made_by = {"made_by": "oracle/regenerate.py", **json.loads(oracle(jars, "version")[0])}
+    header = {**made_by, "lines": len(lines), "sha256": hashlib.sha256(body.encode()).hexdigest()}
     text = f"{json.dumps(header)}\n{body}\n"
     (GOLDEN / f"{name}.jsonl.gz").write_bytes(gzip.compress(text.encode(), 9, mtime=0))
 
 
 def regenerate(jars: Path) -> None:
     """Write every golden file."""
-    write("schemas", [json.loads(line) for line in oracle(jars, "schemas")])
-    write("utf8", [json.loads(line) for line in oracle(jars, "utf8")])
-    write("records", answered(jars, inputs(jars, SEED, each=4, mutations=1500)))
+    write(jars, "schemas", [json.loads(line) for line in oracle(jars, "schemas")])
+    write(jars, "utf8", [json.loads(line) for line in oracle(jars, "utf8")])
+    write(jars, "records", answered(jars, inputs(jars, SEED, each=4, mutations=1500)))
 
 
 def check(jars: Path, seeds: int) -> int:
@@ -94,9 +93,8 @@ def check(jars: Path, seeds: int) -> int:
         lines = answered(jars, inputs(jars, seed, each=40, mutations=100_000))
         found = [text for text in map(disagreement, lines) if text]
         refused = sum("refused" in line["kafka"] for line in lines)
-        print(f"seed {seed}: {len(lines)} records, {refused} refused by both, {len(found)} disagreements")  # noqa: T201
-        for text in found[:20]:
-            print(text)  # noqa: T201
+        sys.stdout.write(f"seed {seed}: {len(lines)} records, Kafka refuses {refused}, {len(found)} disagreements\n")
+        sys.stdout.writelines(f"{text}\n" for text in found[:20])
         wrong += len(found)
     return wrong
 

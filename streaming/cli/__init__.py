@@ -1,0 +1,42 @@
+"""The command line. Each command lives in a module of its own, imported only when it is called."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+_COMMANDS = {
+    "run": "streaming.cli.run",
+    "demo": "streaming.cli.demo",
+    "config": "streaming.cli.config",
+    "rebuild": "streaming.cli.rebuild",
+    "assign": "streaming.cli.assign",
+    "compare": "streaming.cli.compare",
+    "decode": "streaming.cli.decode",
+    "broker": "streaming.cli.broker",
+    "bench": "streaming.cli.bench",
+    "jars": "streaming.cli.jars",
+}
+"""Name to module; the module exports the click command under the command's name."""
+
+
+class _CommandsOnDemand(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name)
+        return command
+
+
+@click.group(cls=_CommandsOnDemand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="kafka-rebalance-monitor")
+def main() -> None:
+    """Show why a Kafka consumer group is unfair, wrong or restless.
+
+    Try it: `rebalance-monitor demo` starts a broker, real consumer groups and the monitor, and shows them live.
+    For your own cluster: `rebalance-monitor run --config FILE`, then look at http://127.0.0.1:9560/metrics.
+    """

@@ -1,0 +1,55 @@
+"""`rebalance-monitor run`: watch a cluster until told to stop."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from pathlib import Path
+
+import click
+
+from streaming.cli.logs import start_logging
+from streaming.config.load import load_settings
+from streaming.errors import RemedyError
+
+_log = logging.getLogger(__name__)
+
+config_option = click.option(
+    "--config",
+    "file",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="TOML file [default: settings from the environment and defaults].",
+)
+log_level_option = click.option(
+    "--log-level",
+    type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
+    default="INFO",
+    show_default=True,
+    help="How much to tell on standard error.",
+)
+
+
+@click.command()
+@config_option
+@log_level_option
+def run(file: Path | None, log_level: str) -> None:
+    """Watch a cluster: read its __consumer_offsets, write Delta tables, serve /metrics.
+
+    Stops cleanly on Ctrl-C or SIGTERM and goes on from its checkpoint at the next start. Without a configuration it
+    watches localhost:9092 and keeps checkpoint and tables below ~/.local/state/kafka-rebalance-monitor;
+    `rebalance-monitor config check` shows every setting.
+    """
+    start_logging(log_level)
+    stop = threading.Event()
+    for stop_signal in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(stop_signal, lambda *_: stop.set())
+    try:
+        from streaming.run.monitor import Monitor  # noqa: PLC0415 - Spark is slow to import; --help need not wait
+
+        settings = load_settings(file)
+        host = settings.metrics.host
+        Monitor(settings, stop, lambda port: _log.info("metrics at http://%s:%d/metrics", host, port)).run()
+    except RemedyError as error:
+        raise click.ClickException(str(error)) from error
+    _log.info("stopped")

@@ -1,0 +1,114 @@
+"""What the driver does with each micro-batch: registry first, tables after.
+
+The registry comes first because somebody on call waits for it. Both are safe to repeat: the registry takes absolute
+values, the tables know the batches they have.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from streaming.combine.combiner import GROUP_LANE
+from streaming.combine.lanes import PartitionBatch, PartitionSnapshot, commits_table, decode_partition_batch, merge_lane
+from streaming.events import OFFSETS_TOPIC
+from streaming.judgement.turn import Turn, decode_turn
+from streaming.run.prepare import Origin, position_numbers
+from streaming.sinks.commit_book import CommitBook
+from streaming.sinks.delta import DeltaTables
+from streaming.sinks.registry import Registry
+from streaming.sinks.rows import Row, arrow_table, quarantine_rows, turn_rows
+from streaming.sinks.tables import Table
+from streaming.spark.checkpoint import batch_end_positions
+from streaming.spark.files import Files
+
+_log = logging.getLogger(__name__)
+
+
+class BatchSink:
+    """`foreachBatch`: takes the lane rows of a batch to registry and tables."""
+
+    def __init__(  # noqa: PLR0913 - everything a batch touches, named
+        self,
+        *,
+        cluster: str,
+        registry: Registry,
+        book: CommitBook,
+        tables: DeltaTables,
+        files: Files,
+        origin: Origin,
+    ) -> None:
+        self._cluster = cluster
+        self._registry = registry
+        self._book = book
+        self._tables = tables
+        self._files = files
+        self._origin = origin
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        """Take one batch. The frame is collected once: a second action would run the stateful plan again."""
+        started = time.monotonic()
+        turns, partition_batches = _by_lane(batch.toArrow())
+        lanes = self._merged_lanes(partition_batches)
+        forgotten = [turn.record.snapshot.group_id for turn in turns if turn.forgotten]
+        self._registry.put_batch([turn.record for turn in turns], lanes.values(), forgotten)
+        for partition_batch in partition_batches:
+            self._book.apply(commits_table(partition_batch.commits))
+        positions = batch_end_positions(self._files, batch_id, OFFSETS_TOPIC)
+        self._registry.put_health(batch_id=batch_id, positions=positions)
+        self._write_tables(turns, partition_batches, lanes, batch_id)
+        batch_seconds = time.monotonic() - started
+        self._registry.put_health(batch_seconds=batch_seconds)
+        _log.debug("batch %d: %d groups, %d partitions, %.2f s", batch_id, len(turns), len(lanes), batch_seconds)
+
+    def _merged_lanes(self, partition_batches: Iterable[PartitionBatch]) -> Mapping[int, PartitionSnapshot]:
+        """The lanes after the batch, without their commits: those are in the book."""
+        lanes = dict(self._registry.present().lanes)
+        changed = {}
+        for batch in partition_batches:
+            known = lanes.get(batch.kafka_partition, PartitionSnapshot(batch.kafka_partition))
+            changed[batch.kafka_partition] = merge_lane(known, msgspec.structs.replace(batch, commits=b""))
+        return changed
+
+    def _write_tables(
+        self,
+        turns: list[Turn],
+        partition_batches: list[PartitionBatch],
+        lanes: Mapping[int, PartitionSnapshot],
+        batch_id: int,
+    ) -> None:
+        rows: dict[Table, list[Row]] = {**turn_rows(self._cluster, turns, lanes)}
+        quarantined = (record for batch in partition_batches for record in batch.quarantined)
+        rows.update(quarantine_rows(self._cluster, quarantined))
+        self._tables.append_batches(
+            {
+                table: self._unwritten(table, arrow_table(table, of_table))
+                for table, of_table in rows.items()
+                if of_table
+            },
+            batch_id,
+        )
+
+    def _unwritten(self, table: Table, rows: pa.Table) -> pa.Table:
+        """Leave out records whose rows an earlier checkpoint wrote."""
+        written = self._origin.positions.get(table.name)
+        if written is None or not len(written):
+            return rows
+        positions = position_numbers(rows["kafka_partition"], rows["kafka_offset"])
+        return rows.filter(pa.array(~np.isin(positions, written)))
+
+
+def _by_lane(rows: pa.Table) -> tuple[list[Turn], list[PartitionBatch]]:
+    turns, partition_batches = [], []
+    for lane, payload in zip(rows["lane"].to_pylist(), rows["payload"].to_pylist(), strict=True):
+        if lane == GROUP_LANE:
+            turns.append(decode_turn(payload))
+        else:
+            partition_batches.append(decode_partition_batch(payload))
+    return turns, partition_batches

@@ -1,0 +1,195 @@
+"""The monitor's life: start, restore, keep the query alive, stop."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from tenacity import Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential
+from tenacity.nap import sleep_using_event
+
+from streaming.combine.lanes import commits_table
+from streaming.config.load import Settings
+from streaming.events import OFFSETS_TOPIC
+from streaming.jars import resolve
+from streaming.java import find_java
+from streaming.run.batches import BatchSink
+from streaming.run.prepare import Origin, prepare_checkpoint
+from streaming.run.readiness import Readiness
+from streaming.run.sampler import HandBack, Sampler, Upkeep
+from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
+from streaming.sinks.commit_book import CommitBook
+from streaming.sinks.http import MetricsServer
+from streaming.sinks.metrics import MonitorCollector
+from streaming.sinks.registry import Registry
+from streaming.spark.checkpoint import (
+    HANDED_BACK,
+    QUERY,
+    CheckpointLock,
+    batch_end_positions,
+    last_committed_batch,
+)
+from streaming.spark.files import Files
+from streaming.spark.query import lanes_of, start_query
+from streaming.spark.session import spark_session
+from streaming.spark.source import handed_back_rows, offsets_topic_records
+from streaming.spark.state import stored_state
+from streaming.spark.steps import StateFunction
+
+STALE_INTERVALS = 6
+"""Lag of a sample older than so many intervals is not shown: the last value is not the present."""
+
+_log = logging.getLogger(__name__)
+
+
+def now_ms() -> int:
+    """Wall clock, Kafka's way."""
+    return time.time_ns() // 1_000_000
+
+
+class Monitor:
+    """One cluster, one query. `run` blocks until `stop` is set; `on_port` hears the port of /metrics."""
+
+    def __init__(self, settings: Settings, stop: threading.Event, on_port: Callable[[int], None]) -> None:
+        self._settings = settings
+        self._stop = stop
+        self._on_port = on_port
+        self._registry = Registry()
+        self._book = CommitBook()
+        self._query: StreamingQuery | None = None
+        self._readiness = Readiness(self._query_is_alive)
+
+    def run(self) -> None:
+        """Watch until told to stop. Raises a RemedyError for whatever an operator has to put right first."""
+        settings = self._settings
+        brokers = Brokers(settings.kafka, settings.sampling.request_timeout_seconds, now_ms)
+        stale_after_ms = int(max(30.0, STALE_INTERVALS * settings.sampling.interval_seconds) * 1000)
+        collector = MonitorCollector(settings.kafka.cluster, self._registry, now_ms, stale_after_ms)
+        server = MetricsServer(settings.metrics.host, settings.metrics.port, collector)
+        try:
+            self._on_port(server.port)
+            partitions = self._offsets_topic_partitions(brokers)
+            if not self._stop.is_set():
+                self._run_with_spark(brokers, partitions)
+        finally:
+            server.close()
+            brokers.close()
+
+    def _offsets_topic_partitions(self, brokers: Brokers) -> list[int]:
+        """A young cluster has no `__consumer_offsets` until somebody commits: wait for it, not ready."""
+        while not self._stop.is_set():
+            try:
+                return brokers.offsets_topic_partitions()
+            except OffsetsTopicMissingError as missing:  # noqa: PERF203 - it waits seconds in between
+                _log.warning("%s; waiting", missing)
+                self._stop.wait(2.0)
+        return []
+
+    def _run_with_spark(self, brokers: Brokers, partitions: list[int]) -> None:
+        checkpoint = self._settings.paths.checkpoint
+        with CheckpointLock(checkpoint) as lock:
+            java = find_java()
+            session = spark_session(self._settings.spark, resolve("spark"), java.parent.parent)
+            lock.write_holder(session.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]  # noqa: SLF001
+            try:
+                self._watch(session, brokers, partitions, Files(session, checkpoint))
+            finally:
+                session.stop()
+
+    def _watch(self, session: SparkSession, brokers: Brokers, partitions: list[int], files: Files) -> None:
+        settings = self._settings
+        _, tables, origin = prepare_checkpoint(session, settings, files)
+        self._restore(session, files)
+        sink = BatchSink(
+            cluster=settings.kafka.cluster,
+            registry=self._registry,
+            book=self._book,
+            tables=tables,
+            files=files,
+            origin=origin,
+        )
+        sampler = Sampler(
+            cluster=settings.kafka.cluster,
+            brokers=brokers,
+            registry=self._registry,
+            book=self._book,
+            tables=tables,
+            hand_back=HandBack(files),
+            readiness=self._readiness,
+            interval_seconds=settings.sampling.interval_seconds,
+            lag_table_seconds=settings.sampling.lag_table_seconds,
+            upkeep=Upkeep(tables, settings.tables.retention_days, settings.tables.tidy_seconds),
+        )
+        beat = threading.Thread(target=sampler.run, args=(self._stop,), name="sampler")
+        beat.start()
+        try:
+            self._keep_query_alive(session, files, partitions, sink, origin)
+        finally:
+            self._stop.set()
+            beat.join()
+
+    def _restore(self, session: SparkSession, files: Files) -> None:
+        """Rebuild the registry from the state store, as of the last batch that is wholly done."""
+        batch_id = last_committed_batch(files)
+        if batch_id is None:
+            return
+        groups, lanes = stored_state(session, files.uri(QUERY))
+        for lane in lanes:
+            self._book.apply(commits_table(lane.commits))
+        self._registry.put_batch(groups, lanes)
+        positions = batch_end_positions(files, batch_id, OFFSETS_TOPIC)
+        self._registry.put_health(batch_id=batch_id, positions=positions)
+        _log.info("restored %d groups and %d partitions as of batch %d", len(groups), len(lanes), batch_id)
+
+    def _keep_query_alive(
+        self, session: SparkSession, files: Files, partitions: list[int], sink: BatchSink, origin: Origin
+    ) -> None:
+        """Run the query; when it fails, say so, show not ready, and start it again with growing pauses."""
+        for attempt in Retrying(
+            retry=retry_if_exception_type(PySparkException),
+            wait=wait_exponential(multiplier=1, max=30),
+            stop=stop_when_event_set(self._stop),
+            sleep=sleep_using_event(self._stop),
+            reraise=True,
+        ):
+            with attempt:
+                self._readiness.start_over()
+                self._query = self._start_query(session, files, partitions, sink, origin)
+                try:
+                    self._await_query(self._query)
+                except PySparkException as failure:
+                    if self._stop.is_set():
+                        return
+                    restarts = self._registry.present().health.query_restarts + 1
+                    self._registry.put_health(ready=False, query_restarts=restarts)
+                    _log.error("the query failed and is started again: %s", _first_line(failure))
+                    raise
+
+    def _start_query(
+        self, session: SparkSession, files: Files, partitions: list[int], sink: BatchSink, origin: Origin
+    ) -> StreamingQuery:
+        settings = self._settings
+        records = offsets_topic_records(session, settings.kafka, settings.source, partitions)
+        handed_back = handed_back_rows(session, files.uri(HANDED_BACK))
+        lanes = lanes_of(records, handed_back, settings.kafka.cluster, settings.spark.combine_tasks)
+        function = StateFunction(settings.judgement.strategies, origin.seeds.records, origin.seeds.version)
+        return start_query(lanes, function, sink, files.uri(QUERY), settings.source.trigger_seconds)
+
+    def _await_query(self, query: StreamingQuery) -> None:
+        while not self._stop.is_set():
+            if query.awaitTermination(1):
+                return
+        query.stop()
+
+    def _query_is_alive(self) -> bool:
+        return self._query is not None and self._query.isActive
+
+
+def _first_line(failure: Exception) -> str:
+    lines = [line for line in str(failure).splitlines() if line.strip()]
+    return lines[0] if lines else type(failure).__name__

@@ -1,0 +1,32 @@
+"""A new checkpoint in place of an old one, over the same tables."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from streaming.config.load import Settings
+from streaming.jars import resolve
+from streaming.java import find_java
+from streaming.run.prepare import prepare_checkpoint
+from streaming.spark.checkpoint import CheckpointLock
+from streaming.spark.files import Files
+from streaming.spark.session import spark_session
+
+
+def rebuild_checkpoint(settings: Settings, stamp: str) -> str | None:
+    """Move the old checkpoint aside as `<checkpoint>.<stamp>` and make a new one. Returns where the old one is."""
+    checkpoint = settings.paths.checkpoint
+    with CheckpointLock(checkpoint) as lock:
+        session = spark_session(settings.spark, resolve("spark"), find_java().parent.parent)
+        lock.write_holder(session.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]  # noqa: SLF001 - no public way
+        try:
+            return _rebuild(session, settings, stamp)
+        finally:
+            session.stop()
+
+
+def _rebuild(session: SparkSession, settings: Settings, stamp: str) -> str | None:
+    files = Files(session, settings.paths.checkpoint)
+    had_one = files.move_away(stamp)
+    prepare_checkpoint(session, settings, files)
+    return files.moved_to(stamp) if had_one else None

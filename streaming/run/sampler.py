@@ -1,0 +1,187 @@
+"""The slower beat beside the batches: sample the brokers, tell lag, judge readiness, hand facts back to groups.
+
+Runs on its own clock, because lag grows and topics change also while nobody commits and no batch runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from datetime import timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
+from kafka.errors import KafkaError
+
+from streaming.combine.combiner import GROUP_LANE
+from streaming.events import encode_event
+from streaming.judgement.hand_back import awaited_facts
+from streaming.judgement.lag import ClusterSample, LagReport, lag_report
+from streaming.run.readiness import Readiness
+from streaming.sampling.brokers import Brokers
+from streaming.sinks.commit_book import CommitBook
+from streaming.sinks.delta import DeltaTables
+from streaming.sinks.registry import Registry
+from streaming.sinks.rows import lag_rows, utc
+from streaming.sinks.tables import GROUP_LAG
+from streaming.spark.checkpoint import HANDED_BACK
+from streaming.spark.files import Files
+
+_HAND_BACK_AGAIN_SECONDS = 30.0
+
+_log = logging.getLogger(__name__)
+
+
+class HandBack:
+    """Writes facts where the query's second source finds them."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._sent: dict[str, tuple[frozenset[bytes], float]] = {}
+
+    def send(self, events_by_group: Mapping[str, frozenset[bytes]], now_seconds: float) -> None:
+        """Send what was not sent a moment ago; the same facts again only after a while without effect."""
+        fresh = {
+            group_id: events
+            for group_id, events in events_by_group.items()
+            if not self._is_under_way(group_id, events, now_seconds)
+        }
+        self._sent = {group_id: sent for group_id, sent in self._sent.items() if group_id in events_by_group}
+        if not fresh:
+            return
+        lines = [_line(group_id, event) for group_id, events in sorted(fresh.items()) for event in sorted(events)]
+        self._files.write(f"{HANDED_BACK}/{uuid.uuid4().hex}.json", "".join(lines).encode())
+        self._sent.update({group_id: (events, now_seconds) for group_id, events in fresh.items()})
+
+    def _is_under_way(self, group_id: str, events: frozenset[bytes], now_seconds: float) -> bool:
+        sent, at_seconds = self._sent.get(group_id, (frozenset(), 0.0))
+        return sent == events and now_seconds - at_seconds < _HAND_BACK_AGAIN_SECONDS
+
+
+def _line(group_id: str, event: bytes) -> str:
+    row = {"lane": GROUP_LANE, "lane_key": group_id, "payload": base64.b64encode(event).decode()}
+    return json.dumps(row) + "\n"
+
+
+class Upkeep:
+    """Tidies the tables now and then; a table that cannot be tidied is said so and tried again the next time."""
+
+    def __init__(self, tables: DeltaTables, retention_days: int, tidy_seconds: float) -> None:
+        self._tables = tables
+        self._retention = timedelta(days=retention_days)
+        self._tidy_seconds = tidy_seconds
+        self._last_seconds = time.monotonic()
+
+    def if_due(self, now_ms: int) -> None:
+        """Tidy if the last time is long enough ago."""
+        if time.monotonic() - self._last_seconds < self._tidy_seconds:
+            return
+        self._last_seconds = time.monotonic()
+        try:
+            self._tables.tidy((utc(now_ms) - self._retention).date())
+        except (DeltaError, OSError) as error:
+            _log.warning("the tables could not be tidied (%s); trying again in %g s", error, self._tidy_seconds)
+
+
+class Sampler:
+    """One beat after another until stopped."""
+
+    def __init__(  # noqa: PLR0913 - everything a beat touches, named
+        self,
+        *,
+        cluster: str,
+        brokers: Brokers,
+        registry: Registry,
+        book: CommitBook,
+        tables: DeltaTables,
+        hand_back: HandBack,
+        readiness: Readiness,
+        interval_seconds: float,
+        lag_table_seconds: float,
+        upkeep: Upkeep,
+    ) -> None:
+        self._cluster = cluster
+        self._brokers = brokers
+        self._registry = registry
+        self._book = book
+        self._tables = tables
+        self._hand_back = hand_back
+        self._readiness = readiness
+        self._interval_seconds = interval_seconds
+        self._lag_table_seconds = lag_table_seconds
+        self._upkeep = upkeep
+        self._lag_written: pa.Table | None = None
+        self._lag_written_seconds = float("-inf")
+
+    def run(self, stop: threading.Event) -> None:
+        """Beat until `stop` is set. A broker that does not answer makes us not ready; it never ends the beat."""
+        while not stop.is_set():
+            started = time.monotonic()
+            try:
+                self.beat()
+            except KafkaError as error:
+                _log.warning("brokers do not answer (%s); trying again", error)
+                self._registry.put_health(ready=False)
+            except Exception:  # noqa: BLE001 - whatever it is, on-call must see "not ready", not a dead thread
+                _log.exception("a sample failed; trying again")
+                self._registry.put_health(ready=False)
+            stop.wait(max(0.2, self._pause_seconds() - (time.monotonic() - started)))
+
+    def _pause_seconds(self) -> float:
+        """Look more often until ready: an operator waits for it."""
+        return self._interval_seconds if self._registry.present().health.ready else min(1.0, self._interval_seconds)
+
+    def beat(self) -> None:
+        """Commits first, end offsets after: lag is only ever overstated."""
+        before = self._registry.present()
+        commits = self._book.view()
+        subscribed = {topic for record in before.groups.values() for topic in record.snapshot.subscribed_topics()}
+        committed = pc.unique(commits["topic"]).to_pylist()
+        sample = self._brokers.sample(subscribed.union(committed))
+        lag = lag_report(commits, sample)
+        self._registry.put_sample(sample, lag)
+        self._hand_facts_back(sample)
+        ready = self._readiness.after(before, sample)
+        self._registry.put_health(ready=ready, was_ready=ready or before.health.was_ready)
+        if ready:
+            self._write_lag(lag)
+            self._upkeep.if_due(sample.sampled_at_ms)
+
+    def _hand_facts_back(self, sample: ClusterSample) -> None:
+        present = self._registry.present()
+        awaited = {}
+        for group_id, record in present.groups.items():
+            position = record.snapshot.position
+            lane = present.lanes.get(position.kafka_partition) if position else None
+            if events := awaited_facts(record.snapshot, sample, lane):
+                awaited[group_id] = frozenset(map(encode_event, events))
+        self._hand_back.send(awaited, time.monotonic())
+
+    def _write_lag(self, lag: LagReport) -> None:
+        now_seconds = time.monotonic()
+        if now_seconds - self._lag_written_seconds < self._lag_table_seconds:
+            return
+        changed = lag.partitions if self._lag_written is None else _changed(lag.partitions, self._lag_written)
+        self._tables.append(GROUP_LAG, lag_rows(self._cluster, lag.sampled_at_ms, changed))
+        self._lag_written, self._lag_written_seconds = lag.partitions, now_seconds
+
+
+def _changed(now: pa.Table, before: pa.Table) -> pa.Table:
+    """Rows that were not there like this. Unknowns (null) are compared as -1, which no offset is."""
+    numbers = ("committed_offset", "end_offset", "log_start_offset", "lag")
+
+    def comparable(rows: pa.Table) -> pa.Table:
+        for name in numbers:
+            rows = rows.set_column(rows.column_names.index(name), name, pc.fill_null(rows[name], -1))
+        return rows
+
+    keys = ["group_id", "topic", "partition", *numbers]
+    fresh = comparable(now).append_column("row", pa.array(range(now.num_rows)))
+    rows = fresh.join(comparable(before).select(keys), keys=keys, join_type="left anti")["row"]
+    return now.take(rows.combine_chunks().sort())

@@ -1,0 +1,149 @@
+"""One connection to the cluster, and the questions the monitor asks over it."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import OffsetSpec
+from kafka.errors import KafkaError, NoError, UnknownTopicOrPartitionError
+from kafka.protocol.consumer.offsets import IsolationLevel
+
+from streaming.config.settings import KafkaSettings
+from streaming.errors import RemedyError
+from streaming.events import OFFSETS_TOPIC, TopicMetadata
+from streaming.judgement.lag import ClusterSample, LogEnds
+
+_log = logging.getLogger(__name__)
+
+Offsets = Mapping[tuple[str, int], int]
+
+
+class BrokerUnreachableError(RemedyError):
+    """No broker answered in time."""
+
+
+class OffsetsTopicMissingError(RemedyError):
+    """The cluster has no `__consumer_offsets`, or we may not see it."""
+
+
+class Brokers:
+    """Asks the brokers. Every answer is a value with its time; what could not be had is left out, not invented."""
+
+    def __init__(self, kafka: KafkaSettings, request_timeout_seconds: float, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        try:
+            self._admin = KafkaAdminClient(
+                bootstrap_servers=kafka.bootstrap_servers.split(","),
+                client_id="kafka-rebalance-monitor",
+                bootstrap_timeout_ms=int(kafka.connect_timeout_seconds * 1000),
+                request_timeout_ms=int(request_timeout_seconds * 1000),
+            )
+        except (KafkaError, OSError) as error:
+            raise BrokerUnreachableError(
+                f"no broker at {kafka.bootstrap_servers} answered within {kafka.connect_timeout_seconds:g} s"
+                f" ({type(error).__name__}): check kafka.bootstrap_servers and that the broker runs"
+            ) from None
+
+    def close(self) -> None:
+        """Hang up."""
+        self._admin.close()
+
+    def offsets_topic_partitions(self) -> list[int]:
+        """The partition numbers of `__consumer_offsets`. Raises OffsetsTopicMissingError where there is none yet."""
+        partitions = _partition_count(self._describe([OFFSETS_TOPIC]), OFFSETS_TOPIC)
+        if not partitions:
+            raise OffsetsTopicMissingError(
+                f"the cluster has no topic {OFFSETS_TOPIC}: it is made when the first consumer group commits"
+            )
+        return list(range(partitions))
+
+    def sample(self, topics: Iterable[str]) -> ClusterSample:
+        """Metadata and offsets of the topics and the ends of `__consumer_offsets`, as of now.
+
+        Call it after the commits it is to be compared with were read. Raises KafkaError when nobody answers.
+        """
+        sampled_at_ms = self._now_ms()
+        wanted = sorted({*topics, OFFSETS_TOPIC})
+        known = self._describe(wanted)
+        partitions = [
+            TopicPartition(topic, partition)
+            for topic, sampled in known.items()
+            if topic != OFFSETS_TOPIC
+            for partition in range(sampled.partitions or 0)
+        ]
+        return ClusterSample(
+            sampled_at_ms=sampled_at_ms,
+            topics={topic: sampled for topic, sampled in known.items() if topic != OFFSETS_TOPIC},
+            end_offsets=self._offsets(partitions, OffsetSpec.LATEST),
+            log_start_offsets=self._offsets(partitions, OffsetSpec.EARLIEST),
+            offsets_topic=self._offsets_topic_ends(_partition_count(known, OFFSETS_TOPIC)),
+        )
+
+    def _offsets_topic_ends(self, partitions: int) -> Mapping[int, LogEnds]:
+        """High watermark first: what is written between the two questions must not look like an open transaction."""
+        asked = [TopicPartition(OFFSETS_TOPIC, partition) for partition in range(partitions)]
+        high_watermarks = self._offsets(asked, OffsetSpec.LATEST)
+        stable = self._offsets(asked, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
+        return {
+            topic_partition[1]: LogEnds(high_watermark, min(stable[topic_partition], high_watermark))
+            for topic_partition, high_watermark in high_watermarks.items()
+            if topic_partition in stable
+        }
+
+    def _describe(self, topics: Iterable[str]) -> Mapping[str, TopicMetadata]:
+        """Topics that exist, and topics the broker says it has none of; other errors leave a topic out."""
+        sampled_at_ms = self._now_ms()
+        racks = {broker["broker_id"]: broker["rack"] for broker in self._admin.describe_cluster()["brokers"]}
+        described = self._admin.describe_topics(list(topics))
+        return {
+            topic["name"]: _topic_metadata(topic["partitions"], racks, sampled_at_ms)
+            if topic["error_code"] == NoError.errno
+            else TopicMetadata(None, sampled_at_ms)
+            for topic in described
+            if topic["error_code"] in (NoError.errno, UnknownTopicOrPartitionError.errno)
+        }
+
+    def _offsets(
+        self,
+        partitions: Iterable[TopicPartition],
+        spec: OffsetSpec,
+        isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> Offsets:
+        """All at once; where one partition spoils the answer, topic by topic, so that only its topic is unknown."""
+        asked = dict.fromkeys(partitions, spec)
+        try:
+            return self._ask_offsets(asked, isolation_level) if asked else {}
+        except KafkaError as error:
+            if not error.retriable and len({partition.topic for partition in asked}) == 1:
+                raise
+        by_topic: dict[str, dict[TopicPartition, OffsetSpec]] = defaultdict(dict)
+        for partition, one_spec in asked.items():
+            by_topic[partition.topic][partition] = one_spec
+        answers: dict[tuple[str, int], int] = {}
+        for topic, one_topic in by_topic.items():
+            try:
+                answers.update(self._ask_offsets(one_topic, isolation_level))
+            except KafkaError as error:  # noqa: PERF203 - one bad topic must not hide the others
+                _log.warning("offsets of topic %s are unknown for now: %s", topic, error)
+        return answers
+
+    def _ask_offsets(self, asked: dict[TopicPartition, OffsetSpec], isolation_level: IsolationLevel) -> Offsets:
+        answers = self._admin.list_partition_offsets(asked, isolation_level=isolation_level)
+        return {(at.topic, at.partition): answer.offset for at, answer in answers.items()}
+
+
+def _partition_count(topics: Mapping[str, TopicMetadata], topic: str) -> int:
+    return (topics[topic].partitions or 0) if topic in topics else 0
+
+
+def _topic_metadata(
+    partitions: Iterable[Mapping[str, Any]], racks: Mapping[int, str | None], sampled_at_ms: int
+) -> TopicMetadata:
+    ordered = sorted(partitions, key=lambda partition: int(partition["partition_index"]))
+    replica_racks = tuple(tuple(racks.get(node) for node in partition["replica_nodes"]) for partition in ordered)
+    has_racks = any(rack for replicas in replica_racks for rack in replicas)
+    return TopicMetadata(len(ordered), sampled_at_ms, replica_racks if has_racks else ())

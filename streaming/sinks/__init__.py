@@ -1,0 +1,10 @@
+"""Where verdicts go: Delta tables that keep, a registry that serves `/metrics`.
+
+tables.py        the schema of every table, with what each column means
+rows.py          turns, lanes and lag as rows of those tables
+delta.py         the tables on disk: creating, checking, appending once
+commit_book.py   the last commit of every key, as columns
+registry.py      the present, as the metrics show it
+metrics.py       metric families built from the registry at scrape time
+http.py          the port
+"""

@@ -1,0 +1,267 @@
+"""Metric families, built from the registry at scrape time: a group that vanished has no series left behind.
+
+Until the monitor has caught up for the first time it shows its own health and nothing else: no verdict from half a log.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import psutil
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from streaming.group.snapshot import SEEN
+from streaming.judgement.turn import GroupRecord
+from streaming.sinks.registry import Present, Registry
+
+GROUP = ("cluster", "group")
+
+
+class MonitorCollector(Collector):
+    """All families of one cluster. `now_ms` is asked for the age of samples only."""
+
+    def __init__(self, cluster: str, registry: Registry, now_ms: Callable[[], int], stale_after_ms: int) -> None:
+        self._cluster = cluster
+        self._registry = registry
+        self._now_ms = now_ms
+        self._stale_after_ms = stale_after_ms
+
+    def collect(self) -> Iterator[Metric]:
+        """Build every family from one consistent view of the registry."""
+        present = self._registry.present()
+        yield from _health(self._cluster, present)
+        if present.health.was_ready:
+            yield from _groups(self._cluster, present)
+            if present.sample and self._now_ms() - present.sample.sampled_at_ms <= self._stale_after_ms:
+                yield from _lag(self._cluster, present)
+
+
+def _groups(cluster: str, present: Present) -> Iterator[Metric]:
+    alive, is_held_back = present.alive_groups(), present.held_back_groups()
+    every_record = list(alive.items())
+    records = [(group_id, record) for group_id, record in every_record if not is_held_back(group_id)]
+    for name, text, value in _GROUP_GAUGES:
+        family = GaugeMetricFamily(name, text, labels=GROUP)
+        for group_id, record in records:
+            if (measured := value(record)) is not None:
+                family.add_metric((cluster, group_id), measured)
+        yield family
+    for name, text, count in _GROUP_COUNTERS:
+        counter = CounterMetricFamily(name, text, labels=GROUP)
+        for group_id, record in every_record:
+            counter.add_metric((cluster, group_id), count(record))
+        yield counter
+    yield _group_state(cluster, every_record, is_held_back)
+    yield _drift(cluster, records)
+    yield _members_compatible(records)
+
+
+def _members(record: GroupRecord) -> float | None:
+    """Number of members; None where membership is not read."""
+    snapshot = record.snapshot
+    if snapshot.state == SEEN:
+        return None
+    return len(snapshot.metadata.members) if snapshot.metadata else 0
+
+
+def _max_to_mean(record: GroupRecord) -> float | None:
+    shares = record.judgement.shares if record.judgement else ()
+    return shares[0].max_to_mean_ratio if shares else None
+
+
+def _idle_members(record: GroupRecord) -> float | None:
+    shares = record.judgement.shares if record.judgement else ()
+    return shares[0].idle_members if shares else None
+
+
+def _generation(record: GroupRecord) -> float | None:
+    return record.snapshot.generation_id
+
+
+_GROUP_GAUGES: tuple[tuple[str, str, Callable[[GroupRecord], float | None]], ...] = (
+    ("rebalance_monitor_group_members", "Members of the group at its last recorded generation.", _members),
+    ("rebalance_monitor_group_generation", "Last recorded generation, or group epoch.", _generation),
+    ("rebalance_monitor_imbalance_ratio", "Most partitions held by a member over the mean.", _max_to_mean),
+    ("rebalance_monitor_idle_members", "Members that hold no partition.", _idle_members),
+)
+
+_GROUP_COUNTERS: tuple[tuple[str, str, Callable[[GroupRecord], int]], ...] = (
+    (
+        "rebalance_monitor_rebalances",
+        "Generations since the group was first seen, transitions to Empty left out.",
+        lambda record: record.snapshot.totals.rebalances,
+    ),
+    (
+        "rebalance_monitor_rebalances_failed",
+        "Generations proven to have been joined and never synced.",
+        lambda record: record.snapshot.totals.rebalances_failed,
+    ),
+    (
+        "rebalance_monitor_empty_transitions",
+        "Times the group's last member left.",
+        lambda record: record.snapshot.totals.empty_transitions,
+    ),
+)
+
+
+def _group_state(cluster: str, records: list[tuple[str, GroupRecord]], is_held_back: Callable[[str], bool]) -> Metric:
+    labels = (*GROUP, "group_type", "protocol_type", "protocol", "state")
+    family = GaugeMetricFamily(
+        "rebalance_monitor_group_state", "1 for the group's type, strategy and state.", labels=labels
+    )
+    for group_id, record in records:
+        snapshot, metadata = record.snapshot, record.snapshot.metadata
+        protocol_type, protocol = (metadata.protocol_type, metadata.protocol or "") if metadata else ("", "")
+        state = "Unknown" if is_held_back(group_id) else snapshot.state
+        family.add_metric((cluster, group_id, snapshot.group_type, protocol_type, protocol, state), 1)
+    return family
+
+
+def _drift(cluster: str, records: list[tuple[str, GroupRecord]]) -> Metric:
+    family = GaugeMetricFamily(
+        "rebalance_monitor_drift_partitions",
+        "Partitions that are elsewhere than the strategy would have them; no series where that is unknown.",
+        labels=(*GROUP, "strategy"),
+    )
+    for group_id, record in records:
+        for drift in record.judgement.drifts if record.judgement else ():
+            if drift.drift_partitions is not None:
+                family.add_metric((cluster, group_id, drift.strategy), drift.drift_partitions)
+    return family
+
+
+def _members_compatible(records: list[tuple[str, GroupRecord]]) -> Metric:
+    family = GaugeMetricFamily("kafka_consumergroup_members", "Members of the group.", labels=("consumergroup",))
+    for group_id, record in records:
+        if (members := _members(record)) is not None:
+            family.add_metric((group_id,), members)
+    return family
+
+
+def _lag(cluster: str, present: Present) -> Iterator[Metric]:
+    if present.lag is not None:
+        lag_of_group, is_held_back = present.lag.by_group(), present.held_back_groups()
+        total = GaugeMetricFamily("rebalance_monitor_group_lag", "Records the group has yet to commit.", labels=GROUP)
+        for group_id, lag in sorted(lag_of_group.items()):
+            if lag is not None and not is_held_back(group_id):
+                total.add_metric((cluster, group_id), lag)
+        yield total
+        yield from _lag_compatible(present)
+    if present.sample is not None:
+        partitions = GaugeMetricFamily("kafka_topic_partitions", "Partitions of the topic.", labels=("topic",))
+        for topic, sampled in sorted(present.sample.topics.items()):
+            if sampled.partitions is not None:
+                partitions.add_metric((topic,), sampled.partitions)
+        yield partitions
+
+
+def _lag_compatible(present: Present) -> Iterator[Metric]:
+    """The families of kafka_exporter, for the dashboards people already have."""
+    if present.lag is None:
+        return
+    labels = ("consumergroup", "topic", "partition")
+    offsets = GaugeMetricFamily("kafka_consumergroup_current_offset", "Committed offset.", labels=labels)
+    lags = GaugeMetricFamily("kafka_consumergroup_lag", "Records after the committed offset.", labels=labels)
+    sums: Counter[tuple[str, str]] = Counter()
+    unknown = set()
+    columns = ("group_id", "topic", "partition", "committed_offset", "lag")
+    for group_id, topic, partition, committed, lag in zip(
+        *(present.lag.partitions[column].to_pylist() for column in columns), strict=True
+    ):
+        offsets.add_metric((group_id, topic, str(partition)), committed)
+        if lag is None:
+            unknown.add((group_id, topic))
+        else:
+            lags.add_metric((group_id, topic, str(partition)), lag)
+            sums[group_id, topic] += lag
+    yield offsets
+    yield lags
+    summed = GaugeMetricFamily("kafka_consumergroup_lag_sum", "Sum over partitions.", labels=("consumergroup", "topic"))
+    for labelled in sorted(set(sums) - unknown):
+        summed.add_metric(labelled, sums[labelled])
+    yield summed
+
+
+def _health(cluster: str, present: Present) -> Iterator[Metric]:
+    health = present.health
+    yield _one(
+        "rebalance_monitor_ready", "1 when caught up with the log and in touch with the brokers.", cluster, health.ready
+    )
+    yield _counts(
+        cluster, "rebalance_monitor_records_read", "Records read, by kind.", "kind", _sum(present, "records_read")
+    )
+    yield _counts(
+        cluster,
+        "rebalance_monitor_records_skipped",
+        "Records that went to quarantine, by reason.",
+        "reason",
+        _sum(present, "records_skipped"),
+    )
+    yield from _own_lag(cluster, present)
+    if health.batch_seconds is not None:
+        text = "Duration of the last micro-batch, from its start in the driver to its last table."
+        yield _one("rebalance_monitor_last_batch_seconds", text, cluster, health.batch_seconds)
+    yield _one(
+        "rebalance_monitor_state_rows",
+        "Groups and partitions kept in state.",
+        cluster,
+        len(present.groups) + len(present.lanes),
+    )
+    restarts = CounterMetricFamily(
+        "rebalance_monitor_query_restarts", "Times the query was started again after a failure.", labels=("cluster",)
+    )
+    restarts.add_metric((cluster,), health.query_restarts)
+    yield restarts
+    resident = sum(process.memory_info().rss for process in _own_processes())
+    yield _one("rebalance_monitor_resident_memory_bytes", "Memory of the monitor's processes.", cluster, resident)
+
+
+def _own_processes() -> Iterator[psutil.Process]:
+    own = psutil.Process(os.getpid())
+    yield own
+    for child in own.children(recursive=True):
+        if child.is_running():
+            yield child
+
+
+def _one(name: str, text: str, cluster: str, value: float) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=("cluster",))
+    family.add_metric((cluster,), value)
+    return family
+
+
+def _sum(present: Present, counter: str) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for lane in present.lanes.values():
+        total.update(getattr(lane, counter))
+    return total
+
+
+def _counts(cluster: str, name: str, text: str, label: str, counts: Counter[str]) -> Metric:
+    family = CounterMetricFamily(name, text, labels=("cluster", label))
+    for kind, count in sorted(counts.items()):
+        family.add_metric((cluster, kind), count)
+    return family
+
+
+def _own_lag(cluster: str, present: Present) -> Iterator[Metric]:
+    labels = ("cluster", "partition")
+    behind = GaugeMetricFamily(
+        "rebalance_monitor_offsets_topic_lag",
+        "Records of __consumer_offsets not read yet, to the high watermark.",
+        labels=labels,
+    )
+    held = GaugeMetricFamily(
+        "rebalance_monitor_offsets_topic_held_back",
+        "Records of __consumer_offsets that an open transaction holds back; their groups are unknown meanwhile.",
+        labels=labels,
+    )
+    for partition, ends in sorted(present.sample.offsets_topic.items()) if present.sample else ():
+        position = present.health.positions.get(partition, 0)
+        behind.add_metric((cluster, str(partition)), max(0, ends.high_watermark - position))
+        held.add_metric((cluster, str(partition)), ends.high_watermark - ends.last_stable_offset)
+    yield behind
+    yield held

@@ -1,0 +1,163 @@
+"""The checkpoint folder: whose it is, which version made it, and where its batches end.
+
+monitor.json     identity: written last when a checkpoint is made, so that half a checkpoint is none
+query/           Spark's own: offsets, commits, state
+handed_back/     facts on their way back to groups
+origin/          what the tables held when the checkpoint was made: positions not to be written again, and seeds
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import urlparse
+
+import msgspec
+import psutil
+from typing_extensions import Self
+
+from streaming.errors import RemedyError
+from streaming.spark.files import Files
+
+CHECKPOINT_VERSION = 1
+QUERY = "query"
+HANDED_BACK = "handed_back"
+_IDENTITY = "monitor.json"
+_LEFTOVER_JVM_SECONDS = 20.0
+
+
+class CheckpointError(RemedyError):
+    """The checkpoint cannot be used."""
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """What a checkpoint is bound to for its life."""
+
+    version: int
+    checkpoint_id: str
+    cluster: str
+    shuffle_partitions: int
+
+
+def new_identity(cluster: str, shuffle_partitions: int) -> Identity:
+    """Make the identity of a checkpoint that is being made now."""
+    return Identity(CHECKPOINT_VERSION, uuid.uuid4().hex, cluster, shuffle_partitions)
+
+
+def read_identity(files: Files) -> Identity | None:
+    """Read the identity; None where no checkpoint was made. Raises CheckpointError for another version's."""
+    stored = files.read(_IDENTITY)
+    if stored is None:
+        return None
+    try:
+        version = json.loads(stored)["version"]
+    except (ValueError, KeyError, TypeError):
+        version = "unreadable"
+    if version != CHECKPOINT_VERSION:
+        raise CheckpointError(
+            f"checkpoint {files.uri('')} has version {version}, this monitor writes {CHECKPOINT_VERSION}: "
+            "run `rebalance-monitor rebuild`, or the version of the monitor that made it"
+        )
+    return msgspec.json.decode(stored, type=Identity)
+
+
+def write_identity(files: Files, identity: Identity) -> None:
+    """Make the checkpoint one."""
+    files.write(_IDENTITY, msgspec.json.encode(identity))
+
+
+def check_identity(identity: Identity, cluster: str, shuffle_partitions: int, uri: str) -> None:
+    """Refuse what a checkpoint cannot change in its life."""
+    for name, mine, found in (
+        ("kafka.cluster", cluster, identity.cluster),
+        ("spark.shuffle_partitions", shuffle_partitions, identity.shuffle_partitions),
+    ):
+        if mine != found:
+            raise CheckpointError(
+                f"checkpoint {uri} was made with {name} = {found!r}, not {mine!r}: "
+                "set it back, choose another paths.checkpoint, or run `rebalance-monitor rebuild`"
+            )
+
+
+def batch_end_positions(files: Files, batch_id: int, topic: str) -> dict[int, int]:
+    """The position after a batch, per partition: Spark writes it down before the batch runs."""
+    stored = files.read(f"{QUERY}/offsets/{batch_id}")
+    for line in (stored or b"").decode().splitlines():
+        if line.startswith("{") and topic in (parsed := json.loads(line)):
+            return {int(partition): int(offset) for partition, offset in parsed[topic].items()}
+    return {}
+
+
+def last_committed_batch(files: Files) -> int | None:
+    """The last batch that is wholly done; None before the first."""
+    done = [int(name) for name in files.names(f"{QUERY}/commits") if name.isdigit()]
+    return max(done, default=None)
+
+
+class CheckpointLock:
+    """One monitor a checkpoint. A second one on this machine is refused by name.
+
+    The lock dies with this process. Its Spark may live some moments longer, so a new holder waits for that to end.
+    For a checkpoint on remote storage it guards against monitors on this machine only.
+    """
+
+    def __init__(self, checkpoint: str) -> None:
+        self._checkpoint = checkpoint
+        self._path = _lock_path(checkpoint)
+        self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        """Take it. Raises CheckpointError if another process holds it."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._descriptor, 200, 0).decode().split()
+            os.close(self._descriptor)
+            raise CheckpointError(
+                f"checkpoint {self._checkpoint} is in use by process {holder[0] if holder else 'unknown'}: "
+                "stop it, or choose another paths.checkpoint"
+            ) from None
+        self._wait_for_leftover_jvm()
+        self.write_holder(None)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Let go."""
+        os.close(self._descriptor)
+
+    def write_holder(self, jvm_pid: int | None) -> None:
+        """Note who holds it, and the JVM that will have to be waited for should this process be killed."""
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()} {jvm_pid or ''}".encode(), 0)
+
+    def _wait_for_leftover_jvm(self) -> None:
+        holder = os.pread(self._descriptor, 200, 0).decode().split()
+        if len(holder) == 2:
+            deadline = time.monotonic() + _LEFTOVER_JVM_SECONDS
+            while _is_java(int(holder[1])) and time.monotonic() < deadline:
+                time.sleep(0.2)
+
+
+def _is_java(pid: int) -> bool:
+    try:
+        return "java" in psutil.Process(pid).name()
+    except psutil.Error:
+        return False
+
+
+def _lock_path(checkpoint: str) -> Path:
+    parsed = urlparse(checkpoint)
+    if parsed.scheme in ("", "file"):
+        return Path(parsed.path.rstrip("/") + ".lock").absolute()
+    return Path(tempfile.gettempdir(), f"rebalance-monitor-{hashlib.sha256(checkpoint.encode()).hexdigest()[:16]}.lock")

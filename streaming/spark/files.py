@@ -1,0 +1,74 @@
+"""Small files on whatever file system Spark can reach, through Hadoop's own client: whole or not at all."""
+
+from __future__ import annotations
+
+import uuid
+
+from py4j.java_gateway import JavaObject
+from pyspark.sql import SparkSession
+
+
+class Files:
+    """Files below one root URI. Names are relative, with `/`."""
+
+    def __init__(self, session: SparkSession, root: str) -> None:
+        self._jvm = session.sparkContext._jvm  # noqa: SLF001 - Spark's documented way to Hadoop's API from Python
+        self._root = root.rstrip("/")
+        hadoop_conf = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
+        self._fs: JavaObject = self._path("").getFileSystem(hadoop_conf)
+
+    def _path(self, name: str) -> JavaObject:
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self._root}/{name}" if name else self._root)  # type: ignore[union-attr]
+
+    def uri(self, name: str) -> str:
+        """The full URI of a name."""
+        return f"{self._root}/{name}"
+
+    def read(self, name: str) -> bytes | None:
+        """The file's bytes; None where there is none."""
+        path = self._path(name)
+        if not self._fs.exists(path):
+            return None
+        stream = self._fs.open(path)
+        try:
+            return bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put the file there at one stroke, in place of an older one."""
+        partial = self._path(f"{name.rpartition('/')[0]}/.{uuid.uuid4().hex}.partial".lstrip("/"))
+        stream = self._fs.create(partial, True)
+        try:
+            stream.write(content)
+        finally:
+            stream.close()
+        target = self._path(name)
+        self._fs.delete(target, False)
+        if not self._fs.rename(partial, target):
+            raise OSError(f"cannot write {self.uri(name)}")
+
+    def make_folder(self, name: str) -> None:
+        """Make a folder and those above it; fine if it is there."""
+        self._fs.mkdirs(self._path(name))
+
+    def names(self, folder: str) -> list[str]:
+        """Names of the entries of a folder, sorted; none where there is no such folder."""
+        path = self._path(folder)
+        if not self._fs.exists(path):
+            return []
+        return sorted(status.getPath().getName() for status in self._fs.listStatus(path))
+
+    def moved_to(self, name: str) -> str:
+        """Where `move_away` puts the root."""
+        return f"{self._root}.{name}"
+
+    def move_away(self, name: str) -> bool:
+        """Rename the root itself to a sibling `<root>.<name>`; False where there is none."""
+        root = self._path("")
+        if not self._fs.exists(root):
+            return False
+        target = self._jvm.org.apache.hadoop.fs.Path(self.moved_to(name))  # type: ignore[union-attr]
+        if not self._fs.rename(root, target):
+            raise OSError(f"cannot rename {self._root} to {self.moved_to(name)}")
+        return True

@@ -1,0 +1,176 @@
+"""The typed view of a classic group's metadata, by hand-made values of every version and by the real sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streaming.protocol import DecodedRecord, UndecodableRecord, decode
+from streaming.protocol.classic import Assignment, ClassicMember, Subscription, group_metadata
+from streaming.protocol.layouts import (
+    CONSUMER_PROTOCOL_ASSIGNMENT,
+    CONSUMER_PROTOCOL_SUBSCRIPTION,
+    GROUP_METADATA,
+)
+from tests.streaming.protocol.encoder import encode
+from tests.streaming.protocol.records import sample_records
+
+KEY = bytes.fromhex("0002 0001 67")
+OWNED = [{"topic": "b", "partitions": [1, 0]}, {"topic": "a", "partitions": [2]}]
+
+
+def _versioned(version: int, raw: bytes) -> bytes:
+    return version.to_bytes(2, "big", signed=True) + raw
+
+
+def _subscription(version: int, **changes: object) -> bytes:
+    fields = {"topics": ["b", "a"], "userData": b"u", "ownedPartitions": OWNED, "generationId": 6, "rackId": "r1"}
+    layout_version = max(0, min(version, 3))
+    return _versioned(version, encode(CONSUMER_PROTOCOL_SUBSCRIPTION, layout_version, {**fields, **changes}))
+
+
+def _assignment(version: int = 1) -> bytes:
+    fields = {"assignedPartitions": OWNED, "userData": None}
+    return _versioned(version, encode(CONSUMER_PROTOCOL_ASSIGNMENT, min(version, 3), fields))
+
+
+def _member(**changes: object) -> dict[str, Any]:
+    member = {
+        "memberId": "m-1",
+        "groupInstanceId": "i-1",
+        "clientId": "c",
+        "clientHost": "/127.0.0.1",
+        "rebalanceTimeout": 300_000,
+        "sessionTimeout": 45_000,
+        "subscription": _subscription(3),
+        "assignment": _assignment(),
+    }
+    return {**member, **changes}
+
+
+def _record(version: int, *members: dict[str, Any], **changes: object) -> DecodedRecord:
+    fields = {
+        "protocolType": "consumer",
+        "generation": 7,
+        "protocol": "range",
+        "leader": "m-1",
+        "currentStateTimestamp": 1_700_000_000_000,
+        "members": members,
+    }
+    return decode(KEY, _versioned(version, encode(GROUP_METADATA.value, version, {**fields, **changes})))
+
+
+@pytest.mark.parametrize(
+    ("version", "timestamp_ms", "rebalance_timeout_ms", "instance_id"),
+    [
+        (0, None, 45_000, None),  # no rebalance timeout: the coordinator takes the session timeout
+        (1, None, 300_000, None),
+        (2, 1_700_000_000_000, 300_000, None),
+        (3, 1_700_000_000_000, 300_000, "i-1"),
+        (4, 1_700_000_000_000, 300_000, "i-1"),
+    ],
+)
+def test_each_version_gives_what_it_holds_and_none_for_the_rest(
+    version: int, timestamp_ms: int | None, rebalance_timeout_ms: int, instance_id: str | None
+) -> None:
+    group = group_metadata(_record(version, _member()))
+    (member,) = group.members
+    assert (group.group_id, group.protocol_type, group.generation_id) == ("g", "consumer", 7)
+    assert (group.protocol, group.leader, group.value_version) == ("range", "m-1", version)
+    assert group.current_state_timestamp_ms == timestamp_ms
+    assert member == ClassicMember(
+        member_id="m-1",
+        group_instance_id=instance_id,
+        client_id="c",
+        client_host="/127.0.0.1",
+        rebalance_timeout_ms=rebalance_timeout_ms,
+        session_timeout_ms=45_000,
+        subscription=Subscription(3, ("b", "a"), b"u", (("b", 1), ("b", 0), ("a", 2)), 6, "r1"),
+        assignment=Assignment(1, (("b", 1), ("b", 0), ("a", 2)), None),
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        (0, Subscription(0, ("b", "a"), b"u", (), -1, None)),  # topics and user data
+        (1, Subscription(1, ("b", "a"), b"u", (("b", 1), ("b", 0), ("a", 2)), -1, None)),  # KIP-429: owned partitions
+        (2, Subscription(2, ("b", "a"), b"u", (("b", 1), ("b", 0), ("a", 2)), 6, None)),  # KIP-792: their generation
+        (3, Subscription(3, ("b", "a"), b"u", (("b", 1), ("b", 0), ("a", 2)), 6, "r1")),  # KIP-881: rack
+        (9, Subscription(9, ("b", "a"), b"u", (("b", 1), ("b", 0), ("a", 2)), 6, "r1")),  # a version to come, read as 3
+    ],
+)
+def test_a_subscription_of_each_version(version: int, expected: Subscription) -> None:
+    (member,) = group_metadata(_record(3, _member(subscription=_subscription(version)))).members
+    assert member.subscription == expected
+
+
+@pytest.mark.parametrize("rack", [None, ""])
+def test_a_null_or_empty_rack_is_no_rack(rack: str | None) -> None:
+    """``ConsumerProtocol.deserializeSubscription``; librdkafka writes the empty one."""
+    (member,) = group_metadata(_record(3, _member(subscription=_subscription(3, rackId=rack)))).members
+    assert member.subscription is not None
+    assert member.subscription.rack_id is None
+
+
+def test_empty_bytes_are_no_subscription_and_no_assignment() -> None:
+    """A member that joined and was not synced yet has an empty assignment."""
+    (member,) = group_metadata(_record(3, _member(subscription=b"", assignment=b""))).members
+    assert (member.subscription, member.assignment) == (None, None)
+
+
+@pytest.mark.parametrize("protocol_type", ["connect", "sr", ""])
+def test_the_bytes_of_another_protocol_type_are_opaque(protocol_type: str) -> None:
+    """Connect and Schema Registry put their own formats there: not ours to read, and no reason for a refusal."""
+    record = _record(3, _member(subscription=b"\xff\xff", assignment=b"\x00"), protocolType=protocol_type)
+    (member,) = group_metadata(record).members
+    assert (member.subscription, member.assignment) == (None, None)
+
+
+def test_an_empty_group_has_no_protocol_no_leader_and_no_members() -> None:
+    group = group_metadata(_record(3, protocol=None, leader=None, currentStateTimestamp=-1))
+    assert (group.protocol, group.leader, group.current_state_timestamp_ms, group.members) == (None, None, None, ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "field"),
+    [
+        ({"subscription": b"\x00"}, "truncated", "subscription.version"),
+        ({"subscription": b"\xff\xfe"}, "unknown_embedded_version", "subscription.version"),
+        ({"subscription": _subscription(3)[:-1]}, "truncated", "subscription.rackId"),
+        ({"assignment": _assignment()[:9]}, "truncated", "assignment.assignedPartitions[0].partitions"),
+        ({"assignment": bytes.fromhex("0000 7fffffff")}, "array_too_long", "assignment.assignedPartitions"),
+    ],
+)
+def test_bytes_of_the_consumer_protocol_that_are_refused_name_the_member(
+    changes: dict[str, bytes], reason: str, field: str
+) -> None:
+    """The record as such is whole, but a group judged without one of its members would be a guess."""
+    record = _record(3, _member(), _member(**changes))
+    with pytest.raises(UndecodableRecord) as caught:
+        group_metadata(record)
+    assert (caught.value.reason, caught.value.field) == (reason, f"value.members[1].{field}")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(KEY, None), (bytes.fromhex("0003 0001 67"), bytes.fromhex("0000 00000001 00"))],
+    ids=["a tombstone", "another record type"],
+)
+def test_only_a_classic_groups_metadata_has_the_view(key: bytes, value: bytes | None) -> None:
+    with pytest.raises(ValueError, match="not the metadata of a classic group"):
+        group_metadata(decode(key, value))
+
+
+def test_the_groups_of_the_real_sample_have_one_owner_a_partition() -> None:
+    """What the leaders of real groups sent: each partition to one member, each member within its subscription."""
+    decoded = [decode(key, value) for key, value in sample_records()]
+    groups = [group_metadata(record) for record in decoded if record.name == "GroupMetadata" and record.value]
+    assert len(groups) == 229
+    for group in groups:
+        owned = [pair for member in group.members if member.assignment for pair in member.assignment.partitions]
+        assert len(owned) == len(set(owned))
+        for member in group.members:
+            if member.assignment and member.subscription:
+                assert {topic for topic, _ in member.assignment.partitions} <= set(member.subscription.topics)

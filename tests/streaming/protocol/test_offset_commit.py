@@ -1,0 +1,115 @@
+"""The typed view of an offset commit, and the byte places that the bulk path relies on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming.protocol import RecordType, decode
+from streaming.protocol.layouts import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, RECORD_LAYOUTS
+from streaming.protocol.offset_commit import (
+    COMMITTED_OFFSET_AT,
+    HIGHEST_VALUE_VERSION,
+    KEY_GROUP_LENGTH_AT,
+    KEY_PARTITION_BYTES,
+    KEY_TYPES,
+    LEADER_EPOCH_AT,
+    LEADER_EPOCH_SINCE,
+    METADATA_LENGTH_AT,
+    MINIMUM_VALUE_BYTES,
+    OffsetCommit,
+    offset_commit,
+)
+from streaming.protocol.schema import Struct
+from tests.streaming.protocol.encoder import encode
+from tests.streaming.protocol.records import sample_records
+from tests.streaming.protocol.strategies import fields_of
+
+KEY = bytes.fromhex("0001 0001 67 0001 74 00000003")
+FIELDS = {"offset": 41, "leaderEpoch": 5, "metadata": "m", "commitTimestamp": 7, "expireTimestamp": 8}
+TOPIC_ID = "ABEiM0RVZneImaq7zN3u_w"
+
+
+def _value(version: int, **changes: object) -> bytes:
+    return version.to_bytes(2, "big") + encode(OFFSET_COMMIT.value, version, {**FIELDS, **changes})
+
+
+@pytest.mark.parametrize(
+    ("version", "leader_epoch", "expire_timestamp_ms", "topic_id"),
+    [
+        (0, None, None, None),
+        (1, None, 8, None),  # the only version with an expiry of its own
+        (2, None, None, None),
+        (3, 5, None, None),  # KIP-320: leader epoch
+        (4, 5, None, TOPIC_ID),
+    ],
+)
+def test_each_version_gives_what_it_holds_and_none_for_the_rest(
+    version: int, leader_epoch: int | None, expire_timestamp_ms: int | None, topic_id: str | None
+) -> None:
+    commit = offset_commit(decode(KEY, _value(version, topicId=TOPIC_ID)))
+    assert commit == OffsetCommit("g", "t", 3, 41, leader_epoch, "m", 7, expire_timestamp_ms, topic_id)
+
+
+def test_a_legacy_commit_has_the_same_view() -> None:
+    commit = offset_commit(decode(b"\x00\x00" + KEY[2:], _value(0)))
+    assert commit == OffsetCommit("g", "t", 3, 41, None, "m", 7, None, None)
+
+
+def test_minus_one_and_the_zero_topic_id_mean_none() -> None:
+    assert offset_commit(decode(KEY, _value(1, expireTimestamp=-1))).expire_timestamp_ms is None
+    commit = offset_commit(decode(KEY, _value(4, leaderEpoch=-1, topicId="A" * 22)))
+    assert (commit.leader_epoch, commit.topic_id) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(KEY, None), (bytes.fromhex("0003 0001 67"), bytes.fromhex("0000 00000001 00"))],
+    ids=["a tombstone", "another record type"],
+)
+def test_only_an_offset_commit_has_the_view(key: bytes, value: bytes | None) -> None:
+    with pytest.raises(ValueError, match="not an offset commit"):
+        offset_commit(decode(key, value))
+
+
+@given(st.integers(0, 4), st.data())
+def test_the_byte_places_hold_in_every_version(version: int, data: st.DataObject) -> None:
+    """The bulk path reads these places out of whole columns without decoding."""
+    fields: dict[str, Any] = data.draw(fields_of(Struct(OFFSET_COMMIT.value.fields), version))
+    value = version.to_bytes(2, "big") + encode(OFFSET_COMMIT.value, version, fields)
+    offset = int.from_bytes(value[COMMITTED_OFFSET_AT : COMMITTED_OFFSET_AT + 8], "big", signed=True)
+    assert offset == fields["offset"]
+    if version >= LEADER_EPOCH_SINCE:
+        epoch = int.from_bytes(value[LEADER_EPOCH_AT : LEADER_EPOCH_AT + 4], "big", signed=True)
+        assert epoch == fields["leaderEpoch"]
+    at = METADATA_LENGTH_AT[version]
+    raw = fields["metadata"].encode()
+    text_at = at + 2 if version < 4 else at + (1 if len(raw) < 127 else 2)
+    assert value[text_at : text_at + len(raw)] == raw
+    assert len(value) >= MINIMUM_VALUE_BYTES[version]
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_the_shortest_whole_value_of_a_version_is_the_minimum(version: int) -> None:
+    shortest = version.to_bytes(2, "big") + encode(OFFSET_COMMIT.value, version, {**FIELDS, "metadata": ""})
+    assert len(shortest) == MINIMUM_VALUE_BYTES[version]
+
+
+def test_the_key_places_hold_in_the_real_sample() -> None:
+    for key, _ in sample_records():
+        if int.from_bytes(key[:2], "big") not in KEY_TYPES:
+            continue
+        fields = decode(key, None).key
+        group_bytes = int.from_bytes(key[KEY_GROUP_LENGTH_AT : KEY_GROUP_LENGTH_AT + 2], "big")
+        group_at = KEY_GROUP_LENGTH_AT + 2
+        assert key[group_at : group_at + group_bytes].decode() == fields["group"]
+        assert int.from_bytes(key[-KEY_PARTITION_BYTES:], "big") == fields["partition"]
+
+
+def test_the_versions_are_those_of_the_layouts() -> None:
+    commits = [layout for layout in RECORD_LAYOUTS if layout in (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT)]
+    assert {RecordType(one.key_type): one.value.highest_version for one in commits} == HIGHEST_VALUE_VERSION
+    assert sorted(HIGHEST_VALUE_VERSION) == list(KEY_TYPES)

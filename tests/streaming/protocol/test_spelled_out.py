@@ -1,0 +1,116 @@
+"""A record as one JSON object: Kafka's rendering, and the consumer protocol's bytes beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streaming.protocol.layouts import CONSUMER_GROUP_MEMBER_METADATA, GROUP_METADATA
+from streaming.protocol.spelled_out import spelled_out
+from tests.streaming.protocol.agreement import as_json
+from tests.streaming.protocol.encoder import encode
+from tests.streaming.protocol.records import golden_lines, raw_record
+
+GROUP_KEY = bytes.fromhex("0002 0001 67")
+MEMBER_KEY = bytes.fromhex("0005 0001 67 0001 6d")
+SUBSCRIPTION = bytes.fromhex("0000 00000001 0001 74 ffffffff")
+ASSIGNMENT = bytes.fromhex("0001 00000001 0001 74 00000001 00000002 ffffffff")
+CLAIM = bytes.fromhex("00000001 0001 74 00000001 00000003 00000007")
+
+
+def _group(protocol: str = "range", protocol_type: str = "consumer", **changes: bytes) -> dict[str, Any]:
+    member = {
+        "memberId": "m",
+        "clientId": "c",
+        "clientHost": "h",
+        "sessionTimeout": 1,
+        "subscription": SUBSCRIPTION,
+        "assignment": ASSIGNMENT,
+    }
+    fields = {
+        "protocolType": protocol_type,
+        "generation": 1,
+        "protocol": protocol,
+        "leader": "m",
+        "members": [{**member, **changes}],
+    }
+    return spelled_out(GROUP_KEY, b"\x00\x00" + encode(GROUP_METADATA.value, 0, fields))
+
+
+def _only_member(answer: dict[str, Any]) -> dict[str, Any]:
+    (member,) = answer["decoded"]["members"]
+    return dict(member)
+
+
+def test_record_key_and_value_are_what_kafkas_converters_write() -> None:
+    """Over the golden records; embedded bytes that are refused do not hide the record."""
+    for line in golden_lines("records"):
+        if "key" not in line["input"]:
+            continue
+        answer = as_json(spelled_out(*raw_record(line["input"])))
+        answer.pop("decoded", None)
+        assert "error" in answer if "refused" in line["kafka"] else answer == line["kafka"]
+
+
+def test_a_members_subscription_and_assignment_stand_under_decoded() -> None:
+    assert _only_member(_group()) == {
+        "memberId": "m",
+        "subscription": {"version": 0, "topics": ["t"], "userData": None},
+        "assignment": {
+            "version": 1,
+            "assignedPartitions": [{"topic": "t", "partitions": [2]}],
+            "userData": None,
+        },
+    }
+
+
+def test_empty_bytes_are_spelled_out_as_null() -> None:
+    member = _only_member(_group(subscription=b"", assignment=b""))
+    assert (member["subscription"], member["assignment"]) == (None, None)
+
+
+def test_refused_bytes_are_an_error_in_their_place() -> None:
+    """The record is whole and Kafka prints it, so it is shown; only the member's part is not."""
+    answer = _group(assignment=b"\x00")
+    assert answer["record"] == "GroupMetadata"
+    assert _only_member(answer)["assignment"] == {"error": "truncated", "field": "version"}
+    assert _only_member(answer)["subscription"]["topics"] == ["t"]
+
+
+def test_the_bytes_of_another_protocol_type_are_not_spelled_out() -> None:
+    assert "decoded" not in _group(protocol_type="connect")
+
+
+@pytest.mark.parametrize(
+    ("claim", "generation"),
+    [(CLAIM, 7), (CLAIM[:-4], None), (b"\x00\x01" + CLAIM, 7)],
+    ids=["version 1", "version 0", "as kafka-python writes it"],
+)
+def test_a_sticky_members_claim_is_spelled_out(claim: bytes, generation: int | None) -> None:
+    subscription = SUBSCRIPTION[:-4] + len(claim).to_bytes(4, "big") + claim
+    member = _only_member(_group("sticky", subscription=subscription))
+    expected = {"partitions": (("t", 3),), "generation": generation}
+    assert member["subscription"]["stickyUserData"] == expected
+    assert "stickyUserData" not in _only_member(_group("range", subscription=subscription))["subscription"]
+
+
+def test_the_protocols_of_a_classic_member_in_a_consumer_group_are_spelled_out() -> None:
+    """KIP-848: a member that still speaks the classic protocol keeps its subscriptions in the member's record."""
+    fields = {
+        "instanceId": None,
+        "rackId": None,
+        "clientId": "c",
+        "clientHost": "h",
+        "subscribedTopicNames": ["t"],
+        "subscribedTopicRegex": None,
+        "rebalanceTimeoutMs": 1,
+        "serverAssignor": None,
+    }
+    classic = {"sessionTimeoutMs": 5, "supportedProtocols": [{"name": "range", "metadata": SUBSCRIPTION}]}
+    layout = CONSUMER_GROUP_MEMBER_METADATA.value
+    answer = spelled_out(MEMBER_KEY, b"\x00\x00" + encode(layout, 0, {**fields, "classicMemberMetadata": classic}))
+    expected = {"name": "range", "metadata": {"version": 0, "topics": ["t"], "userData": None}}
+    assert answer["decoded"] == {"supportedProtocols": [expected]}
+    ordinary = spelled_out(MEMBER_KEY, b"\x00\x00" + encode(layout, 0, {**fields, "classicMemberMetadata": None}))
+    assert "decoded" not in ordinary
