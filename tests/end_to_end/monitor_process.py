@@ -107,6 +107,13 @@ class MonitorProcess:
         self.process = None
         return code
 
+    def run_command(self, *words: str) -> str:
+        """Run another command of the program with the same settings; its output. Fails if it fails."""
+        command = [sys.executable, "-m", "streaming.cli", *words]
+        ran = subprocess.run(command, env=self._environment(), capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
     def metrics(self) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
         """One scrape: values by sample name and sorted labels."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as response:
