@@ -57,7 +57,7 @@ def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
     try:
         with ExitStack() as stack:
             find_java()
-            fetch_all_jars(console)
+            fetch_all_jars(console, verify=False)
             kept = stack.enter_context(demo_folder(folder))
             _check_port(metrics_port)
             stage = stack.enter_context(Stage(kept, metrics_port))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from types import TracebackType
@@ -28,7 +29,7 @@ _LINES_AROUND_TABLE = 6
 def demo_console() -> Console:
     """Standard output; wide enough for the table's sentences where no terminal says its width."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_LOG_COLUMNS, soft_wrap=True)
+    return console if console.is_terminal else Console(highlight=False, width=_LOG_COLUMNS)
 
 
 class Screen:
@@ -58,7 +59,7 @@ class Screen:
         """Show the figures; None where /metrics doesn't answer."""
         self._waiting_for, self._figures = None, figures
         if not self._console.is_terminal and time.monotonic() - self._printed >= _TABLE_EVERY_SECONDS:
-            self._print()
+            self._print(self._notes if math.isinf(self._printed) else {})
 
     def __enter__(self) -> Self:
         """Take the terminal."""
@@ -72,11 +73,11 @@ class Screen:
         """Give the terminal back and leave the last table on it."""
         self._live.stop()
         if self._waiting_for is None:
-            self._print()
+            self._print({})
 
-    def _print(self) -> None:
+    def _print(self, notes: Mapping[str, str]) -> None:
         self._printed = time.monotonic()
-        self._console.print(running(self._elapsed_seconds(), self._figures, self._notes), end="\n\n")
+        self._console.print(running(self._elapsed_seconds(), self._figures, notes), end="\n\n")
 
     def _frame(self) -> RenderableType:
         if self._waiting_for is not None:
@@ -102,7 +103,7 @@ def running(
         Text(),
         GroupTable(figures or Figures(), room),
         Text(),
-        *(Text.assemble((f"{title:<12}", "bold"), note, overflow="fold") for title, note in notes.items()),
+        *(Text.assemble((f"{title:<14}", "bold"), note, overflow="fold") for title, note in notes.items()),
         Text(_EXPLAINED, "dim"),
     )
 

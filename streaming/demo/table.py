@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich import box
@@ -37,7 +37,7 @@ class GroupTable:
         """Render for the width there is."""
         sentences = _sentences(self.figures)
         groups = [self.figures.groups.get(group_id, GroupFigures(group_id)) for group_id in sentences]
-        columns = [column for column in _COLUMNS if options.max_width >= _EVERY_COLUMN_FROM or column.always]
+        columns = _COLUMNS if options.max_width >= _EVERY_COLUMN_FROM else _NARROW_COLUMNS
         wide = options.max_width >= _SENTENCE_COLUMN_FROM
         table = _table(groups, columns, sentences if wide else None)
         lines = console.render_lines(table, options, pad=False)
@@ -68,18 +68,17 @@ def _with_sentences(lines: list[list[Segment]], sentences: list[str], width: int
 class _Column:
     title: str
     cell: Callable[[GroupFigures], Text]
-    always: bool = True
-    """Also on a narrow terminal."""
+    max_width: int | None = None
 
 
-def _table(groups: list[GroupFigures], columns: list[_Column], sentences: dict[str, str] | None) -> Table:
+def _table(groups: list[GroupFigures], columns: Sequence[_Column], sentences: dict[str, str] | None) -> Table:
     """One line a group, or more where its sentence is a column and long."""
     headers = [
-        Column(column.title, justify="left" if number < 2 else "right", no_wrap=True, vertical="bottom")
+        Column(column.title, justify="left" if number < 2 else "right", no_wrap=True, max_width=column.max_width)
         for number, column in enumerate(columns)
     ]
     if sentences is not None:
-        headers.append(Column("what it shows", style="dim"))
+        headers.append(Column("\nwhat it shows", style="dim"))
     table = Table(*headers, box=box.SIMPLE_HEAD, show_edge=False, padding=0, collapse_padding=True)
     for group in groups:
         cells = [column.cell(group) for column in columns]
@@ -107,16 +106,27 @@ def _partitions(group: GroupFigures) -> Text:
     return _whole(most) if fewest == most else Text(f"{fewest:.0f}–{most:.0f}")  # noqa: RUF001 - a range's own dash
 
 
-_COLUMNS = (
-    _Column("group", lambda group: Text(group.group_id, "bold")),
-    _Column("strategy", lambda group: _known(group.strategy)),
-    _Column("state", lambda group: _known(group.state), always=False),
-    _Column("members", lambda group: _whole(group.members)),
-    _Column("idle", lambda group: _whole(group.idle_members, noteworthy=bool(group.idle_members))),
-    _Column("gener-\nation", lambda group: _whole(group.generation), always=False),
+_GROUP = _Column("\ngroup", lambda group: Text(group.group_id, "bold"))
+_MEMBERS = _Column("\nmembers", lambda group: _whole(group.members))
+_FIGURES = (
     _Column("rebal-\nances", lambda group: _whole(group.rebalances)),
     _Column("partitions\nper member", _partitions),
     _Column("max/\nmean", _ratio),
-    _Column("drift", lambda group: _whole(group.drift_partitions, noteworthy=bool(group.drift_partitions))),
-    _Column("lag", lambda group: _whole(group.lag)),
+    _Column("\ndrift", lambda group: _whole(group.drift_partitions, noteworthy=bool(group.drift_partitions))),
+    _Column("\nlag", lambda group: _whole(group.lag)),
+)
+_COLUMNS = (
+    _GROUP,
+    _Column("\nstrategy", lambda group: _known(group.strategy)),
+    _Column("\nstate", lambda group: _known(group.state)),
+    _MEMBERS,
+    _Column("\nidle", lambda group: _whole(group.idle_members, noteworthy=bool(group.idle_members))),
+    _Column("gener-\nation", lambda group: _whole(group.generation)),
+    *_FIGURES,
+)
+_NARROW_COLUMNS = (
+    _GROUP,
+    _Column("\nstrategy", lambda group: _known(group.strategy), max_width=13),
+    _MEMBERS,
+    *_FIGURES,
 )
