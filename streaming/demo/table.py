@@ -91,7 +91,12 @@ def _whole(number: float | None, *, noteworthy: bool = False) -> Text:
 
 
 def _known(shown: str | None, *, noteworthy: bool = False) -> Text:
-    return Text(shown or "?", _NOTEWORTHY if noteworthy else "")
+    return Text(printable(shown or "?"), _NOTEWORTHY if noteworthy else "")
+
+
+def printable(name: str) -> str:
+    """A name that a client chose, fit for a terminal: no line feeds, no escape sequences."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name)
 
 
 def _ratio(group: GroupFigures) -> Text:
@@ -106,7 +111,7 @@ def _partitions(group: GroupFigures) -> Text:
     return _whole(most) if fewest == most else Text(f"{fewest:.0f}–{most:.0f}")  # noqa: RUF001 - a range's own dash
 
 
-_GROUP = _Column("\ngroup", lambda group: Text(group.group_id, "bold"))
+_GROUP = _Column("\ngroup", lambda group: Text(printable(group.group_id), "bold"))
 _MEMBERS = _Column("\nmembers", lambda group: _whole(group.members))
 _FIGURES = (
     _Column("rebal-\nances", lambda group: _whole(group.rebalances)),
