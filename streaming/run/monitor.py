@@ -19,9 +19,10 @@ from streaming.events import OFFSETS_TOPIC
 from streaming.jars import resolve
 from streaming.java import find_java
 from streaming.run.batches import BatchSink
+from streaming.run.hand_back import HandBack
 from streaming.run.prepare import Origin, prepare_checkpoint
 from streaming.run.readiness import Readiness
-from streaming.run.sampler import HandBack, Sampler, Upkeep
+from streaming.run.sampler import Sampler, Upkeep
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.http import MetricsServer
