@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -36,6 +37,8 @@ def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:
         "spark.ui.enabled": str(settings.ui).lower(),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # Nothing is kept in Spark's own catalog, but it makes its folder: not in whatever folder we were started in.
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "kafka-rebalance-monitor-warehouse")),
         "spark.sql.session.timeZone": "UTC",
         # The source's newer offset fetching leaves internal topics out without a word: no rows from __consumer_offsets.
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
