@@ -53,7 +53,7 @@ def test_a_second_demo_at_the_same_time_is_refused_by_the_first_ones_name(tmp_pa
 
 def test_a_folder_that_cannot_be_made_is_one_line_with_the_remedy(tmp_path: Path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DemoError, match="can't be used .*: choose another by --folder") as refused:
+    with pytest.raises(DemoError, match=r"can't be used .*: choose another by --folder") as refused:
         demo_folder(tmp_path / "file").__enter__()
     assert "\n" not in str(refused.value)
 
