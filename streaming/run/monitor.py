@@ -169,6 +169,7 @@ class Monitor:
                     restarts = self._registry.present().health.query_restarts + 1
                     self._registry.put_health(ready=False, query_restarts=restarts)
                     _log.error("the query failed and is started again: %s", _first_line(failure))
+                    _log.debug("the whole failure:", exc_info=failure)
                     raise
 
     def _start_query(
