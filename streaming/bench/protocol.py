@@ -1,4 +1,4 @@
-"""Decode speed beside its bars: ``python -m streaming.protocol.bench FILE``.
+"""Decode speed beside its bars: ``python -m streaming.bench.protocol FILE``.
 
 FILE holds JSON lines with base64 ``key`` and ``value``, gzipped or not, such as the sample of the decoder's tests. One
 core, the best of several rounds over the records in memory.

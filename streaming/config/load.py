@@ -17,6 +17,7 @@ from streaming.config.settings import (
     SamplingSettings,
     SourceSettings,
     SparkSettings,
+    TableSettings,
 )
 from streaming.errors import RemedyError
 
@@ -41,6 +42,7 @@ class Settings(BaseSettings):
     source: SourceSettings = SourceSettings()
     spark: SparkSettings = SparkSettings()
     paths: PathSettings = PathSettings()
+    tables: TableSettings = TableSettings()
     metrics: MetricsSettings = MetricsSettings()
     sampling: SamplingSettings = SamplingSettings()
     judgement: JudgementSettings = JudgementSettings()

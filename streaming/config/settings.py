@@ -73,6 +73,13 @@ class PathSettings(Section):
         return path if "://" in path else str(Path(path).expanduser().absolute())
 
 
+class TableSettings(Section):
+    """How the Delta tables are kept small."""
+
+    retention_days: int = Field(90, ge=1, description="rows older than this are deleted")
+    tidy_seconds: Seconds = Field(900, description="how often small files are merged and old rows deleted")
+
+
 class MetricsSettings(Section):
     """The HTTP port."""
 
@@ -92,7 +99,8 @@ class JudgementSettings(Section):
     """What is judged."""
 
     strategies: tuple[str, ...] = Field(
-        ("range", "roundrobin"), description="strategies expected assignments are made by"
+        ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "server-range"),
+        description="strategies expected assignments are made by",
     )
 
     @field_validator("strategies")

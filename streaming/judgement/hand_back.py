@@ -7,19 +7,25 @@ on the way is simply found missing again.
 from __future__ import annotations
 
 from streaming.combine.lanes import PartitionSnapshot
-from streaming.events import HandedBackEvent, TopicMetadata, TopicsSampled
-from streaming.group.snapshot import GroupSnapshot
+from streaming.events import GroupForgotten, HandedBackEvent, TopicMetadata, TopicsSampled
+from streaming.group.snapshot import DEAD, GroupSnapshot
 from streaming.judgement.group_spec import unknown_topics
 from streaming.judgement.lag import ClusterSample
 from streaming.judgement.skips import settlements
+
+FORGET_AFTER_MS = 7 * 24 * 3_600_000
+"""A group created anew within a week after its deletion goes on with its old totals."""
 
 
 def awaited_facts(
     snapshot: GroupSnapshot, sample: ClusterSample, lane: PartitionSnapshot | None
 ) -> tuple[HandedBackEvent, ...]:
     """Everything the group does not know yet and could."""
+    settled = settlements(snapshot.unsettled_skips, lane) if lane else ()
+    if snapshot.state == DEAD:
+        died_at_ms = snapshot.position.timestamp_ms if snapshot.position else 0
+        return (GroupForgotten(),) if sample.sampled_at_ms - died_at_ms > FORGET_AFTER_MS else settled
     topics = _awaited_topics(snapshot, sample)
-    settled = settlements(snapshot.unsettled_skips, lane) if lane and snapshot.unsettled_skips else ()
     return (*([TopicsSampled(topics)] if topics else []), *settled)
 
 

@@ -56,7 +56,8 @@ class BatchSink:
         started = time.monotonic()
         turns, partition_batches = _by_lane(batch.toArrow())
         lanes = self._merged_lanes(partition_batches)
-        self._registry.put_batch([turn.record for turn in turns], lanes.values())
+        forgotten = [turn.record.snapshot.group_id for turn in turns if turn.forgotten]
+        self._registry.put_batch([turn.record for turn in turns], lanes.values(), forgotten)
         for partition_batch in partition_batches:
             self._book.apply(commits_table(partition_batch.commits))
         positions = batch_end_positions(self._files, batch_id, OFFSETS_TOPIC)

@@ -19,9 +19,10 @@ from streaming.events import OFFSETS_TOPIC
 from streaming.jars import resolve
 from streaming.java import find_java
 from streaming.run.batches import BatchSink
+from streaming.run.hand_back import HandBack
 from streaming.run.prepare import Origin, prepare_checkpoint
 from streaming.run.readiness import Readiness
-from streaming.run.sampler import HandBack, Sampler
+from streaming.run.sampler import Sampler, Upkeep
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.http import MetricsServer
@@ -123,6 +124,7 @@ class Monitor:
             readiness=self._readiness,
             interval_seconds=settings.sampling.interval_seconds,
             lag_table_seconds=settings.sampling.lag_table_seconds,
+            upkeep=Upkeep(tables, settings.tables.retention_days, settings.tables.tidy_seconds),
         )
         beat = threading.Thread(target=sampler.run, args=(self._stop,), name="sampler")
         beat.start()
@@ -167,6 +169,7 @@ class Monitor:
                     restarts = self._registry.present().health.query_restarts + 1
                     self._registry.put_health(ready=False, query_restarts=restarts)
                     _log.error("the query failed and is started again: %s", _first_line(failure))
+                    _log.debug("the whole failure:", exc_info=failure)
                     raise
 
     def _start_query(

@@ -5,66 +5,47 @@ Runs on its own clock, because lag grows and topics change also while nobody com
 
 from __future__ import annotations
 
-import base64
-import json
 import logging
 import threading
 import time
-import uuid
-from collections.abc import Mapping
+from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
 from kafka.errors import KafkaError
 
-from streaming.combine.combiner import GROUP_LANE
-from streaming.events import encode_event
-from streaming.judgement.hand_back import awaited_facts
-from streaming.judgement.lag import ClusterSample, LagReport, lag_report
+from streaming.judgement.lag import LagReport, lag_report
+from streaming.run.hand_back import HandBack, awaited_by_group
 from streaming.run.readiness import Readiness
 from streaming.sampling.brokers import Brokers
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Registry
-from streaming.sinks.rows import lag_rows
+from streaming.sinks.rows import lag_rows, utc
 from streaming.sinks.tables import GROUP_LAG
-from streaming.spark.checkpoint import HANDED_BACK
-from streaming.spark.files import Files
-
-_HAND_BACK_AGAIN_SECONDS = 30.0
 
 _log = logging.getLogger(__name__)
 
 
-class HandBack:
-    """Writes facts where the query's second source finds them."""
+class Upkeep:
+    """Tidies the tables now and then; a table that cannot be tidied is said so and tried again the next time."""
 
-    def __init__(self, files: Files) -> None:
-        self._files = files
-        self._sent: dict[str, tuple[frozenset[bytes], float]] = {}
+    def __init__(self, tables: DeltaTables, retention_days: int, tidy_seconds: float) -> None:
+        self._tables = tables
+        self._retention = timedelta(days=retention_days)
+        self._tidy_seconds = tidy_seconds
+        self._last_seconds = time.monotonic()
 
-    def send(self, events_by_group: Mapping[str, frozenset[bytes]], now_seconds: float) -> None:
-        """Send what was not sent a moment ago; the same facts again only after a while without effect."""
-        fresh = {
-            group_id: events
-            for group_id, events in events_by_group.items()
-            if not self._is_under_way(group_id, events, now_seconds)
-        }
-        self._sent = {group_id: sent for group_id, sent in self._sent.items() if group_id in events_by_group}
-        if not fresh:
+    def if_due(self, now_ms: int) -> None:
+        """Tidy if the last time is long enough ago."""
+        if time.monotonic() - self._last_seconds < self._tidy_seconds:
             return
-        lines = [_line(group_id, event) for group_id, events in sorted(fresh.items()) for event in sorted(events)]
-        self._files.write(f"{HANDED_BACK}/{uuid.uuid4().hex}.json", "".join(lines).encode())
-        self._sent.update({group_id: (events, now_seconds) for group_id, events in fresh.items()})
-
-    def _is_under_way(self, group_id: str, events: frozenset[bytes], now_seconds: float) -> bool:
-        sent, at_seconds = self._sent.get(group_id, (frozenset(), 0.0))
-        return sent == events and now_seconds - at_seconds < _HAND_BACK_AGAIN_SECONDS
-
-
-def _line(group_id: str, event: bytes) -> str:
-    row = {"lane": GROUP_LANE, "lane_key": group_id, "payload": base64.b64encode(event).decode()}
-    return json.dumps(row) + "\n"
+        self._last_seconds = time.monotonic()
+        try:
+            self._tables.tidy((utc(now_ms) - self._retention).date())
+        except (DeltaError, OSError) as error:
+            _log.warning("the tables could not be tidied (%s); trying again in %g s", error, self._tidy_seconds)
 
 
 class Sampler:
@@ -82,6 +63,7 @@ class Sampler:
         readiness: Readiness,
         interval_seconds: float,
         lag_table_seconds: float,
+        upkeep: Upkeep,
     ) -> None:
         self._cluster = cluster
         self._brokers = brokers
@@ -92,6 +74,7 @@ class Sampler:
         self._readiness = readiness
         self._interval_seconds = interval_seconds
         self._lag_table_seconds = lag_table_seconds
+        self._upkeep = upkeep
         self._lag_written: pa.Table | None = None
         self._lag_written_seconds = float("-inf")
 
@@ -122,21 +105,13 @@ class Sampler:
         sample = self._brokers.sample(subscribed.union(committed))
         lag = lag_report(commits, sample)
         self._registry.put_sample(sample, lag)
-        self._hand_facts_back(sample)
-        ready = self._readiness.after(before, sample)
+        awaited = awaited_by_group(self._registry.present(), sample)
+        self._hand_back.send(awaited, time.monotonic())
+        ready = self._readiness.after(before.health.positions, sample, is_judged=not awaited)
         self._registry.put_health(ready=ready, was_ready=ready or before.health.was_ready)
         if ready:
             self._write_lag(lag)
-
-    def _hand_facts_back(self, sample: ClusterSample) -> None:
-        present = self._registry.present()
-        awaited = {}
-        for group_id, record in present.groups.items():
-            position = record.snapshot.position
-            lane = present.lanes.get(position.kafka_partition) if position else None
-            if events := awaited_facts(record.snapshot, sample, lane):
-                awaited[group_id] = frozenset(map(encode_event, events))
-        self._hand_back.send(awaited, time.monotonic())
+            self._upkeep.if_due(sample.sampled_at_ms)
 
     def _write_lag(self, lag: LagReport) -> None:
         now_seconds = time.monotonic()

@@ -12,8 +12,10 @@ new checkpoint counts its batches from 0 again.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from datetime import date
 
 import pyarrow as pa
 from delta.tables import DeltaTable as SparkDeltaTable
@@ -40,6 +42,7 @@ class DeltaTables:
         self._root = root.rstrip("/")
         self._checkpoint_id = checkpoint_id
         self._open: dict[str, DeltaTable] = {}
+        self._locks = {table.name: threading.Lock() for table in TABLES}
 
     def open_all(self, session: SparkSession) -> None:
         """Create what is missing and check what is there. Raises TableVersionError for a table of another version."""
@@ -60,12 +63,12 @@ class DeltaTables:
     def append_batch(self, table: Table, rows: pa.Table, batch_id: int) -> bool:
         """Append a batch's rows once. False where this batch had been appended before."""
         application_id = f"{table.name}/{self._checkpoint_id}"
-        delta_table = self._open[table.name]
-        last = delta_table.transaction_version(application_id)
-        if last is not None and last >= batch_id:
-            return False
-        self._commit(delta_table, rows, [Transaction(application_id, batch_id)])
-        return True
+        with self._locks[table.name]:
+            last = self._open[table.name].transaction_version(application_id)
+            if last is not None and last >= batch_id:
+                return False
+            self._commit(self._open[table.name], rows, [Transaction(application_id, batch_id)])
+            return True
 
     def append_batches(self, rows_by_table: Mapping[Table, pa.Table], batch_id: int) -> None:
         """Append what a batch has for each table; a table without rows is left alone."""
@@ -76,7 +79,23 @@ class DeltaTables:
     def append(self, table: Table, rows: pa.Table) -> None:
         """Append rows that no batch repeats: a sample has its own time, and is taken once."""
         if rows.num_rows:
-            self._commit(self._open[table.name], rows, [])
+            with self._locks[table.name]:
+                self._commit(self._open[table.name], rows, [])
+
+    def tidy(self, keep_from: date, file_retention_hours: int = 24) -> None:
+        """Delete rows dated before `keep_from`, make few files of many, and remove files nobody has read for a day.
+
+        Batches append every few seconds, a small file each: unattended, a table would grow by tens of thousands of
+        files a day.
+        """
+        for table in TABLES:
+            with self._locks[table.name]:
+                delta_table = self._open[table.name]
+                delta_table.delete(f"date < '{keep_from.isoformat()}'")
+                delta_table.optimize.compact()
+                delta_table.vacuum(file_retention_hours, dry_run=False, enforce_retention_duration=False)
+                delta_table.cleanup_metadata()
+                delta_table.update_incremental()
 
     def _commit(self, delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Transaction]) -> None:
         properties = CommitProperties(app_transactions=list(transactions))

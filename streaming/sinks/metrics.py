@@ -40,7 +40,9 @@ class MonitorCollector(Collector):
 
 
 def _groups(cluster: str, present: Present) -> Iterator[Metric]:
-    records = sorted(present.groups.items())
+    alive, is_held_back = present.alive_groups(), present.held_back_groups()
+    every_record = list(alive.items())
+    records = [(group_id, record) for group_id, record in every_record if not is_held_back(group_id)]
     for name, text, value in _GROUP_GAUGES:
         family = GaugeMetricFamily(name, text, labels=GROUP)
         for group_id, record in records:
@@ -49,10 +51,10 @@ def _groups(cluster: str, present: Present) -> Iterator[Metric]:
         yield family
     for name, text, count in _GROUP_COUNTERS:
         counter = CounterMetricFamily(name, text, labels=GROUP)
-        for group_id, record in records:
+        for group_id, record in every_record:
             counter.add_metric((cluster, group_id), count(record))
         yield counter
-    yield from _group_tags(cluster, records)
+    yield _group_state(cluster, every_record, is_held_back)
     yield _drift(cluster, records)
     yield _members_compatible(records)
 
@@ -65,14 +67,14 @@ def _members(record: GroupRecord) -> float | None:
     return len(snapshot.metadata.members) if snapshot.metadata else 0
 
 
-def _max_to_mean(record: GroupRecord) -> float | None:
-    shares = record.judgement.shares if record.judgement else ()
-    return shares[0].max_to_mean_ratio if shares else None
+def _share(field: str) -> Callable[[GroupRecord], float | None]:
+    """One figure of how the whole group shares its partitions; None where that was not judged."""
 
+    def figure(record: GroupRecord) -> float | None:
+        shares = record.judgement.shares if record.judgement else ()
+        return getattr(shares[0], field) if shares else None
 
-def _idle_members(record: GroupRecord) -> float | None:
-    shares = record.judgement.shares if record.judgement else ()
-    return shares[0].idle_members if shares else None
+    return figure
 
 
 def _generation(record: GroupRecord) -> float | None:
@@ -82,8 +84,14 @@ def _generation(record: GroupRecord) -> float | None:
 _GROUP_GAUGES: tuple[tuple[str, str, Callable[[GroupRecord], float | None]], ...] = (
     ("rebalance_monitor_group_members", "Members of the group at its last recorded generation.", _members),
     ("rebalance_monitor_group_generation", "Last recorded generation, or group epoch.", _generation),
-    ("rebalance_monitor_imbalance_ratio", "Most partitions held by a member over the mean.", _max_to_mean),
-    ("rebalance_monitor_idle_members", "Members that hold no partition.", _idle_members),
+    (
+        "rebalance_monitor_imbalance_ratio",
+        "Most partitions held by a member over the mean.",
+        _share("max_to_mean_ratio"),
+    ),
+    ("rebalance_monitor_idle_members", "Members that hold no partition.", _share("idle_members")),
+    ("rebalance_monitor_member_partitions_max", "Most partitions held by a member.", _share("max_partitions")),
+    ("rebalance_monitor_member_partitions_min", "Fewest partitions held by a member.", _share("min_partitions")),
 )
 
 _GROUP_COUNTERS: tuple[tuple[str, str, Callable[[GroupRecord], int]], ...] = (
@@ -105,7 +113,7 @@ _GROUP_COUNTERS: tuple[tuple[str, str, Callable[[GroupRecord], int]], ...] = (
 )
 
 
-def _group_tags(cluster: str, records: list[tuple[str, GroupRecord]]) -> Iterator[Metric]:
+def _group_state(cluster: str, records: list[tuple[str, GroupRecord]], is_held_back: Callable[[str], bool]) -> Metric:
     labels = (*GROUP, "group_type", "protocol_type", "protocol", "state")
     family = GaugeMetricFamily(
         "rebalance_monitor_group_state", "1 for the group's type, strategy and state.", labels=labels
@@ -113,8 +121,9 @@ def _group_tags(cluster: str, records: list[tuple[str, GroupRecord]]) -> Iterato
     for group_id, record in records:
         snapshot, metadata = record.snapshot, record.snapshot.metadata
         protocol_type, protocol = (metadata.protocol_type, metadata.protocol or "") if metadata else ("", "")
-        family.add_metric((cluster, group_id, snapshot.group_type, protocol_type, protocol, snapshot.state), 1)
-    yield family
+        state = "Unknown" if is_held_back(group_id) else snapshot.state
+        family.add_metric((cluster, group_id, snapshot.group_type, protocol_type, protocol, state), 1)
+    return family
 
 
 def _drift(cluster: str, records: list[tuple[str, GroupRecord]]) -> Metric:
@@ -140,10 +149,10 @@ def _members_compatible(records: list[tuple[str, GroupRecord]]) -> Metric:
 
 def _lag(cluster: str, present: Present) -> Iterator[Metric]:
     if present.lag is not None:
-        lag_of_group = present.lag.by_group()
+        lag_of_group, is_held_back = present.lag.by_group(), present.held_back_groups()
         total = GaugeMetricFamily("rebalance_monitor_group_lag", "Records the group has yet to commit.", labels=GROUP)
         for group_id, lag in sorted(lag_of_group.items()):
-            if lag is not None:
+            if lag is not None and not is_held_back(group_id):
                 total.add_metric((cluster, group_id), lag)
         yield total
         yield from _lag_compatible(present)

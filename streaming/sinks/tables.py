@@ -92,7 +92,9 @@ ASSIGNMENT_DRIFT = Table(
             _GENERATION,
             _column("strategy", pa.string(), "strategy the expectation was made by"),
             _column("is_group_strategy", pa.bool_(), "whether it is the group's own"),
-            _column("verdict", pa.string(), "match, drift, unknown or not_evaluated"),
+            _column(
+                "verdict", pa.string(), "match, drift, unknown or not_evaluated; of other strategies same or differs"
+            ),
             _column("reason", pa.string(), "why it is unknown or not evaluated; empty otherwise"),
             _column("drift_partitions", pa.int32(), "partitions that are elsewhere than expected; null where unknown"),
             _column("misplaced", pa.list_(_MISPLACED), "those partitions, for the group's own strategy"),

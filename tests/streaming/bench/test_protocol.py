@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from streaming.protocol.bench import figures, read_records
+from streaming.bench.protocol import figures, read_records
 from tests.streaming.protocol.records import SAMPLE, sample_records
 
 

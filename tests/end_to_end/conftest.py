@@ -1,0 +1,116 @@
+"""A real broker for the end-to-end tests, and groups of real consumers on it."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.admin import NewTopic
+
+from streaming.embedded import EmbeddedBroker
+from tests.end_to_end.what_kafka_says import WhatKafkaSays
+
+OFFSETS_TOPIC_PARTITIONS = 4
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    """One broker for all tests of this folder; each test has groups and topics of its own names."""
+    properties = {"offsets.topic.num.partitions": str(OFFSETS_TOPIC_PARTITIONS)}
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker"), properties=properties) as running:
+        yield running
+
+
+@pytest.fixture
+def kafka_says(broker: EmbeddedBroker) -> Iterator[WhatKafkaSays]:
+    """Kafka's own word."""
+    asked = WhatKafkaSays(broker.bootstrap_servers)
+    yield asked
+    asked.close()
+
+
+@pytest.fixture
+def name() -> str:
+    """A name no other test uses."""
+    return f"t{uuid.uuid4().hex[:8]}"
+
+
+class Group:
+    """Members of one consumer group, each a real consumer in a thread that polls and commits until it leaves."""
+
+    def __init__(self, bootstrap_servers: str, group_id: str, strategy: str = "range") -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self.group_id = group_id
+        self._strategy = strategy
+        self._members: list[tuple[threading.Thread, threading.Event]] = []
+
+    def join(self, topics: Sequence[str], instance_id: str | None = None) -> None:
+        """Let one more member join."""
+        leave = threading.Event()
+        thread = threading.Thread(target=self._consume, args=(tuple(topics), instance_id, leave), daemon=True)
+        thread.start()
+        self._members.append((thread, leave))
+
+    def leave(self) -> None:
+        """Let the member that joined first leave."""
+        thread, leave = self._members.pop(0)
+        leave.set()
+        thread.join(30)
+
+    def leave_all(self) -> None:
+        """Let every member leave."""
+        for _, leave in self._members:
+            leave.set()
+        for thread, _ in self._members:
+            thread.join(30)
+        self._members.clear()
+
+    def _consume(self, topics: tuple[str, ...], instance_id: str | None, leave: threading.Event) -> None:
+        static = {"group.instance.id": instance_id} if instance_id else {}
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._bootstrap_servers,
+                "group.id": self.group_id,
+                "client.id": f"{self.group_id}-client",
+                "partition.assignment.strategy": self._strategy,
+                "auto.offset.reset": "earliest",
+                "auto.commit.interval.ms": 300,
+                "session.timeout.ms": 6_000,
+                "heartbeat.interval.ms": 500,
+                **static,
+            }
+        )
+        consumer.subscribe(list(topics))
+        while not leave.is_set():
+            consumer.poll(0.1)
+        consumer.close()
+
+
+def create_topics(broker: EmbeddedBroker, partitions_by_topic: dict[str, int]) -> None:
+    """Create topics and put ten records into each partition."""
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
+    admin.create_topics([NewTopic(topic, partitions, 1) for topic, partitions in partitions_by_topic.items()])
+    admin.close()
+    produce(broker, partitions_by_topic, records=10)
+
+
+def produce(broker: EmbeddedBroker, partitions_by_topic: dict[str, int], records: int) -> None:
+    """Put so many records into each partition."""
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+    for topic, partitions in partitions_by_topic.items():
+        for partition in range(partitions):
+            for number in range(records):
+                producer.send(topic, value=b"%d" % number, partition=partition)
+    producer.flush()
+    producer.close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a monitor keeps its checkpoint, tables and log."""
+    return tmp_path / "monitor"

@@ -1,0 +1,129 @@
+"""What the monitor says of living groups is what Kafka's own admin API says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streaming.embedded import EmbeddedBroker
+from tests.end_to_end.conftest import Group, create_topics, produce
+from tests.end_to_end.monitor_process import MonitorProcess, until
+from tests.end_to_end.what_kafka_says import WhatKafkaSays
+
+pytestmark = pytest.mark.slow
+
+
+def test_members_assignments_commits_and_lag_agree_while_consumers_join_leave_and_commit(
+    broker: EmbeddedBroker, kafka_says: WhatKafkaSays, folder: Path, name: str
+):
+    """The issue's first promise: tables and /metrics agree with the admin API, at every stage of a group's life."""
+    topics = {f"{name}-a": 3, f"{name}-b": 3}
+    create_topics(broker, topics)
+    group = Group(broker.bootstrap_servers, name)
+    monitor = MonitorProcess(broker.bootstrap_servers, folder)
+    for _ in range(2):
+        group.join(list(topics))
+    try:
+        monitor.start().wait_until_ready()
+        _agree(monitor, kafka_says, name, members=2)
+        # Worked example of RangeAssignor: two topics of 3 over 2 members is 4 and 2, roundrobin would give 3 and 3.
+        uneven = pytest.approx(4 / 3)
+        until("imbalance", lambda: monitor.value("rebalance_monitor_imbalance_ratio", group=name) == uneven)
+        assert monitor.value("rebalance_monitor_drift_partitions", group=name, strategy="range") == 0
+        assert monitor.value("rebalance_monitor_drift_partitions", group=name, strategy="roundrobin") > 0
+
+        group.join(list(topics))
+        _agree(monitor, kafka_says, name, members=3)
+        group.leave()
+        _agree(monitor, kafka_says, name, members=2)
+        group.leave_all()
+        produce(broker, topics, records=7)
+        _agree(monitor, kafka_says, name, members=0)
+        until("lag", lambda: monitor.value("rebalance_monitor_group_lag", group=name) == 6 * 7)
+    finally:
+        group.leave_all()
+    _lag_agrees(monitor, kafka_says, name)
+    _totals_agree(monitor, kafka_says, name)
+    _verdicts_are_whole(monitor, name)
+    assert monitor.stop() == 0
+
+
+def _agree(monitor: MonitorProcess, kafka_says: WhatKafkaSays, group_id: str, members: int) -> None:
+    """Wait until Kafka calls the group settled with so many members, then until the monitor has it all."""
+    settled = "Stable" if members else "Empty"
+    until(
+        f"{members} members in Kafka",
+        lambda: _has(kafka_says.group(group_id), settled, members),
+    )
+    until("members", lambda: monitor.value("rebalance_monitor_group_members", group=group_id) == members)
+    described = kafka_says.group(group_id)
+    until("the row of this generation", lambda: _last_row_agrees(monitor, described, group_id))
+    assert monitor.value("kafka_consumergroup_members", consumergroup=group_id) == members
+
+
+def _has(described: dict[str, object], state: str, members: int) -> bool:
+    return described["group_state"] == state and len(described["members"]) == members
+
+
+def _last_row_agrees(monitor: MonitorProcess, described: dict[str, object], group_id: str) -> bool:
+    rows = [row for row in monitor.rows("group_generations") if row["group_id"] == group_id]
+    last = max(rows, key=lambda row: row["kafka_offset"])
+    ours = {
+        member["member_id"]: (
+            member["client_id"],
+            member["client_host"],
+            {(held["topic"], held["partition"]) for held in member["assignment"]},
+        )
+        for member in last["members"]
+    }
+    theirs = {
+        member["member_id"]: (
+            member["client_id"],
+            member["client_host"],
+            {
+                (assigned["topic"], partition)
+                for assigned in member["member_assignment"]["assigned_partitions"]
+                for partition in assigned["partitions"]
+            },
+        )
+        for member in described["members"]
+    }
+    return ours == theirs and last["state"] == described["group_state"]
+
+
+def _lag_agrees(monitor: MonitorProcess, kafka_says: WhatKafkaSays, group_id: str) -> None:
+    committed, lag = kafka_says.committed(group_id), kafka_says.lag(group_id)
+    assert committed
+    scraped = monitor.metrics()
+    for (topic, partition), offset in committed.items():
+        labels = tuple(sorted({"consumergroup": group_id, "topic": topic, "partition": str(partition)}.items()))
+        assert scraped["kafka_consumergroup_current_offset"][labels] == offset
+        assert scraped["kafka_consumergroup_lag"][labels] == lag[topic, partition]
+    until("the rows of the last lag", lambda: _last_lag(monitor, group_id) == lag)
+
+
+def _last_lag(monitor: MonitorProcess, group_id: str) -> dict[tuple[str, int], int]:
+    rows = [row for row in monitor.rows("group_lag") if row["group_id"] == group_id]
+    return {(row["topic"], row["partition"]): row["lag"] for row in sorted(rows, key=lambda row: row["sampled_time"])}
+
+
+def _totals_agree(monitor: MonitorProcess, kafka_says: WhatKafkaSays, group_id: str) -> None:
+    """First sight counts 0; then the generation difference, transitions to Empty apart."""
+    seen = monitor.rows("group_generations")
+    ours = sorted((row["kafka_offset"], row["generation_id"]) for row in seen if row["group_id"] == group_id)
+    generations = kafka_says.generations(group_id)
+    assert [generation for _, generation in ours] == [generation for generation, _ in generations]
+    emptied = sum(not has_members for _, has_members in generations[1:])
+    difference = generations[-1][0] - generations[0][0]
+    assert monitor.value("rebalance_monitor_rebalances_total", group=group_id) == difference - emptied
+    assert monitor.value("rebalance_monitor_empty_transitions_total", group=group_id) == emptied
+
+
+def _verdicts_are_whole(monitor: MonitorProcess, group_id: str) -> None:
+    rows = [row for row in monitor.rows("assignment_drift") if row["group_id"] == group_id]
+    keys = [(row["kafka_partition"], row["kafka_offset"], row["strategy"]) for row in rows]
+    assert len(keys) == len(set(keys))
+    own = [row for row in rows if row["is_group_strategy"]]
+    assert {row["verdict"] for row in own} <= {"match", "unknown"}
+    assert [row for row in own if row["verdict"] == "match"]

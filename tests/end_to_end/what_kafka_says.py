@@ -1,0 +1,104 @@
+"""The other side of every end-to-end comparison: Kafka's own admin API, and the raw records of `__consumer_offsets`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.admin import OffsetSpec
+
+from streaming.protocol import RecordType, decode
+
+Assignment = Mapping[str, frozenset[tuple[str, int]]]
+
+
+@dataclass(frozen=True)
+class RawRecord:
+    """A record as any consumer reads it."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+class WhatKafkaSays:
+    """Asks the broker, with nothing of ours in between but the decoder for raw records."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._admin.close()
+
+    def group(self, group_id: str) -> Mapping[str, object]:
+        """Describe one classic group."""
+        described: Mapping[str, object] = self._admin.describe_groups([group_id])[group_id]
+        return described
+
+    def committed(self, group_id: str) -> dict[tuple[str, int], int]:
+        """Committed offsets by (topic, partition)."""
+        answers = self._admin.list_group_offsets([group_id])[group_id]
+        return {(at.topic, at.partition): answer.offset for at, answer in answers.items() if answer.offset >= 0}
+
+    def ends(self, topic_partitions: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """End offsets by (topic, partition)."""
+        asked = {TopicPartition(*at): OffsetSpec.LATEST for at in topic_partitions}
+        answers = self._admin.list_partition_offsets(asked)
+        return {(at.topic, at.partition): answer.offset for at, answer in answers.items()}
+
+    def lag(self, group_id: str) -> dict[tuple[str, int], int]:
+        """End offsets minus committed offsets."""
+        committed = self.committed(group_id)
+        ends = self.ends(sorted(committed))
+        return {at: ends[at] - offset for at, offset in committed.items()}
+
+    def records(self) -> list[RawRecord]:
+        """Every committed record of `__consumer_offsets`, in order per partition."""
+        consumer = KafkaConsumer(
+            bootstrap_servers=self._bootstrap_servers,
+            group_id=None,
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+            exclude_internal_topics=False,
+        )
+        try:
+            partitions = consumer.partitions_for_topic("__consumer_offsets") or set()
+            assigned = [TopicPartition("__consumer_offsets", partition) for partition in sorted(partitions)]
+            consumer.assign(assigned)
+            consumer.seek_to_beginning(*assigned)
+            ends = consumer.end_offsets(assigned)
+            found: list[RawRecord] = []
+            while any(consumer.position(partition) < ends[partition] for partition in assigned):
+                for batch in consumer.poll(500).values():
+                    found += [RawRecord(record.partition, record.offset, record.key, record.value) for record in batch]
+            return found
+        finally:
+            consumer.close()
+
+    def membership_positions(self) -> list[tuple[int, int]]:
+        """Positions of all records that say something about membership: what `group_generations` must hold."""
+        kinds = {
+            RecordType.GROUP_METADATA,
+            RecordType.CONSUMER_GROUP_METADATA,
+            RecordType.SHARE_GROUP_METADATA,
+            RecordType.STREAMS_GROUP_METADATA,
+        }
+        return sorted(
+            (record.partition, record.offset)
+            for record in self.records()
+            if int.from_bytes((record.key or b"\xff\xff")[:2], "big") in kinds
+        )
+
+    def generations(self, group_id: str) -> list[tuple[int, bool]]:
+        """(generation, has members) of each GroupMetadata record of a group, in log order."""
+        found = []
+        for record in self.records():
+            if (record.key or b"")[:2] == b"\x00\x02" and record.value is not None:
+                decoded = decode(record.key, record.value)
+                if decoded.key["group"] == group_id and decoded.value is not None:
+                    found.append((decoded.value["generation"], bool(decoded.value["members"])))
+        return found
