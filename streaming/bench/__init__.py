@@ -1,1 +1,12 @@
-"""What the monitor and its parts cost, measured on real input beside something comparable."""
+"""The monitor measured as its users run it: a real broker, a process of its own, figures beside their bars.
+
+offset_commits.py   OffsetCommit requests and answers as bytes: what fills the log fast
+fill.py             a `__consumer_offsets` of groups x partitions x rounds
+process.py          a cold process, with the memory and processor time it and its children take
+batches.py          when Spark's batches began and ended and how far they read, from the checkpoint
+scrape.py           `/metrics` as Prometheus asks for it
+plain_read.py       Spark's Kafka source alone, for comparison: a program of its own
+catch_up.py         part one: how fast a full log is read, how soon metrics are complete, how much memory it takes
+rebalances.py       part two: how soon a rebalance is seen
+figures.py          figures, bars, the table and the JSON
+"""
