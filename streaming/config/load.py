@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
 
 from streaming.config.settings import (
     JudgementSettings,
@@ -49,7 +56,7 @@ class Settings(BaseSettings):
 
 
 def load_settings(file: Path | None) -> Settings:
-    """The effective settings. Raises ConfigError with one line for each thing that is wrong."""
+    """Read the effective settings. Raises ConfigError with one line for each thing that is wrong."""
 
     class FromFile(Settings):
         @classmethod
@@ -64,18 +71,41 @@ def load_settings(file: Path | None) -> Settings:
             toml = TomlConfigSettingsSource(settings_cls, toml_file=file) if file else None
             return (init_settings, env_settings, *([toml] if toml else []))
 
+    unknown = _unknown_variables()
     try:
-        return FromFile()
+        settings = FromFile()
     except ValidationError as invalid:
-        raise ConfigError("\n".join(_line(error) for error in invalid.errors())) from None
+        raise ConfigError("\n".join([*map(_line, invalid.errors()), *unknown])) from None
+    except SettingsError as unreadable:
+        remedy = "lists and tables are written as JSON"
+        raise ConfigError("\n".join([f"environment: {unreadable}: {remedy}", *unknown])) from None
     except (OSError, ValueError) as unreadable:
-        raise ConfigError(f"{file}: {unreadable}") from None
+        raise ConfigError("\n".join([f"{file}: {unreadable}", *unknown])) from None
+    if unknown:
+        raise ConfigError("\n".join(unknown))
+    return settings
+
+
+def _unknown_variables() -> list[str]:
+    """Name variables meant for a section there is none of; pydantic would pass over them without a word.
+
+    Only those with the delimiter: Kubernetes sets REBALANCE_MONITOR_SERVICE_HOST and more by itself.
+    """
+    sections = ", ".join(Settings.model_fields)
+    meant = (name for name in sorted(os.environ) if name.upper().startswith(ENVIRONMENT_PREFIX) and "__" in name)
+    return [
+        f"{name}: no such section; there are {sections}"
+        for name in meant
+        if name[len(ENVIRONMENT_PREFIX) :].partition("__")[0].lower() not in Settings.model_fields
+    ]
 
 
 def _line(error: Any) -> str:  # noqa: ANN401 - pydantic's error details
     place = ".".join(str(part) for part in error["loc"])
-    given = "" if error["type"] in ("missing", "extra_forbidden") or is_secret(place) else f" (got {error['input']!r})"
-    return f"{place}: {error['msg']}{given}"
+    if error["type"] == "extra_forbidden":
+        return f"{place}: no such setting"
+    given = "" if is_secret(place) else f" (got {shown(error['input'], place)!r})"
+    return f"{place}: {shown(error['msg'].removeprefix('Value error, '))}{given}"
 
 
 def is_secret(name: str) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from typing_extensions import Self
 
-Seconds = Annotated[float, Field(gt=0)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Section(BaseModel):
@@ -33,7 +35,7 @@ class KafkaSettings(Section):
     def _each_has_a_port(cls, servers: str) -> str:
         for server in servers.split(","):
             host, _, port = server.strip().rpartition(":")
-            if not host or not port.isdigit():
+            if not host or not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65_536:
                 raise ValueError(f"{server.strip()!r} is not host:port")
         return servers
 
@@ -71,6 +73,13 @@ class PathSettings(Section):
     @classmethod
     def _is_absolute(cls, path: str) -> str:
         return path if "://" in path else str(Path(path).expanduser().absolute())
+
+    @model_validator(mode="after")
+    def _are_apart(self) -> Self:
+        one, other = self.checkpoint.rstrip("/") + "/", self.tables.rstrip("/") + "/"
+        if one.startswith(other) or other.startswith(one):
+            raise ValueError("checkpoint and tables must not lie in each other: `rebuild` moves the checkpoint away")
+        return self
 
 
 class TableSettings(Section):
@@ -111,4 +120,4 @@ class JudgementSettings(Section):
         unknown = sorted(set(strategies) - set(BUILT_IN))
         if unknown:
             raise ValueError(f"unknown {', '.join(unknown)}; known: {', '.join(sorted(BUILT_IN))}")
-        return strategies
+        return tuple(dict.fromkeys(strategies))  # one named twice would be two rows and two series of one verdict

@@ -40,13 +40,17 @@ class LogEnds:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSample:
-    """What the brokers said at one time. What they did not say is absent, never 0."""
+    """What the brokers said at one time. What they did not say is absent, never 0.
+
+    `offsets_topic` may miss partitions that had no leader; `offsets_topic_partitions` counts them all.
+    """
 
     sampled_at_ms: int
     topics: Mapping[str, TopicMetadata] = field(default_factory=dict)
     end_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     log_start_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     offsets_topic: Mapping[int, LogEnds] = field(default_factory=dict)
+    offsets_topic_partitions: int = 0
 
 
 @dataclass(frozen=True, slots=True)

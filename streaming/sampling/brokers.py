@@ -75,12 +75,14 @@ class Brokers:
             if topic != OFFSETS_TOPIC
             for partition in range(sampled.partitions or 0)
         ]
+        offsets_topic_partitions = _partition_count(known, OFFSETS_TOPIC)
         return ClusterSample(
             sampled_at_ms=sampled_at_ms,
             topics={topic: sampled for topic, sampled in known.items() if topic != OFFSETS_TOPIC},
             end_offsets=self._offsets(partitions, OffsetSpec.LATEST),
             log_start_offsets=self._offsets(partitions, OffsetSpec.EARLIEST),
-            offsets_topic=self._offsets_topic_ends(_partition_count(known, OFFSETS_TOPIC)),
+            offsets_topic=self._offsets_topic_ends(offsets_topic_partitions),
+            offsets_topic_partitions=offsets_topic_partitions,
         )
 
     def _offsets_topic_ends(self, partitions: int) -> Mapping[int, LogEnds]:

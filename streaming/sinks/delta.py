@@ -64,10 +64,11 @@ class DeltaTables:
         """Append a batch's rows once. False where this batch had been appended before."""
         application_id = f"{table.name}/{self._checkpoint_id}"
         with self._locks[table.name]:
-            last = self._open[table.name].transaction_version(application_id)
+            delta_table = self._refreshed(table)
+            last = delta_table.transaction_version(application_id)
             if last is not None and last >= batch_id:
                 return False
-            self._commit(self._open[table.name], rows, [Transaction(application_id, batch_id)])
+            _commit(delta_table, rows, [Transaction(application_id, batch_id)])
             return True
 
     def append_batches(self, rows_by_table: Mapping[Table, pa.Table], batch_id: int) -> None:
@@ -80,7 +81,7 @@ class DeltaTables:
         """Append rows that no batch repeats: a sample has its own time, and is taken once."""
         if rows.num_rows:
             with self._locks[table.name]:
-                self._commit(self._open[table.name], rows, [])
+                _commit(self._refreshed(table), rows, [])
 
     def tidy(self, keep_from: date, file_retention_hours: int = 24) -> None:
         """Delete rows dated before `keep_from`, make few files of many, and remove files nobody has read for a day.
@@ -90,17 +91,17 @@ class DeltaTables:
         """
         for table in TABLES:
             with self._locks[table.name]:
-                delta_table = self._open[table.name]
+                delta_table = self._refreshed(table)
                 delta_table.delete(f"date < '{keep_from.isoformat()}'")
                 delta_table.optimize.compact()
                 delta_table.vacuum(file_retention_hours, dry_run=False, enforce_retention_duration=False)
                 delta_table.cleanup_metadata()
-                delta_table.update_incremental()
 
-    def _commit(self, delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Transaction]) -> None:
-        properties = CommitProperties(app_transactions=list(transactions))
-        write_deltalake(delta_table, rows, mode="append", commit_properties=properties)
+    def _refreshed(self, table: Table) -> DeltaTable:
+        """The table as it is on disk: an append may have been committed although it raised and its answer got lost."""
+        delta_table = self._open[table.name]
         delta_table.update_incremental()
+        return delta_table
 
     def _create(self, session: SparkSession, table: Table) -> None:
         if DeltaTable.is_deltatable(_rust_uri(self.path(table))):
@@ -110,6 +111,11 @@ class DeltaTables:
             comment = field.metadata[b"comment"].decode()
             builder = builder.addColumn(field.name, spark_field.dataType, comment=comment)
         builder.partitionedBy(*PARTITIONED_BY).property(_VERSION_PROPERTY, str(SCHEMA_VERSION)).execute()
+
+
+def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Transaction]) -> None:
+    properties = CommitProperties(app_transactions=list(transactions))
+    write_deltalake(delta_table, rows, mode="append", commit_properties=properties)
 
 
 def _check_version(delta_table: DeltaTable, path: str) -> None:

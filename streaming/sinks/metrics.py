@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 import psutil
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -21,7 +22,11 @@ GROUP = ("cluster", "group")
 
 
 class MonitorCollector(Collector):
-    """All families of one cluster. `now_ms` is asked for the age of samples only."""
+    """All families of one cluster.
+
+    `now_ms` is asked for the age of the sample only: one older than `stale_after_ms` is not the present any more, so
+    nothing that rests on it is shown, and the monitor is not ready.
+    """
 
     def __init__(self, cluster: str, registry: Registry, now_ms: Callable[[], int], stale_after_ms: int) -> None:
         self._cluster = cluster
@@ -32,11 +37,22 @@ class MonitorCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         """Build every family from one consistent view of the registry."""
         present = self._registry.present()
-        yield from _health(self._cluster, present)
+        is_fresh = self._is_fresh(present)
+        yield from _health(self._cluster, present, is_fresh=is_fresh)
         if present.health.was_ready:
             yield from _groups(self._cluster, present)
-            if present.sample and self._now_ms() - present.sample.sampled_at_ms <= self._stale_after_ms:
+            if is_fresh:
                 yield from _lag(self._cluster, present)
+
+    def _is_fresh(self, present: Present) -> bool:
+        return present.sample is not None and self._now_ms() - present.sample.sampled_at_ms <= self._stale_after_ms
+
+
+def _add(family: GaugeMetricFamily | CounterMetricFamily, labels: Iterable[str], value: float) -> None:
+    """Add a sample; what no UTF-8 can say (a lone surrogate) becomes `?` rather than breaking the whole scrape."""
+    family.add_metric(
+        [label if label.isascii() else label.encode(errors="replace").decode() for label in labels], value
+    )
 
 
 def _groups(cluster: str, present: Present) -> Iterator[Metric]:
@@ -47,12 +63,12 @@ def _groups(cluster: str, present: Present) -> Iterator[Metric]:
         family = GaugeMetricFamily(name, text, labels=GROUP)
         for group_id, record in records:
             if (measured := value(record)) is not None:
-                family.add_metric((cluster, group_id), measured)
+                _add(family, (cluster, group_id), measured)
         yield family
     for name, text, count in _GROUP_COUNTERS:
         counter = CounterMetricFamily(name, text, labels=GROUP)
         for group_id, record in every_record:
-            counter.add_metric((cluster, group_id), count(record))
+            _add(counter, (cluster, group_id), count(record))
         yield counter
     yield _group_state(cluster, every_record, is_held_back)
     yield _drift(cluster, records)
@@ -122,7 +138,7 @@ def _group_state(cluster: str, records: list[tuple[str, GroupRecord]], is_held_b
         snapshot, metadata = record.snapshot, record.snapshot.metadata
         protocol_type, protocol = (metadata.protocol_type, metadata.protocol or "") if metadata else ("", "")
         state = "Unknown" if is_held_back(group_id) else snapshot.state
-        family.add_metric((cluster, group_id, snapshot.group_type, protocol_type, protocol, state), 1)
+        _add(family, (cluster, group_id, snapshot.group_type, protocol_type, protocol, state), 1)
     return family
 
 
@@ -135,7 +151,7 @@ def _drift(cluster: str, records: list[tuple[str, GroupRecord]]) -> Metric:
     for group_id, record in records:
         for drift in record.judgement.drifts if record.judgement else ():
             if drift.drift_partitions is not None:
-                family.add_metric((cluster, group_id, drift.strategy), drift.drift_partitions)
+                _add(family, (cluster, group_id, drift.strategy), drift.drift_partitions)
     return family
 
 
@@ -143,7 +159,7 @@ def _members_compatible(records: list[tuple[str, GroupRecord]]) -> Metric:
     family = GaugeMetricFamily("kafka_consumergroup_members", "Members of the group.", labels=("consumergroup",))
     for group_id, record in records:
         if (members := _members(record)) is not None:
-            family.add_metric((group_id,), members)
+            _add(family, (group_id,), members)
     return family
 
 
@@ -153,18 +169,18 @@ def _lag(cluster: str, present: Present) -> Iterator[Metric]:
         total = GaugeMetricFamily("rebalance_monitor_group_lag", "Records the group has yet to commit.", labels=GROUP)
         for group_id, lag in sorted(lag_of_group.items()):
             if lag is not None and not is_held_back(group_id):
-                total.add_metric((cluster, group_id), lag)
+                _add(total, (cluster, group_id), lag)
         yield total
-        yield from _lag_compatible(present)
+        yield from _lag_compatible(present, is_held_back)
     if present.sample is not None:
         partitions = GaugeMetricFamily("kafka_topic_partitions", "Partitions of the topic.", labels=("topic",))
         for topic, sampled in sorted(present.sample.topics.items()):
             if sampled.partitions is not None:
-                partitions.add_metric((topic,), sampled.partitions)
+                _add(partitions, (topic,), sampled.partitions)
         yield partitions
 
 
-def _lag_compatible(present: Present) -> Iterator[Metric]:
+def _lag_compatible(present: Present, is_held_back: Callable[[str], bool]) -> Iterator[Metric]:
     """The families of kafka_exporter, for the dashboards people already have."""
     if present.lag is None:
         return
@@ -177,25 +193,26 @@ def _lag_compatible(present: Present) -> Iterator[Metric]:
     for group_id, topic, partition, committed, lag in zip(
         *(present.lag.partitions[column].to_pylist() for column in columns), strict=True
     ):
-        offsets.add_metric((group_id, topic, str(partition)), committed)
+        if is_held_back(group_id):
+            continue
+        _add(offsets, (group_id, topic, str(partition)), committed)
         if lag is None:
             unknown.add((group_id, topic))
         else:
-            lags.add_metric((group_id, topic, str(partition)), lag)
+            _add(lags, (group_id, topic, str(partition)), lag)
             sums[group_id, topic] += lag
     yield offsets
     yield lags
     summed = GaugeMetricFamily("kafka_consumergroup_lag_sum", "Sum over partitions.", labels=("consumergroup", "topic"))
     for labelled in sorted(set(sums) - unknown):
-        summed.add_metric(labelled, sums[labelled])
+        _add(summed, labelled, sums[labelled])
     yield summed
 
 
-def _health(cluster: str, present: Present) -> Iterator[Metric]:
+def _health(cluster: str, present: Present, *, is_fresh: bool) -> Iterator[Metric]:
     health = present.health
-    yield _one(
-        "rebalance_monitor_ready", "1 when caught up with the log and in touch with the brokers.", cluster, health.ready
-    )
+    text = "1 when caught up with the log and in touch with the brokers."
+    yield _one("rebalance_monitor_ready", text, cluster, health.ready and is_fresh)
     yield _counts(
         cluster, "rebalance_monitor_records_read", "Records read, by kind.", "kind", _sum(present, "records_read")
     )
@@ -206,7 +223,8 @@ def _health(cluster: str, present: Present) -> Iterator[Metric]:
         "reason",
         _sum(present, "records_skipped"),
     )
-    yield from _own_lag(cluster, present)
+    if is_fresh:
+        yield from _own_lag(cluster, present)
     if health.batch_seconds is not None:
         text = "Duration of the last micro-batch, from its start in the driver to its last table."
         yield _one("rebalance_monitor_last_batch_seconds", text, cluster, health.batch_seconds)
@@ -219,23 +237,23 @@ def _health(cluster: str, present: Present) -> Iterator[Metric]:
     restarts = CounterMetricFamily(
         "rebalance_monitor_query_restarts", "Times the query was started again after a failure.", labels=("cluster",)
     )
-    restarts.add_metric((cluster,), health.query_restarts)
+    _add(restarts, (cluster,), health.query_restarts)
     yield restarts
-    resident = sum(process.memory_info().rss for process in _own_processes())
-    yield _one("rebalance_monitor_resident_memory_bytes", "Memory of the monitor's processes.", cluster, resident)
+    text = "Memory of the monitor's processes."
+    yield _one("rebalance_monitor_resident_memory_bytes", text, cluster, sum(_resident_bytes()))
 
 
-def _own_processes() -> Iterator[psutil.Process]:
+def _resident_bytes() -> Iterator[int]:
+    """Ask this process and those it started; Python workers come and go meanwhile."""
     own = psutil.Process(os.getpid())
-    yield own
-    for child in own.children(recursive=True):
-        if child.is_running():
-            yield child
+    for process in (own, *own.children(recursive=True)):
+        with suppress(psutil.Error):
+            yield process.memory_info().rss
 
 
 def _one(name: str, text: str, cluster: str, value: float) -> Metric:
     family = GaugeMetricFamily(name, text, labels=("cluster",))
-    family.add_metric((cluster,), value)
+    _add(family, (cluster,), value)
     return family
 
 
@@ -249,7 +267,7 @@ def _sum(present: Present, counter: str) -> Counter[str]:
 def _counts(cluster: str, name: str, text: str, label: str, counts: Counter[str]) -> Metric:
     family = CounterMetricFamily(name, text, labels=("cluster", label))
     for kind, count in sorted(counts.items()):
-        family.add_metric((cluster, kind), count)
+        _add(family, (cluster, kind), count)
     return family
 
 
@@ -267,7 +285,7 @@ def _own_lag(cluster: str, present: Present) -> Iterator[Metric]:
     )
     for partition, ends in sorted(present.sample.offsets_topic.items()) if present.sample else ():
         position = present.health.positions.get(partition, 0)
-        behind.add_metric((cluster, str(partition)), max(0, ends.high_watermark - position))
-        held.add_metric((cluster, str(partition)), ends.high_watermark - ends.last_stable_offset)
+        _add(behind, (cluster, str(partition)), max(0, ends.high_watermark - position))
+        _add(held, (cluster, str(partition)), ends.high_watermark - ends.last_stable_offset)
     yield behind
     yield held

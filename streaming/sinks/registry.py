@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from assignors.coordinator import coordinator_partition
 from streaming.combine.lanes import PartitionSnapshot
@@ -46,8 +47,9 @@ class Present:
         records included. What such a group does now is unknown.
         """
         ends = self.sample.offsets_topic if self.sample else {}
+        partitions = self.sample.offsets_topic_partitions if self.sample else 0
         held = {partition for partition, end in ends.items() if end.high_watermark > end.last_stable_offset}
-        return lambda group_id: bool(held) and coordinator_partition(group_id, len(ends)) in held
+        return cache(lambda group_id: bool(held) and coordinator_partition(group_id, partitions) in held)
 
 
 class Registry:

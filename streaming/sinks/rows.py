@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streaming.combine.lanes import PartitionSnapshot, QuarantinedRecord
 from streaming.events import Position
@@ -27,6 +28,10 @@ from streaming.sinks.tables import (
 )
 
 Row = dict[str, Any]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_LAST_MS = 253_402_300_799_000
+"""The last second of the year 9999, beyond which neither Python nor SQL has a calendar."""
 
 
 def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
@@ -75,8 +80,7 @@ def _record(cluster: str, position: Position) -> Row:
 
 def utc(timestamp_ms: int) -> datetime:
     """Kafka's milliseconds as a time in UTC; times beyond the calendar (hostile records) at its nearest end."""
-    in_calendar = min(max(timestamp_ms, 0), 253_402_300_799_000)
-    return datetime.fromtimestamp(in_calendar / 1000, tz=timezone.utc)
+    return _EPOCH + timedelta(milliseconds=min(max(timestamp_ms, 0), _LAST_MS))
 
 
 def _generation_row(cluster: str, snapshot: GroupSnapshot, lanes: Mapping[int, PartitionSnapshot]) -> Row:
@@ -93,12 +97,16 @@ def _generation_row(cluster: str, snapshot: GroupSnapshot, lanes: Mapping[int, P
         "protocol_type": metadata.protocol_type if metadata else None,
         "protocol": metadata.protocol if metadata else None,
         "leader": metadata.leader if metadata else None,
-        "members": [_member(member) for member in metadata.members] if metadata else None,
+        "members": [_member(member) for member in sorted(metadata.members, key=_member_id)] if metadata else None,
         "rebalances_total": totals.rebalances,
         "rebalances_failed_total": totals.rebalances_failed + proven_failures(snapshot.unsettled_skips, lane),
         "empty_transitions_total": totals.empty_transitions,
         "incarnations": totals.incarnations,
     }
+
+
+def _member_id(member: ClassicMember) -> str:
+    return member.member_id
 
 
 def _member(member: ClassicMember) -> Row:
@@ -154,9 +162,8 @@ def lag_rows(cluster: str, sampled_at_ms: int, partitions: pa.Table) -> pa.Table
     """Rows of a lag report as the table has them."""
     sampled_time = utc(sampled_at_ms)
     count = partitions.num_rows
-    commit_time = (
-        partitions["commit_timestamp_ms"].cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
-    )
+    in_calendar = pc.min_element_wise(pc.max_element_wise(partitions["commit_timestamp_ms"], 0), _LAST_MS)
+    commit_time = in_calendar.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
     columns = {
         "cluster": pa.array([cluster] * count, pa.string()),
         "date": pa.array([sampled_time.date()] * count, pa.date32()),

@@ -1,0 +1,255 @@
+"""Settings: a file, the environment above it, every error at once, no secret shown."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from streaming.cli.config import config
+from streaming.config.load import ENVIRONMENT_PREFIX, REDACTED, ConfigError, Settings, is_secret, load_settings, shown
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.upper().startswith(ENVIRONMENT_PREFIX):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "monitor.toml"
+
+
+def errors(file: Path | None) -> list[str]:
+    """Return the lines of the error that the settings raise."""
+    with pytest.raises(ConfigError) as raised:
+        load_settings(file)
+    return str(raised.value).splitlines()
+
+
+def test_without_a_file_the_defaults_watch_a_broker_on_this_machine() -> None:
+    settings = load_settings(None)
+    assert settings.kafka.bootstrap_servers == "localhost:9092"
+    assert (settings.metrics.host, settings.metrics.port) == ("127.0.0.1", 9560)
+    assert settings.source.trigger_seconds == 2
+    assert settings.judgement.strategies == ("range", "roundrobin")
+
+
+def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text('[kafka]\ncluster = "file"\nbootstrap_servers = "file:1"\n[metrics]\nport = 7\n')
+    monkeypatch.setenv("REBALANCE_MONITOR_KAFKA__CLUSTER", "environment")
+    settings = load_settings(file)
+    assert settings.kafka.cluster == "environment"
+    assert settings.kafka.bootstrap_servers == "file:1", "the rest of its section stays"
+    assert settings.metrics.port == 7
+    assert settings.metrics.host == "127.0.0.1"
+
+
+EVERY = [(section, key) for section, field in Settings.model_fields.items() for key in type(field.default).model_fields]
+
+
+@pytest.mark.parametrize(("section", "key"), EVERY)
+def test_every_setting_is_an_environment_variable_too(section: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    variable = f"{ENVIRONMENT_PREFIX}{section}__{key}".upper()
+    monkeypatch.setenv(variable, '{"no": ["setting", "is", "like", "this"]}')
+    if (section, key) in {("kafka", "cluster"), ("spark", "master"), ("spark", "driver_memory"), ("metrics", "host")}:
+        assert getattr(getattr(load_settings(None), section), key) == os.environ[variable]
+    elif section == "paths":
+        assert os.environ[variable] in getattr(load_settings(None).paths, key)
+    else:
+        assert any(line.startswith(f"{section}.{key}") for line in errors(None))
+
+
+def test_lists_and_tables_are_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REBALANCE_MONITOR_JUDGEMENT__STRATEGIES", '["sticky"]')
+    monkeypatch.setenv("REBALANCE_MONITOR_SPARK__CONF", '{"spark.sql.x": "1"}')
+    settings = load_settings(None)
+    assert settings.judgement.strategies == ("sticky",)
+    assert settings.spark.conf == {"spark.sql.x": "1"}
+
+
+def test_a_list_that_is_no_json_says_so(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It once blamed a file, or "None" where there was none."""
+    file.write_text("")
+    monkeypatch.setenv("REBALANCE_MONITOR_JUDGEMENT__STRATEGIES", "range")
+    (line,) = errors(file)
+    assert line.startswith("environment: ")
+    assert "judgement" in line
+    assert line.endswith("lists and tables are written as JSON")
+
+
+def test_every_error_is_named_at_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text(
+        '[kafka]\nbootstrap_servers = "broker"\nclutser = "x"\n[nosuch]\na = 1\n'
+        "[sampling]\ninterval_seconds = -1\n[judgement]\nstrategies = ['range', 'lucky']\n"
+    )
+    monkeypatch.setenv("REBALANCE_MONITOR_METRICS__PORT", "high")
+    monkeypatch.setenv("REBALANCE_MONITOR_METRICS__PROT", "1")
+    monkeypatch.setenv("REBALANCE_MONITOR_KAFAK__CLUSTER", "x")
+    found = {line.partition(": ")[0]: line.partition(": ")[2] for line in errors(file)}
+    assert found.keys() == {
+        "kafka.bootstrap_servers",
+        "kafka.clutser",
+        "nosuch",
+        "sampling.interval_seconds",
+        "judgement.strategies",
+        "metrics.port",
+        "metrics.prot",
+        "REBALANCE_MONITOR_KAFAK__CLUSTER",
+    }
+    assert found["kafka.bootstrap_servers"] == "'broker' is not host:port (got 'broker')"
+    assert found["kafka.clutser"] == "no such setting"
+    assert "lucky" in found["judgement.strategies"]
+    assert "known: cooperative-sticky, range, roundrobin" in found["judgement.strategies"]
+    assert found["REBALANCE_MONITOR_KAFAK__CLUSTER"].startswith("no such section; there are kafka, source")
+
+
+def test_variables_that_kubernetes_sets_for_a_service_of_our_name_are_no_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("REBALANCE_MONITOR_PORT", "tcp://10.0.0.1:9560")
+    monkeypatch.setenv("REBALANCE_MONITOR_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("REBALANCE_MONITOR_PORT_9560_TCP_PROTO", "tcp")
+    load_settings(None)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"), [(b"[kafka\n", "not TOML"), (b"\xff", "not UTF-8"), (b"a = 1\na = 2\n", "a key twice")]
+)
+def test_a_file_that_cannot_be_read_is_named(file: Path, content: bytes, why: str) -> None:
+    file.write_bytes(content)
+    (line,) = errors(file)
+    assert line.startswith(f"{file}: "), why
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("[kafka]\nbootstrap_servers = 'a:1,b'", "one of several without a port"),
+        ("[kafka]\nbootstrap_servers = 'a:0'", "no port"),
+        ("[kafka]\nbootstrap_servers = 'a:65536'", "no port either"),
+        ("[kafka]\nbootstrap_servers = 'a:٣'", "digits, but not ours"),
+        ("[kafka]\nbootstrap_servers = ''", "no server"),
+        ("[kafka]\ncluster = ''", "a cluster without a name"),
+        ("[metrics]\nport = 65536", "no port"),
+        ("[sampling]\ninterval_seconds = 0", "as often as never"),
+        ("[sampling]\ninterval_seconds = inf", "and never as often"),
+        ("[sampling]\nlag_table_seconds = nan", "not a number"),
+        ("[spark]\nshuffle_partitions = 0", "no state"),
+        ("[spark]\nlog_level = 'LOUD'", "no such level"),
+        ("[spark.conf]\na = 1", "Spark's settings are text"),
+        ("[paths]\ncheckpoint = '/x'\ntables = '/x'", "one folder for both"),
+        ("[paths]\ncheckpoint = '/x'\ntables = '/x/tables'", "rebuild would move the tables away with the checkpoint"),
+        ("[paths]\ncheckpoint = '/x/y/'\ntables = '/x'", "the other way round"),
+        ("kafka = 5", "a section that is none"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(file: Path, line: str, why: str) -> None:
+    file.write_text(line)
+    assert len(errors(file)) == 1, why
+
+
+def test_paths_may_stand_side_by_side_with_a_common_beginning(file: Path) -> None:
+    file.write_text("[paths]\ncheckpoint = '/x/tables-checkpoint'\ntables = '/x/tables'\n")
+    assert load_settings(file).paths.tables == "/x/tables"
+
+
+@pytest.mark.parametrize(
+    ("path", "known_as"),
+    [("relative", "{cwd}/relative"), ("~/x", "{home}/x"), ("s3a://bucket/x", "s3a://bucket/x"), ("/x/", "/x")],
+)
+def test_paths_are_absolute_unless_they_are_uris(
+    file: Path, path: str, known_as: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file.write_text(f"[paths]\ncheckpoint = '{path}'\n")
+    expected = known_as.format(cwd=tmp_path, home=Path.home())
+    assert load_settings(file).paths.checkpoint == expected
+
+
+def test_a_strategy_named_twice_is_one(file: Path) -> None:
+    """Two rows for one position and strategy, and two series of the same labels, came of it."""
+    file.write_text("[judgement]\nstrategies = ['roundrobin', 'range', 'roundrobin']\n")
+    assert load_settings(file).judgement.strategies == ("roundrobin", "range")
+
+
+def checked(*arguments: str) -> tuple[int, str]:
+    """Run `config check`."""
+    result = CliRunner().invoke(config, ["check", *arguments])
+    return result.exit_code, result.output
+
+
+def test_config_check_prints_what_it_would_use_as_toml_that_reads_back(file: Path) -> None:
+    file.write_text(
+        "[kafka]\ncluster = 'quotes \" and \\ and é'\n[spark.conf]\n'spark.x' = 'y'\n"
+        "[paths]\ncheckpoint = '/c'\ntables = '/t'\n"
+    )
+    status, output = checked("--config", str(file))
+    assert status == 0
+    printed = file.with_name("printed.toml")
+    printed.write_text(output)
+    assert load_settings(printed).model_dump() == load_settings(file).model_dump()
+    assert "(REBALANCE_MONITOR_KAFKA__CLUSTER)" in output
+
+
+def test_config_check_names_every_error_and_fails(file: Path) -> None:
+    file.write_text("[kafka]\nbogus = 1\n[metrics]\nport = -1\n")
+    status, output = checked("--config", str(file))
+    assert status != 0
+    assert "kafka.bogus" in output
+    assert "metrics.port" in output
+    assert "Traceback" not in output
+
+
+SECRET = "hunter2"  # noqa: S105 - what must not be shown
+SECRETS = [
+    "[spark.conf]\n'spark.hadoop.fs.s3a.secret.key' = 'hunter2'",
+    "[spark.conf]\n'spark.hadoop.fs.s3a.access.key' = 'hunter2'",
+    "[spark.conf]\n'kafka.sasl.jaas.config' = 'password=\"hunter2\";'",
+    "[spark.conf]\n'ssl.keystore.PASSWORD' = 'hunter2'",
+    "[spark.conf]\n'proxy' = 'http://me:hunter2@proxy:80/x'",
+    "[paths]\ntables = 'abfss://hunter2@account.net/x'",
+]
+
+
+@pytest.mark.parametrize("line", SECRETS)
+def test_no_secret_is_printed_by_config_check(file: Path, line: str) -> None:
+    file.write_text(line)
+    status, output = checked("--config", str(file))
+    assert status == 0
+    assert SECRET not in output
+    assert REDACTED in output
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[spark.conf]\n'a.password' = ['hunter2']",
+        "[kafka]\nbootstrap_servers = 'sasl://me:hunter2@broker'",
+        "[kafka]\npassword = 'hunter2'",
+        "[spark]\nconf = 'http://me:hunter2@proxy'",
+    ],
+)
+def test_no_secret_is_printed_by_an_error(file: Path, line: str) -> None:
+    """An error message ends up in a terminal, a log and a ticket."""
+    file.write_text(line)
+    status, output = checked("--config", str(file))
+    assert status != 0
+    assert SECRET not in output
+
+
+@pytest.mark.parametrize("name", ["spark.x", "monkey", "keyspace", "cluster", "partitions"])
+def test_names_that_only_sound_like_secrets_are_shown(name: str) -> None:
+    assert not is_secret(name)
+    assert shown({name: "v"}) == {name: "v"}
+
+
+def test_settings_cannot_be_changed_after_they_were_read() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        load_settings(None).kafka.cluster = "other"  # type: ignore[misc]

@@ -1,0 +1,203 @@
+"""The Delta tables, by the real library on a real folder: once is once, whatever is repeated, restarted or tidied.
+
+Spark creates the tables in production; here delta-rs does, with the same schema and properties, so that no test waits
+for a JVM.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+from typing import cast
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from streaming.combine.lanes import QuarantinedRecord
+from streaming.sinks import delta as delta_module
+from streaming.sinks.delta import DeltaTables, TableVersionError
+from streaming.sinks.rows import arrow_table, quarantine_rows
+from streaming.sinks.tables import GROUP_GENERATIONS, PARTITIONED_BY, QUARANTINE, SCHEMA_VERSION, TABLES
+
+NO_SPARK = cast("SparkSession", None)
+"""Spark is asked for nothing where all tables exist."""
+DAY_MS = 86_400_000
+LONG_AGO = date(2000, 1, 1)
+
+
+def create_tables(root: Path, version: str | None = str(SCHEMA_VERSION)) -> None:
+    """Create every table as Spark would."""
+    configuration = {} if version is None else {"rebalance_monitor.schema_version": version}
+    for table in TABLES:
+        DeltaTable.create(
+            str(root / table.name),
+            table.schema,
+            partition_by=list(PARTITIONED_BY),
+            configuration=configuration,
+            raise_if_key_not_exists=False,
+        )
+
+
+def opened(root: Path, checkpoint_id: str = "one") -> DeltaTables:
+    """Open the tables for a checkpoint."""
+    tables = DeltaTables(str(root), checkpoint_id)
+    tables.open_all(NO_SPARK)
+    return tables
+
+
+def rows_at(offsets: Iterable[int], day: int = 20_000) -> pa.Table:
+    """Return quarantine rows of records at these offsets, written on a day since 1970."""
+    records = [QuarantinedRecord(0, at, day * DAY_MS, b"k", None, "truncated", None) for at in offsets]
+    return arrow_table(QUARANTINE, quarantine_rows("c", records)[QUARANTINE])
+
+
+def stored(root: Path) -> list[int]:
+    """Return the offsets in the quarantine table as a reader finds them, sorted, repeats kept."""
+    table = DeltaTable(str(root / QUARANTINE.name)).to_pyarrow_table(columns=["kafka_offset"])
+    return sorted(table["kafka_offset"].to_pylist())
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    create_tables(tmp_path)
+    return tmp_path
+
+
+def test_a_batch_appended_twice_is_there_once(root: Path) -> None:
+    tables = opened(root)
+    assert tables.append_batch(QUARANTINE, rows_at([1, 2]), 0)
+    assert not tables.append_batch(QUARANTINE, rows_at([1, 2]), 0)
+    assert stored(root) == [1, 2]
+
+
+def test_a_batch_replayed_after_a_restart_is_there_once(root: Path) -> None:
+    opened(root).append_batch(QUARANTINE, rows_at([1]), 7)
+    again = opened(root)
+    assert not again.append_batch(QUARANTINE, rows_at([1]), 7)
+    assert not again.append_batch(QUARANTINE, rows_at([0]), 6), "an older batch is in, too"
+    assert again.append_batch(QUARANTINE, rows_at([2]), 8)
+    assert stored(root) == [1, 2]
+
+
+def test_another_checkpoint_counts_its_own_batches_from_zero(root: Path) -> None:
+    """With one transaction name for both, Delta would silently skip every batch of the new checkpoint."""
+    opened(root, "old").append_batch(QUARANTINE, rows_at([1]), 500)
+    new = opened(root, "new")
+    assert new.append_batch(QUARANTINE, rows_at([2]), 0)
+    assert not opened(root, "new").append_batch(QUARANTINE, rows_at([2]), 0)
+    assert stored(root) == [1, 2]
+
+
+def test_a_kill_between_two_tables_loses_nothing_and_doubles_nothing(root: Path) -> None:
+    """The batch runs again: the table that has it stays, the one that lacks it gets it."""
+    generations = GROUP_GENERATIONS.schema.empty_table()
+    opened(root).append_batches({QUARANTINE: rows_at([1])}, 3)
+    opened(root).append_batches({QUARANTINE: rows_at([1]), GROUP_GENERATIONS: generations}, 3)
+    assert stored(root) == [1]
+
+
+def test_an_append_whose_answer_got_lost_is_not_made_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Committed, and then an error: the retry must ask the table, not what it remembers of it."""
+    tables, really_commit = opened(root), delta_module._commit
+
+    def commit_and_fail(*arguments: object) -> None:
+        really_commit(*arguments)  # type: ignore[arg-type]
+        raise OSError("connection reset")
+
+    stale = DeltaTable(str(root / QUARANTINE.name))
+    monkeypatch.setattr(delta_module, "_commit", commit_and_fail)
+    with pytest.raises(OSError, match="connection reset"):
+        tables.append_batch(QUARANTINE, rows_at([1]), 0)
+    monkeypatch.setattr(delta_module, "_commit", really_commit)
+    tables._open[QUARANTINE.name] = stale
+    assert not tables.append_batch(QUARANTINE, rows_at([1]), 0)
+    assert stored(root) == [1]
+
+
+def test_tables_without_rows_are_left_alone(root: Path) -> None:
+    tables = opened(root)
+    tables.append_batches({QUARANTINE: rows_at([]), GROUP_GENERATIONS: GROUP_GENERATIONS.schema.empty_table()}, 0)
+    tables.append(QUARANTINE, rows_at([]))
+    assert DeltaTable(str(root / QUARANTINE.name)).version() == 0
+    assert tables.is_empty(QUARANTINE)
+    tables.append(QUARANTINE, rows_at([1]))
+    assert not tables.is_empty(QUARANTINE)
+
+
+def test_tidying_keeps_every_row_within_retention_and_the_knowledge_of_batches(root: Path) -> None:
+    tables = opened(root)
+    for batch_id in range(12):
+        tables.append_batch(QUARANTINE, rows_at([batch_id]), batch_id)
+    files_before = len(DeltaTable(str(root / QUARANTINE.name)).file_uris())
+    tables.tidy(LONG_AGO)
+    assert stored(root) == list(range(12))
+    assert len(DeltaTable(str(root / QUARANTINE.name)).file_uris()) == 1 < files_before
+    assert not opened(root).append_batch(QUARANTINE, rows_at([11]), 11)
+    assert tables.append_batch(QUARANTINE, rows_at([12]), 12)
+    assert stored(root) == list(range(13))
+
+
+def test_tidying_deletes_what_is_older_than_retention_by_whole_days(root: Path) -> None:
+    tables = opened(root)
+    tables.append(QUARANTINE, rows_at([1], day=19_999))
+    tables.append(QUARANTINE, rows_at([2], day=20_000))
+    tables.tidy(date(2024, 10, 4))
+    assert stored(root) == [2], "day 20,000 is 2024-10-04, and it is kept"
+
+
+def test_tidying_removes_replaced_files_only_when_nobody_can_be_reading_them(root: Path) -> None:
+    tables = opened(root)
+    for batch_id in range(3):
+        tables.append_batch(QUARANTINE, rows_at([batch_id]), batch_id)
+    tables.tidy(LONG_AGO)
+    assert len(list((root / QUARANTINE.name).rglob("*.parquet"))) > 1, "a reader of a moment ago still finds its files"
+    tables.tidy(LONG_AGO, file_retention_hours=0)
+    assert len(list((root / QUARANTINE.name).rglob("*.parquet"))) == 1
+
+
+def test_appending_and_tidying_at_once_lose_nothing(root: Path) -> None:
+    """Two threads of ours, one table: batches by the query's, samples and tidying by the sampler's."""
+    tables, failures = opened(root), list[BaseException]()
+
+    def append() -> None:
+        try:
+            for batch_id in range(25):
+                tables.append_batch(QUARANTINE, rows_at([batch_id]), batch_id)
+        except BaseException as failure:  # noqa: BLE001 - whatever it is, the test must see it
+            failures.append(failure)
+
+    def tidy() -> None:
+        try:
+            for number in range(8):
+                tables.tidy(LONG_AGO, file_retention_hours=24)
+                tables.append(QUARANTINE, rows_at([1_000 + number]))
+        except BaseException as failure:  # noqa: BLE001 - as above
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work) for work in (append, tidy)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert stored(root) == [*range(25), *range(1_000, 1_008)]
+
+
+@pytest.mark.parametrize(("version", "found"), [("2", "2"), ("0", "0"), (None, "none")])
+def test_tables_of_another_schema_are_refused_by_name(tmp_path: Path, version: str | None, found: str) -> None:
+    create_tables(tmp_path, version)
+    with pytest.raises(TableVersionError, match=rf"{tmp_path}/\w+ has schema version {found}, .*choose another paths"):
+        opened(tmp_path)
+
+
+def test_clusters_and_days_are_partitions_whatever_the_clusters_name(root: Path) -> None:
+    records = [QuarantinedRecord(0, 1, 20_000 * DAY_MS, b"k", None, "truncated", None)]
+    tables = opened(root)
+    for cluster in ("prod/eu=1", "\N{ROCKET}", " "):
+        tables.append(QUARANTINE, arrow_table(QUARANTINE, quarantine_rows(cluster, records)[QUARANTINE]))
+    found = DeltaTable(str(root / QUARANTINE.name)).to_pyarrow_table(columns=["cluster"])["cluster"].to_pylist()
+    assert sorted(found) == [" ", "prod/eu=1", "\N{ROCKET}"]

@@ -1,0 +1,78 @@
+"""The registry: whole values in, whole values out."""
+
+from __future__ import annotations
+
+import threading
+
+from streaming.combine.lanes import PartitionSnapshot
+from streaming.events import GroupEvent
+from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.lag import ClusterSample, LogEnds
+from streaming.judgement.turn import GroupRecord
+from streaming.sinks.registry import Present, Registry
+from tests.streaming.groups import advanced, tombstoned, written
+
+
+def group(name: str, events: list[GroupEvent]) -> GroupRecord:
+    """Return a group's record after the events."""
+    return GroupRecord(advanced(events, GroupSnapshot(name)))
+
+
+def test_a_present_taken_out_does_not_change_any_more() -> None:
+    registry = Registry()
+    registry.put_batch([group("g", [written(0, 1)])], [PartitionSnapshot(0, 5)])
+    before = registry.present()
+    registry.put_batch([group("g", [written(0, 2)]), group("h", [written(0, 1)])], [PartitionSnapshot(0, 9)], ["g"])
+    registry.put_health(ready=True)
+    assert before.groups.keys() == {"g"}
+    assert before.lanes[0].last_offset == 5
+    assert not before.health.ready
+
+
+def test_putting_the_same_batch_twice_is_as_once() -> None:
+    """Law: nothing twice. The registry takes absolute values, so a replayed batch changes nothing."""
+    registry = Registry()
+    batch = ([group("g", [written(0, 1), written(1, 2)])], [PartitionSnapshot(0, 5, -1, {"offset_commit": 3})], ["h"])
+    registry.put_batch(*batch)
+    once = registry.present()
+    registry.put_batch(*batch)
+    assert registry.present() == once
+
+
+def test_the_dead_are_kept_but_not_shown_and_the_living_are_sorted() -> None:
+    registry = Registry()
+    registry.put_batch([group("b", [written(0, 1)]), group("a", [written(0, 1)]), group("c", [tombstoned(0)])], [])
+    assert list(registry.present().alive_groups()) == ["a", "b"]
+    assert set(registry.present().groups) == {"a", "b", "c"}
+
+
+def test_what_one_change_of_health_leaves_out_stays() -> None:
+    registry = Registry()
+    registry.put_health(ready=True, query_restarts=2)
+    registry.put_health(batch_id=7)
+    health = registry.present().health
+    assert (health.ready, health.query_restarts, health.batch_id) == (True, 2, 7)
+
+
+def test_nothing_is_held_back_without_a_sample_or_an_open_transaction() -> None:
+    assert not Present().held_back_groups()("g")
+    even = ClusterSample(0, offsets_topic={0: LogEnds(5, 5)}, offsets_topic_partitions=1)
+    assert not Present(sample=even).held_back_groups()("g")
+    odd = ClusterSample(0, offsets_topic={0: LogEnds(5, 4)}, offsets_topic_partitions=1)
+    assert Present(sample=odd).held_back_groups()("g")
+
+
+def test_threads_that_put_at_once_lose_nothing() -> None:
+    registry = Registry()
+
+    def put(start: int) -> None:
+        for number in range(start, start + 100):
+            registry.put_batch([group(f"g{number}", [written(0, 1)])], [PartitionSnapshot(number)])
+            registry.put_health(batch_id=number)
+
+    threads = [threading.Thread(target=put, args=(start,)) for start in range(0, 400, 100)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(registry.present().groups) == len(registry.present().lanes) == 400

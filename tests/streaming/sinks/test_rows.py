@@ -1,0 +1,178 @@
+"""Rows: what the tables say of turns, quarantined records and lag, for friendly and for absurd input."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors import assignor_named
+from streaming.combine.lanes import PartitionSnapshot, QuarantinedRecord
+from streaming.events import GroupEvent
+from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.lag import LAG_SCHEMA
+from streaming.judgement.turn import GroupRecord, Turn, take_turn
+from streaming.sinks.rows import arrow_table, lag_rows, quarantine_rows, turn_rows, utc
+from streaming.sinks.tables import (
+    ASSIGNMENT_DRIFT,
+    ASSIGNMENT_IMBALANCE,
+    GROUP_GENERATIONS,
+    GROUP_LAG,
+    QUARANTINE,
+    TABLES,
+    describe_tables,
+)
+from tests.streaming.group.test_advance import histories
+from tests.streaming.groups import advanced, member, sampled, seen, tombstoned, written
+
+STRATEGIES = (assignor_named("range"), assignor_named("roundrobin"))
+INT64 = st.integers(-(2**63), 2**63 - 1)
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def turn_of(events: list[GroupEvent], topics: GroupEvent | None = None) -> Turn:
+    """Return the turn after the events, the topics known from the start or not."""
+    record = GroupRecord(GroupSnapshot("g"))
+    turn = take_turn(record, events, STRATEGIES)
+    if topics is None:
+        return turn
+    known = take_turn(turn.record, [topics], STRATEGIES)
+    return Turn(known.record, turn.history, (*turn.judgements, *known.judgements))
+
+
+def test_a_generation_is_a_row_with_its_members_sorted() -> None:
+    """The coordinator writes members in the order of a hash map; a table that two runs agree on is sorted."""
+    members = [member("b", {"orders": [1]}, instance_id="i"), member("a", {"orders": [0]})]
+    rows = turn_rows("prod", [turn_of([written(86_400, 7, members)])], {})[GROUP_GENERATIONS]
+    (row,) = arrow_table(GROUP_GENERATIONS, rows).to_pylist()
+    assert [one["member_id"] for one in row["members"]] == ["a", "b"]
+    assert row["members"][1] == {
+        "member_id": "b",
+        "group_instance_id": "i",
+        "client_id": "client-b",
+        "client_host": "/127.0.0.1",
+        "subscription": ["orders"],
+        "assignment": [{"topic": "orders", "partition": 1}],
+    }
+    assert (row["cluster"], row["group_id"], row["state"], row["generation_id"]) == ("prod", "g", "Stable", 7)
+    assert (row["kafka_partition"], row["kafka_offset"], row["leader"], row["protocol"]) == (0, 86_400, "b", "range")
+    assert (row["date"], row["record_time"]) == (date(1970, 1, 2), datetime(1970, 1, 2, tzinfo=timezone.utc))
+
+
+def test_every_record_of_a_turn_is_a_row_with_the_totals_as_of_it() -> None:
+    turn = turn_of([written(1, 1), written(2, 2), tombstoned(3), written(4, 1), seen(5)])
+    rows = arrow_table(GROUP_GENERATIONS, turn_rows("c", [turn], {})[GROUP_GENERATIONS]).to_pylist()
+    shown = [(row["kafka_offset"], row["state"], row["rebalances_total"], row["incarnations"]) for row in rows]
+    assert shown == [
+        (1, "Stable", 0, 1),
+        (2, "Stable", 1, 1),
+        (3, "Dead", 1, 1),
+        (4, "Stable", 1, 2),
+        (5, "Seen", 1, 2),
+    ]
+    assert [row["members"] is None for row in rows] == [False, False, True, False, True]
+
+
+@pytest.mark.parametrize(("last_missing", "failed"), [(-1, 2), (15, 0)])
+def test_failures_that_the_log_proves_count_from_the_first_row_on(last_missing: int, failed: int) -> None:
+    turn = turn_of([written(10, 1), written(20, 4), tombstoned(30)])
+    lanes = {0: PartitionSnapshot(0, 30, last_missing)}
+    rows = turn_rows("c", [turn], lanes)[GROUP_GENERATIONS]
+    assert [row["rebalances_failed_total"] for row in rows] == [0, failed, failed], "and never fewer later"
+
+
+def test_a_verdict_is_a_row_a_strategy_and_a_row_a_share() -> None:
+    turn = turn_of([written(10, 3, [member("m", {"orders": [1]})])], sampled(9_000, orders=2))
+    rows = turn_rows("c", [turn], {})
+    drifts = arrow_table(ASSIGNMENT_DRIFT, rows[ASSIGNMENT_DRIFT]).to_pylist()
+    assert [(row["strategy"], row["is_group_strategy"], row["verdict"], row["drift_partitions"]) for row in drifts] == [
+        ("range", True, "drift", 1),
+        ("roundrobin", False, "differs", 1),
+    ]
+    assert drifts[0]["misplaced"] == [{"topic": "orders", "partition": 0, "actual_members": [], "expected_member": "m"}]
+    assert drifts[0]["metadata_sampled_time"] == datetime(1970, 1, 1, 0, 0, 9, tzinfo=timezone.utc)
+    shares = arrow_table(ASSIGNMENT_IMBALANCE, rows[ASSIGNMENT_IMBALANCE]).to_pylist()
+    assert [(row["topic"], row["assigned_partitions"], row["max_to_mean_ratio"]) for row in shares] == [
+        (None, 1, 1.0),
+        ("orders", 1, 1.0),
+    ]
+    assert {row["kafka_offset"] for row in drifts + shares} == {10}
+
+
+def test_a_verdict_that_still_waits_is_no_row_yet() -> None:
+    rows = turn_rows("c", [turn_of([written(10, 3)])], {})
+    assert (rows[ASSIGNMENT_DRIFT], rows[ASSIGNMENT_IMBALANCE]) == ([], [])
+
+
+@given(st.lists(st.tuples(INT64, st.none() | st.binary(), st.none() | st.binary()), max_size=5))
+def test_any_quarantined_record_has_a_row_with_every_byte(
+    records: list[tuple[int, bytes | None, bytes | None]],
+) -> None:
+    quarantined = [
+        QuarantinedRecord(0, at, timestamp, key, value, "truncated", None)
+        for at, (timestamp, key, value) in enumerate(records)
+    ]
+    (table, rows), *_ = quarantine_rows("c", quarantined).items()
+    assert table is QUARANTINE
+    stored = arrow_table(QUARANTINE, rows).to_pylist()
+    assert [(row["key"], row["value"]) for row in stored] == [(key, value) for _, key, value in records]
+
+
+@given(histories())
+def test_any_history_fits_its_table(events: list[GroupEvent]) -> None:
+    for table, rows in turn_rows("c", [turn_of(events, sampled(5, orders=1))], {}).items():
+        assert arrow_table(table, rows).num_rows == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "time", "why"),
+    [
+        (0, EPOCH, "the epoch"),
+        (1_700_000_000_123, datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=timezone.utc), "milliseconds are kept"),
+        (-1, EPOCH, "Kafka's NO_TIMESTAMP"),
+        (-(2**63), EPOCH, "before any calendar"),
+        (2**63 - 1, datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc), "beyond any calendar"),
+    ],
+)
+def test_a_time_beyond_the_calendar_is_shown_at_its_end(timestamp_ms: int, time: datetime, why: str) -> None:
+    assert utc(timestamp_ms) == time, why
+
+
+@given(st.integers(0, 253_402_300_799_000))
+def test_no_millisecond_is_rounded_away(timestamp_ms: int) -> None:
+    """A time goes through no float: far from 1970 those hold no milliseconds."""
+    assert (utc(timestamp_ms) - EPOCH).total_seconds() == pytest.approx(timestamp_ms / 1000, abs=1e-4)
+    assert utc(timestamp_ms).microsecond == timestamp_ms % 1000 * 1000
+
+
+@given(st.lists(INT64, max_size=5))
+def test_lag_has_rows_whatever_time_a_commit_claims(timestamps: list[int]) -> None:
+    """One commit with an absurd timestamp once failed every sample from then on: not ready, for ever."""
+    count = len(timestamps)
+    partitions = pa.table(
+        [["g"] * count, ["t"] * count, [0] * count, [5] * count, timestamps, [7] * count, [None] * count, [2] * count],
+        schema=LAG_SCHEMA,
+    )
+    rows = lag_rows("c", 86_400_000, partitions)
+    assert rows.schema == GROUP_LAG.schema
+    assert rows["commit_time"].to_pylist() == [utc(timestamp) for timestamp in timestamps]
+    assert set(rows["date"].to_pylist()) <= {date(1970, 1, 2)}
+    assert rows["log_start_offset"].null_count == count
+
+
+def test_the_tables_reference_names_every_table_and_column_with_what_it_holds() -> None:
+    reference = "\n".join(describe_tables())
+    for table in TABLES:
+        assert f"### `{table.name}`" in reference
+        for field in table.schema:
+            assert field.metadata[b"comment"], f"{table.name}.{field.name} says what it holds"
+            assert f"| `{field.name}` |" in reference
+
+
+def test_snapshots_without_a_record_are_no_row() -> None:
+    turn = Turn(GroupRecord(advanced([])), (GroupSnapshot("g"),))
+    with pytest.raises(ValueError, match="stems from a record"):
+        turn_rows("c", [turn], {})
