@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from streaming.config.settings import SparkSettings
 
 _JVM_EXIT_SECONDS = 5.0
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -43,9 +44,11 @@ def stop_spark(session: SparkSession) -> None:
 
 
 def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:
+    level = settings.log_level
     return {
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -Drebalance.monitor.log.level={level}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.showConsoleProgress": "false",
