@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from assignors.cooperative import CooperativeStickyAssignor
+from assignors.java_hash import hash_map_order
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
 from assignors.range import RangeAssignor
 from assignors.roundrobin import RoundRobinAssignor
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
+    "AS_JAVA_LEADER",
     "BUILT_IN",
     "GroupAssignment",
     "GroupSpec",
@@ -41,6 +43,19 @@ _ASSIGNORS: tuple[PartitionAssignor, ...] = (
 
 BUILT_IN: Mapping[str, PartitionAssignor] = MappingProxyType({assignor.name: assignor for assignor in _ASSIGNORS})
 """The strategies of Kafka 4.2 by name. ``server-range`` is KIP-848's ``range``: the client's has that name already."""
+
+AS_JAVA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
+    {
+        **BUILT_IN,
+        "sticky": StickyAssignor(hash_map_order),
+        "cooperative-sticky": CooperativeStickyAssignor(hash_map_order),
+    }
+)
+"""The same strategies as a Java client that leads the group computes them, to the last tie: what to compare it with.
+
+``BUILT_IN`` meets members in the order of their ids, so that its answers do not hang on hash codes. The two differ
+where not everybody can keep what it claims: in who does, hardly ever in how good the answer is.
+"""
 
 
 class UnknownAssignorError(KeyError):

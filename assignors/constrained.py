@@ -8,7 +8,8 @@ With n members and p partitions every member gets p // n partitions, its *quota*
 2. Only with racks: the rest goes round among the members that are near it.
 3. What is left goes round among all members below the quota, then, one each, to members at the quota.
 
-Members stand for themselves by their position in the order of member ids.
+Members stand for themselves by their position in the order of member ids. Step 1 meets them in the order of ``scan``,
+which decides who may keep one of the surplus.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from assignors.constrained_racks import fill_by_rack
 from assignors.subscriptions import partitions_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from assignors.claims import Claims
     from assignors.model import TopicPartition
     from assignors.sticky_racks import StickyRacks
@@ -33,7 +36,9 @@ class ConstrainedAssignment:
     withhold. A contested one counts, as either claimant may still be consuming it.
     """
 
-    def __init__(self, members: int, claims: Claims, racks: StickyRacks) -> None:
+    def __init__(self, scan: Sequence[int], claims: Claims, racks: StickyRacks) -> None:
+        members = len(scan)
+        self.scan = scan
         self.claims = claims
         self.racks = racks
         total = sum(map(len, claims.owners.values()))
@@ -47,6 +52,8 @@ class ConstrainedAssignment:
     def build(self) -> ConstrainedAssignment:
         """Run the steps."""
         unassigned = self._keep_owned()
+        self.below_quota.sort()
+        self.at_quota = deque(sorted(self.at_quota))
         if self.racks:
             unassigned = fill_by_rack(self, self.racks.scarce_first(unassigned))
         self._fill(unassigned)
@@ -68,7 +75,8 @@ class ConstrainedAssignment:
         """Step 1. Returns what is left to assign, by topic and number."""
         owned, unassigned = self._owned_and_unowned()
         freed = len(unassigned)
-        for member, partitions in enumerate(owned):
+        for member in self.scan:
+            partitions = owned[member]
             kept = self._keep(member, partitions)
             self.assigned[member] = partitions[:kept]
             unassigned += partitions[kept:]

@@ -1,7 +1,7 @@
 """The middle step of the constrained algorithm: partitions go round among the members in a rack of theirs (KIP-881).
 
-``ConstrainedAssignmentBuilder.assignRackAwareRoundRobin`` searches a list of all candidates for every partition. Here each
-rack has its own candidates; the answer is the same.
+``ConstrainedAssignmentBuilder.assignRackAwareRoundRobin`` searches a list of all candidates for every partition. Here
+each rack has its own candidates; the answer is the same.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The client-side ``cooperative-sticky`` strategy (``CooperativeStickyAssignor``; KIP-429).
 
 An incremental rebalance takes two rounds where partitions change hands. In the first, the new owner does not get them
-yet: they are *withheld*, the old owner sees that it lost them, revokes and rejoins, and the second round hands them over.
-``assign`` gives what the leader sends in the round it is asked for; ``rebalance_needed`` tells whether a second follows,
-and ``rejoined`` is the group as that one finds it.
+yet: they are *withheld*, the old owner sees that it lost them, revokes and rejoins, and the second round hands them
+over. ``assign`` gives what the leader sends in the round it is asked for; ``rebalance_needed`` tells whether a second
+follows, and ``rejoined`` is the group as that one finds it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from assignors.ordering import sorted_names
 from assignors.sticky import assign_sticky
 from assignors.subscriptions import group_assignment
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from assignors.model import GroupAssignment, GroupSpec, TopicPartition
-    from assignors.sticky import StickyOutcome
+    from assignors.sticky import ScanOrder, StickyOutcome
 
 
 class CooperativeStickyAssignor:
@@ -40,9 +41,12 @@ class CooperativeStickyAssignor:
 
     name = "cooperative-sticky"
 
+    def __init__(self, scan: ScanOrder = sorted_names) -> None:
+        self.scan = scan
+
     def assign(self, group: GroupSpec) -> GroupAssignment:
         """Assign ``group``; partitions that some member must revoke first are in nobody's assignment."""
-        outcome = assign_sticky(group)
+        outcome = assign_sticky(group, self.scan)
         transferring = outcome.transferring
         if transferring is None:
             transferring = _changed_hands(outcome)

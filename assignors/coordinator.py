@@ -5,23 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from assignors.ordering import utf16_key
+from assignors.java_hash import hash_map_order, java_string_hash
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-
-def java_string_hash(text: str) -> int:
-    """Compute Java's ``String.hashCode``: a signed 32-bit number over UTF-16 code units.
-
-    >>> java_string_hash("my-group")
-    -1906497762
-    """
-    units = utf16_key(text)
-    value = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFF_FFFF
-    return value - (1 << 32) if value & 0x8000_0000 else value
+    from collections.abc import Sequence
 
 
 def coordinator_partition(group_id: str, offsets_topic_partitions: int) -> int:
@@ -61,18 +48,4 @@ def select_protocol(preferences: Sequence[Sequence[str]]) -> str:
         raise InconsistentGroupProtocolError("no assignment strategy is offered by every member")
     votes = Counter(next(name for name in offered if name in candidates) for offered in preferences)
     most = max(votes.values())
-    return next(name for name in _hash_map_order(votes) if votes[name] == most)
-
-
-def _hash_map_order(names: Iterable[str]) -> list[str]:
-    """List names as a ``java.util.HashMap`` iterates them: by bucket; inside one by time of insertion."""
-    listed = list(names)
-    buckets = 16
-    while len(listed) > buckets * 3 // 4:
-        buckets *= 2
-    return sorted(listed, key=lambda name: _spread(java_string_hash(name)) & (buckets - 1))
-
-
-def _spread(hashed: int) -> int:
-    unsigned = hashed & 0xFFFF_FFFF
-    return unsigned ^ (unsigned >> 16)
+    return next(name for name in hash_map_order(votes) if votes[name] == most)

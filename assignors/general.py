@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 class GeneralAssignment:
     """One run of the algorithm; ``owners`` holds the claims before ``build`` and the answer after.
 
-    ``subscribers`` maps each topic to the positions of its subscribers; ``earlier`` maps partitions to the member to prefer
-    when they move (see ``claims.earlier_owners``).
+    ``subscribers`` maps each topic to the positions of its subscribers; ``earlier`` maps partitions to the member to
+    prefer when they move (see ``claims.earlier_owners``).
     """
 
     def __init__(
         self,
+        members: int,
         subscribers: Mapping[str, Sequence[int]],
         owners: Owners,
         racks: StickyRacks,
@@ -45,6 +46,8 @@ class GeneralAssignment:
     ) -> None:
         # Python's sort is stable: topics with equally many subscribers stay in the order of their names.
         self.topics = sorted(subscribers, key=lambda topic: len(subscribers[topic]))
+        self.members = members
+        self.sizes = [0] * members
         self.subscribers = subscribers
         self.owners = owners
         self.racks = racks
@@ -53,20 +56,20 @@ class GeneralAssignment:
     def build(self) -> Owners:
         """Run the steps."""
         revoked = self._give_up_what_cannot_be_kept()
-        sizes = Counter(chain.from_iterable(self.owners.values()))
+        owned = Counter(chain.from_iterable(self.owners.values()))
+        self.sizes = [owned[member] for member in range(self.members)]
+        from_scratch = not any(self.sizes)
         unassigned = {topic: _unowned(self.owners[topic]) for topic in self.topics}
-        from_scratch = sizes.keys() <= {NOBODY}
-        del sizes[NOBODY]
+        rest: Mapping[str, Sequence[int]] = unassigned
         if self.racks:
-            rest = {topic: self._deal(topic, numbers, sizes, self.racks) for topic, numbers in unassigned.items()}
-            self._deal_all(rest, sizes)
-        else:
-            self._deal_all(unassigned, sizes)
-        self._balance(sizes, unassigned, revoked=revoked, from_scratch=from_scratch)
+            rest = {topic: self._deal(topic, numbers, self.racks) for topic, numbers in unassigned.items()}
+        for topic, numbers in rest.items():
+            self._deal(topic, numbers, None)
+        self._balance(unassigned, revoked=revoked, from_scratch=from_scratch)
         return self.owners
 
     def _give_up_what_cannot_be_kept(self) -> bool:
-        """Step 1. Returns whether anything was given up."""
+        """Take step 1; tell whether anything was given up."""
         revoked = False
         for topic, owners in self.owners.items():
             welcome = {NOBODY, *self.subscribers[topic]}
@@ -78,46 +81,47 @@ class GeneralAssignment:
                     revoked = True
         return revoked
 
-    def _deal_all(self, unassigned: Mapping[str, Sequence[int]], sizes: Counter[int]) -> None:
-        for topic, numbers in unassigned.items():
-            self._deal(topic, numbers, sizes, None)
-
-    def _deal(self, topic: str, numbers: Sequence[int], sizes: Counter[int], racks: StickyRacks | None) -> list[int]:
-        """Step 2 for one topic. Returns the numbers that no subscriber is near.
+    def _deal(self, topic: str, numbers: Sequence[int], racks: StickyRacks | None) -> list[int]:
+        """Take step 2 for one topic; return the numbers that no subscriber is near.
 
         Only subscribers of the topic change while it is dealt, so one heap a rack, (load, member), stays exact.
         """
-        heaps: dict[str | None, list[tuple[int, int]]] = {}
-        for member in self.subscribers[topic]:
-            rack = racks.members.get(member) if racks else None
-            heaps.setdefault(rack, []).append((sizes[member], member))
-        for heap in heaps.values():
-            heapify(heap)
-        owners, rest = self.owners[topic], []
+        heaps = self._loads_by_rack(topic, racks) if numbers else {}
+        owners = self.owners[topic]
+        rest: list[int] = []
         for number in numbers:
             near = (None, *racks.partitions[topic][number]) if racks else (None,)
-            heap = min((heaps[rack] for rack in near if rack in heaps), default=None)
-            if heap is None:
+            candidates = [heaps[rack] for rack in near if rack in heaps]
+            if not candidates:
                 rest.append(number)
                 continue
+            heap = min(candidates)
             size, member = heap[0]
             heapreplace(heap, (size + 1, member))
             owners[number] = member
-        sizes.update({member: size - sizes[member] for size, member in chain.from_iterable(heaps.values())})
+            self.sizes[member] = size + 1
         return rest
 
-    def _balance(
-        self, sizes: Counter[int], unassigned: Mapping[str, Sequence[int]], *, revoked: bool, from_scratch: bool
-    ) -> None:
-        """Steps 3 and 4. Where nothing had to be given up, moving only what was unassigned is tried first."""
+    def _loads_by_rack(self, topic: str, racks: StickyRacks | None) -> dict[str | None, list[tuple[int, int]]]:
+        loads = [(self.sizes[member], member) for member in self.subscribers[topic]]
+        if not racks:
+            heapify(loads)
+            return {None: loads}
+        heaps: dict[str | None, list[tuple[int, int]]] = {}
+        for load in sorted(loads):  # what is sorted is a heap
+            heaps.setdefault(racks.members.get(load[1]), []).append(load)
+        return heaps
+
+    def _balance(self, unassigned: Mapping[str, Sequence[int]], *, revoked: bool, from_scratch: bool) -> None:
+        """Take steps 3 and 4. Where nothing had to be given up, moving only what was unassigned is tried first."""
         movable = {topic: range(len(self.owners[topic])) for topic in self.topics if len(self.subscribers[topic]) > 1}
         involved = sorted(set(chain.from_iterable(self.subscribers[topic] for topic in movable)))
-        before, score = {topic: list(self.owners[topic]) for topic in movable}, balance_score(sizes, involved)
-        balancer = Balancer(self.subscribers, self.owners, sizes, self.earlier)
+        before, score = {topic: list(self.owners[topic]) for topic in movable}, balance_score(self.sizes, involved)
+        balancer = Balancer(self.subscribers, self.owners, self.sizes, self.earlier)
         if not revoked:
             balancer.balance({topic: unassigned[topic] for topic in movable})
         moved = balancer.balance(movable)
-        if moved and not from_scratch and balance_score(sizes, involved) >= score:
+        if moved and not from_scratch and balance_score(self.sizes, involved) >= score:
             self.owners.update(before)
 
 

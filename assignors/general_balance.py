@@ -3,10 +3,10 @@
 Pass after pass over the partitions, in order: one whose owner has at least two more than its least loaded subscriber
 moves there, or to its earlier owner if that one has at least two fewer as well. A pass without a move ends it.
 
-``AbstractStickyAssignor.performReassignments`` asks before every partition whether the whole group is balanced, which takes
-a walk over all members and partitions and makes Java take minutes. That question never changes the answer: where it says
-yes no move qualifies. And a topic's partitions follow one another in the order, with only its subscribers changing
-meanwhile, so a heap for each topic finds the least loaded without a search.
+``AbstractStickyAssignor.performReassignments`` asks before every partition whether the whole group is balanced, which
+takes a walk over all members and partitions and makes Java take minutes. That question never changes the answer: where
+it says yes no move qualifies. And a topic's partitions follow one another in the order, with only its subscribers
+changing meanwhile, so a heap for each topic finds the least loaded without a search.
 """
 
 from __future__ import annotations
@@ -17,11 +17,18 @@ from typing import TYPE_CHECKING
 from assignors.movements import TopicMovements
 
 if TYPE_CHECKING:
-    from collections import Counter
     from collections.abc import Iterable, Mapping, Sequence
 
     from assignors.claims import Owners
     from assignors.model import TopicPartition
+
+
+PATIENT_PASSES = 100
+"""From then on a partition is not sent back (see ``movements``) unless that balances too.
+
+Sending one back can take it from a third member that is hardly loaded; two such moves can undo each other for ever, and
+in Java they may. Moves that each balance come to an end. Groups that do come to an end need a handful of passes.
+"""
 
 
 class Balancer:
@@ -31,7 +38,7 @@ class Balancer:
         self,
         subscribers: Mapping[str, Sequence[int]],
         owners: Owners,
-        sizes: Counter[int],
+        sizes: list[int],
         earlier: Mapping[TopicPartition, int],
     ) -> None:
         self.subscribers = subscribers
@@ -39,6 +46,7 @@ class Balancer:
         self.sizes = sizes
         self.earlier = earlier
         self._movements: dict[str, TopicMovements] = {}
+        self._passes = 0
 
     def balance(self, movable: Mapping[str, Sequence[int]]) -> bool:
         """Move partitions among ``movable`` (topic -> numbers) until a pass moves none; tell whether any moved."""
@@ -48,9 +56,10 @@ class Balancer:
         return moved
 
     def _pass(self, movable: Mapping[str, Sequence[int]]) -> bool:
+        self._passes += 1
         moved = False
         for topic, numbers in movable.items():
-            loads = [self.sizes[member] for member in self.subscribers[topic]]
+            loads = list(map(self.sizes.__getitem__, self.subscribers[topic]))
             if max(loads) > min(loads) + 1:
                 moved |= self._pass_over_topic(topic, numbers)
         return moved
@@ -85,9 +94,13 @@ class Balancer:
 
     def _move(self, topic: str, number: int, target: int) -> int:
         """Give ``target`` the partition, or one that came from it the other way; return who gave it."""
-        movements = self._movements.setdefault(topic, TopicMovements())
+        movements = self._movements.get(topic)
+        if movements is None:
+            movements = self._movements[topic] = TopicMovements(topic)
         actual = movements.substitute(number, self.owners[topic][number], target)
         giver = self.owners[topic][actual]
+        if self._passes > PATIENT_PASSES and self.sizes[giver] <= self.sizes[target] + 1:
+            actual, giver = number, self.owners[topic][number]
         movements.record(actual, giver, target)
         self.owners[topic][actual] = target
         self.sizes[giver] -= 1
@@ -95,12 +108,12 @@ class Balancer:
         return giver
 
 
-def balance_score(sizes: Mapping[int, int], members: Iterable[int]) -> int:
+def balance_score(sizes: Sequence[int], members: Iterable[int]) -> int:
     """Sum the differences in size over all pairs of ``members``; 0 is perfect balance.
 
     In ascending order a size is the larger of a pair with everything before it and the smaller with everything after.
 
-    >>> balance_score({0: 1, 1: 4, 2: 2}, [0, 1, 2])
+    >>> balance_score([1, 4, 2], [0, 1, 2])
     6
     """
     ascending = sorted(sizes[member] for member in members)

@@ -2,38 +2,66 @@
 
 from __future__ import annotations
 
+from assignors.java_hash import bucket, java_string_hash, table_size, topic_partition_hash
+
 
 class TopicMovements:
     """The movements so far of one topic's partitions (``AbstractStickyAssignor.PartitionMovements``).
 
-    If partition 1 went from A to B and now partition 2 is to go from B to A, sending 1 back is as balanced and moves two
-    partitions fewer.
+    If partition 1 went from A to B and now partition 2 is to go from B to A, sending 1 back is as balanced and moves
+    two partitions fewer.
 
-    >>> movements = TopicMovements()
+    >>> movements = TopicMovements("t0")
     >>> movements.record(1, giver=0, target=1)
     >>> movements.substitute(2, giver=1, target=0)
     1
     """
 
-    def __init__(self) -> None:
+    def __init__(self, topic: str) -> None:
+        self._topic_hash = java_string_hash(topic)
         self._moved: dict[int, tuple[int, int]] = {}
-        self._by_pair: dict[tuple[int, int], set[int]] = {}
+        self._by_pair: dict[tuple[int, int], _MovedPartitions] = {}
 
     def substitute(self, number: int, giver: int, target: int) -> int:
         """Choose which partition to move so that ``target`` gets one more: ``number``, or one ``target`` gave up.
 
-        Where several came from ``target``, Java takes the first its HashSet happens to give; we take the lowest.
+        A partition that moved before counts as its first giver's, so the one returned need not be ``giver``'s.
         """
         source = self._moved[number][0] if number in self._moved else giver
         returning = self._by_pair.get((target, source))
-        return min(returning) if returning else number
+        return returning.first(self._topic_hash) if returning else number
 
     def record(self, number: int, giver: int, target: int) -> None:
-        """Note a movement; one that moved before keeps its first giver, one that is back where it was has not moved."""
+        """Note a movement; one that moved before keeps its first giver, one back where it was has not moved."""
         if number in self._moved:
             pair = self._moved.pop(number)
             self._by_pair[pair].remove(number)
+            if not self._by_pair[pair].arrivals:
+                del self._by_pair[pair]
             giver = pair[0]
         if giver != target:
             self._moved[number] = (giver, target)
-            self._by_pair.setdefault((giver, target), set()).add(number)
+            self._by_pair.setdefault((giver, target), _MovedPartitions()).add(number)
+
+
+class _MovedPartitions:
+    """What moved from one member to another: a set that, like Java's HashSet, has a first element by hash code."""
+
+    def __init__(self) -> None:
+        self.arrivals: dict[int, int] = {}
+        self._arrived = 0
+        self._table_size = 0
+
+    def add(self, number: int) -> None:
+        self.arrivals[number] = self._arrived
+        self._arrived += 1
+        self._table_size = max(self._table_size, table_size(len(self.arrivals)))  # tables grow and never shrink
+
+    def remove(self, number: int) -> None:
+        del self.arrivals[number]
+
+    def first(self, topic_hash: int) -> int:
+        def place(number: int) -> tuple[int, int]:
+            return bucket(topic_partition_hash(topic_hash, number), self._table_size), self.arrivals[number]
+
+        return min(self.arrivals, key=place)

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from assignors.cooperative import CooperativeStickyAssignor, rebalance_needed, rejoined
 from assignors.model import NO_GENERATION, GroupSpec, MemberSubscription
 
 if TYPE_CHECKING:
@@ -36,17 +37,21 @@ def parse_scenario(fields: object) -> Scenario:
     >>> parse_scenario({"strategy": "range", "partitions": {"t0": 1}, "members": []}).group.partitions
     {'t0': 1}
     """
+    group = parse_group(fields)
+    strategy = _typed(_required(_typed(fields, dict, "a scenario"), "strategy"), str, "strategy")
+    return Scenario(scenario_id(fields), strategy, group)
+
+
+def parse_group(fields: object) -> GroupSpec:
+    """Read the group in one decoded JSON value, whatever strategy it names. Raises ScenarioError."""
     scenario = _typed(fields, dict, "a scenario")
     counts = _partition_counts(scenario)
-    members = _typed(_required(scenario, "members"), list, "members")
+    members = tuple(map(_member, _typed(_required(scenario, "members"), list, "members")))
+    racks, lag_records = _racks(scenario.get("racks")), _lag_records(scenario.get("lag_records"))
     try:
-        group = GroupSpec(tuple(map(_member, members)), counts, _racks(scenario.get("racks")), {})
-    except ScenarioError:
-        raise
+        return GroupSpec(members, counts, racks, lag_records)
     except ValueError as error:
         raise ScenarioError(str(error)) from error
-    strategy = _typed(_required(scenario, "strategy"), str, "strategy")
-    return Scenario(scenario_id(scenario), strategy, group)
 
 
 def scenario_id(fields: object) -> str | None:
@@ -55,7 +60,7 @@ def scenario_id(fields: object) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def decode_line(line: str) -> object:
+def decode_line(line: str | bytes) -> object:
     """Decode one JSON line. Raises ScenarioError for what is not JSON, too deep or too large to be."""
     try:
         return json.loads(line)
@@ -69,6 +74,20 @@ def assignment_as_json(assignment: GroupAssignment) -> dict[str, list[list[str |
         member_id: [[topic, number] for topic, number in partitions]
         for member_id, partitions in assignment.members.items()
     }
+
+
+def answer_as_json(scenario: Scenario, assignment: GroupAssignment) -> dict[str, object]:
+    """Give a scenario's answer its form; where the strategy is cooperative, with what comes of it.
+
+    That is whether a second round is needed, and what it assigns if every member took, revoked and rejoined.
+    """
+    answer: dict[str, object] = {"id": scenario.scenario_id, "assignment": assignment_as_json(assignment)}
+    cooperative = CooperativeStickyAssignor()
+    if scenario.strategy == cooperative.name:
+        second = cooperative.assign(rejoined(scenario.group, assignment))
+        answer["rebalance_needed"] = rebalance_needed(scenario.group, assignment)
+        answer["assignment_after_second_round"] = assignment_as_json(second)
+    return answer
 
 
 def _member(fields: object) -> MemberSubscription:
@@ -112,6 +131,18 @@ def _racks(fields: object) -> dict[str, ReplicaRacks]:
     for topic, partitions in _typed(fields, dict, "racks").items():
         racks[topic] = tuple(map(_replica_racks, _typed(partitions, list, f"the racks of {topic!r}")))
     return racks
+
+
+def _lag_records(fields: object) -> dict[TopicPartition, int]:
+    """Read ``{topic: [records behind, one a partition]}``; null where a partition's is not known."""
+    if fields is None:
+        return {}
+    return {
+        (topic, number): _integer(lag, f"the lag of {topic!r}")
+        for topic, lags in _typed(fields, dict, "lag_records").items()
+        for number, lag in enumerate(_typed(lags, list, f"the lags of {topic!r}"))
+        if lag is not None
+    }
 
 
 def _replica_racks(fields: object) -> tuple[str | None, ...]:

@@ -41,10 +41,10 @@ def subscribers_by_topic(group: GroupSpec, members: Sequence[MemberSubscription]
         everyone = list(range(len(members)))
         return dict.fromkeys(topics, everyone)
     subscribers: dict[str, list[int]] = {topic: [] for topic in topics}
+    existing = subscribers.keys()
     for position, subscription in enumerate(subscriptions):
-        for topic in subscription:
-            if topic in subscribers:
-                subscribers[topic].append(position)
+        for topic in existing & subscription:
+            subscribers[topic].append(position)
     return subscribers
 
 

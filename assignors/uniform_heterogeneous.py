@@ -1,11 +1,14 @@
 """Uniform where subscriptions differ (``UniformHeterogeneousAssignmentBuilder``).
 
 1. Partitions nobody has go, topic by topic, to the least loaded subscribers.
-2. Topic by topic, partitions move from the most to the least loaded subscribers until they differ by at most one. That can
-   unbalance a topic seen before, so it is repeated, at most 16 times over all topics; a whole round without a move ends it.
+2. Topic by topic, partitions move from the most to the least loaded subscribers until they differ by at most one. That
+can
+   unbalance a topic seen before, so it is repeated, at most 16 times over all topics; a whole round without a move ends
+   it.
 
 Step 2 looks at one topic at a time, so it finds no chain of moves through a third member: balance is a local optimum.
-Topics go by partitions per subscriber, most first: they need the most room. Members go by position, in the order of ids.
+Topics go by partitions per subscriber, most first: they need the most room. Members go by position, in the order of
+ids.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The loads of a topic's subscribers, taken from both ends (``UniformHeterogeneousAssignmentBuilder``'s balancer).
 
-Sorted by load, the subscribers form a skyline. A *range* of equally loaded ones at its low end is filled level by level:
-each member in turn, then one level up, taking in those who were there already. A range at the high end is worn down the
-same way. They have met when their levels differ by at most one.
+Sorted by load, the subscribers form a skyline. A *range* of equally loaded ones at its low end is filled level by
+level: each member in turn, then one level up, taking in those who were there already. A range at the high end is worn
+down the same way. They have met when their levels differ by at most one.
 """
 
 from __future__ import annotations

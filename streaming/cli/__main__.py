@@ -1,4 +1,6 @@
-"""`python -m streaming.cli`: the command line without an installed script."""
+"""`python -m streaming.cli`: the same as `rebalance-monitor`, by the interpreter of one's choice."""
+
+from __future__ import annotations
 
 from streaming.cli import main
 

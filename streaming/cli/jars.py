@@ -21,13 +21,14 @@ def jars() -> None:
     console.print(f"jars are in {cache_folder() / 'jars'}", highlight=False, soft_wrap=True)
 
 
-def fetch_all_jars(console: Console) -> None:
+def fetch_all_jars(console: Console, *, verify: bool = True) -> None:
     """Fetch every set that isn't there, showing progress: a bar on a terminal, a line a jar elsewhere."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("{task.fields[jar]}"), console=console, disable=not console.is_terminal) as bars:
+    shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    jar = TextColumn("{task.fields[jar]}")
+    with Progress(*shown, jar, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks = {set_name: bars.add_task(f"{set_name} jars", total=None, jar="") for set_name in sorted(JAR_SETS)}
         for set_name, task in tasks.items():
-            jars_there = resolve(set_name, _shows_on(console, bars, task), verify=True)
+            jars_there = resolve(set_name, _shows_on(console, bars, task), verify=verify)
             bars.update(task, total=len(jars_there), completed=len(jars_there), jar="")
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from streaming.combine.commits import COMMIT_SCHEMA, check_commits, key_types
+from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, canonical_key, check_commits
 from streaming.combine.wire import BinaryColumn
 from streaming.events import Position
 
@@ -20,10 +21,11 @@ class RecordsBatch:
         self.kafka_offset = records.column("kafka_offset").to_numpy()
         self._timestamp_ms = records.column("timestamp_ms").to_numpy()
         key, value = BinaryColumn.of(self._keys), BinaryColumn.of(self._values)
-        check = check_commits(key, value, key_types(key))
+        check = check_commits(key, value)
         self.is_commit = check.sound
         self.is_tombstone = value.length < 0
         self._committed_offset = check.committed_offset
+        self._respelled: dict[int, bytes] = {}
 
     def record(self, row: int) -> tuple[Position, bytes | None, bytes | None]:
         """Position, key and value of one row."""
@@ -33,16 +35,27 @@ class RecordsBatch:
     def vouch_for_commit(self, row: int, committed_offset: int) -> None:
         """Take an exactly decoded commit in at its place, so that the order of a key's commits stays the log's."""
         self.is_commit[row] = True
-        self._committed_offset[row] = committed_offset
+        self._committed_offset[row] = max(committed_offset, TOMBSTONE)
+        key = self._keys[row].as_py()
+        if (canonical := canonical_key(key)) != key:
+            self._respelled[row] = canonical
 
     def commits(self) -> pa.Table:
         """All vouched commits, in log order."""
         rows = pa.array(np.flatnonzero(self.is_commit))
         columns = [
             pa.array(self.kafka_partition),
-            self._keys,
+            self._canonical_keys(),
             pa.array(self.kafka_offset),
             pa.array(self._timestamp_ms),
             pa.array(self._committed_offset),
         ]
         return pa.table(columns, schema=COMMIT_SCHEMA).take(rows)
+
+    def _canonical_keys(self) -> pa.Array:
+        if not self._respelled:
+            return self._keys
+        is_respelled = np.zeros(len(self._keys), dtype=np.bool_)
+        is_respelled[list(self._respelled)] = True
+        canonical = pa.array([self._respelled[row] for row in sorted(self._respelled)], self._keys.type)
+        return pc.replace_with_mask(self._keys, pa.array(is_respelled), canonical)

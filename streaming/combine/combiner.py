@@ -99,6 +99,8 @@ class Combiner:
                 self._group_rows.append((GROUP_LANE, group_id, encode_event(event)))
         except UndecodableRecord as undecodable:
             span.quarantined.append(_quarantined(position, key, value, undecodable))
+            # A generation that could not be read is no proof of one that was never synced.
+            span.last_missing_offset = max(span.last_missing_offset, position.kafka_offset)
         else:
             _count(span, RecordType(record.key_type), 1, is_tombstone=record.value is None)
 

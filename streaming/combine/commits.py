@@ -1,13 +1,14 @@
 """Offset commits, checked and reduced in bulk: one row a key, the last commit winning.
 
-Layouts (OffsetCommitKey v0-v1, OffsetCommitValue v0-v4 of Kafka's coordinator):
+Layouts (OffsetCommitKey v1, OffsetCommitValue v0-v4 of Kafka's coordinator):
 
-    key    int16 type · int16 length, group · int16 length, topic · int32 partition
+    key    int16 type 1 · int16 length, group · int16 length, topic · int32 partition
     value  int16 version · int64 offset · [v3+: int32 leader epoch] · metadata · int64 commit time · [v1: int64 expiry]
            metadata is int16 length + bytes, in v4 an unsigned varint of length + 1; v4 ends with tagged fields
 
-A row the rules here cannot vouch for (a long v4 metadata, an unusual tag, bytes missing) is not judged: it goes to the
-exact decoder. So the fast path may be strict without ever refusing a good record.
+A row the rules here cannot vouch for (a key of legacy type 0, a long v4 metadata, an unusual tag, a negative offset,
+bytes missing or trailing) is not judged: it goes to the exact decoder. So the fast path may be strict without ever
+refusing a good record.
 """
 
 from __future__ import annotations
@@ -18,9 +19,14 @@ import numpy as np
 import pyarrow as pa
 
 from streaming.combine.wire import BinaryColumn, BoolArray, Int64Array
+from streaming.protocol import RecordType
 
 TOMBSTONE = -1
-"""Committed offset that stands for "this key was deleted"; Kafka never writes a negative committed offset."""
+"""Committed offset that stands for "nothing is committed": the key was deleted, or a negative offset was written.
+
+No broker checks the offset a client commits, and OffsetFetch answers -1 for "none": to every reader, a negative one is
+none.
+"""
 
 COMMIT_SCHEMA = pa.schema(
     [
@@ -44,35 +50,44 @@ class CommitCheck:
     committed_offset: Int64Array
 
 
-def key_types(key: BinaryColumn) -> Int64Array:
-    """Record type (the key's leading int16) of every row; -1 where the key is null or too short to have one."""
-    return np.where(key.length >= 2, key.int_at(key.start, 2), -1)
+def canonical_key(key: bytes) -> bytes:
+    """Give the key of a decodable commit as today's brokers write it: type 1, nothing behind the partition.
+
+    Keys of type 0 and keys with trailing bytes name the same commit to Kafka; one name must be one key here too, or a
+    tombstone under one spelling would not delete the other.
+
+    >>> canonical_key(bytes.fromhex("0000 0001 67 0001 74 00000003 ff")).hex(" ")
+    '00 01 00 01 67 00 01 74 00 00 00 03'
+    """
+    topic_at = 4 + int.from_bytes(key[2:4], "big")
+    topic_bytes = int.from_bytes(key[topic_at : topic_at + 2], "big")
+    return b"\x00\x01" + key[2 : topic_at + 2 + topic_bytes + 4]
 
 
-def check_commits(key: BinaryColumn, value: BinaryColumn, types: Int64Array) -> CommitCheck:
+def check_commits(key: BinaryColumn, value: BinaryColumn) -> CommitCheck:
     """Vouch for commits and tombstones whose bytes follow the layout exactly; leave the rest to the decoder."""
-    key_sound = ((types == 0) | (types == 1)) & _keys_are_whole(key)
     tombstone = value.length < 0
     committed = np.where(tombstone, TOMBSTONE, value.int_at(value.start + 2, 8))
-    sound = key_sound & (tombstone | (_values_are_whole(value, types) & (committed >= 0)))
+    sound = _keys_are_whole(key) & (tombstone | (_values_are_whole(value) & (committed >= 0)))
     return CommitCheck(sound, committed)
 
 
 def _keys_are_whole(key: BinaryColumn) -> BoolArray:
+    is_commit = (key.length >= 2) & (key.int_at(key.start, 2) == RecordType.OFFSET_COMMIT)
     group_bytes = key.int_at(key.start + 2, 2)
     topic_bytes = key.int_at(key.start + 4 + np.maximum(group_bytes, 0), 2)
-    whole: BoolArray = (group_bytes >= 0) & (topic_bytes >= 0) & (key.length == 10 + group_bytes + topic_bytes)
+    lengths_fit = (group_bytes >= 0) & (topic_bytes >= 0) & (key.length == 10 + group_bytes + topic_bytes)
+    whole: BoolArray = is_commit & lengths_fit
     return whole
 
 
-def _values_are_whole(value: BinaryColumn, types: Int64Array) -> BoolArray:
+def _values_are_whole(value: BinaryColumn) -> BoolArray:
     version = np.where(value.length >= 2, value.int_at(value.start, 2), -1)
     whole = np.zeros(len(version), dtype=np.bool_)
     for known in np.unique(version):
         if int(known) in _METADATA_AT:
             whole |= (version == known) & _layout_fits(value, int(known))
-    allowed: BoolArray = whole & ((types == 1) | (version == 0))  # key type 0 only ever had value version 0
-    return allowed
+    return whole
 
 
 def _layout_fits(value: BinaryColumn, version: int) -> BoolArray:
@@ -101,7 +116,12 @@ def _flexible_layout_fits(value: BinaryColumn, metadata_at: Int64Array) -> BoolA
 
 
 def last_per_key(commits: pa.Table) -> pa.Table:
-    """One row a key, the last one. Rows of one key must stand in log order, which is how a partition is read."""
-    numbered = pa.table({"key": commits["key"], "row": pa.array(np.arange(commits.num_rows))})
-    last = numbered.group_by("key").aggregate([("row", "max")])["row_max"]
+    """One row a Kafka partition and key, the last one, in the order they came.
+
+    Rows of one partition must stand in log order, which is how it is read. A group has one partition; should a key
+    turn up in two, then neither hides the other's, however the partitions are spread over tasks.
+    """
+    identity = ["kafka_partition", "key"]
+    numbered = commits.select(identity).append_column("row", pa.array(np.arange(commits.num_rows)))
+    last = numbered.group_by(identity).aggregate([("row", "max")])["row_max"]
     return commits.take(pa.array(np.sort(last.to_numpy())))

@@ -32,8 +32,9 @@ class QuarantinedRecord(msgspec.Struct, frozen=True):
 class PartitionBatch(msgspec.Struct, frozen=True):
     """One Kafka partition's part of one batch.
 
-    `last_missing_offset` is the highest offset between `first_offset` and `last_offset` that was not handed out
-    (compacted away, aborted, or a transaction marker); -1 where none is missing. `commits` is an Arrow IPC stream.
+    `last_missing_offset` is the highest offset between `first_offset` and `last_offset` that told us nothing: not
+    handed out (compacted away, aborted, or a transaction marker), or quarantined; -1 where there is none. `commits` is
+    an Arrow IPC stream.
     """
 
     kafka_partition: int

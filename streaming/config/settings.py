@@ -99,7 +99,8 @@ class JudgementSettings(Section):
     """What is judged."""
 
     strategies: tuple[str, ...] = Field(
-        ("range", "roundrobin"), description="strategies expected assignments are made by"
+        ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "server-range"),
+        description="strategies expected assignments are made by",
     )
 
     @field_validator("strategies")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
-from kafka.errors import TopicAlreadyExistsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,13 +38,8 @@ DEMO_TOPICS: tuple[DemoTopic, ...] = (*RANGE_TOPICS, *UNEQUAL_TOPICS, ORDERS, PA
 def create_demo_topics(bootstrap_servers: str, topics: Iterable[DemoTopic] = DEMO_TOPICS) -> None:
     """Create the topics that aren't there yet, with one replica."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
-    try:
-        for topic in topics:
-            _create(admin, topic)
-    finally:
-        admin.close()
-
-
-def _create(admin: KafkaAdminClient, topic: DemoTopic) -> None:
-    with suppress(TopicAlreadyExistsError):  # an earlier demo on the same broker made it
-        admin.create_topics([NewTopic(topic.name, num_partitions=topic.partitions, replication_factor=1)])
+    with closing(admin):
+        there = set(admin.list_topics())
+        missing = [topic for topic in topics if topic.name not in there]
+        if missing:
+            admin.create_topics([NewTopic(topic.name, topic.partitions, replication_factor=1) for topic in missing])

@@ -8,6 +8,7 @@ a stretch of the log was whole). Both are plain values with a stable encoded for
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -92,12 +93,12 @@ _GROUP_TYPES = {
 
 
 def encode_event(event: GroupEvent) -> bytes:
-    """An event in its stable form (MessagePack, tagged by kind)."""
+    """Encode an event in its stable form (MessagePack, tagged by kind)."""
     return _ENCODER.encode(event)
 
 
 def decode_event(encoded: bytes) -> GroupEvent:
-    """The event of `encode_event`; raises `msgspec.ValidationError` on anything else."""
+    """Decode the event of `encode_event`; raises `msgspec.DecodeError` on anything else."""
     event: GroupEvent = _DECODER.decode(encoded)
     return event
 
@@ -112,10 +113,19 @@ def log_event(record: DecodedRecord, position: Position) -> tuple[str, LogEvent]
         group_id: str = record.key["group"]
         if record.value is None:
             return group_id, GroupTombstoned(position)
-        return group_id, GroupMetadataWritten(position, group_metadata(record))
+        return group_id, GroupMetadataWritten(position, _one_entry_a_member(group_metadata(record)))
     if record_type in _GROUP_TYPES:
         return _other_group_event(record.key["groupId"], _GROUP_TYPES[record_type], record.value, position)
     return None
+
+
+def _one_entry_a_member(metadata: GroupMetadata) -> GroupMetadata:
+    """Keep the last entry of each member id, as the coordinator does when it replays the record (`ClassicGroup.add`).
+
+    No coordinator writes a member twice; whoever else does must not stop the judgement of all other groups.
+    """
+    last = {member.member_id: member for member in metadata.members}
+    return metadata if len(last) == len(metadata.members) else replace(metadata, members=tuple(last.values()))
 
 
 def _other_group_event(

@@ -8,7 +8,8 @@ The rules, in the words of the coordinator (`ClassicGroup`, `GroupMetadataManage
 4. A higher generation counts the difference. When the group came out of it without members, the last step is a
    transition to Empty and is counted apart.
 5. A lower generation, or any generation after a tombstone, is a group created anew: counters stay, nothing is counted.
-6. Numbers in between that no record carries are kept as a `Skip` until somebody can tell whether the log was whole.
+6. Numbers in between that no record carries are kept as a `Skip` until somebody can tell whether the log was whole,
+   also when the group dies meanwhile: what is counted must not depend on when the answer comes.
 """
 
 from __future__ import annotations
@@ -96,9 +97,13 @@ def _without_left_topics(snapshot: GroupSnapshot) -> GroupSnapshot:
 
 
 def _know_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapshot:
-    subscribed = set(snapshot.subscribed_topics())
-    known = {topic: sampled for topic, sampled in event.topics.items() if topic in subscribed}
-    return msgspec.structs.replace(snapshot, topics={**snapshot.topics, **known})
+    """Keep the later sample of each topic, in whatever order two of them arrive."""
+    topics = dict(snapshot.topics)
+    for topic in snapshot.subscribed_topics():
+        sampled, known = event.topics.get(topic), topics.get(topic)
+        if sampled is not None and (known is None or sampled.sampled_at_ms > known.sampled_at_ms):
+            topics[topic] = sampled
+    return msgspec.structs.replace(snapshot, topics=topics)
 
 
 def _settle(snapshot: GroupSnapshot, event: SkipSettled) -> GroupSnapshot:
@@ -117,12 +122,9 @@ def _see(snapshot: GroupSnapshot, event: GroupSeen) -> GroupSnapshot:
         position=event.position,
         generation_id=event.epoch,
         metadata=None,
-        unsettled_skips=(),
         topics={},
     )
 
 
 def _bury(snapshot: GroupSnapshot, event: GroupTombstoned) -> GroupSnapshot:
-    return msgspec.structs.replace(
-        snapshot, state=DEAD, position=event.position, metadata=None, unsettled_skips=(), topics={}
-    )
+    return msgspec.structs.replace(snapshot, state=DEAD, position=event.position, metadata=None, topics={})

@@ -2,12 +2,14 @@
 
 Rules, first that applies:
 
-1. No strategy of ours by that name, or one whose answer is not unique: `not_evaluated`.
+1. No strategy of ours by that name: `not_evaluated`.
 2. A subscribed topic's partition count is not known: `unknown`, reason `metadata_missing`.
 3. Every partition is where the strategy puts it: `match`, whoever computed it.
-4. Some topic has more partitions now than anybody was given, the missing ones are its last, and the count was sampled
-   after the record: it grew since. `unknown`, reason `metadata_changed`.
-5. `drift`, with each partition's actual and expected owner.
+4. A topic's count was sampled after the record, and it either has fewer partitions than were assigned (deleted, or
+   created anew), or more of which the last were assigned to nobody (grown): the leader knew another. `unknown`,
+   reason `metadata_changed`.
+5. The strategy has more than one right answer: `not_evaluated`. A difference from ours proves nothing; none is counted.
+6. `drift`, with each partition's actual and expected owner.
 
 Strategies other than the group's own are compared too, so that one can see what they would do: `same` or `differs`.
 """
@@ -16,7 +18,7 @@ from __future__ import annotations
 
 import msgspec
 
-from assignors import GroupAssignment, GroupSpec, PartitionAssignor, TopicPartition
+from assignors import GroupAssignment, GroupSpec, PartitionAssignor
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.group_spec import Owners, unknown_topics
 
@@ -61,20 +63,21 @@ def strategy_drift(
     if unknown_topics(snapshot):
         return StrategyDrift(strategy, is_group_strategy, UNKNOWN, "metadata_missing")
     misplaced = _misplaced(owners, assignor.assign(spec))
-    listed = misplaced if is_group_strategy else ()
-    verdict, reason = _verdict(snapshot, spec, owners, strategy, misplaced)
+    verdict, reason = _verdict(snapshot, owners, strategy, misplaced)
     if not is_group_strategy and verdict != UNKNOWN:
         verdict, reason = (DIFFERS if misplaced else SAME), ""
-    counted = None if verdict == UNKNOWN else len(misplaced)
-    return StrategyDrift(strategy, is_group_strategy, verdict, reason, counted, listed)
+    if verdict in (UNKNOWN, NOT_EVALUATED):
+        return StrategyDrift(strategy, is_group_strategy, verdict, reason)
+    listed = misplaced if is_group_strategy else ()
+    return StrategyDrift(strategy, is_group_strategy, verdict, reason, len(misplaced), listed)
 
 
 def _verdict(
-    snapshot: GroupSnapshot, spec: GroupSpec, owners: Owners, strategy: str, misplaced: tuple[MisplacedPartition, ...]
+    snapshot: GroupSnapshot, owners: Owners, strategy: str, misplaced: tuple[MisplacedPartition, ...]
 ) -> tuple[str, str]:
     if not misplaced:
         return MATCH, ""
-    if _grown_since(snapshot, spec, owners):
+    if any(_has_changed(snapshot, topic, owners) for topic in snapshot.subscribed_topics()):
         return UNKNOWN, "metadata_changed"
     if strategy not in EXACT_STRATEGIES:
         return NOT_EVALUATED, "answer_not_unique"
@@ -99,16 +102,13 @@ def _as_owners(member_id: str | None) -> tuple[str, ...]:
     return () if member_id is None else (member_id,)
 
 
-def _grown_since(snapshot: GroupSnapshot, spec: GroupSpec, owners: Owners) -> bool:
-    return any(_has_grown(snapshot, topic, count, owners) for topic, count in spec.partitions.items())
-
-
-def _has_grown(snapshot: GroupSnapshot, topic: str, partitions: int, owners: Owners) -> bool:
-    if snapshot.position is None or snapshot.topics[topic].sampled_at_ms <= snapshot.position.timestamp_ms:
+def _has_changed(snapshot: GroupSnapshot, topic: str, owners: Owners) -> bool:
+    """Whether a topic's count, sampled after the record, shows that the leader knew another one."""
+    sampled = snapshot.topics[topic]
+    if snapshot.position is None or sampled.sampled_at_ms <= snapshot.position.timestamp_ms:
         return False
-    held = [partition for partition in range(partitions) if _is_held(owners, (topic, partition))]
-    return len(held) < partitions and held == list(range(len(held))) and bool(held)
-
-
-def _is_held(owners: Owners, topic_partition: TopicPartition) -> bool:
-    return topic_partition in owners
+    partitions = sampled.partitions or 0
+    held = sorted(partition for held_topic, partition in owners if held_topic == topic)
+    has_shrunk = bool(held) and held[-1] >= partitions
+    has_grown = 0 < len(held) < partitions and held == list(range(len(held)))
+    return has_shrunk or has_grown

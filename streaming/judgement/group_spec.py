@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from assignors import GroupSpec, MemberSubscription, TopicPartition
 from streaming.events import TopicMetadata
 from streaming.group.snapshot import GroupSnapshot
-from streaming.protocol import UndecodableRecord
 from streaming.protocol.classic import ClassicMember, GroupMetadata, sticky_user_data
 
 Owners = Mapping[TopicPartition, tuple[str, ...]]
@@ -28,25 +28,24 @@ def _member_subscription(member: ClassicMember) -> MemberSubscription:
     subscription = member.subscription
     if subscription is None:
         return MemberSubscription(member.member_id, (), instance_id=member.group_instance_id)
-    owned, generation_id = subscription.owned, subscription.generation_id
-    if not owned and subscription.user_data:
-        owned, generation_id = _sticky_claim(subscription.user_data, generation_id)
-    return MemberSubscription(
+    joined = MemberSubscription(
         member.member_id,
         subscription.topics,
         instance_id=member.group_instance_id,
         rack=subscription.rack_id,
-        owned=tuple(owned),
-        generation_id=generation_id,
+        owned=subscription.owned,
+        generation_id=subscription.generation_id,
     )
+    claims_in_user_data = not subscription.owned and bool(subscription.user_data)
+    return _with_sticky_claim(joined, subscription.user_data) if claims_in_user_data else joined
 
 
-def _sticky_claim(user_data: bytes, generation_id: int) -> tuple[tuple[TopicPartition, ...], int]:
-    try:
-        owned, claimed_generation = sticky_user_data(user_data)
-    except UndecodableRecord:  # user data of another assignor: it claims nothing we can read
-        return (), generation_id
-    return tuple(owned), generation_id if claimed_generation is None else claimed_generation
+def _with_sticky_claim(joined: MemberSubscription, user_data: bytes | None) -> MemberSubscription:
+    """`sticky` revokes before it joins and claims in its user data; version 0 of that names no generation."""
+    owned, generation_id = sticky_user_data(user_data)
+    if generation_id is None:
+        return replace(joined, owned=owned, user_data_version=0)
+    return replace(joined, owned=owned, generation_id=generation_id, subscription_generation=joined.generation_id)
 
 
 def actual_owners(metadata: GroupMetadata) -> Owners:
@@ -61,12 +60,25 @@ def actual_owners(metadata: GroupMetadata) -> Owners:
 def unknown_topics(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """Subscribed topics whose partition count is not known as of the current record, sorted.
 
-    A topic that was absent before the record was written may exist since: only a later sample proves it absent.
+    A sample made before the record was written does for a topic that existed and had every partition the record
+    assigns. Otherwise the leader knew more than the sample: only a later one tells.
     """
-    return tuple(topic for topic in snapshot.subscribed_topics() if not _is_known(snapshot.topics.get(topic), snapshot))
+    if snapshot.position is None or snapshot.metadata is None:
+        return snapshot.subscribed_topics()
+    written_at_ms, assigned = snapshot.position.timestamp_ms, assigned_partitions(snapshot.metadata)
+
+    def is_known(topic: str, sampled: TopicMetadata | None) -> bool:
+        if sampled is None or sampled.sampled_at_ms >= written_at_ms:
+            return sampled is not None
+        return sampled.partitions is not None and sampled.partitions >= assigned.get(topic, 0)
+
+    return tuple(topic for topic in snapshot.subscribed_topics() if not is_known(topic, snapshot.topics.get(topic)))
 
 
-def _is_known(sampled: TopicMetadata | None, snapshot: GroupSnapshot) -> bool:
-    if sampled is None or snapshot.position is None:
-        return False
-    return sampled.partitions is not None or sampled.sampled_at_ms >= snapshot.position.timestamp_ms
+def assigned_partitions(metadata: GroupMetadata) -> Mapping[str, int]:
+    """How many partitions each topic must have had for the assignment to be possible: the highest number, and one."""
+    counts: dict[str, int] = {}
+    for member in metadata.members:
+        for topic, partition in member.assignment.partitions if member.assignment else ():
+            counts[topic] = max(counts.get(topic, 0), partition + 1)
+    return counts

@@ -21,11 +21,11 @@ def awaited_facts(
     snapshot: GroupSnapshot, sample: ClusterSample, lane: PartitionSnapshot | None
 ) -> tuple[HandedBackEvent, ...]:
     """Everything the group does not know yet and could."""
+    settled = settlements(snapshot.unsettled_skips, lane) if lane else ()
     if snapshot.state == DEAD:
         died_at_ms = snapshot.position.timestamp_ms if snapshot.position else 0
-        return (GroupForgotten(),) if sample.sampled_at_ms - died_at_ms > FORGET_AFTER_MS else ()
+        return (GroupForgotten(),) if sample.sampled_at_ms - died_at_ms > FORGET_AFTER_MS else settled
     topics = _awaited_topics(snapshot, sample)
-    settled = settlements(snapshot.unsettled_skips, lane) if lane and snapshot.unsettled_skips else ()
     return (*([TopicsSampled(topics)] if topics else []), *settled)
 
 

@@ -76,6 +76,7 @@ def keeps_verdict(previous: Judgement | None, snapshot: GroupSnapshot) -> bool:
     return (
         previous is not None
         and snapshot.metadata is not None
+        and bool(snapshot.metadata.members)
         and previous.generation_id == snapshot.generation_id
         and all(drift.verdict != UNKNOWN for drift in previous.drifts)
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from assignors import PartitionAssignor
-from streaming.events import GroupEvent, GroupForgotten, SkipSettled, TopicsSampled
+from streaming.events import GroupEvent, GroupForgotten, HandedBackEvent, LogEvent, Position
 from streaming.group.advance import advance
 from streaming.group.codec import StateCodec
 from streaming.group.snapshot import DEAD, GroupSnapshot
@@ -53,37 +53,40 @@ def decode_turn(encoded: bytes) -> Turn:
 
 
 def take_turn(record: GroupRecord, events: Iterable[GroupEvent], strategies: Sequence[PartitionAssignor]) -> Turn:
-    """Apply the events of one batch. Sampled topics first: they were known before the records were read."""
-    ordered = sorted(events, key=_order)
+    """Apply the events of one batch: what was handed back first, for it was known before the records were read.
+
+    So a verdict that waited for it is made before a newer record takes its place, be it in one batch or two.
+    """
+    happened = list(events)
+    handed_back = [event for event in happened if isinstance(event, HandedBackEvent)]
+    snapshot, judgement, answered = _with_facts(record, handed_back, strategies)
     history = []
-    snapshot = record.snapshot
-    for event in ordered:
+    for event in sorted((event for event in happened if isinstance(event, LogEvent)), key=_position):
         advanced = advance(snapshot, event)
         if advanced.position != snapshot.position:
             history.append(advanced)
         snapshot = advanced
-    if not history:
-        if snapshot.state == DEAD and any(isinstance(event, GroupForgotten) for event in ordered):
-            return Turn(record, forgotten=True)
-        return _without_records(record, snapshot, strategies)
-    judgement, judgements = _judge_history(record.judgement, history, strategies)
-    return Turn(GroupRecord(snapshot, judgement), tuple(history), judgements)
+    if not history and snapshot.state == DEAD and any(isinstance(event, GroupForgotten) for event in handed_back):
+        return Turn(record, forgotten=True)
+    judgement, judgements = _judge_history(judgement, history, strategies)
+    return Turn(GroupRecord(snapshot, judgement), tuple(history), (*answered, *judgements))
 
 
-def _order(event: GroupEvent) -> tuple[int, int]:
-    if isinstance(event, TopicsSampled):
-        return 0, 0
-    if isinstance(event, (SkipSettled, GroupForgotten)):
-        return 2, 0
-    return 1, event.position.kafka_offset
+def _position(event: LogEvent) -> Position:
+    return event.position
 
 
-def _without_records(record: GroupRecord, snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]) -> Turn:
-    previous = record.judgement
-    if previous is None or previous.is_complete or snapshot == record.snapshot:
-        return Turn(GroupRecord(snapshot, previous))
-    judgement = judge(snapshot, strategies)
-    return Turn(GroupRecord(snapshot, judgement), (), _final(judgement))
+def _with_facts(
+    record: GroupRecord, facts: Iterable[HandedBackEvent], strategies: Sequence[PartitionAssignor]
+) -> tuple[GroupSnapshot, Judgement | None, tuple[Judgement, ...]]:
+    """The snapshot with what was handed back, its verdict made again if it waited for that, and whether it is final."""
+    snapshot, judgement = record.snapshot, record.judgement
+    for fact in facts:
+        snapshot = advance(snapshot, fact)
+    if judgement is None or judgement.is_complete or snapshot == record.snapshot:
+        return snapshot, judgement, ()
+    again = judge(snapshot, strategies)
+    return snapshot, again, _final(again)
 
 
 def _judge_history(

@@ -19,9 +19,10 @@ from streaming.events import OFFSETS_TOPIC
 from streaming.jars import resolve
 from streaming.java import find_java
 from streaming.run.batches import BatchSink
+from streaming.run.hand_back import HandBack
 from streaming.run.prepare import Origin, prepare_checkpoint
 from streaming.run.readiness import Readiness
-from streaming.run.sampler import HandBack, Sampler, Upkeep
+from streaming.run.sampler import Sampler, Upkeep
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.http import MetricsServer
@@ -168,6 +169,7 @@ class Monitor:
                     restarts = self._registry.present().health.query_restarts + 1
                     self._registry.put_health(ready=False, query_restarts=restarts)
                     _log.error("the query failed and is started again: %s", _first_line(failure))
+                    _log.debug("the whole failure:", exc_info=failure)
                     raise
 
     def _start_query(

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from streaming.judgement.lag import ClusterSample
-from streaming.sinks.registry import Present
+
+JUDGED_WITHIN_SAMPLES = 10
 
 
 class Readiness:
@@ -19,26 +20,27 @@ class Readiness:
         self._query_is_alive = query_is_alive
         self._targets: Mapping[int, int] | None = None
         self._caught_up = False
+        self._samples_since_read = 0
 
     def start_over(self) -> None:
         """The query starts (again): what was written meanwhile has to be read first."""
-        self._targets, self._caught_up = None, False
+        self._targets, self._caught_up, self._samples_since_read = None, False, 0
 
-    def after(self, before: Present, sample: ClusterSample) -> bool:
-        """Judge after a sample. `before` is the present as it was when the commits for its lag were taken."""
+    def after(self, positions: Mapping[int, int], sample: ClusterSample, *, is_judged: bool) -> bool:
+        """Judge after a sample.
+
+        `positions` are those of the commits that its lag was told from; `is_judged` says that no group waits for a fact
+        that is known. On a cluster where new groups come all the time some group always does, so that is not waited for
+        longer than `JUDGED_WITHIN_SAMPLES`.
+        """
         if self._targets is None:
             self._targets = {partition: ends.last_stable_offset for partition, ends in sample.offsets_topic.items()}
-        if not self._caught_up:
-            self._caught_up = is_caught_up(before.health.positions, self._targets) and _is_judged(before)
+        if not self._caught_up and is_caught_up(positions, self._targets):
+            self._samples_since_read += 1
+            self._caught_up = is_judged or self._samples_since_read >= JUDGED_WITHIN_SAMPLES
         return self._caught_up and self._query_is_alive()
 
 
 def is_caught_up(positions: Mapping[int, int], targets: Mapping[int, int]) -> bool:
     """Whether every partition was read up to its target; a partition never read counts as position 0."""
     return all(positions.get(partition, 0) >= target for partition, target in targets.items())
-
-
-def _is_judged(present: Present) -> bool:
-    """Whether no group still waits for metadata that was sampled after it was first judged."""
-    judgements = (record.judgement for record in present.groups.values())
-    return all(judgement.is_complete for judgement in judgements if judgement is not None)

@@ -5,13 +5,9 @@ Runs on its own clock, because lag grows and topics change also while nobody com
 
 from __future__ import annotations
 
-import base64
-import json
 import logging
 import threading
 import time
-import uuid
-from collections.abc import Mapping
 from datetime import timedelta
 
 import pyarrow as pa
@@ -19,10 +15,8 @@ import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 from kafka.errors import KafkaError
 
-from streaming.combine.combiner import GROUP_LANE
-from streaming.events import encode_event
-from streaming.judgement.hand_back import awaited_facts
-from streaming.judgement.lag import ClusterSample, LagReport, lag_report
+from streaming.judgement.lag import LagReport, lag_report
+from streaming.run.hand_back import HandBack, awaited_by_group
 from streaming.run.readiness import Readiness
 from streaming.sampling.brokers import Brokers
 from streaming.sinks.commit_book import CommitBook
@@ -30,43 +24,8 @@ from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Registry
 from streaming.sinks.rows import lag_rows, utc
 from streaming.sinks.tables import GROUP_LAG
-from streaming.spark.checkpoint import HANDED_BACK
-from streaming.spark.files import Files
-
-_HAND_BACK_AGAIN_SECONDS = 30.0
 
 _log = logging.getLogger(__name__)
-
-
-class HandBack:
-    """Writes facts where the query's second source finds them."""
-
-    def __init__(self, files: Files) -> None:
-        self._files = files
-        self._sent: dict[str, tuple[frozenset[bytes], float]] = {}
-
-    def send(self, events_by_group: Mapping[str, frozenset[bytes]], now_seconds: float) -> None:
-        """Send what was not sent a moment ago; the same facts again only after a while without effect."""
-        fresh = {
-            group_id: events
-            for group_id, events in events_by_group.items()
-            if not self._is_under_way(group_id, events, now_seconds)
-        }
-        self._sent = {group_id: sent for group_id, sent in self._sent.items() if group_id in events_by_group}
-        if not fresh:
-            return
-        lines = [_line(group_id, event) for group_id, events in sorted(fresh.items()) for event in sorted(events)]
-        self._files.write(f"{HANDED_BACK}/{uuid.uuid4().hex}.json", "".join(lines).encode())
-        self._sent.update({group_id: (events, now_seconds) for group_id, events in fresh.items()})
-
-    def _is_under_way(self, group_id: str, events: frozenset[bytes], now_seconds: float) -> bool:
-        sent, at_seconds = self._sent.get(group_id, (frozenset(), 0.0))
-        return sent == events and now_seconds - at_seconds < _HAND_BACK_AGAIN_SECONDS
-
-
-def _line(group_id: str, event: bytes) -> str:
-    row = {"lane": GROUP_LANE, "lane_key": group_id, "payload": base64.b64encode(event).decode()}
-    return json.dumps(row) + "\n"
 
 
 class Upkeep:
@@ -146,22 +105,13 @@ class Sampler:
         sample = self._brokers.sample(subscribed.union(committed))
         lag = lag_report(commits, sample)
         self._registry.put_sample(sample, lag)
-        self._hand_facts_back(sample)
-        ready = self._readiness.after(before, sample)
+        awaited = awaited_by_group(self._registry.present(), sample)
+        self._hand_back.send(awaited, time.monotonic())
+        ready = self._readiness.after(before.health.positions, sample, is_judged=not awaited)
         self._registry.put_health(ready=ready, was_ready=ready or before.health.was_ready)
         if ready:
             self._write_lag(lag)
             self._upkeep.if_due(sample.sampled_at_ms)
-
-    def _hand_facts_back(self, sample: ClusterSample) -> None:
-        present = self._registry.present()
-        awaited = {}
-        for group_id, record in present.groups.items():
-            position = record.snapshot.position
-            lane = present.lanes.get(position.kafka_partition) if position else None
-            if events := awaited_facts(record.snapshot, sample, lane):
-                awaited[group_id] = frozenset(map(encode_event, events))
-        self._hand_back.send(awaited, time.monotonic())
 
     def _write_lag(self, lag: LagReport) -> None:
         now_seconds = time.monotonic()

@@ -67,14 +67,14 @@ def _members(record: GroupRecord) -> float | None:
     return len(snapshot.metadata.members) if snapshot.metadata else 0
 
 
-def _max_to_mean(record: GroupRecord) -> float | None:
-    shares = record.judgement.shares if record.judgement else ()
-    return shares[0].max_to_mean_ratio if shares else None
+def _share(field: str) -> Callable[[GroupRecord], float | None]:
+    """One figure of how the whole group shares its partitions; None where that was not judged."""
 
+    def figure(record: GroupRecord) -> float | None:
+        shares = record.judgement.shares if record.judgement else ()
+        return getattr(shares[0], field) if shares else None
 
-def _idle_members(record: GroupRecord) -> float | None:
-    shares = record.judgement.shares if record.judgement else ()
-    return shares[0].idle_members if shares else None
+    return figure
 
 
 def _generation(record: GroupRecord) -> float | None:
@@ -84,8 +84,14 @@ def _generation(record: GroupRecord) -> float | None:
 _GROUP_GAUGES: tuple[tuple[str, str, Callable[[GroupRecord], float | None]], ...] = (
     ("rebalance_monitor_group_members", "Members of the group at its last recorded generation.", _members),
     ("rebalance_monitor_group_generation", "Last recorded generation, or group epoch.", _generation),
-    ("rebalance_monitor_imbalance_ratio", "Most partitions held by a member over the mean.", _max_to_mean),
-    ("rebalance_monitor_idle_members", "Members that hold no partition.", _idle_members),
+    (
+        "rebalance_monitor_imbalance_ratio",
+        "Most partitions held by a member over the mean.",
+        _share("max_to_mean_ratio"),
+    ),
+    ("rebalance_monitor_idle_members", "Members that hold no partition.", _share("idle_members")),
+    ("rebalance_monitor_member_partitions_max", "Most partitions held by a member.", _share("max_partitions")),
+    ("rebalance_monitor_member_partitions_min", "Fewest partitions held by a member.", _share("min_partitions")),
 )
 
 _GROUP_COUNTERS: tuple[tuple[str, str, Callable[[GroupRecord], int]], ...] = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from streaming.config.settings import SparkSettings
 
+_LOGGING = Path(__file__).with_name("log4j2.properties")
 ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
@@ -27,15 +29,19 @@ def spark_session(settings: SparkSettings, jars: Sequence[Path], java_home: Path
 
 
 def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:
+    level = settings.log_level
     return {
         "spark.jars": ",".join(str(jar) for jar in jars),
         "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING} -Drebalance.monitor.log.level={level}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.enabled": str(settings.ui).lower(),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # Nothing is kept in Spark's own catalog, but it makes its folder: not in whatever folder we were started in.
+        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "kafka-rebalance-monitor-warehouse")),
         "spark.sql.session.timeZone": "UTC",
         # The source's newer offset fetching leaves internal topics out without a word: no rows from __consumer_offsets.
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",

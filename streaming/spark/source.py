@@ -13,12 +13,11 @@ from streaming.config.settings import KafkaSettings, SourceSettings
 from streaming.events import OFFSETS_TOPIC
 
 LANE_ROWS = StructType(
-    [
-        StructField("lane", StringType(), False),
-        StructField("lane_key", StringType(), False),
-        StructField("payload", BinaryType(), False),
-    ]
+    [StructField("lane", StringType()), StructField("lane_key", StringType()), StructField("payload", BinaryType())]
 )
+"""All nullable although none ever is: a file source makes its columns so, and a batch in which one of the two sources
+has nothing new takes the other's word. The state store refuses a key whose nullability changed since the last start.
+"""
 
 
 def offsets_topic_records(

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.state import GroupState
 
-from assignors import assignor_named
+from assignors import AS_JAVA_LEADER
 from streaming.combine.combiner import GROUP_LANE, LANE_SCHEMA, Combiner
 from streaming.combine.lanes import LANE_CODEC, PartitionSnapshot, decode_partition_batch, merge_lane
 from streaming.events import decode_event
@@ -53,7 +53,7 @@ class StateFunction:
         yield pd.DataFrame({"lane": lane, "lane_key": lane_key, "payload": payloads})
 
     def _advance_group(self, group_id: str, payloads: list[bytes], state: GroupState) -> bytes:
-        assignors = [assignor_named(strategy) for strategy in self.strategies]
+        assignors = [AS_JAVA_LEADER[strategy] for strategy in self.strategies]
         turn = take_turn(self._record(group_id, state), map(decode_event, payloads), assignors)
         if turn.forgotten:
             state.remove()

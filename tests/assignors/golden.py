@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from assignors.model import GroupAssignment
 
 VECTORS = Path(__file__).parents[1] / "golden" / "dev-vectors.jsonl.gz"
 
 
-def golden_vectors(*strategies: str) -> list[dict[str, Any]]:
-    """Read the vectors of these strategies, in the file's order."""
+@cache
+def golden_vectors() -> list[dict[str, Any]]:
+    """Read all vectors, in the file's order."""
     with gzip.open(VECTORS, "rt", encoding="ascii") as lines:
-        vectors = [json.loads(line) for line in lines]
-    return [vector for vector in vectors if vector["strategy"] in strategies]
+        return [json.loads(line) for line in lines]
 
 
-def as_sets(assignment: dict[str, list[list[Any]]]) -> dict[str, set[tuple[str, int]]]:
-    """Bring an assignment as JSON has it into the form FORMAT compares."""
-    return {
-        member_id: {(topic, number) for topic, number in partitions} for member_id, partitions in assignment.items()
-    }
+def as_assignment(assignment: dict[str, list[list[Any]]]) -> GroupAssignment:
+    """Read an assignment as JSON has it; its lists are compared as sets, so they are sorted."""
+    return GroupAssignment(
+        {
+            member_id: tuple(sorted((topic, number) for topic, number in partitions))
+            for member_id, partitions in assignment.items()
+        }
+    )

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from assignors.coordinator import (
     InconsistentGroupProtocolError,
     coordinator_partition,
-    java_string_hash,
     select_protocol,
 )
+from assignors.java_hash import java_string_hash
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,10 @@ def test_every_field_of_a_member_is_read():
         "user_data_version": 0,
         "subscription_generation": -1,
     }
-    scenario = parse_scenario({**SCENARIO, "members": [fields], "racks": {"t0": [["r", None], []]}})
+    racks, lags = {"t0": [["r", None], []]}, {"t0": [None, 9]}
+    scenario = parse_scenario({**SCENARIO, "members": [fields], "racks": racks, "lag_records": lags})
     member = MemberSubscription("c0", ("t0",), "i0", "r", (("t0", 1),), 7, 0, -1)
-    assert scenario.group == GroupSpec((member,), {"t0": 2}, {"t0": (("r", None), ())})
+    assert scenario.group == GroupSpec((member,), {"t0": 2}, {"t0": (("r", None), ())}, {("t0", 1): 9})
     assert (scenario.scenario_id, scenario.strategy) == ("s", "range")
 
 
@@ -56,6 +57,7 @@ def test_what_is_left_out_has_the_defaults_of_a_new_member():
         ({"partitions": {"t0": -1}}, "a partition count is negative"),
         ({"partitions": {"t0": 2**31}}, "more than 1000000 partitions"),
         ({"racks": {"t0": ["r"]}}, "the racks of a partition must be an array"),
+        ({"lag_records": {"t0": 3}}, "the lags of 't0' must be an array"),
         ({"strategy": 1}, "strategy must be a string"),
     ],
 )
@@ -74,7 +76,9 @@ def test_a_line_that_is_not_json_is_a_scenario_error(line: str):
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from([*SCENARIO, "racks", *MEMBER, "x"]), inner),
+    lambda inner: (
+        st.lists(inner) | st.dictionaries(st.sampled_from([*SCENARIO, "racks", "lag_records", *MEMBER, "x"]), inner)
+    ),
 )
 
 

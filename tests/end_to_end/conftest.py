@@ -8,10 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from confluent_kafka import Consumer
+from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
-from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from streaming.embedded import EmbeddedBroker
 from tests.end_to_end.what_kafka_says import WhatKafkaSays
@@ -47,7 +46,7 @@ class Group:
     def __init__(self, bootstrap_servers: str, group_id: str, strategy: str = "range") -> None:
         self._bootstrap_servers = bootstrap_servers
         self.group_id = group_id
-        self._assignor = {"range": RangePartitionAssignor, "roundrobin": RoundRobinPartitionAssignor}[strategy]
+        self._strategy = strategy
         self._members: list[tuple[threading.Thread, threading.Event]] = []
 
     def join(self, topics: Sequence[str], instance_id: str | None = None) -> None:
@@ -72,20 +71,23 @@ class Group:
         self._members.clear()
 
     def _consume(self, topics: tuple[str, ...], instance_id: str | None, leave: threading.Event) -> None:
-        consumer = KafkaConsumer(
-            *topics,
-            bootstrap_servers=self._bootstrap_servers,
-            group_id=self.group_id,
-            client_id=f"{self.group_id}-client",
-            group_instance_id=instance_id,
-            partition_assignment_strategy=[self._assignor],
-            auto_offset_reset="earliest",
-            auto_commit_interval_ms=300,
-            session_timeout_ms=6_000,
-            heartbeat_interval_ms=500,
+        static = {"group.instance.id": instance_id} if instance_id else {}
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._bootstrap_servers,
+                "group.id": self.group_id,
+                "client.id": f"{self.group_id}-client",
+                "partition.assignment.strategy": self._strategy,
+                "auto.offset.reset": "earliest",
+                "auto.commit.interval.ms": 300,
+                "session.timeout.ms": 6_000,
+                "heartbeat.interval.ms": 500,
+                **static,
+            }
         )
+        consumer.subscribe(list(topics))
         while not leave.is_set():
-            consumer.poll(100)
+            consumer.poll(0.1)
         consumer.close()
 
 

@@ -107,6 +107,25 @@ class MonitorProcess:
         self.process = None
         return code
 
+    def run_command(self, *words: str) -> str:
+        """Run another command of the program with the same settings; its output. Fails if it fails."""
+        ran = self._ran(*words)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+    def refused_command(self, *words: str) -> str:
+        """Run a command that must be refused; the error it gives, without the log's lines."""
+        ran = self._ran(*words)
+        assert ran.returncode not in (0, None), ran.stdout
+        assert "Traceback" not in ran.stderr
+        return ran.stderr[ran.stderr.index("Error:") :].strip()
+
+    def _ran(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "streaming.cli", *words]
+        return subprocess.run(
+            command, env=self._environment(), capture_output=True, text=True, check=False, timeout=120
+        )
+
     def metrics(self) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
         """One scrape: values by sample name and sorted labels."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as response:
@@ -119,10 +138,14 @@ class MonitorProcess:
 
     def value(self, name: str, **labels: str) -> float | None:
         """The one value of a metric whose labels include these; None where there is none."""
-        found = [
-            value for sample, value in self.metrics().get(name, {}).items() if set(labels.items()) <= set(sample)
-        ]
+        found = [value for sample, value in self.metrics().get(name, {}).items() if set(labels.items()) <= set(sample)]
         return found[0] if found else None
+
+    def by_state(self, group_id: str) -> str | None:
+        """The state shown for a group."""
+        shown = self.metrics().get("rebalance_monitor_group_state", {})
+        states = [dict(sample)["state"] for sample in shown if dict(sample)["group"] == group_id]
+        return states[0] if states else None
 
     def by_label(self, name: str, label: str) -> dict[str, float]:
         """Values of a metric by one of its labels."""

@@ -31,6 +31,7 @@ class WhatKafkaSays:
         self._admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
 
     def close(self) -> None:
+        """Hang up."""
         self._admin.close()
 
     def group(self, group_id: str) -> Mapping[str, object]:

@@ -1,0 +1,60 @@
+"""Java's hash codes and the order of its hash tables: where Kafka's answer depends on them, so does ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assignors.ordering import utf16_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_INT_BITS = 0xFFFF_FFFF
+_SMALLEST_TABLE = 16
+
+
+def java_string_hash(text: str) -> int:
+    """Compute Java's ``String.hashCode``: a signed 32-bit number over UTF-16 code units.
+
+    >>> java_string_hash("my-group")
+    -1906497762
+    """
+    units = utf16_key(text)
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & _INT_BITS
+    return value - (1 << 32) if value & 0x8000_0000 else value
+
+
+def hash_map_order(keys: Iterable[str]) -> list[str]:
+    """Sort keys as a ``java.util.HashMap`` into which they were put in this order iterates them.
+
+    >>> hash_map_order(["range", "cooperative-sticky", "sticky"])
+    ['sticky', 'range', 'cooperative-sticky']
+    """
+    listed = list(keys)
+    size = table_size(len(listed))
+    return sorted(listed, key=lambda key: bucket(java_string_hash(key), size))
+
+
+def topic_partition_hash(topic_hash: int, number: int) -> int:
+    """Compute ``TopicPartition.hashCode`` from the hash of the topic's name."""
+    return 31 * (31 + number) + topic_hash
+
+
+def table_size(entries: int) -> int:
+    """Give the buckets of a ``HashMap`` that held at most so many entries: it doubles when three quarters full.
+
+    >>> table_size(12), table_size(13)
+    (16, 32)
+    """
+    size = _SMALLEST_TABLE
+    while entries > size * 3 // 4:
+        size *= 2
+    return size
+
+
+def bucket(hash_code: int, size: int) -> int:
+    """Give a key's place in a table of so many buckets; a ``HashMap`` iterates by it, then by time of insertion."""
+    unsigned = hash_code & _INT_BITS
+    return (unsigned ^ (unsigned >> 16)) & (size - 1)

@@ -1,0 +1,61 @@
+"""`rebalance-monitor assign`: what a strategy would assign, for scripts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import BinaryIO
+
+import click
+
+from assignors import UnknownAssignorError
+from assignors.scenario import ScenarioError, answer_as_json, decode_line, parse_scenario, scenario_id
+from streaming.custom.catalogue import AssignorFailedError, Catalogue
+
+assignor_option = click.option(
+    "--assignor",
+    "references",
+    multiple=True,
+    metavar="MODULE:ATTRIBUTE",
+    help="A strategy of your own; repeatable. Installed packages may offer others by entry point.",
+)
+
+
+@click.command()
+@click.argument("file", type=click.File("rb"), default="-")
+@assignor_option
+def assign(file: BinaryIO, references: tuple[str, ...]) -> None:
+    r"""Assign the scenarios in FILE, or on standard input, one JSON object a line.
+
+    \b
+    {"id": "a", "strategy": "range", "partitions": {"t0": 3},
+     "members": [{"member_id": "c0", "topics": ["t0"]}]}
+
+    Members may have "instance_id", "rack", "owned" ([[topic, partition], ...]) and "generation"; a scenario "racks"
+    ({topic: [[rack or null of each replica] of each partition]}). Each output line is {"id", "assignment": {member_id:
+    [[topic, partition], ...]}}, for cooperative-sticky also "rebalance_needed" and "assignment_after_second_round"; or
+    {"id", "error"}, and then the exit code is 1.
+    """
+    failed = False
+    try:
+        catalogue = Catalogue(references)
+    except AssignorFailedError as error:
+        raise click.ClickException(str(error)) from error
+    with catalogue:
+        for line in file:  # a binary file is split at line feeds alone: names can hold U+2028
+            if line.strip():
+                answer = _answer(line, catalogue)
+                failed |= "error" in answer
+                click.echo(json.dumps(answer, separators=(",", ":")))
+    sys.exit(int(failed))
+
+
+def _answer(line: bytes, catalogue: Catalogue) -> dict[str, object]:
+    fields: object = None
+    try:
+        fields = decode_line(line)
+        scenario = parse_scenario(fields)
+        assignor = catalogue.assignor(scenario.strategy)
+        return answer_as_json(scenario, assignor.assign(scenario.group))
+    except (ScenarioError, UnknownAssignorError, AssignorFailedError) as error:
+        return {"id": scenario_id(fields), "error": str(error)}

@@ -1,0 +1,110 @@
+"""`rebalance-monitor compare`: all strategies for one group, for people."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Column, Table
+
+from assignors.comparison import compare as compare_strategy
+from assignors.comparison import owned_now, sizes_in_short
+from assignors.measures import measure
+from assignors.scenario import ScenarioError, decode_line, parse_group, scenario_id
+from streaming.cli.assign import assignor_option
+from streaming.custom.catalogue import AssignorFailedError, Catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from assignors.measures import Measures
+    from assignors.model import GroupSpec
+
+WIDTH_WITHOUT_TERMINAL = 140
+COLUMNS = ("sizes", "imbalance", "score", "topic spread", "moves", "kept", "idle", "rounds")
+MOST_IDLE_NAMED = 3
+
+
+@click.command()
+@click.argument("file", type=click.File("rb"))
+@click.option("--id", "wanted", help="Which scenario of several in FILE.")
+@assignor_option
+def compare(file: BinaryIO, wanted: str | None, references: tuple[str, ...]) -> None:
+    r"""Compare all strategies for the scenario in FILE ("-" is standard input), in the form `assign` reads.
+
+    \b
+    sizes          members x partitions: 2x3 is two members with three each
+    imbalance      the largest member less the smallest
+    score          the differences summed over all pairs of members
+    topic spread   the widest difference between two subscribers of one topic
+    moves, kept    of the partitions that have an owner now
+    idle           members without a partition
+    rounds         rebalances until it is reached
+    """
+    try:
+        group = parse_group(_scenario(file.read(), wanted))
+        with Catalogue(references) as catalogue:
+            rows = list(_rows(group, catalogue))
+    except (ScenarioError, AssignorFailedError) as error:
+        raise click.ClickException(str(error)) from error
+    table = Table(Column("strategy", no_wrap=True), *COLUMNS)
+    for row in rows:
+        table.add_row(*row)
+    # A pipe has no width, and a log is wider than the 80 columns that would be assumed.
+    Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL).print(table)
+
+
+def _rows(group: GroupSpec, catalogue: Catalogue) -> Iterator[tuple[str, ...]]:
+    if any(member.owned for member in group.members):
+        yield ("(owned now)", *_cells(measure(group, owned_now(group))), "")
+    yield from (_row(name, group, catalogue) for name in catalogue.names())
+
+
+def _row(name: str, group: GroupSpec, catalogue: Catalogue) -> tuple[str, ...]:
+    try:
+        compared = compare_strategy(group, catalogue.assignor(name))
+    except AssignorFailedError as error:
+        return _shown(name), _shown(str(error).splitlines()[0])
+    return (_shown(name), *_cells(compared.measures), str(compared.rounds))
+
+
+def _cells(measures: Measures) -> tuple[str, ...]:
+    spread = max(measures.topic_spread.items(), key=lambda item: item[1], default=("", 0))
+    return (
+        sizes_in_short(measures.sizes),
+        str(measures.max_minus_min),
+        str(measures.balance_score),
+        f"{spread[1]} ({_shown(spread[0])})" if spread[1] else "0",
+        str(measures.moves),
+        str(measures.kept),
+        _idle(measures.idle_members),
+    )
+
+
+def _idle(members: tuple[str, ...]) -> str:
+    if not members:
+        return "0"
+    named = ", ".join(map(_shown, members[:MOST_IDLE_NAMED]))
+    return f"{len(members)} ({named}{', ...' if len(members) > MOST_IDLE_NAMED else ''})"
+
+
+def _shown(text: str) -> str:
+    """Make a name safe to print: others chose it, and it may hold terminal controls, markup or no valid character."""
+    plain = (letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text)
+    return escape("".join(plain))
+
+
+def _scenario(text: bytes, wanted: str | None) -> object:
+    """Find the one scenario: the whole of the text, or a line of it."""
+    try:
+        found = [decode_line(text)]
+    except ScenarioError:
+        found = [decode_line(line) for line in text.split(b"\n") if line.strip()]
+    if wanted is not None:
+        found = [fields for fields in found if scenario_id(fields) == wanted]
+    if len(found) != 1:
+        raise ScenarioError(f"{len(found)} scenarios{f' with id {wanted!r}' if wanted else '; choose one with --id'}")
+    return found[0]

@@ -1,0 +1,78 @@
+"""What the monitor says of each group, read from its own /metrics. What it doesn't say is None, never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from prometheus_client.parser import text_string_to_metric_families
+
+
+@dataclass(frozen=True)
+class GroupFigures:
+    """One group's row. `drift_partitions` is by the group's own strategy."""
+
+    group_id: str
+    strategy: str | None = None
+    state: str | None = None
+    members: float | None = None
+    idle_members: float | None = None
+    generation: float | None = None
+    rebalances: float | None = None
+    min_partitions: float | None = None
+    max_partitions: float | None = None
+    max_to_mean_ratio: float | None = None
+    drift_partitions: float | None = None
+    lag: float | None = None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One scrape: the groups by name, and how the monitor itself fares."""
+
+    ready: bool = False
+    last_batch_seconds: float | None = None
+    groups: Mapping[str, GroupFigures] = field(default_factory=dict)
+
+
+_METRIC_OF_FIELD = {
+    "members": "rebalance_monitor_group_members",
+    "idle_members": "rebalance_monitor_idle_members",
+    "generation": "rebalance_monitor_group_generation",
+    "rebalances": "rebalance_monitor_rebalances_total",
+    "min_partitions": "rebalance_monitor_member_partitions_min",
+    "max_partitions": "rebalance_monitor_member_partitions_max",
+    "max_to_mean_ratio": "rebalance_monitor_imbalance_ratio",
+    "lag": "rebalance_monitor_group_lag",
+}
+_STATE = "rebalance_monitor_group_state"
+_DRIFT = "rebalance_monitor_drift_partitions"
+
+Series = Mapping[tuple[str, ...], float]
+
+
+def read_figures(exposition: str) -> Figures:
+    """Read a scrape in Prometheus' text format; metrics it doesn't know are passed over.
+
+    Example: `read_figures('rebalance_monitor_group_lag{cluster="c",group="g"} 7').groups["g"].lag` is 7.
+    """
+    series: dict[str, dict[tuple[str, ...], float]] = {}
+    tags: dict[str, tuple[str, str]] = {}
+    for family in text_string_to_metric_families(exposition):
+        for sample in family.samples:
+            key = tuple(sample.labels[name] for name in ("group", "strategy") if name in sample.labels)
+            series.setdefault(sample.name, {})[key] = sample.value
+            if sample.name == _STATE:
+                tags[key[0]] = sample.labels["protocol"], sample.labels["state"]
+    group_ids = set(tags) | {key[0] for metric in _METRIC_OF_FIELD.values() for key in series.get(metric, ())}
+    return Figures(
+        ready=series.get("rebalance_monitor_ready", {}).get(()) == 1,
+        last_batch_seconds=series.get("rebalance_monitor_last_batch_seconds", {}).get(()),
+        groups={group_id: _group(group_id, series, *tags.get(group_id, ("", ""))) for group_id in sorted(group_ids)},
+    )
+
+
+def _group(group_id: str, series: Mapping[str, Series], strategy: str, state: str) -> GroupFigures:
+    measured = {name: series.get(metric, {}).get((group_id,)) for name, metric in _METRIC_OF_FIELD.items()}
+    drift = series.get(_DRIFT, {}).get((group_id, strategy))
+    return GroupFigures(group_id, strategy or None, state or None, **measured, drift_partitions=drift)

@@ -1,0 +1,118 @@
+"""What a person sees of the demo: live on a terminal; elsewhere a table now and then, so that logs tell."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from types import TracebackType
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+from typing_extensions import Self
+
+from streaming.demo.figures import Figures
+from streaming.demo.table import GroupTable
+
+_REFRESH_PER_SECOND = 4
+_TABLE_EVERY_SECONDS = 15.0
+_LOG_COLUMNS = 160
+_EXPLAINED = (
+    "drift: partitions elsewhere than the group's own strategy puts them. max/mean: the most partitions a member has "
+    "over the mean. ?: not known."
+)
+_LINES_AROUND_TABLE = 6
+
+
+def demo_console() -> Console:
+    """Standard output; wide enough for the table's sentences where no terminal says its width."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_LOG_COLUMNS)
+
+
+class Screen:
+    """Shows what is waited for, then the figures.
+
+    `started` is a moment of time.monotonic; `notes` are the lines under the table, by their titles.
+    """
+
+    def __init__(self, console: Console, started: float, notes: Mapping[str, str]) -> None:
+        self._console = console
+        self._notes = notes
+        self._started = started
+        self._waiting_for: str | None = "the start"
+        self._figures: Figures | None = None
+        self._printed = float("-inf")
+        self._live = Live(
+            get_renderable=self._frame, console=console, screen=True, refresh_per_second=_REFRESH_PER_SECOND
+        )
+
+    def wait_for(self, what: str) -> None:
+        """Show that `what` is waited for."""
+        self._waiting_for = what
+        if not self._console.is_terminal:
+            self._console.print(starting(self._elapsed_seconds(), what))
+
+    def show(self, figures: Figures | None) -> None:
+        """Show the figures; None where /metrics doesn't answer."""
+        self._waiting_for, self._figures = None, figures
+        if not self._console.is_terminal and time.monotonic() - self._printed >= _TABLE_EVERY_SECONDS:
+            self._print(self._notes if math.isinf(self._printed) else {})
+
+    def __enter__(self) -> Self:
+        """Take the terminal."""
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Give the terminal back and leave the last table on it."""
+        self._live.stop()
+        if self._waiting_for is None:
+            self._print({})
+
+    def _print(self, notes: Mapping[str, str]) -> None:
+        self._printed = time.monotonic()
+        self._console.print(running(self._elapsed_seconds(), self._figures, notes), end="\n\n")
+
+    def _frame(self) -> RenderableType:
+        if self._waiting_for is not None:
+            return Spinner("line", starting(self._elapsed_seconds(), self._waiting_for))
+        return running(self._elapsed_seconds(), self._figures, self._notes, self._console.height)
+
+    def _elapsed_seconds(self) -> float:
+        return time.monotonic() - self._started
+
+
+def starting(elapsed_seconds: float, what: str) -> Text:
+    """One line while something is waited for."""
+    return Text(f"{elapsed_seconds:4.0f} s  waiting for {what}")
+
+
+def running(
+    elapsed_seconds: float, figures: Figures | None, notes: Mapping[str, str], height: int | None = None
+) -> RenderableType:
+    """Headline, table and notes; within `height` lines, if given."""
+    room = None if height is None else height - len(notes) - _LINES_AROUND_TABLE
+    return Group(
+        _headline(elapsed_seconds, figures),
+        Text(),
+        GroupTable(figures or Figures(), room),
+        Text(),
+        *(Text.assemble((f"{title:<14}", "bold"), note, overflow="fold") for title, note in notes.items()),
+        Text(_EXPLAINED, "dim"),
+    )
+
+
+def _headline(elapsed_seconds: float, figures: Figures | None) -> Text:
+    headline = Text.assemble(("kafka-rebalance-monitor demo", "bold"), f"  {elapsed_seconds:.0f} s  ")
+    if figures is None:
+        return headline.append("/metrics does not answer", "bold red")
+    headline.append("ready" if figures.ready else "not ready", "bold" if figures.ready else "bold red")
+    if figures.last_batch_seconds is not None:
+        headline.append(f", last batch {figures.last_batch_seconds:.1f} s")
+    return headline

@@ -1,0 +1,77 @@
+"""Facts on their way back to groups: small files where the query's second source finds them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from collections.abc import Hashable, Mapping, Sequence
+
+from streaming.combine.combiner import GROUP_LANE
+from streaming.events import HandedBackEvent, TopicsSampled, encode_event
+from streaming.judgement.hand_back import awaited_facts
+from streaming.judgement.lag import ClusterSample
+from streaming.sinks.registry import Present
+from streaming.spark.checkpoint import HANDED_BACK
+from streaming.spark.files import Files
+
+SEND_AGAIN_SECONDS = 30.0
+"""Facts without effect for so long were lost on the way (a batch takes a second): they are sent once more."""
+
+AwaitedFacts = Mapping[str, tuple[HandedBackEvent, ...]]
+
+
+def awaited_by_group(present: Present, sample: ClusterSample) -> AwaitedFacts:
+    """What each group could know by now and does not; groups that want for nothing are left out."""
+    awaited = {}
+    for group_id, record in present.groups.items():
+        position = record.snapshot.position
+        lane = present.lanes.get(position.kafka_partition) if position else None
+        if events := awaited_facts(record.snapshot, sample, lane):
+            awaited[group_id] = events
+    return awaited
+
+
+class HandBack:
+    """Writes awaited facts, each once; the same again only after a while without effect."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._sent: dict[str, tuple[frozenset[Hashable], float]] = {}
+
+    def send(self, awaited: AwaitedFacts, now_seconds: float) -> None:
+        """Send what is not under way yet."""
+        fresh = {
+            group_id: events
+            for group_id, events in awaited.items()
+            if not self._is_under_way(group_id, events, now_seconds)
+        }
+        self._sent = {group_id: sent for group_id, sent in self._sent.items() if group_id in awaited}
+        if not fresh:
+            return
+        lines = [_line(group_id, event) for group_id, events in sorted(fresh.items()) for event in events]
+        self._files.write(f"{HANDED_BACK}/{uuid.uuid4().hex}.json", "".join(lines).encode())
+        self._sent.update({group_id: (_gist(events), now_seconds) for group_id, events in fresh.items()})
+
+    def _is_under_way(self, group_id: str, events: Sequence[HandedBackEvent], now_seconds: float) -> bool:
+        gist, sent_seconds = self._sent.get(group_id, (frozenset(), 0.0))
+        return gist == _gist(events) and now_seconds - sent_seconds < SEND_AGAIN_SECONDS
+
+
+def _gist(events: Sequence[HandedBackEvent]) -> frozenset[Hashable]:
+    """What the facts say, without when it was learned: a newer sample of the same count is the same fact."""
+    return frozenset(
+        tuple(sorted((topic, known.partitions or 0, known.racks) for topic, known in event.topics.items()))
+        if isinstance(event, TopicsSampled)
+        else event
+        for event in events
+    )
+
+
+def _line(group_id: str, event: HandedBackEvent) -> str:
+    row = {
+        "lane": GROUP_LANE,
+        "lane_key": group_id,
+        "payload": base64.b64encode(encode_event(event)).decode(),
+    }
+    return json.dumps(row) + "\n"

@@ -1,0 +1,122 @@
+"""The laws of ``assignors/invariants.py``, held by every strategy over random groups."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors import BUILT_IN
+from assignors.cooperative import CooperativeStickyAssignor, rebalance_needed, rejoined
+from assignors.invariants import violations
+from assignors.measures import measure
+from assignors.model import GroupSpec
+from assignors.sticky import StickyAssignor
+from assignors.uniform import UniformAssignor
+from tests.assignors.groups import clean_groups, groups, with_claims
+
+STRATEGIES = pytest.mark.parametrize("strategy", list(BUILT_IN))
+KEEPERS = pytest.mark.parametrize("assignor", [StickyAssignor(), UniformAssignor()], ids=lambda found: found.name)
+ENOUGH_ROUNDS = 8
+
+
+@STRATEGIES
+@given(group=groups())
+def test_every_strategy_keeps_its_laws_in_any_group(strategy: str, group: GroupSpec):
+    """Each partition once, to a subscriber, balanced as promised: also with shrunk topics and conflicting claims."""
+    assert violations(group, BUILT_IN[strategy].assign(group), strategy) == []
+
+
+@STRATEGIES
+@given(group=clean_groups())
+def test_every_strategy_keeps_its_laws_where_claims_are_clean(strategy: str, group: GroupSpec):
+    """Without conflicts the law of stickiness applies too: nothing moves that balance lets stay (KIP-54)."""
+    assert violations(group, BUILT_IN[strategy].assign(group), strategy) == []
+
+
+@STRATEGIES
+@given(group=groups(), seed=st.integers())
+def test_the_order_of_the_input_never_shows(strategy: str, group: GroupSpec, seed: int):
+    """Members come in any order. Java's answer can depend on it; ours must not, or nothing could be compared."""
+    chance = random.Random(seed)
+    members, topics = list(group.members), list(group.partitions)
+    chance.shuffle(members)
+    chance.shuffle(topics)
+    shuffled = GroupSpec(tuple(members), {topic: group.partitions[topic] for topic in topics}, group.racks)
+    assert BUILT_IN[strategy].assign(shuffled) == BUILT_IN[strategy].assign(group)
+
+
+@STRATEGIES
+@given(group=groups())
+def test_every_member_is_answered_in_sorted_form(strategy: str, group: GroupSpec):
+    """A member with nothing has an empty entry, and partitions come sorted: answers can be compared by ==."""
+    answer = BUILT_IN[strategy].assign(group)
+    assert answer.members.keys() == {member.member_id for member in group.members}
+    assert all(list(partitions) == sorted(partitions) for partitions in answer.members.values())
+
+
+@KEEPERS
+@given(group=groups(claims=False))
+def test_a_group_in_which_nothing_changed_stays_as_it_is(assignor: StickyAssignor, group: GroupSpec):
+    """KIP-54: an assignment that is balanced is kept whole. Racks are left out: they are a reason of their own."""
+    plain = GroupSpec(group.members, group.partitions)
+    answer = assignor.assign(plain)
+    assert assignor.assign(with_claims(plain, dict(answer.members))) == answer
+
+
+@KEEPERS
+@given(group=groups(claims=False), data=st.data())
+def test_a_member_that_leaves_moves_only_what_it_had(assignor: StickyAssignor, group: GroupSpec, data: st.DataObject):
+    """With equal subscriptions: the others keep all they have and share out the rest."""
+    topics = tuple(sorted({topic for member in group.members for topic in member.topics}))
+    plain = with_claims(GroupSpec(group.members, group.partitions), {})
+    equal = _subscribed_to(plain, topics)
+    owned = dict(assignor.assign(equal).members)
+    if len(owned) < 2:
+        return
+    leaver = data.draw(st.sampled_from(sorted(owned)))
+    del owned[leaver]
+    stayed = tuple(member for member in equal.members if member.member_id != leaver)
+    left = with_claims(GroupSpec(stayed, equal.partitions), owned)
+    assert measure(left, assignor.assign(left)).moves == 0
+
+
+@given(group=clean_groups())
+def test_cooperative_hands_over_in_two_rounds_what_sticky_does_in_one(group: GroupSpec):
+    """KIP-429: with equal subscriptions the second round ends where eager sticky would have gone at once."""
+    topics = tuple(sorted({topic for member in group.members for topic in member.topics}))
+    equal = _subscribed_to(GroupSpec(group.members, group.partitions), topics)
+    first = CooperativeStickyAssignor().assign(equal)
+    second_group = rejoined(equal, first)
+    second = CooperativeStickyAssignor().assign(second_group)
+    assert violations(second_group, second, "sticky") == []
+    assert not rebalance_needed(second_group, second)
+    assert measure(equal, second).moves == measure(equal, StickyAssignor().assign(equal)).moves
+    assert all(set(partitions) <= set(second.members[member_id]) for member_id, partitions in first.members.items())
+
+
+@given(group=groups())
+def test_cooperative_comes_to_rest(group: GroupSpec):
+    """However tangled the claims, some few rounds later everything is assigned and nobody has to revoke.
+
+    Racks are left out: with them Java's algorithm, and so ours, can revoke a partition nobody near can take, for ever.
+    """
+    current = GroupSpec(group.members, group.partitions)
+    for _ in range(ENOUGH_ROUNDS):
+        answer = CooperativeStickyAssignor().assign(current)
+        again = rebalance_needed(current, answer)
+        current = rejoined(current, answer)
+        if not again:
+            break
+    assert not again
+    assert violations(current, answer, "sticky") == []
+
+
+def _subscribed_to(group: GroupSpec, topics: tuple[str, ...]) -> GroupSpec:
+    members = tuple(
+        type(member)(member.member_id, topics, member.instance_id, None, member.owned, member.generation_id)
+        for member in group.members
+    )
+    return GroupSpec(members, group.partitions)

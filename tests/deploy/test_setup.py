@@ -1,0 +1,66 @@
+"""`make setup` says what a machine lacks in one line that names the remedy, before it downloads anything."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def fresh_tree(tmp_path: Path) -> Path:
+    """Copy what the set-up reads: a checkout in which nobody has set anything up."""
+    for folder in ("deploy", "streaming"):
+        shutil.copytree(_ROOT / folder, tmp_path / folder)
+    for file in ("pyproject.toml", "requirements-dev.lock"):
+        shutil.copy(_ROOT / file, tmp_path / file)
+    return tmp_path
+
+
+def test_no_fitting_python(fresh_tree: Path):
+    said = _set_up(fresh_tree, PYTHON="/bin/false")
+    assert said == (
+        "setup: no Python 3.10 to 3.13 among: /bin/false: apt install python3, or name one with PYTHON=...\n"
+    )
+
+
+def test_a_python_that_cannot_make_environments(fresh_tree: Path):
+    """Debian's python3 without python3-venv: it runs, but has no ensurepip."""
+    python = fresh_tree / "python-without-ensurepip"
+    python.write_text(
+        "#!/bin/sh\n"
+        f'case "$*" in *ensurepip*) exit 1;; *_base_executable*) echo {python}; exit;; esac\n'
+        f'exec {shutil.which("python3")} "$@"\n'
+    )
+    python.chmod(0o755)
+    said = _set_up(fresh_tree, PYTHON=str(python))
+    assert said == f"setup: {python} can't make environments: apt install python3-venv\n"
+
+
+def test_no_java_where_java_home_points(fresh_tree: Path):
+    said = _set_up(fresh_tree, JAVA_HOME="/nowhere")
+    assert said.startswith("JAVA_HOME is /nowhere, but there is no /nowhere/bin/java: unset it, or apt install")
+    assert said.count("\n") == 1
+
+
+def test_a_full_disk(fresh_tree: Path):
+    """The script's own demand is raised beyond any disk."""
+    script = fresh_tree / "deploy" / "setup.sh"
+    script.write_text(script.read_text().replace("WANTED_MB=", "WANTED_MB=99999"))
+    said = _set_up(fresh_tree)
+    assert f"MB free in {fresh_tree}" in said
+    assert said.endswith("MB wanted: free some disk\n")
+
+
+def _set_up(tree: Path, **environment: str) -> str:
+    done = subprocess.run(
+        [tree / "deploy" / "setup.sh"], env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert not (tree / ".venv").exists()
+    return done.stderr

@@ -1,0 +1,38 @@
+"""The real monitor, killed with -9 at one exact point: between the commits of two tables of one batch.
+
+Run as `python -m tests.end_to_end.dying_monitor TABLE COUNT run ...`: the process kills itself right after its COUNT-th
+append to TABLE, before the batch's next table is written.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import pyarrow as pa
+
+from streaming.cli import main
+from streaming.sinks.delta import DeltaTables
+from streaming.sinks.tables import Table
+
+
+def die_after(table_name: str, count: int) -> None:
+    """Make the COUNT-th append to the table this process's last deed."""
+    append_batch = DeltaTables.append_batch
+    appended = 0
+
+    def append_and_die(tables: DeltaTables, table: Table, rows: pa.Table, batch_id: int) -> bool:
+        nonlocal appended
+        done = append_batch(tables, table, rows, batch_id)
+        appended += table.name == table_name
+        if appended == count:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done
+
+    DeltaTables.append_batch = append_and_die  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    die_after(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[3:], prog_name="rebalance-monitor")

@@ -1,0 +1,146 @@
+"""Hostile records, open transactions, brokers that go away, and starts that must be refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer
+from confluent_kafka import TopicPartition as LibrdkafkaTopicPartition
+from deltalake import write_deltalake
+
+from assignors.coordinator import coordinator_partition
+from streaming.embedded import EmbeddedBroker
+from streaming.embedded.ports import free_port
+from tests.end_to_end.conftest import OFFSETS_TOPIC_PARTITIONS, Group, create_topics
+from tests.end_to_end.monitor_process import MonitorProcess, until
+
+pytestmark = pytest.mark.slow
+
+HOSTILE = (
+    (b"\x00\x63nobody knows type 99", b"\x00\x00"),
+    (b"\x00\x01\x00\x05gro", b"\x00\x03"),
+    (b"\x00\x02\x00\x01g", b"\x00\x09 a value of version 9"),
+    (b"", b""),
+)
+
+
+def test_it_lives_through_hostile_records_open_transactions_and_a_lost_broker(tmp_path: Path, name: str):
+    """Law 4: bytes beyond reading become rows and a counter by reason. Law 2: what a transaction hides is unknown."""
+    properties = {
+        "offsets.topic.num.partitions": str(OFFSETS_TOPIC_PARTITIONS),
+        "broker.session.timeout.ms": "3000",
+    }
+    with EmbeddedBroker(tmp_path / "broker", properties=properties) as broker:
+        create_topics(broker, {name: 3})
+        group = Group(broker.bootstrap_servers, name)
+        group.join([name])
+        monitor = MonitorProcess(broker.bootstrap_servers, tmp_path / "monitor")
+        try:
+            monitor.start().wait_until_ready()
+            until("members", lambda: monitor.value("rebalance_monitor_group_members", group=name) == 1)
+            _a_second_monitor_on_the_same_checkpoint_is_refused(monitor)
+            _hostile_records_are_quarantined(monitor, broker)
+            _an_open_transaction_makes_its_groups_unknown(monitor, broker, name)
+            broker.kill()
+            until("not ready", lambda: monitor.alive() and monitor.value("rebalance_monitor_ready") == 0)
+            assert monitor.value("rebalance_monitor_group_lag", group=name) != -1
+            broker.start()
+            until("ready again", lambda: monitor.alive() and monitor.value("rebalance_monitor_ready") == 1, 120)
+            assert monitor.value("rebalance_monitor_group_generation", group=name) is not None
+        finally:
+            group.leave_all()
+            monitor.stop()
+
+
+def _a_second_monitor_on_the_same_checkpoint_is_refused(monitor: MonitorProcess) -> None:
+    said = monitor.refused_command("run")
+    assert said.startswith("Error: checkpoint")
+    assert f"in use by process {monitor.process.pid}" in said
+    assert len(said.splitlines()) == 1
+
+
+def _hostile_records_are_quarantined(monitor: MonitorProcess, broker: EmbeddedBroker) -> None:
+    # The broker lets nobody write to its own topics but clients of this id.
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "__admin_client"})
+    sent: dict[tuple[int, int], tuple[bytes, bytes]] = {}
+
+    def note(error: KafkaError | None, message: Message) -> None:
+        assert error is None, error
+        sent[message.partition(), message.offset()] = (message.key(), message.value())
+
+    for key, value in HOSTILE:
+        producer.produce("__consumer_offsets", key=key, value=value, partition=1, on_delivery=note)
+    assert producer.flush(30) == 0
+    until("the quarantine", lambda: len(monitor.rows("quarantine")) == len(HOSTILE))
+    rows = monitor.rows("quarantine")
+    assert {(row["kafka_partition"], row["kafka_offset"]): (row["key"], row["value"]) for row in rows} == sent
+    skipped = monitor.by_label("rebalance_monitor_records_skipped_total", "reason")
+    assert skipped == {reason: [row["reason"] for row in rows].count(reason) for reason in {r["reason"] for r in rows}}
+    assert {"unknown_record_type", "truncated", "unknown_value_version"} <= set(skipped)
+
+
+def _an_open_transaction_makes_its_groups_unknown(monitor: MonitorProcess, broker: EmbeddedBroker, name: str) -> None:
+    consumer = Consumer(
+        {"bootstrap.servers": broker.bootstrap_servers, "group.id": name, "client.id": "in-transaction"}
+    )
+    # A transaction of the same group lands in the same partition of __consumer_offsets.
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": name})
+    producer.init_transactions()
+    other_group = next(
+        f"{name}-{number}"
+        for number in range(100)
+        if coordinator_partition(f"{name}-{number}", OFFSETS_TOPIC_PARTITIONS)
+        == coordinator_partition(name, OFFSETS_TOPIC_PARTITIONS)
+    )
+    committing = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": other_group})
+    for offset, end in ((5, producer.abort_transaction), (7, producer.commit_transaction)):
+        producer.begin_transaction()
+        offsets = [LibrdkafkaTopicPartition(name, 0, offset)]
+        producer.send_offsets_to_transaction(offsets, committing.consumer_group_metadata())
+        until("unknown", lambda: monitor.by_state(name) == "Unknown")
+        assert monitor.value("rebalance_monitor_group_lag", group=name) is None
+        assert monitor.value("rebalance_monitor_group_members", group=name) is None
+        end()
+        until("known again", lambda: monitor.by_state(name) == "Stable")
+    consumer.close()
+    committing.close()
+    labels = {"consumergroup": other_group, "topic": name, "partition": "0"}
+    until("the committed one", lambda: monitor.value("kafka_consumergroup_current_offset", **labels) == 7)
+    assert 5 not in {row["committed_offset"] for row in monitor.rows("group_lag") if row["group_id"] == other_group}
+
+
+def test_an_unreachable_broker_is_one_clear_line_and_an_exit_code(tmp_path: Path):
+    """The issue: one clear line and exit code not 0 after the configured timeout."""
+    nobody = MonitorProcess(
+        f"127.0.0.1:{free_port()}", tmp_path / "monitor", environment={"KAFKA__CONNECT_TIMEOUT_SECONDS": "2"}
+    )
+    said = nobody.refused_command("run")
+    assert said.startswith("Error: no broker at 127.0.0.1:")
+    assert "kafka.bootstrap_servers" in said
+    assert len(said.splitlines()) == 1
+
+
+def test_tables_and_checkpoints_of_another_version_are_refused_by_name(
+    broker: EmbeddedBroker, tmp_path: Path, name: str
+):
+    """A folder of an incompatible version is refused, whole and untouched, with what to do about it."""
+    create_topics(broker, {name: 1})
+    group = Group(broker.bootstrap_servers, name)
+    group.join([name])
+    monitor = MonitorProcess(broker.bootstrap_servers, tmp_path / "monitor")
+    table = monitor.folder / "tables" / "group_lag"
+    write_deltalake(str(table), pa.table({"not": ["ours"]}))
+    said = monitor.refused_command("run")
+    assert f"{table} has schema version none" in said
+
+    checkpoint = monitor.folder / "checkpoint"
+    checkpoint.mkdir()
+    (checkpoint / "monitor.json").write_text(json.dumps({"version": 99}))
+    said = monitor.refused_command("run")
+    assert "has version 99" in said
+    assert "rebalance-monitor rebuild" in said
+    assert len(said.splitlines()) == 1
+    group.leave_all()

@@ -1,0 +1,126 @@
+"""Law 3, nothing lost and nothing twice: killed at any moment, the monitor goes on as if nothing had been."""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from streaming.embedded import EmbeddedBroker
+from tests.end_to_end.conftest import Group, create_topics
+from tests.end_to_end.monitor_process import MonitorProcess, until
+from tests.end_to_end.what_kafka_says import WhatKafkaSays
+
+pytestmark = pytest.mark.slow
+
+KEPT_FAMILIES = (
+    "rebalance_monitor_group_members",
+    "rebalance_monitor_group_generation",
+    "rebalance_monitor_group_lag",
+    "rebalance_monitor_rebalances_total",
+    "rebalance_monitor_rebalances_failed_total",
+    "rebalance_monitor_empty_transitions_total",
+    "rebalance_monitor_drift_partitions",
+    "rebalance_monitor_imbalance_ratio",
+    "rebalance_monitor_idle_members",
+    "kafka_consumergroup_current_offset",
+    "kafka_consumergroup_lag",
+)
+RECORD_TABLES = ("group_generations", "assignment_drift", "assignment_imbalance", "quarantine")
+
+
+def test_killed_five_times_and_rebuilt_it_loses_nothing_and_doubles_nothing(
+    broker: EmbeddedBroker, kafka_says: WhatKafkaSays, folder: Path, name: str
+):
+    """Kills at random moments and between the commits of two tables, then idle clients, then a fresh checkpoint.
+
+    The last two are what breaks monitors in production: nobody commits any more, so everything shown must come from
+    durable state; and a new checkpoint counts its batches from 0, which Delta's own idempotence would skip silently.
+    """
+    create_topics(broker, {f"{name}-a": 4, f"{name}-b": 2})
+    group = Group(broker.bootstrap_servers, name)
+    group.join([f"{name}-a", f"{name}-b"])
+    monitor = MonitorProcess(broker.bootstrap_servers, folder)
+    try:
+        _kill_at_random_moments(monitor, group, [f"{name}-a", f"{name}-b"])
+        _kill_between_two_tables(monitor, group, [f"{name}-a", f"{name}-b"])
+    finally:
+        group.leave_all()
+    monitor.start().wait_until_ready()
+    until("the last generation", lambda: monitor.value("rebalance_monitor_group_members", group=name) == 0)
+    _tables_hold_the_log(monitor, kafka_says)
+    _totals_follow_the_log(monitor, kafka_says, name)
+    before = _kept(monitor)
+
+    monitor.kill()
+    monitor.start().wait_until_ready()
+    assert _kept(monitor) == before, "a restart while every client is idle"
+    _tables_hold_the_log(monitor, kafka_says)
+
+    assert monitor.stop() == 0
+    rows_before = {table: len(monitor.rows(table)) for table in RECORD_TABLES}
+    monitor.run_command("rebuild")
+    monitor.start().wait_until_ready()
+    assert _kept(monitor) == before, "a fresh checkpoint over the same tables"
+    _tables_hold_the_log(monitor, kafka_says)
+    assert {table: len(monitor.rows(table)) for table in RECORD_TABLES} == rows_before
+    assert monitor.stop() == 0
+
+
+def _kill_at_random_moments(monitor: MonitorProcess, group: Group, topics: list[str]) -> None:
+    moments = random.Random(20261121)
+    for _ in range(3):
+        monitor.start()
+        group.join(topics)
+        time.sleep(moments.uniform(9, 22))
+        group.leave()
+        monitor.kill()
+
+
+def _kill_between_two_tables(monitor: MonitorProcess, group: Group, topics: list[str]) -> None:
+    run = tuple(monitor.command[3:])
+    sane_command = monitor.command
+    for table in ("group_generations", "assignment_drift"):
+        monitor.command = (sys.executable, "-m", "tests.end_to_end.dying_monitor", table, "2", *run)
+        group.join(topics)
+        monitor.start()
+        deadline = time.monotonic() + 90
+        while monitor.process is not None and monitor.process.poll() is None:
+            assert time.monotonic() < deadline, "it should have died by its own hand"
+            group.leave()
+            group.join(topics)
+            time.sleep(2)
+        assert monitor.process is not None
+        assert monitor.process.returncode == -9
+    monitor.command = sane_command
+
+
+def _kept(monitor: MonitorProcess) -> dict[str, object]:
+    """What must be the same after a restart. Offsets of the monitor's own making have no part in it."""
+    scraped = monitor.metrics()
+    return {family: scraped.get(family, {}) for family in KEPT_FAMILIES}
+
+
+def _tables_hold_the_log(monitor: MonitorProcess, kafka_says: WhatKafkaSays) -> None:
+    """Each membership record of the log is one row; each verdict too."""
+    rows = monitor.rows("group_generations")
+    assert sorted((row["kafka_partition"], row["kafka_offset"]) for row in rows) == kafka_says.membership_positions()
+    for table, key in (("assignment_drift", "strategy"), ("assignment_imbalance", "topic")):
+        keys = Counter((row["kafka_partition"], row["kafka_offset"], row[key]) for row in monitor.rows(table))
+        assert keys
+        assert max(keys.values()) == 1, table
+    samples = Counter(
+        (row["group_id"], row["topic"], row["partition"], row["sampled_time"]) for row in monitor.rows("group_lag")
+    )
+    assert max(samples.values()) == 1
+
+
+def _totals_follow_the_log(monitor: MonitorProcess, kafka_says: WhatKafkaSays, group_id: str) -> None:
+    generations = kafka_says.generations(group_id)
+    emptied = sum(not has_members for _, has_members in generations[1:])
+    difference = generations[-1][0] - generations[0][0]
+    assert monitor.value("rebalance_monitor_rebalances_total", group=group_id) == difference - emptied

@@ -1,0 +1,120 @@
+"""What combining means, said plainly: one record after another, dictionaries, the exact decoder. Slow and obvious."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+import pyarrow as pa
+
+from streaming.combine.combiner import GROUP_LANE, Combiner
+from streaming.combine.commits import canonical_key
+from streaming.combine.lanes import PartitionSnapshot, commits_table, decode_partition_batch, merge_lane
+from streaming.events import GroupEvent, Position, decode_event, log_event
+from streaming.protocol import RecordType, UndecodableRecord, decode
+from tests.streaming.log_records import LogRecord
+
+Commit = tuple[int, int, int]
+"""Log offset, timestamp, committed offset."""
+COMMITS = (RecordType.OFFSET_COMMIT, RecordType.OFFSET_COMMIT_LEGACY)
+
+
+@dataclass
+class Lane:
+    """All that one Kafka partition says beside membership."""
+
+    first_offset: int
+    last_offset: int
+    last_missing_offset: int = -1
+    records_read: Counter[str] = field(default_factory=Counter)
+    quarantined: list[tuple[LogRecord, str, str | None]] = field(default_factory=list)
+    commits: dict[bytes, Commit] = field(default_factory=dict)
+
+
+@dataclass
+class Combined:
+    """What a sequence of records comes to."""
+
+    lanes: dict[int, Lane] = field(default_factory=dict)
+    events: list[tuple[str, GroupEvent]] = field(default_factory=list)
+
+
+def combined_plainly(records: Iterable[LogRecord]) -> Combined:
+    """Read records one by one."""
+    combined = Combined()
+    for record in records:
+        lane = combined.lanes.setdefault(record.kafka_partition, Lane(record.kafka_offset, record.kafka_offset - 1))
+        if record.kafka_offset > lane.last_offset + 1:
+            lane.last_missing_offset = record.kafka_offset - 1
+        lane.last_offset = record.kafka_offset
+        try:
+            _read(combined, lane, record)
+        except UndecodableRecord as refusal:
+            lane.quarantined.append((record, refusal.reason, refusal.field))
+            lane.last_missing_offset = record.kafka_offset
+    return combined
+
+
+def _read(combined: Combined, lane: Lane, record: LogRecord) -> None:
+    decoded = decode(record.key, record.value)
+    kind = RecordType(decoded.key_type)
+    if kind in COMMITS:
+        committed = -1 if decoded.value is None else max(-1, decoded.value["offset"])
+        lane.commits[canonical_key(record.key or b"")] = (record.kafka_offset, record.timestamp_ms, committed)
+    position = Position(record.kafka_partition, record.kafka_offset, record.timestamp_ms)
+    if (grouped := log_event(decoded, position)) is not None:
+        combined.events.append(grouped)
+    lane.records_read[kind.name.lower() + ("_tombstone" if decoded.value is None else "")] += 1
+
+
+def combined_in_bulk(batches: Sequence[pa.RecordBatch]) -> Combined:
+    """Read records by the Combiner, and its rows in the words of the plain model."""
+    combiner = Combiner()
+    for batch in batches:
+        combiner.add(batch)
+    combined = Combined()
+    for lane, lane_key, payload in combiner.rows():
+        if lane == GROUP_LANE:
+            combined.events.append((lane_key, decode_event(payload)))
+            continue
+        partition_batch = decode_partition_batch(payload)
+        assert partition_batch.kafka_partition == int(lane_key)
+        combined.lanes[int(lane_key)] = Lane(
+            partition_batch.first_offset,
+            partition_batch.last_offset,
+            partition_batch.last_missing_offset,
+            Counter(partition_batch.records_read),
+            [
+                (LogRecord(one.key, one.value, one.kafka_partition, one.kafka_offset, one.timestamp_ms), *why)
+                for one in partition_batch.quarantined
+                for why in [(one.reason, one.field)]
+            ],
+            known_commits(partition_batch.commits),
+        )
+    return combined
+
+
+def known_commits(encoded: bytes) -> dict[bytes, Commit]:
+    """Return commits by key, refusing a table that has a key twice."""
+    rows = commits_table(encoded).to_pylist()
+    assert len({row["key"] for row in rows}) == len(rows)
+    return {row["key"]: (row["kafka_offset"], row["timestamp_ms"], row["committed_offset"]) for row in rows}
+
+
+def merged_lanes(tasks: Sequence[Sequence[pa.RecordBatch]]) -> dict[int, tuple[PartitionSnapshot, dict[bytes, Commit]]]:
+    """Return the lanes after several micro-batches, each the batches of its one task."""
+    lanes: dict[int, PartitionSnapshot] = {}
+    for task in tasks:
+        combiner = Combiner()
+        for batch in task:
+            combiner.add(batch)
+        for lane, lane_key, payload in combiner.rows():
+            if lane != GROUP_LANE:
+                known = lanes.get(int(lane_key), PartitionSnapshot(int(lane_key)))
+                lanes[int(lane_key)] = merge_lane(known, decode_partition_batch(payload))
+    return {
+        kafka_partition: (msgspec.structs.replace(lane, commits=b""), known_commits(lane.commits))
+        for kafka_partition, lane in lanes.items()
+    }

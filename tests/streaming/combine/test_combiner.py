@@ -1,0 +1,138 @@
+"""The combine step against one record after another: fewer statements, the same answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming.combine import combiner as combiner_module
+from streaming.combine.combiner import Combiner
+from tests.streaming.combine.plain_model import combined_in_bulk, combined_plainly
+from tests.streaming.combine.strategies import logs, pieces
+from tests.streaming.log_records import (
+    RECORDS_SCHEMA,
+    LogRecord,
+    commit_key,
+    commit_value,
+    group_key,
+    group_value,
+    member_fields,
+    record_batch,
+)
+
+LARGE_SCHEMA = pa.schema(
+    [field.with_type(pa.large_binary()) if field.type == pa.binary() else field for field in RECORDS_SCHEMA]
+)
+
+
+@st.composite
+def arrow_batches(draw: Callable[..., Any]) -> tuple[list[LogRecord], list[pa.RecordBatch]]:
+    """Draw records and the same records as Arrow batches: cut anywhere, sliced out of longer arrays, 64-bit offsets."""
+    records = draw(logs())
+    schema = draw(st.sampled_from([RECORDS_SCHEMA, LARGE_SCHEMA]))
+    batches = []
+    for piece in draw(pieces(records)):
+        before, behind = draw(st.integers(0, 3)), draw(st.integers(0, 2))
+        padding = LogRecord(b"\x00\x01padding", None, 9, 9)
+        padded = record_batch([*[padding] * before, *piece, *[padding] * behind], schema)
+        batches.append(padded.slice(before, len(piece)))
+    return records, batches
+
+
+@given(arrow_batches())
+def test_the_bulk_way_and_the_plain_way_agree_on_every_log(
+    drawn: tuple[list[LogRecord], list[pa.RecordBatch]],
+) -> None:
+    """Commits, counts by kind, quarantine with reasons, gaps and membership events, for any cut into batches."""
+    records, batches = drawn
+    assert combined_in_bulk(batches) == combined_plainly(records)
+
+
+@given(st.data())
+def test_reducing_early_changes_nothing(data: st.DataObject) -> None:
+    """Memory is bounded by reducing what has gathered; when that happens must not show."""
+    records = data.draw(logs())
+    batches = [record_batch(piece) for piece in data.draw(pieces(records))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(combiner_module, "PENDING_COMMIT_ROWS", 3)
+        assert combined_in_bulk(batches) == combined_plainly(records)
+
+
+def test_what_gathers_is_bounded_by_the_keys_not_by_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(combiner_module, "PENDING_COMMIT_ROWS", 10)
+    combiner = Combiner()
+    for first in range(0, 1000, 5):
+        combiner.add(record_batch([_commit(offset) for offset in range(first, first + 5)]))
+        assert sum(table.num_rows for table in combiner._commits) <= 10 + 1 + 5
+
+
+def test_a_task_without_records_says_nothing() -> None:
+    combiner = Combiner()
+    combiner.add(record_batch([]))
+    assert list(combiner.rows()) == []
+
+
+def test_one_key_in_two_kafka_partitions_hides_nothing() -> None:
+    """Tasks may read one partition or all: what a partition says must not depend on who reads beside it."""
+    records = [_commit(7, kafka_partition=0), _commit(3, kafka_partition=1)]
+    together = combined_in_bulk([record_batch(records)]).lanes
+    apart = {number: combined_in_bulk([record_batch([record])]).lanes[number] for number, record in enumerate(records)}
+    assert together == apart
+
+
+@pytest.mark.parametrize(
+    ("spelling", "why"),
+    [
+        (commit_key("g", legacy=True), "record type 0, as Kafka 0.8 wrote it"),
+        (commit_key("g") + b"\x00", "Kafka's reader ignores bytes behind a key"),
+        (commit_key("g", legacy=True) + b"tail", "both at once"),
+    ],
+)
+@pytest.mark.parametrize("first", ["respelled", "usual"])
+def test_a_tombstone_deletes_the_commit_however_either_key_is_spelled(spelling: bytes, why: str, first: str) -> None:
+    keys = [spelling, commit_key("g")] if first == "respelled" else [commit_key("g"), spelling]
+    records = [LogRecord(keys[0], commit_value(5, 0), kafka_offset=0), LogRecord(keys[1], None, kafka_offset=1)]
+    for batches in ([record_batch(records)], [record_batch([record]) for record in records]):
+        commits = combined_in_bulk(batches).lanes[0].commits
+        assert commits == {commit_key("g"): (1, 0, -1)}, why
+
+
+@pytest.mark.parametrize("committed_offset", [-1, -2, -(2**63)])
+@pytest.mark.parametrize("version", range(5))
+def test_a_negative_committed_offset_is_none_at_all(committed_offset: int, version: int) -> None:
+    """No broker checks it; OffsetFetch's -1 means "nothing committed". It was read as a commit, and no lag follows."""
+    lane = combined_in_bulk(
+        [record_batch([LogRecord(commit_key("g"), commit_value(committed_offset, version))])]
+    ).lanes[0]
+    assert lane.commits == {commit_key("g"): (0, 0, -1)}
+    assert lane.records_read == {"offset_commit": 1}
+
+
+def test_a_damaged_member_quarantines_its_record_and_nothing_else() -> None:
+    """One broken subscription must not cost the group's neighbours their rows."""
+    broken = {**_member(), "subscription": b"\xff\xff"}
+    records = [
+        _commit(0),
+        LogRecord(group_key("broken"), group_value(1, [broken]), 0, 1, 5),
+        LogRecord(group_key("fine"), group_value(1, [_member()]), 0, 2, 5),
+        _commit(3),
+    ]
+    combined = combined_in_bulk([record_batch(records)])
+    assert [group for group, _ in combined.events] == ["fine"]
+    assert combined.lanes[0].quarantined == [
+        (records[1], "unknown_embedded_version", "value.members[0].subscription.version")
+    ]
+    assert combined.lanes[0].records_read == {"offset_commit": 2, "group_metadata": 1}
+
+
+def _commit(kafka_offset: int, kafka_partition: int = 0) -> LogRecord:
+    return LogRecord(commit_key("g"), commit_value(kafka_offset), kafka_partition, kafka_offset, 5)
+
+
+def _member() -> dict[str, Any]:
+    return member_fields("m")

@@ -1,0 +1,75 @@
+"""Strategies by name, whoever wrote them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from assignors import BUILT_IN, UnknownAssignorError
+from assignors.model import GroupSpec, MemberSubscription
+from streaming.custom import ENTRY_POINT_GROUP
+from streaming.custom.catalogue import AssignorFailedError, Catalogue
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GROUP = GroupSpec((MemberSubscription("A", ("t",)), MemberSubscription("B", ("t",))), {"t": 3})
+MODULE = """
+from assignors import GroupAssignment
+from assignors.range import RangeAssignor
+from assignors.roundrobin import RoundRobinAssignor
+
+class Theirs(RoundRobinAssignor):
+    name = "theirs"
+
+class Pretender(RoundRobinAssignor):
+    name = "range"
+
+class Lazy:
+    name = "lazy"
+    def assign(self, group):
+        return GroupAssignment({member.member_id: () for member in group.members})
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install a package that offers strategies, one of them under a built-in's name."""
+    (tmp_path / "their_strategies.py").write_text(MODULE)
+    metadata = tmp_path / "theirs-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    offers = "theirs = their_strategies:Theirs\nrange = their_strategies:Pretender\nlazy = their_strategies:Lazy\n"
+    (metadata / "entry_points.txt").write_text(f"[{ENTRY_POINT_GROUP}]\n{offers}")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+@pytest.mark.usefixtures("installed")
+def test_installed_strategies_come_after_the_built_in_ones():
+    """Installing a package is all there is to do."""
+    with Catalogue() as catalogue:
+        assert catalogue.names()[: len(BUILT_IN)] == list(BUILT_IN)
+        assert {"theirs", "lazy"} <= set(catalogue.names())
+        assert catalogue.assignor("theirs").assign(GROUP) == BUILT_IN["roundrobin"].assign(GROUP)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_built_in_name_always_means_the_built_in():
+    """What `range` assigns must not hang on what else is installed, nor on who is named on the command line."""
+    with Catalogue(["their_strategies:Pretender"]) as catalogue:
+        assert catalogue.assignor("range") is BUILT_IN["range"]
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_strategy_that_breaks_the_laws_raises_with_what_it_did():
+    """The caller learns the law and the partition."""
+    with Catalogue() as catalogue, pytest.raises(AssignorFailedError, match="lazy unlawful: t-0 is assigned to nobody"):
+        catalogue.assignor("lazy").assign(GROUP)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_name_nobody_offers_is_refused_with_those_there_are():
+    """A slip of the pen is put right by looking at the message."""
+    with Catalogue() as catalogue, pytest.raises(UnknownAssignorError, match=r"'thiers'; there are range.*theirs"):
+        catalogue.assignor("thiers")

@@ -1,0 +1,174 @@
+"""A user's strategy may do what it likes: its group hears of it, and the next one is served."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from assignors import BUILT_IN
+from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
+from streaming.custom import AssignorFailure, FailureReason, GuardedAssignor
+from streaming.custom.guard import MOST_TIMEOUTS, RETRY_EVERY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GROUP = GroupSpec((MemberSubscription("A", ("t",)), MemberSubscription("B", ("t",))), {"t": 3})
+SEVERAL_NAMES = GroupSpec((MemberSubscription("\ud83d", ("\U0001f600",)),), {"\U0001f600": 2})
+
+STRATEGIES = '''
+import os, subprocess, sys, time
+from assignors import GroupAssignment
+from assignors.range import RangeAssignor
+
+class Good(RangeAssignor):
+    name = "good"
+
+class Moody(RangeAssignor):
+    """Does what the rack of the first member says."""
+    name = "moody"
+    def assign(self, group):
+        mood = group.members[0].rack
+        if mood == "raise": raise RuntimeError("no mood")
+        if mood == "hang":
+            while True: pass
+        if mood == "hang in C": sum(range(10**13))
+        if mood == "swallow everything":
+            while True:
+                try:
+                    while True: time.sleep(0.01)
+                except BaseException: pass
+        if mood == "leave a child behind":
+            print("started", subprocess.Popen(["sleep", "60"]).pid, flush=True)
+            while True: pass
+        if mood == "exit": sys.exit(3)
+        if mood == "die": os._exit(4)
+        if mood == "print": print("x" * 1_000_000)
+        if mood == "devour": return bytearray(3 << 30)
+        if mood == "None": return None
+        if mood == "text": return GroupAssignment({"A": (("t", "0"),)})
+        if mood == "half": return GroupAssignment({"A": (("t", 0),), "B": ()})
+        return super().assign(group)
+
+def broken():
+    raise ImportError("no such driver")
+'''
+
+
+@pytest.fixture
+def strategies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write a module of a user's, importable by the child as it is by us."""
+    (tmp_path / "users_strategies.py").write_text(STRATEGIES)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return "users_strategies"
+
+
+def in_mood(mood: str) -> GroupSpec:
+    first = MemberSubscription("A", ("t",), rack=mood)
+    return GroupSpec((first, MemberSubscription("B", ("t",))), {"t": 3})
+
+
+def failure_of(guarded: GuardedAssignor, mood: str) -> AssignorFailure:
+    outcome = guarded.try_assign(in_mood(mood))
+    assert isinstance(outcome, AssignorFailure)
+    return outcome
+
+
+def test_a_strategy_that_behaves_is_answered_for(strategies: str):
+    """The way through another process changes nothing, odd names included."""
+    with GuardedAssignor(f"{strategies}:Good") as guarded:
+        assert guarded.name() == "good"
+        assert guarded.try_assign(GROUP) == BUILT_IN["range"].assign(GROUP)
+        assert guarded.try_assign(SEVERAL_NAMES) == BUILT_IN["range"].assign(SEVERAL_NAMES)
+
+
+@pytest.mark.parametrize(
+    ("mood", "reason", "said"),
+    [
+        ("raise", FailureReason.RAISED, "RuntimeError: no mood"),
+        ("exit", FailureReason.DIED, "exit code 3"),
+        ("die", FailureReason.DIED, "exit code 4"),
+        ("devour", FailureReason.RAISED, "MemoryError"),
+        ("None", FailureReason.RAISED, "assign returned NoneType, not GroupAssignment"),
+        ("text", FailureReason.RAISED, "'A' was given ('t', '0')"),
+        ("half", FailureReason.UNLAWFUL, "t-1 is assigned to nobody"),
+    ],
+)
+def test_what_a_strategy_does_instead_is_reported_and_the_next_group_served(
+    strategies: str, mood: str, reason: FailureReason, said: str
+):
+    """One group's trouble is not another's."""
+    with GuardedAssignor(f"{strategies}:Moody") as guarded:
+        failure = failure_of(guarded, mood)
+        assert failure.reason is reason
+        assert said in failure.detail
+        assert isinstance(guarded.try_assign(GROUP), GroupAssignment)
+
+
+@pytest.mark.parametrize("mood", ["hang", "hang in C", "swallow everything", "leave a child behind"])
+def test_a_strategy_that_hangs_is_stopped_at_its_limit(strategies: str, mood: str):
+    """Not even a loop that catches every exception, or never returns from C, holds the job up."""
+    with GuardedAssignor(f"{strategies}:Moody", limit_seconds=0.3) as guarded:
+        started = time.monotonic()
+        failure = failure_of(guarded, mood)
+        assert time.monotonic() - started < 10
+        assert failure.reason is FailureReason.TIMED_OUT
+        assert "users_strategies.py" in failure.detail, "the report says where it hung"
+        assert isinstance(guarded.try_assign(GROUP), GroupAssignment)
+
+
+def test_what_a_strategy_started_ends_with_it(strategies: str):
+    """A process left behind for each group that timed out would fill the machine."""
+    with GuardedAssignor(f"{strategies}:Moody", limit_seconds=0.3) as guarded:
+        detail = failure_of(guarded, "leave a child behind").detail
+    left_behind = int(detail.split("started ")[1].split()[0])
+    for _ in range(100):
+        if not psutil.pid_exists(left_behind) or psutil.Process(left_behind).status() == psutil.STATUS_ZOMBIE:
+            return
+        time.sleep(0.05)
+    pytest.fail(f"process {left_behind} lives on")
+
+
+def test_what_a_strategy_prints_is_not_taken_for_an_answer(strategies: str):
+    """A megabyte on standard output neither blocks nor confuses."""
+    with GuardedAssignor(f"{strategies}:Moody") as guarded:
+        assert isinstance(guarded.try_assign(in_mood("print")), GroupAssignment)
+        assert isinstance(guarded.try_assign(in_mood("print")), GroupAssignment)
+
+
+def test_a_strategy_that_always_hangs_is_suspended(strategies: str):
+    """Ten thousand groups at ten seconds each would be a day: after three in a row it is only tried now and then."""
+    with GuardedAssignor(f"{strategies}:Moody", limit_seconds=0.1) as guarded:
+        timeouts = [failure_of(guarded, "hang").reason for _ in range(MOST_TIMEOUTS)]
+        assert timeouts == [FailureReason.TIMED_OUT] * MOST_TIMEOUTS
+        skipped = [guarded.try_assign(GROUP) for _ in range(RETRY_EVERY - 1)]
+        assert {outcome.reason for outcome in skipped if isinstance(outcome, AssignorFailure)} == {
+            FailureReason.SUSPENDED
+        }
+        assert isinstance(guarded.try_assign(GROUP), GroupAssignment), "the hundredth is tried"
+        assert isinstance(guarded.try_assign(GROUP), GroupAssignment), "and lifts the suspension"
+
+
+@pytest.mark.parametrize("reference", ["users_strategies:broken", "users_strategies:Absent", "absent:Absent", "x"])
+def test_a_strategy_that_cannot_be_loaded_is_reported(strategies: str, reference: str):
+    """A typing error in the configuration is a report for each group, not a crash at start."""
+    with GuardedAssignor(reference) as guarded:
+        outcome = guarded.try_assign(GROUP)
+        assert isinstance(outcome, AssignorFailure)
+        assert outcome.reason is FailureReason.NOT_LOADED
+        assert reference in outcome.detail
+        assert isinstance(guarded.name(), AssignorFailure), strategies
+
+
+def test_closing_ends_the_process_and_another_group_starts_a_new_one(strategies: str):
+    """A worker that is let go must leave no process behind."""
+    guarded = GuardedAssignor(f"{strategies}:Good")
+    assert isinstance(guarded.try_assign(GROUP), GroupAssignment)
+    process = guarded._child._process
+    guarded.close()
+    assert process.returncode is not None
+    assert isinstance(guarded.try_assign(GROUP), GroupAssignment)
+    guarded.close()

@@ -1,0 +1,88 @@
+"""Users' strategies are found by entry point or by reference."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from streaming.custom import ENTRY_POINT_GROUP, AssignorLoadError, installed_references, load_assignor
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MODULE = """
+from assignors.range import RangeAssignor
+
+class Mine(RangeAssignor):
+    name = "mine"
+
+mine = Mine()
+
+def make():
+    return Mine()
+
+class Box:
+    inner = Mine
+
+nameless = object()
+"""
+
+
+def install(folder: Path, package: str, entry_points: str) -> None:
+    """Lay down what pip would: metadata with entry points."""
+    metadata = folder / f"{package}-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{ENTRY_POINT_GROUP}]\n{entry_points}\n")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a place on the path, with the user's module in it."""
+    (tmp_path / "mine_module.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("attribute", ["Mine", "mine", "make", "Box.inner"])
+def test_a_reference_names_an_object_its_class_or_what_makes_it(attribute: str):
+    """Whatever is most convenient for the author."""
+    assert load_assignor(f"mine_module:{attribute}").name == "mine"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("mine_module", "not of the form module:attribute"),
+        (":mine", "not of the form module:attribute"),
+        ("mine_module:absent", "AttributeError"),
+        ("absent_module:mine", "ModuleNotFoundError"),
+        ("mine_module:nameless", "TypeError"),
+        ("math:pi", "TypeError"),
+        ("assignors.model:GroupAssignment", "TypeError"),
+        ("builtins:dict", "dict has no name and no assign method"),
+    ],
+)
+def test_a_reference_that_leads_nowhere_says_where_it_ended(reference: str, message: str):
+    """The message stands in a report: it names the reference and the reason."""
+    with pytest.raises(AssignorLoadError, match=message) as caught:
+        load_assignor(reference)
+    assert reference in str(caught.value)
+
+
+def test_an_installed_package_offers_strategies_without_being_imported(folder: Path):
+    """A broken package is found out when it is used, by whoever uses it."""
+    install(folder, "theirs", "mine = mine_module:Mine\nbroken = absent_module:Absent")
+    references = installed_references()
+    assert references["mine"] == "mine_module:Mine"
+    assert references["broken"] == "absent_module:Absent"
+
+
+def test_of_two_packages_with_one_name_the_first_reference_counts(folder: Path):
+    """Whatever the order of installation."""
+    install(folder, "zzz", "mine = a_module:Mine")
+    install(folder, "aaa", "mine = b_module:Mine")
+    assert installed_references()["mine"] == "a_module:Mine"

@@ -1,0 +1,118 @@
+"""The screen shows what the product says: read from the monitor's own exposition, nothing made up."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from assignors import assignor_named
+from streaming.demo.figures import Figures, GroupFigures, read_figures
+from streaming.events import Position, TopicMetadata
+from streaming.group.snapshot import SEEN, STABLE, GroupSnapshot, GroupTotals
+from streaming.judgement.judge import judge
+from streaming.judgement.turn import GroupRecord
+from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
+from streaming.sinks.metrics import MonitorCollector
+from streaming.sinks.registry import Registry
+
+
+def test_every_figure_is_found_in_what_the_monitor_exposes():
+    """A metric that is renamed in the product must not leave a `?` on the screen for ever."""
+    registry = Registry()
+    registry.put_batch([_record("g"), _seen("new")], [])
+    registry.put_health(ready=True, was_ready=True, batch_seconds=0.5)
+    figures = _scraped(registry)
+    assert figures.ready
+    assert figures.last_batch_seconds == 0.5
+    expected = GroupFigures(
+        "g",
+        strategy="range",
+        state="Stable",
+        members=3,
+        idle_members=1,
+        generation=7,
+        rebalances=5,
+        min_partitions=0,
+        max_partitions=2,
+        max_to_mean_ratio=2.0,
+        drift_partitions=2,
+    )
+    assert figures.groups["g"] == expected
+
+
+def test_a_group_whose_membership_is_not_read_has_no_figure_instead_of_a_zero():
+    """DESIGN law 2: unknown is a state of its own."""
+    registry = Registry()
+    registry.put_batch([_seen("new")], [])
+    registry.put_health(ready=True, was_ready=True)
+    assert _scraped(registry).groups["new"] == GroupFigures("new", state="Seen", generation=1, rebalances=0)
+
+
+def test_before_it_is_ready_the_monitor_says_nothing_of_groups_and_neither_do_we():
+    registry = Registry()
+    registry.put_batch([_record("g")], [])
+    figures = _scraped(registry)
+    assert not figures.ready
+    assert figures.groups == {}
+
+
+def test_drift_is_that_of_the_groups_own_strategy_and_no_other():
+    text = (
+        'rebalance_monitor_group_state{cluster="c",group="g",protocol="roundrobin",state="Stable"} 1\n'
+        'rebalance_monitor_drift_partitions{cluster="c",group="g",strategy="range"} 4\n'
+    )
+    assert read_figures(text).groups["g"].drift_partitions is None
+    own = text + 'rebalance_monitor_drift_partitions{cluster="c",group="g",strategy="roundrobin"} 0\n'
+    assert read_figures(own).groups["g"].drift_partitions == 0
+
+
+def test_a_group_that_only_commits_is_shown_with_its_lag():
+    groups = read_figures('rebalance_monitor_group_lag{cluster="c",group="g"} 7\n').groups
+    assert groups == {"g": GroupFigures("g", lag=7)}
+
+
+def test_any_name_a_group_can_have_is_read_back():
+    awkward = 'quote " backslash \\ newline \n brace } ü'
+    registry = Registry()
+    registry.put_batch([_seen(awkward)], [])
+    registry.put_health(ready=True, was_ready=True)
+    assert list(_scraped(registry).groups) == [awkward]
+
+
+def _scraped(registry: Registry) -> Figures:
+    collectors = CollectorRegistry()
+    collectors.register(MonitorCollector("c", registry, lambda: 0, 1_000))
+    return read_figures(generate_latest(collectors).decode())
+
+
+def _seen(group_id: str) -> GroupRecord:
+    return GroupRecord(GroupSnapshot(group_id, group_type="consumer", state=SEEN, generation_id=1))
+
+
+def _record(group_id: str) -> GroupRecord:
+    """Three partitions, by range one to each member; the leader gave two to the first: 1 and 2 are elsewhere."""
+    held = {"a": (0, 1), "b": (2,), "c": ()}
+    members = tuple(_member(member_id, partitions) for member_id, partitions in held.items())
+    metadata = GroupMetadata(group_id, "consumer", 7, "range", "a", None, members, 3)
+    snapshot = GroupSnapshot(
+        group_id,
+        state=STABLE,
+        position=Position(0, 0, 1_000),
+        generation_id=7,
+        metadata=metadata,
+        totals=GroupTotals(rebalances=5),
+        topics={"t": TopicMetadata(partitions=3, sampled_at_ms=500)},
+    )
+    return GroupRecord(snapshot, judge(snapshot, [assignor_named("range")]))
+
+
+def _member(member_id: str, partitions: tuple[int, ...]) -> ClassicMember:
+    return ClassicMember(
+        member_id,
+        None,
+        "client",
+        "host",
+        1,
+        1,
+        Subscription(1, ("t",), None, (), -1, None),
+        Assignment(0, tuple(("t", partition) for partition in partitions), None),
+    )

@@ -1,0 +1,64 @@
+"""The table of demo groups, and the one strategy that is ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming.demo import DEMO_GROUPS, DEMO_TOPICS, DemoLoad
+from streaming.demo.affinity import affinity
+
+if TYPE_CHECKING:
+    import random
+
+_MEMBERS = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=6, unique=True)
+_TOPICS = st.dictionaries(st.text(min_size=1, max_size=8), st.integers(0, 12), max_size=4)
+
+
+def test_every_group_says_in_one_short_line_what_it_shows():
+    assert len({group.group_id for group in DEMO_GROUPS}) == len(DEMO_GROUPS)
+    for group in DEMO_GROUPS:
+        assert 20 <= len(group.shows) <= 110
+        assert "\n" not in group.shows
+
+
+def test_every_topic_subscribed_to_is_created_and_fed():
+    """A topic outside the table would never be created, and its group never get a partition."""
+    assert {topic for group in DEMO_GROUPS for topic in group.topics} == set(DEMO_TOPICS)
+
+
+def test_auto_sync_and_async_commits_all_occur():
+    assert {group.commits for group in DEMO_GROUPS} == {"auto", "sync", "async"}
+
+
+def test_only_one_member_of_the_demo_comes_and_goes():
+    """All other groups must stay as they are: a test or a person that looks at them sees what the table says."""
+    coming_and_going = [group.group_id for group in DEMO_GROUPS if any(member.out_seconds for member in group.members)]
+    assert coming_and_going == ["demo-flapping"]
+
+
+def test_a_group_that_does_not_exist_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"no demo group is called demo-rang; there are .*demo-range"):
+        DemoLoad("127.0.0.1:1", only={"demo-rang"})
+
+
+@given(members=_MEMBERS, topics=_TOPICS)
+def test_affinity_gives_each_partition_to_exactly_one_member(members: list[str], topics: dict[str, int]):
+    """An assignor that lost a partition would show as unowned, not as unfair."""
+    assigned = affinity(members, topics)
+    given_out = sorted((topic, number) for owned in assigned.values() for topic in owned for number in owned[topic])
+    assert given_out == sorted((topic, number) for topic, partitions in topics.items() for number in range(partitions))
+    assert set(assigned) == set(members)
+
+
+@given(members=_MEMBERS, topics=_TOPICS, seed=st.randoms(use_true_random=False))
+def test_affinity_does_not_depend_on_the_order_of_the_members(
+    members: list[str], topics: dict[str, int], seed: random.Random
+):
+    """The broker lists members in any order."""
+    shuffled = list(members)
+    seed.shuffle(shuffled)
+    assert affinity(shuffled, topics) == affinity(members, topics)

@@ -1,0 +1,116 @@
+"""The screen at the widths people have, and with what isn't known."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from streaming.demo import DEMO_GROUPS
+from streaming.demo.figures import Figures, GroupFigures
+from streaming.demo.screen import Screen, running
+from streaming.demo.table import GroupTable
+
+_NUMBERS = [field.name for field in dataclasses.fields(GroupFigures) if "float" in str(field.type)]
+_KNOWN = GroupFigures("demo-range", "range", "Stable", **dict.fromkeys(_NUMBERS, 8.0))
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_every_figure_fits_beside_its_groups_name(width: int):
+    """Nothing is cut off: not a lag of a million, not the longest strategy's name where all columns are shown."""
+    long = dataclasses.replace(_KNOWN, group_id="demo-cooperative", strategy="cooperative-sticky", lag=999_999)
+    lines = _rendered(GroupTable(Figures(groups={long.group_id: long})), width)
+    assert max(map(len, lines)) <= width
+    (line,) = [line for line in lines if line.startswith("demo-cooperative")]
+    assert "999999" in line
+    assert ("cooperative-sticky" in line) == (width >= 100)
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_every_group_says_what_it_shows(width: int):
+    text = " ".join(" ".join(_rendered(GroupTable(Figures()), width)).split())
+    for group in DEMO_GROUPS:
+        assert group.group_id in text
+        assert group.shows[: width // 2 - 20] in text or width == 160
+
+
+def test_the_sentences_give_way_where_the_terminal_is_low():
+    assert len(_rendered(GroupTable(Figures(), room=20), 100)) == len(DEMO_GROUPS) + 3
+    assert len(_rendered(GroupTable(Figures(), room=30), 100)) == 2 * len(DEMO_GROUPS) + 3
+
+
+def test_the_notes_stay_on_a_screen_of_24_lines():
+    """How to stop must not be cut off by the table above it."""
+    notes = dict.fromkeys(("metrics", "tables", "logs", "Kafka", "stop"), "x")
+    assert len(_rendered(running(1.0, Figures(ready=True), notes, height=24), 100)) <= 24
+
+
+@given(st.fixed_dictionaries({name: st.none() | st.floats(0, 1e6) for name in _NUMBERS}))
+def test_what_is_not_known_is_a_question_mark_and_what_is_known_never(numbers: dict[str, float | None]):
+    """DESIGN law 2: never 0 for unknown. Fewest and most partitions share a column."""
+    group = GroupFigures("demo-range", "range", "Stable", **numbers)
+    (line,) = [
+        line for line in _rendered(GroupTable(Figures(groups={"demo-range": group})), 120) if "demo-range " in line
+    ]
+    both = numbers["min_partitions"] is None or numbers["max_partitions"] is None
+    others = sum(numbers[name] is None for name in _NUMBERS if name not in ("min_partitions", "max_partitions"))
+    assert line.count("?") == both + others
+
+
+def test_a_group_the_monitor_does_not_know_yet_is_all_question_marks():
+    (line,) = [line for line in _rendered(GroupTable(Figures()), 120) if line.startswith("demo-idle")]
+    assert set(line.split()[1:]) == {"?"}
+
+
+def test_a_group_of_somebody_else_is_shown_after_the_demos():
+    figures = Figures(groups={"a-group": GroupFigures("a-group", lag=3.0)})
+    lines = _rendered(GroupTable(figures), 100)
+    assert lines[-2].startswith("a-group ")
+    assert lines[-1] == "  a group of your own"
+
+
+def test_a_name_with_markup_or_control_characters_is_shown_as_text():
+    """Group names are hostile input: any UTF-8."""
+    name = "[bold]x[/] \x1b[2J\n"
+    lines = _rendered(GroupTable(Figures(groups={name: GroupFigures(name)})), 100)
+    assert len(lines) == 2 * (len(DEMO_GROUPS) + 1) + 3
+    assert "\x1b" not in "".join(lines)
+    assert "[bold]x[/]" in lines[-2]
+
+
+@pytest.mark.parametrize(
+    ("figures", "says"),
+    [
+        pytest.param(None, "/metrics does not answer", id="a monitor that hangs"),
+        pytest.param(Figures(ready=False), "not ready", id="the broker went away"),
+        pytest.param(Figures(ready=True, last_batch_seconds=0.84), "ready, last batch 0.8 s", id="all is well"),
+    ],
+)
+def test_the_headline_says_how_the_monitor_fares(figures: Figures | None, says: str):
+    headline = _rendered(running(12.0, figures, {}), 100)[0]
+    assert headline == f"kafka-rebalance-monitor demo  12 s  {says}"
+
+
+def test_a_log_gets_each_wait_a_table_at_once_and_one_at_the_end():
+    """The table between comes every 15 s: a log of an hour stays readable."""
+    output = io.StringIO()
+    with Screen(Console(file=output, width=160), time.monotonic(), {"stop": "Ctrl-C"}) as screen:
+        screen.wait_for("the broker to answer")
+        for lag in (1.0, 2.0, 3.0):
+            screen.show(Figures(ready=True, groups={"g": GroupFigures("g", lag=lag)}))
+    said = output.getvalue()
+    assert said.startswith("   0 s  waiting for the broker to answer\n")
+    assert [line.split()[-6] for line in said.splitlines() if line.startswith("g ")] == ["1", "3"]
+    assert said.count("Ctrl-C") == 1
+
+
+def _rendered(renderable: object, width: int) -> list[str]:
+    console = Console(file=io.StringIO(), width=width, height=50, highlight=False)
+    with console.capture() as captured:
+        console.print(renderable)
+    return [line.rstrip() for line in captured.get().rstrip("\n").splitlines()]

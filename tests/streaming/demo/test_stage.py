@@ -1,0 +1,37 @@
+"""What the demo's monitor is told, and what is said when it ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streaming.config.load import load_settings
+from streaming.demo.stage import Stage, last_words
+
+
+@pytest.mark.parametrize("name", ["plain", 'with "quotes" and \\', "ünïcode"])
+def test_the_monitors_file_says_what_was_meant_whatever_the_folder_is_called(tmp_path: Path, name: str):
+    folder = tmp_path / name
+    stage = Stage(folder, 12_345)
+    (file := tmp_path / "monitor.toml").write_text(stage._settings(), encoding="utf-8")
+    settings = load_settings(file)
+    assert settings.kafka.bootstrap_servers == stage.bootstrap_servers
+    assert settings.metrics.port == 12_345
+    assert settings.paths.tables == str(folder / "tables")
+    assert settings.paths.checkpoint == str(folder / "checkpoint")
+
+
+@pytest.mark.parametrize(
+    ("log", "says"),
+    [
+        pytest.param(
+            "INFO starting\nError: no java found: apt install it\n\n", "no java found: apt install it", id="ours"
+        ),
+        pytest.param("Traceback:\n  File\nKeyError: 'x'\n", "KeyError: 'x'", id="not foreseen"),
+        pytest.param("", "its log is empty", id="killed before it said a word"),
+    ],
+)
+def test_the_reason_is_the_logs_last_line(tmp_path: Path, log: str, says: str):
+    (path := tmp_path / "monitor.log").write_text(log)
+    assert last_words(path) == says

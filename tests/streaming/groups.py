@@ -1,0 +1,107 @@
+"""Groups as values, for tests of what is made of them: members, metadata, events, snapshots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from streaming.events import (
+    GroupEvent,
+    GroupMetadataWritten,
+    GroupSeen,
+    GroupTombstoned,
+    Position,
+    TopicMetadata,
+    TopicsSampled,
+)
+from streaming.group.advance import advance
+from streaming.group.snapshot import GroupSnapshot
+from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
+
+SECOND_MS = 1000
+Held = Mapping[str, Sequence[int]]
+"""Topic to partitions."""
+
+
+def member(  # noqa: PLR0913 - what a member can be
+    member_id: str,
+    held: Held | None = None,
+    topics: Sequence[str] = ("orders",),
+    *,
+    instance_id: str | None = None,
+    rack_id: str | None = None,
+    user_data: bytes | None = None,
+    owned: Sequence[tuple[str, int]] = (),
+) -> ClassicMember:
+    """Return a member that subscribes to `topics` and was given `held`."""
+    assigned = tuple((topic, partition) for topic, numbers in (held or {}).items() for partition in numbers)
+    return ClassicMember(
+        member_id=member_id,
+        group_instance_id=instance_id,
+        client_id=f"client-{member_id}",
+        client_host="/127.0.0.1",
+        rebalance_timeout_ms=300_000,
+        session_timeout_ms=45_000,
+        subscription=Subscription(3, tuple(topics), user_data, tuple(owned), -1, rack_id),
+        assignment=Assignment(3, assigned, None),
+    )
+
+
+def metadata(
+    generation_id: int,
+    members: Iterable[ClassicMember] = (),
+    *,
+    protocol: str | None = "range",
+    protocol_type: str = "consumer",
+) -> GroupMetadata:
+    """Return a classic group's metadata."""
+    listed = tuple(members)
+    return GroupMetadata(
+        group_id="g",
+        protocol_type=protocol_type,
+        generation_id=generation_id,
+        protocol=protocol if listed else None,
+        leader=listed[0].member_id if listed else None,
+        current_state_timestamp_ms=None,
+        members=listed,
+        value_version=3,
+    )
+
+
+def at(kafka_offset: int) -> Position:
+    """Return a position; every record is written a second after the offset before it."""
+    return Position(0, kafka_offset, kafka_offset * SECOND_MS)
+
+
+def written(kafka_offset: int, generation_id: int, members: Iterable[ClassicMember] | None = None) -> GroupEvent:
+    """Return a generation's record, of one member unless told otherwise."""
+    return GroupMetadataWritten(
+        at(kafka_offset), metadata(generation_id, [member("m")] if members is None else members)
+    )
+
+
+def emptied(kafka_offset: int, generation_id: int) -> GroupEvent:
+    """Return the record of a group whose last member left."""
+    return written(kafka_offset, generation_id, ())
+
+
+def tombstoned(kafka_offset: int) -> GroupEvent:
+    """Return a group's tombstone."""
+    return GroupTombstoned(at(kafka_offset))
+
+
+def seen(kafka_offset: int, epoch: int = 3) -> GroupEvent:
+    """Return a KIP-848 group's metadata."""
+    return GroupSeen(at(kafka_offset), "consumer", epoch)
+
+
+def sampled(sampled_at_ms: int, /, **partitions: int | None) -> TopicsSampled:
+    """Return partition counts as the driver hands them back."""
+    return TopicsSampled({topic: TopicMetadata(count, sampled_at_ms) for topic, count in partitions.items()})
+
+
+def advanced(events: Iterable[GroupEvent], snapshot: GroupSnapshot | None = None) -> GroupSnapshot:
+    """Return the snapshot after the events."""
+    snapshot = snapshot or GroupSnapshot("g")
+    for event in events:
+        snapshot = advance(snapshot, event)
+    return snapshot

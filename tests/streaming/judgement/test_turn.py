@@ -1,0 +1,211 @@
+"""A group's turn: verdicts wait for what they lack and are made final once, however events are spread over batches."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors import assignor_named
+from streaming.events import GroupEvent, GroupForgotten, SkipSettled
+from streaming.group.snapshot import DEAD, GroupSnapshot
+from streaming.judgement.drift import DRIFT, MATCH, UNKNOWN
+from streaming.judgement.judge import Judgement
+from streaming.judgement.turn import (
+    GROUP_CODEC,
+    JUDGED_RECORDS_PER_TURN,
+    GroupRecord,
+    Turn,
+    decode_turn,
+    encode_turn,
+    take_turn,
+)
+from tests.streaming.group.test_advance import histories
+from tests.streaming.groups import advanced, emptied, member, sampled, seen, tombstoned, written
+
+STRATEGIES = (assignor_named("range"), assignor_named("roundrobin"))
+FRESH = GroupRecord(GroupSnapshot("g"))
+HOLDS_BOTH = [member("m", {"orders": [0, 1]})]
+
+
+def turns(batches: Iterable[Sequence[GroupEvent]], record: GroupRecord = FRESH) -> list[Turn]:
+    """Return the turns of consecutive batches."""
+    taken = []
+    for batch in batches:
+        taken.append(take_turn(record, batch, STRATEGIES))
+        record = taken[-1].record
+    return taken
+
+
+def finals(taken: Iterable[Turn]) -> list[Judgement]:
+    """Return the verdicts that became rows."""
+    return [judgement for turn in taken for judgement in turn.judgements]
+
+
+def own_verdicts(taken: Iterable[Turn]) -> list[tuple[int, str]]:
+    """Return (log offset, verdict on the group's strategy) of the verdicts that became rows."""
+    return [(judgement.position.kafka_offset, judgement.drifts[0].verdict) for judgement in finals(taken)]
+
+
+KNOWN = sampled(1, orders=2)
+
+
+@pytest.mark.parametrize(
+    ("batches", "verdicts", "why"),
+    [
+        ([[written(5, 1, HOLDS_BOTH)]], [], "metadata is missing: the verdict waits"),
+        ([[written(5, 1, HOLDS_BOTH)], [KNOWN]], [(5, MATCH)], "the metadata comes: final"),
+        ([[written(5, 1, HOLDS_BOTH)], [KNOWN], [KNOWN]], [(5, MATCH)], "final once, not again"),
+        ([[written(5, 1, HOLDS_BOTH)], [sampled(1, sales=9)], [KNOWN]], [(5, MATCH)], "another topic's does not do"),
+        (
+            [[written(5, 1, HOLDS_BOTH)], [written(6, 2, HOLDS_BOTH)]],
+            [(5, UNKNOWN)],
+            "a newer record takes its place: what was never known stays unknown",
+        ),
+        (
+            [[written(5, 1, HOLDS_BOTH)], [KNOWN, written(6, 2, HOLDS_BOTH)]],
+            [(5, MATCH), (6, MATCH)],
+            "metadata and a newer record in one batch: the metadata was known first",
+        ),
+        (
+            [[written(5, 1, HOLDS_BOTH)], [KNOWN], [written(6, 2, HOLDS_BOTH)]],
+            [(5, MATCH), (6, MATCH)],
+            "the same in two batches",
+        ),
+        ([[written(5, 1, HOLDS_BOTH)], [emptied(6, 2)]], [(5, UNKNOWN)], "all left before it was known"),
+        ([[written(5, 1, HOLDS_BOTH)], [tombstoned(6)]], [(5, UNKNOWN)], "deleted before it was known"),
+        ([[written(5, 1, HOLDS_BOTH)], [seen(6)], [KNOWN]], [(5, UNKNOWN)], "upgraded before it was known"),
+        (
+            [[written(5, 1, HOLDS_BOTH)], [KNOWN], [written(6, 1, [member("n", {"orders": [0, 1]})])]],
+            [(5, MATCH)],
+            "a static member rejoined at the same generation: the leader decided nothing new",
+        ),
+        (
+            [[written(5, 1, HOLDS_BOTH)], [KNOWN], [emptied(6, 1)], [written(7, 1, HOLDS_BOTH)]],
+            [(5, MATCH), (7, UNKNOWN)],
+            "an empty group keeps no verdict, whatever its number; when it is back, topics must be learned anew",
+        ),
+        ([[emptied(5, 1)], [KNOWN]], [], "no members, no verdict"),
+        ([[written(5, 1, [member("m", {"orders": [1, 0, 3]})])], [sampled(5001, orders=9)]], [(5, DRIFT)], "a drift"),
+    ],
+)
+def test_verdicts_wait_and_become_final_once(
+    batches: list[list[GroupEvent]], verdicts: list[tuple[int, str]], why: str
+) -> None:
+    closing: list[GroupEvent] = [tombstoned(99)] if verdicts and verdicts[-1] == (7, UNKNOWN) else []
+    assert own_verdicts(turns([*batches, closing])) == verdicts, why
+
+
+def test_a_verdict_that_waits_is_shown_as_unknown_meanwhile() -> None:
+    (turn,) = turns([[written(5, 1, HOLDS_BOTH)]])
+    assert turn.record.judgement is not None
+    assert not turn.record.judgement.is_complete
+    assert {drift.verdict for drift in turn.record.judgement.drifts} == {UNKNOWN}
+    assert turn.record.judgement.shares[0].assigned_partitions == 2, "how partitions are shared needs no metadata"
+
+
+def test_an_answer_to_a_skip_wakes_no_verdict() -> None:
+    taken = turns([[written(5, 1, HOLDS_BOTH), written(6, 3, HOLDS_BOTH)], [SkipSettled(6, log_was_whole=True)]])
+    assert taken[1].judgements == ()
+    assert taken[1].record.snapshot.totals.rebalances_failed == 1
+
+
+def test_rows_in_any_order_are_taken_in_log_order() -> None:
+    """A group's rows reach the state function as several chunks, in no order."""
+    events = [written(7, 3), written(5, 1), tombstoned(8), written(6, 2)]
+    (turn,) = turns([events])
+    assert [snapshot.position and snapshot.position.kafka_offset for snapshot in turn.history] == [5, 6, 7, 8]
+    assert turn.record.snapshot.state == DEAD
+
+
+@given(histories(), st.data())
+def test_history_and_totals_do_not_depend_on_how_records_are_spread_over_batches(
+    events: list[GroupEvent], data: st.DataObject
+) -> None:
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(events)), max_size=20)))
+    bounds = [0, *cuts, len(events)]
+    chunks = [events[start:end] for start, end in pairwise(bounds)]
+    at_once, spread = turns([events]), turns(chunks)
+    assert at_once[-1].record == spread[-1].record
+    assert [one for turn in at_once for one in turn.history] == [one for turn in spread for one in turn.history]
+    assert finals(at_once) == finals(spread)
+
+
+@st.composite
+def mixed_batches(draw: Callable[..., Any]) -> list[list[GroupEvent]]:
+    """Draw a group's batches with facts handed back among them, batches replayed included."""
+    events = draw(histories())
+    cuts = sorted(draw(st.lists(st.integers(0, len(events)), max_size=5)))
+    bounds = [0, *cuts, len(events)]
+    batches: list[list[GroupEvent]] = []
+    for start, end in pairwise(bounds):
+        batch = list(events[start:end])
+        if draw(st.booleans()):
+            partitions = draw(st.none() | st.integers(0, 2))
+            batch.append(sampled(draw(st.integers(0, 60_000)), orders=partitions))
+        batches.append(batch)
+        if draw(st.integers(0, 4)) == 0:
+            batches.append(batch)
+    return batches
+
+
+@given(mixed_batches())
+def test_each_position_and_strategy_gets_at_most_one_row(batches: list[list[GroupEvent]]) -> None:
+    """Rows are keyed by record position: a second verdict on it would be a second row for one fact."""
+    judgements = finals(turns(batches))
+    rows = Counter((one.position, drift.strategy) for one in judgements for drift in one.drifts)
+    assert all(count == 1 for count in rows.values())
+    assert [one.position for one in judgements] == sorted(one.position for one in judgements)
+
+
+@given(mixed_batches())
+def test_turns_and_records_survive_their_encodings(batches: list[list[GroupEvent]]) -> None:
+    for turn in turns(batches):
+        assert decode_turn(encode_turn(turn)) == turn
+        assert GROUP_CODEC.decode(*GROUP_CODEC.encode(turn.record)) == turn.record
+
+
+def test_a_replayed_batch_leaves_no_history_and_no_verdict() -> None:
+    batch = [written(5, 1, HOLDS_BOTH), KNOWN, written(6, 2, HOLDS_BOTH)]
+    first, again = turns([batch, batch])
+    assert len(first.history) == 2
+    assert again.history == ()
+    assert own_verdicts([again]) == [(6, MATCH)], "what the replay adds is metadata, known late"
+    assert again.record.snapshot.totals == first.record.snapshot.totals
+
+
+def test_a_storm_is_judged_from_its_end_but_every_record_is_kept() -> None:
+    """Strimzi 3225: a generation every few milliseconds. Old verdicts would come too late to act on."""
+    known = turns([[written(0, 0, HOLDS_BOTH)], [sampled(0, orders=2)]])[-1].record
+    storm = [written(offset, offset, HOLDS_BOTH) for offset in range(1, 201)]
+    (turn,) = turns([storm], known)
+    assert len(turn.history) == 200
+    assert [one.position.kafka_offset for one in turn.judgements] == list(range(201 - JUDGED_RECORDS_PER_TURN, 201))
+
+
+# A dead group's totals are kept for a week, then nothing of it.
+
+DEAD_RECORD = turns([[written(5, 1), tombstoned(6)]])[-1].record
+
+
+def test_the_dead_are_forgotten() -> None:
+    turn = take_turn(DEAD_RECORD, [GroupForgotten()], STRATEGIES)
+    assert turn.forgotten
+    assert turn.history == ()
+
+
+def test_a_group_that_came_back_is_not() -> None:
+    for events in ([GroupForgotten(), written(7, 1)], [written(7, 1), GroupForgotten()]):
+        turn = take_turn(DEAD_RECORD, events, STRATEGIES)
+        assert not turn.forgotten
+        assert turn.record.snapshot.totals.incarnations == 2
+
+
+def test_the_living_are_not() -> None:
+    alive = GroupRecord(advanced([written(5, 1)]))
+    assert not take_turn(alive, [GroupForgotten()], STRATEGIES).forgotten

@@ -1,0 +1,148 @@
+"""Records of `__consumer_offsets` as a broker would write them, for tests of what reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from streaming.protocol.layouts import (
+    CONSUMER_GROUP_METADATA,
+    CONSUMER_PROTOCOL_ASSIGNMENT,
+    CONSUMER_PROTOCOL_SUBSCRIPTION,
+    GROUP_METADATA,
+    LEGACY_OFFSET_COMMIT,
+    OFFSET_COMMIT,
+    SHARE_GROUP_METADATA,
+    STREAMS_GROUP_METADATA,
+)
+from streaming.protocol.schema import RecordLayout
+from tests.streaming.protocol.encoder import encode
+
+RECORDS_SCHEMA = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("kafka_partition", pa.int32()),
+        ("kafka_offset", pa.int64()),
+        ("timestamp_ms", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class LogRecord:
+    """One record at its place."""
+
+    key: bytes | None
+    value: bytes | None
+    kafka_partition: int = 0
+    kafka_offset: int = 0
+    timestamp_ms: int = 0
+
+
+def int16(number: int) -> bytes:
+    """Return a number as the wire has a version or a record type."""
+    return number.to_bytes(2, "big", signed=True)
+
+
+def record_key(layout: RecordLayout, **fields: object) -> bytes:
+    """Return a key with its record type."""
+    return int16(layout.key_type) + encode(layout.key, 0, fields)
+
+
+def record_value(layout: RecordLayout, version: int, **fields: object) -> bytes:
+    """Return a value with its version."""
+    return int16(version) + encode(layout.value, version, fields)
+
+
+def commit_key(group: str, topic: str = "orders", partition: int = 0, *, legacy: bool = False) -> bytes:
+    """Return the key of an offset commit, of record type 0 where `legacy`."""
+    layout = LEGACY_OFFSET_COMMIT if legacy else OFFSET_COMMIT
+    return record_key(layout, group=group, topic=topic, partition=partition)
+
+
+def commit_value(committed_offset: int, version: int = 3, metadata: str = "", topic_id: str | None = None) -> bytes:
+    """Return the value of an offset commit in any version from 0 to 4."""
+    fields: dict[str, object] = {
+        "offset": committed_offset,
+        "leaderEpoch": -1,
+        "metadata": metadata,
+        "commitTimestamp": 7,
+        "expireTimestamp": -1,
+    }
+    tagged = {} if topic_id is None else {"topicId": topic_id}
+    return record_value(OFFSET_COMMIT, version, **fields, **tagged)
+
+
+def group_key(group: str) -> bytes:
+    """Return the key of a classic group's metadata."""
+    return record_key(GROUP_METADATA, group=group)
+
+
+def group_value(
+    generation: int,
+    members: Sequence[dict[str, Any]] = (),
+    *,
+    protocol_type: str = "consumer",
+    protocol: str | None = "range",
+    version: int = 3,
+) -> bytes:
+    """Return the value of a classic group's metadata."""
+    return record_value(
+        GROUP_METADATA,
+        version,
+        protocolType=protocol_type,
+        generation=generation,
+        protocol=protocol if members else None,
+        leader=members[0]["memberId"] if members else None,
+        currentStateTimestamp=-1,
+        members=members,
+    )
+
+
+def member_fields(
+    member_id: str, topics: Sequence[str] = ("orders",), held: dict[str, list[int]] | None = None
+) -> dict[str, Any]:
+    """Return a member of `group_value`, with its ConsumerProtocol bytes."""
+    assigned = [{"topic": topic, "partitions": partitions} for topic, partitions in (held or {}).items()]
+    subscription = {"topics": topics, "userData": None, "ownedPartitions": [], "generationId": -1, "rackId": None}
+    assignment = {"assignedPartitions": assigned, "userData": None}
+    return {
+        "memberId": member_id,
+        "groupInstanceId": None,
+        "clientId": "client",
+        "clientHost": "/127.0.0.1",
+        "rebalanceTimeout": 300_000,
+        "sessionTimeout": 45_000,
+        "subscription": int16(3) + encode(CONSUMER_PROTOCOL_SUBSCRIPTION, 3, subscription),
+        "assignment": int16(3) + encode(CONSUMER_PROTOCOL_ASSIGNMENT, 3, assignment),
+    }
+
+
+OTHER_GROUP_LAYOUTS = {
+    "consumer": CONSUMER_GROUP_METADATA,
+    "share": SHARE_GROUP_METADATA,
+    "streams": STREAMS_GROUP_METADATA,
+}
+
+
+def other_group_key(group_type: str, group: str) -> bytes:
+    """Return the metadata key of a group that is not classic."""
+    return record_key(OTHER_GROUP_LAYOUTS[group_type], groupId=group)
+
+
+def other_group_value(group_type: str, epoch: int) -> bytes:
+    """Return the metadata value of a group that is not classic."""
+    fields: dict[str, object] = {"epoch": epoch}
+    if group_type != "consumer":
+        fields["metadataHash"] = 0
+    return record_value(OTHER_GROUP_LAYOUTS[group_type], 0, **fields)
+
+
+def record_batch(records: Sequence[LogRecord], schema: pa.Schema = RECORDS_SCHEMA) -> pa.RecordBatch:
+    """Return the records as Spark hands them to the combine step."""
+    rows = [vars(record) for record in records]
+    return pa.RecordBatch.from_pylist(rows, schema=schema)

@@ -1,0 +1,38 @@
+"""What users install is what we mean them to have."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import streaming
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_streaming_that_is_imported_is_ours():
+    """`mosaicml-streaming` ships a package of the same name; in one environment the last one installed wins."""
+    assert Path(streaming.__file__).parent == ROOT / "streaming"
+    owners = importlib.metadata.packages_distributions()
+    assert set(owners.get("streaming", ["kafka-rebalance-monitor"])) == {"kafka-rebalance-monitor"}
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_both_packages_with_their_files_and_nothing_else(tmp_path: Path):
+    """Jars' lock, the broker's logging and the layouts travel with the code; tests and tools do not."""
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0] for name in names} == {
+        "assignors",
+        "streaming",
+        f"kafka_rebalance_monitor-{importlib.metadata.version('kafka-rebalance-monitor')}.dist-info",
+    }
+    assert {"streaming/jars/jars.lock", "streaming/embedded/log4j2.properties", "streaming/py.typed"} <= set(names)
+    assert not [name for name in names if "test" in name]
