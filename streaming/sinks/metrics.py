@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 import psutil
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -221,16 +222,22 @@ def _health(cluster: str, present: Present) -> Iterator[Metric]:
     )
     restarts.add_metric((cluster,), health.query_restarts)
     yield restarts
-    resident = sum(process.memory_info().rss for process in _own_processes())
-    yield _one("rebalance_monitor_resident_memory_bytes", "Memory of the monitor's processes.", cluster, resident)
+    text = "Memory of the monitor's processes."
+    yield _one("rebalance_monitor_resident_memory_bytes", text, cluster, _resident_bytes(_own_processes()))
 
 
-def _own_processes() -> Iterator[psutil.Process]:
+def _own_processes() -> list[psutil.Process]:
     own = psutil.Process(os.getpid())
-    yield own
-    for child in own.children(recursive=True):
-        if child.is_running():
-            yield child
+    return [own, *own.children(recursive=True)]
+
+
+def _resident_bytes(processes: Iterable[psutil.Process]) -> int:
+    """Memory of those that still run: Spark ends idle workers, also in the middle of a scrape."""
+    total = 0
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            total += process.memory_info().rss
+    return total
 
 
 def _one(name: str, text: str, cluster: str, value: float) -> Metric:
