@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import pandas as pd
@@ -13,11 +14,14 @@ from pyspark.sql.streaming.state import GroupState
 from assignors import AS_JAVA_LEADER
 from streaming.combine.combiner import GROUP_LANE, LANE_SCHEMA, Combiner
 from streaming.combine.lanes import LANE_CODEC, PartitionSnapshot, decode_partition_batch, merge_lane
-from streaming.events import decode_event
+from streaming.events import LogEvent, decode_event
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.turn import GROUP_CODEC, GroupRecord, encode_turn, take_turn
+from streaming.judgement.turn import GROUP_CODEC, GroupRecord, Turn, encode_turn, take_turn
 
 PandasChunks = Iterable[pd.DataFrame]
+
+ROWS_PER_BATCH = 256
+"""Lane rows in one Arrow batch: few enough for payloads of megabytes, enough that batches are not the cost."""
 
 
 def combine(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -25,15 +29,16 @@ def combine(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     combiner = Combiner()
     for batch in batches:
         combiner.add(batch)
-    for lane, lane_key, payload in combiner.rows():
-        yield pa.record_batch([[lane], [lane_key], [payload]], schema=LANE_SCHEMA)
+    rows = combiner.rows()
+    while several := list(islice(rows, ROWS_PER_BATCH)):
+        yield pa.record_batch([list(column) for column in zip(*several, strict=True)], schema=LANE_SCHEMA)
 
 
 @dataclass(frozen=True)
 class StateFunction:
     """`applyInPandasWithState`: advance one group or one Kafka partition.
 
-    An object of an importable class, not a closure: Spark then ships its two fields and nothing it happens to refer to.
+    An object of an importable class, not a closure: Spark then ships its fields and nothing it happens to refer to.
     `seeds` are stored group records (of `seed_version`) that a new checkpoint starts from; they are shipped once, when
     the query starts, and serve a group until it has a state of its own.
     """
@@ -53,8 +58,12 @@ class StateFunction:
         yield pd.DataFrame({"lane": lane, "lane_key": lane_key, "payload": payloads})
 
     def _advance_group(self, group_id: str, payloads: list[bytes], state: GroupState) -> bytes:
+        events = [decode_event(payload) for payload in payloads]
+        if not state.exists and not any(isinstance(event, LogEvent) for event in events):
+            # Facts for a group that was forgotten meanwhile must not bring it back, least of all from its seed.
+            return encode_turn(Turn(GroupRecord(GroupSnapshot(group_id)), forgotten=True))
         assignors = [AS_JAVA_LEADER[strategy] for strategy in self.strategies]
-        turn = take_turn(self._record(group_id, state), map(decode_event, payloads), assignors)
+        turn = take_turn(self._record(group_id, state), events, assignors)
         if turn.forgotten:
             state.remove()
         else:
