@@ -82,18 +82,18 @@ def without_one(group: GroupSpec, assignment: GroupAssignment) -> GroupSpec:
     return replace(group, members=tuple(members))
 
 
-def medians_ms(case: Case, size: tuple[int, int, int]) -> Iterator[tuple[str, float]]:
+def medians_ms(case: Case, size: tuple[int, int, int], most_runs: int) -> Iterator[tuple[str, float]]:
     """Time each strategy of a case at one size: its name and the median in milliseconds."""
     group = group_of(*size, heterogeneous=case.heterogeneous)
     if case.one_left:
         group = without_one(group, assignor_named("sticky").assign(group))
     for name in case.strategies:
-        yield name, _median_ms(name, group)
+        yield name, _median_ms(name, group, most_runs)
 
 
-def _median_ms(name: str, group: GroupSpec) -> float:
+def _median_ms(name: str, group: GroupSpec, most_runs: int) -> float:
     assignor, times_ms = assignor_named(name), list[float]()
-    while len(times_ms) < MOST_RUNS and (len(times_ms) < 3 or sum(times_ms) < ENOUGH_SECONDS * 1000):
+    while len(times_ms) < most_runs and (len(times_ms) < 3 or sum(times_ms) < ENOUGH_SECONDS * 1000):
         gc.collect()
         # timeit holds the garbage collector back unless told otherwise; a user's assignment has to bear it.
         times_ms.append(timeit.timeit(lambda: assignor.assign(group), setup=gc.enable, number=1) * 1000)
@@ -110,14 +110,14 @@ def peak_mib() -> float:
     return peak_bytes / 2**20
 
 
-def report(cases: Sequence[Case] = CASES, sizes: Sequence[tuple[int, int, int]] = SIZES) -> Iterator[str]:
+def report(sizes: Sequence[tuple[int, int, int]] = SIZES, most_runs: int = MOST_RUNS) -> Iterator[str]:
     """Yield the table's lines."""
     heads = [f"{members:,} x {partitions:,}" for members, partitions, _ in sizes]
     yield f"{'median ms (target; Java)':36}" + "".join(f"{head:>30}" for head in heads)
-    for case in cases:
+    for case in CASES:
         cells: dict[str, str] = dict.fromkeys(case.strategies, "")
         for column, size in enumerate(sizes):
-            for name, median_ms in medians_ms(case, size):
+            for name, median_ms in medians_ms(case, size, most_runs):
                 bounds = f"({case.target_ms[column]:,}; {case.java_ms[column]})"
                 late = "!" if median_ms > case.target_ms[column] else " "
                 cells[name] += f"{median_ms:>11,.1f}{late}{bounds:>18}"

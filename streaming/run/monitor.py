@@ -37,7 +37,7 @@ from streaming.spark.checkpoint import (
 )
 from streaming.spark.files import Files
 from streaming.spark.query import lanes_of, start_query
-from streaming.spark.session import spark_session
+from streaming.spark.session import spark_session, stop_spark
 from streaming.spark.source import handed_back_rows, offsets_topic_records
 from streaming.spark.state import stored_state
 from streaming.spark.steps import StateFunction
@@ -100,7 +100,7 @@ class Monitor:
             try:
                 self._watch(session, brokers, partitions, Files(session, checkpoint))
             finally:
-                session.stop()
+                stop_spark(session)
 
     def _watch(self, session: SparkSession, brokers: Brokers, partitions: list[int], files: Files) -> None:
         settings = self._settings

@@ -10,7 +10,7 @@ from streaming.java import find_java
 from streaming.run.prepare import prepare_checkpoint
 from streaming.spark.checkpoint import CheckpointLock
 from streaming.spark.files import Files
-from streaming.spark.session import spark_session
+from streaming.spark.session import spark_session, stop_spark
 
 
 def rebuild_checkpoint(settings: Settings, stamp: str) -> str | None:
@@ -22,7 +22,7 @@ def rebuild_checkpoint(settings: Settings, stamp: str) -> str | None:
         try:
             return _rebuild(session, settings, stamp)
         finally:
-            session.stop()
+            stop_spark(session)
 
 
 def _rebuild(session: SparkSession, settings: Settings, stamp: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from streaming.config.settings import SparkSettings
 
+_JVM_EXIT_SECONDS = 5.0
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -26,6 +28,19 @@ def spark_session(settings: SparkSettings, jars: Sequence[Path], java_home: Path
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel(settings.log_level)
     return session
+
+
+def stop_spark(session: SparkSession) -> None:
+    """Stop the session and its JVM, and return when that is gone: `session.stop()` alone leaves it running."""
+    gateway = session.sparkContext._gateway  # noqa: SLF001 - PySpark has no public way to the process it started
+    session.stop()
+    process = gateway.proc  # type: ignore[union-attr]
+    process.stdin.close()  # at which it exits
+    try:
+        process.wait(_JVM_EXIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:

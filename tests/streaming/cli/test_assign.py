@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +98,18 @@ def test_a_file_of_vectors_is_answered_whole(tmp_path: Path):
     assert result.exit_code == 0
     vectors = [json.loads(line) for line in file.read_text().splitlines()]
     assert [answer["id"] for answer in answers(result)] == [vector["id"] for vector in vectors]
+
+
+def test_nothing_hangs_on_pythons_own_hash_codes(tmp_path: Path):
+    """Sets of names iterate differently in every process: two runs of a job must not disagree for it."""
+    file = tmp_path / "vectors.jsonl"
+    file.write_bytes(gzip.decompress(VECTORS.read_bytes()))
+    command = [sys.executable, "-c", "from streaming.cli.assign import assign; assign()", str(file)]
+    outputs = {
+        subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True).stdout
+        for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
 
 
 def test_a_users_strategy_can_be_named_by_reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
