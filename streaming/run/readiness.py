@@ -6,25 +6,32 @@ ever handed, and waiting for its last record would be waiting for ever.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 
 from streaming.judgement.lag import ClusterSample
 
 JUDGED_WITHIN_SAMPLES = 10
+"""Samples made after the log was read, a second apart: verdicts that take longer are not waited for."""
 
 
 class Readiness:
-    """Remembers the ends that have to be reached; told anew whenever the query starts again."""
+    """Remembers the ends that have to be reached; told anew whenever the query starts again.
+
+    One thread starts the query, another samples: what the one says must not be undone by what the other is about to.
+    """
 
     def __init__(self, query_is_alive: Callable[[], bool]) -> None:
         self._query_is_alive = query_is_alive
         self._targets: Mapping[int, int] | None = None
         self._caught_up = False
         self._samples_since_read = 0
+        self._lock = threading.Lock()
 
     def start_over(self) -> None:
         """The query starts (again): what was written meanwhile has to be read first."""
-        self._targets, self._caught_up, self._samples_since_read = None, False, 0
+        with self._lock:
+            self._targets, self._caught_up, self._samples_since_read = None, False, 0
 
     def after(self, positions: Mapping[int, int], sample: ClusterSample, *, is_judged: bool) -> bool:
         """Judge after a sample.
@@ -33,12 +40,20 @@ class Readiness:
         that is known. On a cluster where new groups come all the time some group always does, so that is not waited for
         longer than `JUDGED_WITHIN_SAMPLES`.
         """
-        if self._targets is None:
-            self._targets = {partition: ends.last_stable_offset for partition, ends in sample.offsets_topic.items()}
-        if not self._caught_up and is_caught_up(positions, self._targets):
-            self._samples_since_read += 1
-            self._caught_up = is_judged or self._samples_since_read >= JUDGED_WITHIN_SAMPLES
-        return self._caught_up and self._query_is_alive()
+        with self._lock:
+            if self._targets is None:
+                self._targets = _targets(sample)
+            if self._targets is not None and not self._caught_up and is_caught_up(positions, self._targets):
+                self._samples_since_read += 1
+                self._caught_up = is_judged or self._samples_since_read >= JUDGED_WITHIN_SAMPLES
+            return self._caught_up and self._query_is_alive()
+
+
+def _targets(sample: ClusterSample) -> Mapping[int, int] | None:
+    """Where reading has to get; None where the end of some partition was not sampled: who knows how far it is."""
+    if not 0 < sample.offsets_topic_partitions == len(sample.offsets_topic):
+        return None
+    return {partition: ends.last_stable_offset for partition, ends in sample.offsets_topic.items()}
 
 
 def is_caught_up(positions: Mapping[int, int], targets: Mapping[int, int]) -> bool:

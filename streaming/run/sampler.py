@@ -132,6 +132,6 @@ def _changed(now: pa.Table, before: pa.Table) -> pa.Table:
         return rows
 
     keys = ["group_id", "topic", "partition", *numbers]
-    fresh = comparable(now).append_column("row", pa.array(range(now.num_rows)))
+    fresh = comparable(now).append_column("row", pa.array(range(now.num_rows), pa.int64()))
     rows = fresh.join(comparable(before).select(keys), keys=keys, join_type="left anti")["row"]
     return now.take(rows.combine_chunks().sort())

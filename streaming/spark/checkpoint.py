@@ -65,7 +65,12 @@ def read_identity(files: Files) -> Identity | None:
             f"checkpoint {files.uri('')} has version {version}, this monitor writes {CHECKPOINT_VERSION}: "
             "run `rebalance-monitor rebuild`, or the version of the monitor that made it"
         )
-    return msgspec.json.decode(stored, type=Identity)
+    try:
+        return msgspec.json.decode(stored, type=Identity)
+    except msgspec.DecodeError as damaged:
+        raise CheckpointError(
+            f"checkpoint {files.uri('')} is damaged ({_IDENTITY}: {damaged}): run `rebalance-monitor rebuild`"
+        ) from None
 
 
 def write_identity(files: Files, identity: Identity) -> None:
@@ -157,7 +162,10 @@ def _is_java(pid: int) -> bool:
 
 
 def _lock_path(checkpoint: str) -> Path:
+    """One lock for one folder, by whatever way it is named: links are followed."""
     parsed = urlparse(checkpoint)
     if parsed.scheme in ("", "file"):
-        return Path(parsed.path.rstrip("/") + ".lock").absolute()
-    return Path(tempfile.gettempdir(), f"rebalance-monitor-{hashlib.sha256(checkpoint.encode()).hexdigest()[:16]}.lock")
+        folder = Path(parsed.path).resolve()
+        return folder.with_name(f"{folder.name}.lock")
+    digest = hashlib.sha256(checkpoint.rstrip("/").encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir(), f"rebalance-monitor-{digest}.lock")

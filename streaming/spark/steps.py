@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import pandas as pd
@@ -15,11 +16,14 @@ from streaming.combine.combiner import GROUP_LANE, LANE_SCHEMA, Combiner
 from streaming.combine.lanes import LANE_CODEC, PartitionSnapshot, decode_partition_batch, merge_lane
 from streaming.custom.catalogue import users_assignors
 from streaming.custom.guard import LIMIT_SECONDS
-from streaming.events import decode_event
+from streaming.events import LogEvent, decode_event
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.turn import GROUP_CODEC, GroupRecord, encode_turn, take_turn
+from streaming.judgement.turn import GROUP_CODEC, GroupRecord, Turn, encode_turn, take_turn
 
 PandasChunks = Iterable[pd.DataFrame]
+
+ROWS_PER_BATCH = 256
+"""Lane rows in one Arrow batch: few enough for payloads of megabytes, enough that batches are not the cost."""
 
 
 def combine(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -27,8 +31,9 @@ def combine(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     combiner = Combiner()
     for batch in batches:
         combiner.add(batch)
-    for lane, lane_key, payload in combiner.rows():
-        yield pa.record_batch([[lane], [lane_key], [payload]], schema=LANE_SCHEMA)
+    rows = combiner.rows()
+    while several := list(islice(rows, ROWS_PER_BATCH)):
+        yield pa.record_batch([list(column) for column in zip(*several, strict=True)], schema=LANE_SCHEMA)
 
 
 @dataclass(frozen=True)
@@ -58,9 +63,13 @@ class StateFunction:
         yield pd.DataFrame({"lane": lane, "lane_key": lane_key, "payload": payloads})
 
     def _advance_group(self, group_id: str, payloads: list[bytes], state: GroupState) -> bytes:
+        events = [decode_event(payload) for payload in payloads]
+        if not state.exists and not any(isinstance(event, LogEvent) for event in events):
+            # Facts for a group that was forgotten meanwhile must not bring it back, least of all from its seed.
+            return encode_turn(Turn(GroupRecord(GroupSnapshot(group_id)), forgotten=True))
         users = users_assignors(self.users_references, self.users_limit_seconds)
         assignors = [*(AS_JAVA_LEADER[strategy] for strategy in self.strategies), *users]
-        turn = take_turn(self._record(group_id, state), map(decode_event, payloads), assignors)
+        turn = take_turn(self._record(group_id, state), events, assignors)
         if turn.forgotten:
             state.remove()
         else:

@@ -1,0 +1,139 @@
+"""Facts on their way back: each once, again after a while, nothing lost for good."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from streaming.combine.combiner import GROUP_LANE
+from streaming.combine.lanes import PartitionSnapshot
+from streaming.events import GroupForgotten, HandedBackEvent, SkipSettled, TopicMetadata, TopicsSampled, decode_event
+from streaming.judgement.lag import ClusterSample
+from streaming.judgement.turn import GroupRecord
+from streaming.run.hand_back import SEND_AGAIN_SECONDS, HandBack, awaited_by_group
+from streaming.sinks.registry import Present
+from streaming.spark.files import Files
+from tests.streaming.groups import advanced, sampled, tombstoned, written
+
+
+class LocalFiles(Files):
+    """The same files without Hadoop's client, for which a JVM would have to run."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put the file there at one stroke."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    def sent(self) -> list[list[tuple[str, HandedBackEvent]]]:
+        """Take what was sent: the (group, event) pairs of each file."""
+        found = []
+        for path in sorted(self.folder.rglob("*.json"), key=lambda one: one.stat().st_mtime_ns):
+            rows = [json.loads(line) for line in path.read_text().splitlines()]
+            assert {row["lane"] for row in rows} == {GROUP_LANE}
+            found.append([(row["lane_key"], decode_event(base64.b64decode(row["payload"]))) for row in rows])
+            path.unlink()
+        return found  # type: ignore[return-value]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> LocalFiles:
+    return LocalFiles(tmp_path)
+
+
+def topics(partitions: int | None, sampled_at_ms: int = 1) -> TopicsSampled:
+    """Return a sample of one topic."""
+    return TopicsSampled({"orders": TopicMetadata(partitions, sampled_at_ms)})
+
+
+def test_facts_are_sent_once_and_again_only_after_a_while_without_effect(files: LocalFiles) -> None:
+    hand_back = HandBack(files)
+    hand_back.send({"g": (topics(3),)}, 100.0)
+    assert files.sent() == [[("g", topics(3))]]
+    hand_back.send({"g": (topics(3),)}, 100.0 + SEND_AGAIN_SECONDS - 1)
+    assert files.sent() == []
+    hand_back.send({"g": (topics(3),)}, 100.0 + SEND_AGAIN_SECONDS)
+    assert files.sent() == [[("g", topics(3))]], "lost on the way: sent once more"
+
+
+@pytest.mark.parametrize(
+    ("later", "is_new", "why"),
+    [
+        ((topics(3, sampled_at_ms=9),), False, "a newer sample that says the same"),
+        ((topics(4),), True, "another count"),
+        ((topics(3), SkipSettled(7, log_was_whole=True)), True, "one fact more"),
+        ((SkipSettled(7, log_was_whole=True),), True, "another fact"),
+    ],
+)
+def test_a_fact_is_told_by_what_it_says(
+    files: LocalFiles, later: tuple[HandedBackEvent, ...], is_new: bool, why: str
+) -> None:
+    hand_back = HandBack(files)
+    hand_back.send({"g": (topics(3),)}, 0.0)
+    files.sent()
+    hand_back.send({"g": later}, 1.0)
+    assert bool(files.sent()) == is_new, why
+
+
+def test_a_fact_that_had_its_effect_is_sent_at_once_when_it_is_missing_again(files: LocalFiles) -> None:
+    hand_back = HandBack(files)
+    hand_back.send({"g": (topics(3),)}, 0.0)
+    hand_back.send({}, 1.0)
+    hand_back.send({"g": (topics(3),)}, 2.0)
+    assert files.sent() == [[("g", topics(3))]] * 2
+    assert hand_back._sent.keys() == {"g"}, "what is sent is remembered only as long as it is awaited"
+    hand_back.send({}, 3.0)
+    assert hand_back._sent == {}
+
+
+def test_one_file_a_time_for_all_groups_and_none_for_nothing(files: LocalFiles) -> None:
+    hand_back = HandBack(files)
+    hand_back.send({}, 0.0)
+    assert files.sent() == []
+    hand_back.send({"b": (topics(1),), "a": (GroupForgotten(), SkipSettled(1, log_was_whole=False))}, 0.0)
+    assert files.sent() == [[("a", GroupForgotten()), ("a", SkipSettled(1, log_was_whole=False)), ("b", topics(1))]]
+
+
+@pytest.mark.parametrize("group", ["", '"\\', "\n", "\x00", "\N{ROCKET}", "\u2028", "a" * 3000])
+def test_any_group_name_is_one_line(files: LocalFiles, group: str) -> None:
+    """Spark reads a fact a line; a name that broke it would lose the facts of others."""
+    HandBack(files).send({group: (topics(1),), "other": (topics(2),)}, 0.0)
+    ((*sent,),) = files.sent()
+    assert dict(sent) == {group: topics(1), "other": topics(2)}
+
+
+def test_a_file_that_could_not_be_written_counts_as_not_sent(
+    files: LocalFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def disk_full(*_: object) -> None:
+        raise OSError("disk full")
+
+    hand_back = HandBack(files)
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write", disk_full)
+        with pytest.raises(OSError, match="disk full"):
+            hand_back.send({"g": (topics(1),)}, 0.0)
+    hand_back.send({"g": (topics(1),)}, 1.0)
+    assert files.sent() == [[("g", topics(1))]]
+
+
+def test_groups_that_want_for_nothing_are_left_out() -> None:
+    sample = ClusterSample(99_000, {"orders": TopicMetadata(1, 99_000)})
+    groups = {
+        "new": GroupRecord(advanced([written(10, 1)])),
+        "known": GroupRecord(advanced([written(10, 1), sampled(5, orders=1)])),
+        "dead": GroupRecord(advanced([written(10, 1), tombstoned(11)])),
+        "skipped": GroupRecord(advanced([written(10, 1), written(20, 3), sampled(5, orders=1)])),
+    }
+    present = Present(groups, {0: PartitionSnapshot(0, 50)})
+    assert awaited_by_group(present, sample) == {
+        "new": (TopicsSampled({"orders": TopicMetadata(1, 99_000)}),),
+        "skipped": (SkipSettled(20, log_was_whole=True),),
+    }
+    assert awaited_by_group(Present(groups), sample).keys() == {"new"}, "without its lane a skip is not settled"

@@ -1,0 +1,44 @@
+"""Which rows of lag are new since the last that were written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming.judgement.lag import LAG_SCHEMA
+from streaming.run.sampler import _changed
+
+Row = dict[str, Any]
+NUMBERS = st.none() | st.integers(0, 2)
+REPORTS = st.dictionaries(
+    st.tuples(st.sampled_from(["g", "h", ""]), st.sampled_from(["a", "b"]), st.integers(0, 1)),
+    st.tuples(st.integers(0, 2), st.integers(0, 1), NUMBERS, NUMBERS, NUMBERS),
+).map(lambda report: [dict(zip(LAG_SCHEMA.names, (*key, *values), strict=True)) for key, values in report.items()])
+
+
+def table(rows: list[Row]) -> pa.Table:
+    """Return rows as a lag report has them."""
+    return pa.Table.from_pylist(rows, schema=LAG_SCHEMA)
+
+
+def _said(row: Row) -> Row:
+    return {name: value for name, value in row.items() if name != "commit_timestamp_ms"}
+
+
+@given(REPORTS, REPORTS)
+def test_what_was_written_like_this_is_left_out_and_all_else_is_kept_in_order(
+    now: list[Row], before: list[Row]
+) -> None:
+    """An unknown that became known is a change, and so is the reverse; a commit repeated at another time is none."""
+    known = [_said(row) for row in before]
+    assert _changed(table(now), table(before)).to_pylist() == [row for row in now if _said(row) not in known]
+
+
+def test_a_cluster_without_a_single_commit_has_nothing_to_write() -> None:
+    """Comparing nothing with nothing once raised, and the monitor of an idle cluster was never ready for long."""
+    empty = LAG_SCHEMA.empty_table()
+    assert _changed(empty, empty).num_rows == 0
+    assert _changed(empty, empty).schema == LAG_SCHEMA

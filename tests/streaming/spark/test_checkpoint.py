@@ -1,0 +1,209 @@
+"""The checkpoint folder: whose it is, who holds it, where its batches end. Without Spark: on a plain folder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streaming.spark import checkpoint as checkpoint_module
+from streaming.spark.checkpoint import (
+    CHECKPOINT_VERSION,
+    CheckpointError,
+    CheckpointLock,
+    Identity,
+    batch_end_positions,
+    check_identity,
+    last_committed_batch,
+    new_identity,
+    read_identity,
+    write_identity,
+)
+from streaming.spark.files import Files
+
+
+class LocalFiles(Files):
+    """The same files without Hadoop's client, for which a JVM would have to run."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = root
+
+    def uri(self, name: str) -> str:
+        """Say the full path."""
+        return f"{self.folder}/{name}"
+
+    def read(self, name: str) -> bytes | None:
+        """Read the file, None where there is none."""
+        path = self.folder / name
+        return path.read_bytes() if path.exists() else None
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put the file there."""
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / name).write_bytes(content)
+
+    def names(self, folder: str) -> list[str]:
+        """List a folder."""
+        path = self.folder / folder
+        return sorted(entry.name for entry in path.iterdir()) if path.exists() else []
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> LocalFiles:
+    return LocalFiles(tmp_path)
+
+
+def test_an_identity_is_read_as_it_was_written_and_no_two_are_alike(files: LocalFiles) -> None:
+    assert read_identity(files) is None
+    identity = new_identity("prod", 2)
+    write_identity(files, identity)
+    assert read_identity(files) == identity
+    assert new_identity("prod", 2).checkpoint_id != identity.checkpoint_id
+
+
+@pytest.mark.parametrize(
+    ("stored", "found", "why"),
+    [
+        (b'{"version": 2}', "has version 2", "a newer one, whatever else it says"),
+        (b'{"version": 0, "checkpoint_id": "x"}', "has version 0", "an older one"),
+        (b"{}", "has version unreadable", "no version"),
+        (b"[]", "has version unreadable", "no object"),
+        (b"", "has version unreadable", "an empty file"),
+        (b"\xff", "has version unreadable", "no text"),
+        (b'{"version": 1}', r"is damaged \(monitor.json", "the right version, and nothing else"),
+        (b'{"version": 1, "checkpoint_id": 5, "cluster": "c", "shuffle_partitions": 2}', "is damaged", "a wrong type"),
+    ],
+)
+def test_a_checkpoint_we_cannot_use_is_refused_by_name_with_the_remedy(
+    files: LocalFiles, stored: bytes, found: str, why: str
+) -> None:
+    files.write("monitor.json", stored)
+    with pytest.raises(
+        CheckpointError, match=rf"^checkpoint {files.folder}/ {found}.*: run `rebalance-monitor rebuild`"
+    ):
+        read_identity(files)
+    assert CHECKPOINT_VERSION == 1, why
+
+
+@pytest.mark.parametrize(
+    ("cluster", "shuffle_partitions", "refused"),
+    [
+        ("prod", 2, None),
+        ("test", 2, "kafka.cluster = 'prod', not 'test'"),
+        ("prod", 4, "shuffle_partitions = 2, not 4"),
+    ],
+)
+def test_what_a_checkpoint_is_bound_to_cannot_change(
+    cluster: str, shuffle_partitions: int, refused: str | None
+) -> None:
+    identity = Identity(1, "id", "prod", 2)
+    if refused is None:
+        check_identity(identity, cluster, shuffle_partitions, "/c")
+    else:
+        with pytest.raises(CheckpointError, match=f"/c was made with .*{refused}: set it back"):
+            check_identity(identity, cluster, shuffle_partitions, "/c")
+
+
+OFFSETS_FILE = b"""v1
+{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{"spark.sql.shuffle.partitions":"2"}}
+{"__consumer_offsets":{"0":12,"10":7}}
+{"logOffset":3}
+"""
+
+
+@pytest.mark.parametrize(
+    ("stored", "positions", "why"),
+    [
+        (OFFSETS_FILE, {0: 12, 10: 7}, "as Spark writes it: metadata, then a line a source"),
+        (OFFSETS_FILE.replace(b'{"logOffset":3}', b"-"), {0: 12, 10: 7}, "the second source has nothing yet"),
+        (b'v1\n{}\n-\n{"logOffset":3}\n', {}, "the first has nothing yet"),
+        (None, {}, "no such batch"),
+    ],
+)
+def test_positions_after_a_batch_are_those_spark_wrote_down(
+    files: LocalFiles, stored: bytes | None, positions: dict[int, int], why: str
+) -> None:
+    if stored is not None:
+        files.write("query/offsets/7", stored)
+    assert batch_end_positions(files, 7, "__consumer_offsets") == positions, why
+
+
+def test_the_last_batch_done_is_the_highest_number_not_the_last_name(files: LocalFiles) -> None:
+    assert last_committed_batch(files) is None
+    for name in ("9", "10", ".10.crc", "metadata"):
+        files.write(f"query/commits/{name}", b"")
+    assert last_committed_batch(files) == 10
+
+
+HOLD = """
+import sys
+from streaming.spark.checkpoint import CheckpointLock
+with CheckpointLock(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_monitor_on_one_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
+    """Whichever way the second one names the folder."""
+    checkpoint, link = tmp_path / "checkpoint", tmp_path / "link"
+    checkpoint.mkdir()
+    link.symlink_to(checkpoint)
+    arguments = [sys.executable, "-c", HOLD, str(checkpoint)]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        for named in (str(checkpoint), f"{checkpoint}/", f"file://{checkpoint}", str(link)):
+            with (
+                pytest.raises(CheckpointError, match=f"is in use by process {holder.pid}: stop it, or choose"),
+                CheckpointLock(named),
+            ):
+                pass
+        holder.kill()
+        holder.wait()
+        with CheckpointLock(str(checkpoint)):
+            pass
+
+
+def test_a_lock_let_go_can_be_taken_again_and_others_are_not_touched(tmp_path: Path) -> None:
+    with CheckpointLock(str(tmp_path / "a")), CheckpointLock(str(tmp_path / "b")):
+        pass
+    with CheckpointLock(str(tmp_path / "a")):
+        pass
+
+
+def test_a_new_holder_waits_for_the_old_ones_jvm_but_not_for_a_stranger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed with -9, a monitor leaves its Spark running for moments; it may still write to the checkpoint."""
+    checkpoint = str(tmp_path / "checkpoint")
+    with CheckpointLock(checkpoint) as lock:
+        lock.write_holder(4711)
+    asked: list[int] = []
+
+    def dies_after_three_looks(pid: int) -> bool:
+        asked.append(pid)
+        return len(asked) < 3
+
+    monkeypatch.setattr(checkpoint_module, "_is_java", dies_after_three_looks)
+    with CheckpointLock(checkpoint):
+        assert asked == [4711] * 3
+    asked.clear()
+    with CheckpointLock(checkpoint):
+        assert asked == [], "let go cleanly: nothing to wait for"
+
+
+def test_a_process_that_is_not_java_is_not_waited_for() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as stranger:
+        assert not checkpoint_module._is_java(stranger.pid)
+        stranger.kill()
+    assert not checkpoint_module._is_java(2**22 + 1)
+
+
+def test_a_remote_checkpoints_lock_lies_on_this_machine() -> None:
+    lock_path = checkpoint_module._lock_path("s3a://bucket/checkpoint")
+    assert lock_path == checkpoint_module._lock_path("s3a://bucket/checkpoint/")
+    assert lock_path != checkpoint_module._lock_path("s3a://bucket/other")
+    assert lock_path.name.startswith("rebalance-monitor-")

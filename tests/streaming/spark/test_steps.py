@@ -1,0 +1,140 @@
+"""The two Python steps without Spark: Arrow in, Arrow out; pandas in, pandas out, with Spark's own state object."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.types import Row
+
+from streaming.combine.combiner import GROUP_LANE, LANE_SCHEMA, PARTITION_LANE, Combiner
+from streaming.combine.lanes import LANE_CODEC, PartitionSnapshot
+from streaming.events import GroupEvent, GroupForgotten, SkipSettled, encode_event
+from streaming.group.snapshot import DEAD, GroupTotals
+from streaming.judgement.turn import GROUP_CODEC, GroupRecord, Turn, decode_turn
+from streaming.spark.query import STORED_STATE
+from streaming.spark.steps import ROWS_PER_BATCH, StateFunction, combine
+from tests.streaming.combine.plain_model import merged_lanes
+from tests.streaming.combine.strategies import logs, pieces
+from tests.streaming.groups import advanced, sampled, tombstoned, written
+from tests.streaming.log_records import LogRecord, group_key, group_value, record_batch
+
+
+@given(st.data())
+def test_combine_gives_the_combiners_rows(data: st.DataObject) -> None:
+    batches = [record_batch(piece) for piece in data.draw(pieces(data.draw(logs())))]
+    combiner = Combiner()
+    for batch in batches:
+        combiner.add(batch)
+    rows = [row for batch in combine(batches) for row in batch.to_pylist()]
+    assert [(row["lane"], row["lane_key"], row["payload"]) for row in rows] == list(combiner.rows())
+
+
+def test_a_task_without_records_gives_no_rows() -> None:
+    assert list(combine([])) == []
+    assert list(combine([record_batch([])])) == []
+
+
+def test_many_membership_rows_travel_in_few_batches() -> None:
+    """A batch a row made batches the cost of catching up."""
+    records = [LogRecord(group_key(f"g{at}"), group_value(1), 0, at) for at in range(3 * ROWS_PER_BATCH)]
+    batches = list(combine([record_batch(records)]))
+    assert [batch.num_rows for batch in batches] == [ROWS_PER_BATCH] * 3 + [1]
+    assert all(batch.schema == LANE_SCHEMA for batch in batches)
+
+
+def state_of(stored: tuple[int, bytes] | None) -> GroupState:
+    """Return Spark's own state object as a worker has it."""
+    return GroupState(
+        optionalValue=Row() if stored is None else Row(*stored),  # type: ignore[call-overload]
+        batchProcessingTimeMs=0,
+        eventTimeWatermarkMs=-1,
+        timeoutConf=GroupStateTimeout.NoTimeout,
+        hasTimedOut=False,
+        watermarkPresent=False,
+        defined=stored is not None,
+        updated=False,
+        removed=False,
+        timeoutTimestamp=-1,
+        keyAsUnsafe=b"",
+        valueSchema=STORED_STATE,
+    )
+
+
+def chunks_of(payloads: Sequence[bytes], size: int = 2) -> list[pd.DataFrame]:
+    """Return payloads as the chunks Spark hands over."""
+    return [pd.DataFrame({"payload": payloads[start : start + size]}) for start in range(0, len(payloads), size)]
+
+
+def turn_of(events: Sequence[GroupEvent], state: GroupState, seeds: dict[str, bytes] | None = None) -> Turn:
+    """Run the state function for one group."""
+    function = StateFunction(("range", "roundrobin"), seeds or {})
+    (frame,) = function(("c", GROUP_LANE, "g"), chunks_of([encode_event(event) for event in events]), state)
+    (row,) = frame.to_dict("records")
+    assert (row["lane"], row["lane_key"]) == (GROUP_LANE, "g")
+    return decode_turn(row["payload"])
+
+
+def test_a_groups_rows_are_gathered_from_all_chunks_and_taken_in_log_order() -> None:
+    state = state_of(None)
+    turn = turn_of([written(9, 4), written(5, 1), written(7, 2), written(6, 1), written(8, 3)], state)
+    assert [snapshot.generation_id for snapshot in turn.history] == [1, 1, 2, 3, 4]
+    assert GROUP_CODEC.decode(*state.get) == turn.record
+
+
+def test_a_group_goes_on_from_its_state() -> None:
+    state = state_of(GROUP_CODEC.encode(GroupRecord(advanced([written(5, 1)]))))
+    turn = turn_of([written(6, 3)], state)
+    assert turn.record.snapshot.totals == GroupTotals(rebalances=2)
+
+
+SEED = GROUP_CODEC.encode(GroupRecord(advanced([written(5, 1), written(6, 2)])))[1]
+
+
+def test_a_group_without_state_starts_from_its_seed_and_only_then() -> None:
+    """A rebuilt checkpoint keeps totals; what state there is goes before."""
+    assert turn_of([written(7, 3)], state_of(None), {"g": SEED}).record.snapshot.totals.rebalances == 2
+    own = state_of(GROUP_CODEC.encode(GroupRecord(advanced([written(6, 2)]))))
+    assert turn_of([written(7, 3)], own, {"g": SEED}).record.snapshot.totals.rebalances == 1
+
+
+def test_a_forgotten_group_leaves_no_state() -> None:
+    state = state_of(GROUP_CODEC.encode(GroupRecord(advanced([written(5, 1), tombstoned(6)]))))
+    assert turn_of([GroupForgotten()], state).forgotten
+    assert not state.exists
+
+
+@pytest.mark.parametrize("fact", [GroupForgotten(), SkipSettled(6, log_was_whole=True), sampled(5, orders=3)])
+def test_a_fact_that_comes_too_late_brings_no_group_back(fact: GroupEvent) -> None:
+    """Sent twice, the second after the group was forgotten: the seed's members must not rise from the dead."""
+    state = state_of(None)
+    turn = turn_of([fact], state, {"g": SEED})
+    assert turn.forgotten
+    assert turn.record.snapshot.state == DEAD
+    assert not state.exists
+
+
+@given(st.data())
+def test_a_lane_goes_through_its_state_as_through_one_batch(data: st.DataObject) -> None:
+    records = data.draw(logs(partitions=1).filter(bool))
+    state, function = state_of(None), StateFunction(("range",))
+    for piece in data.draw(pieces(records)):
+        rows = [row for batch in combine([record_batch(piece)]) for row in batch.to_pylist()]
+        payloads = [row["payload"] for row in rows if row["lane"] == PARTITION_LANE]
+        frames: list[Any] = list(function(("c", PARTITION_LANE, "0"), chunks_of(payloads), state)) if payloads else []
+        assert [payload for frame in frames for payload in frame["payload"]] == payloads, "the driver gets them too"
+    lane = LANE_CODEC.decode(*state.get)
+    assert merged_lanes([[record_batch(records)]])[0][0].records_read == lane.records_read
+    assert isinstance(lane, PartitionSnapshot)
+
+
+def test_a_state_function_is_small_to_ship() -> None:
+    assert len(pickle.dumps(StateFunction(("range",)))) < 1_000
+    assert pa.schema(LANE_SCHEMA).names == ["lane", "lane_key", "payload"]
