@@ -46,6 +46,8 @@ from streaming.spark.steps import StateFunction
 STALE_INTERVALS = 6
 """Lag of a sample older than so many intervals is not shown: the last value is not the present."""
 
+BATCH_GRACE_SECONDS = 10.0
+
 _log = logging.getLogger(__name__)
 
 
@@ -195,10 +197,18 @@ class Monitor:
         while not self._stop.is_set():
             if query.awaitTermination(1):
                 return
+        _wait_between_batches(query)
         query.stop()
 
     def _query_is_alive(self) -> bool:
         return self._query is not None and self._query.isActive
+
+
+def _wait_between_batches(query: StreamingQuery) -> None:
+    """Let a running batch finish: stopped in its middle it is only run again, after a page of Java's complaints."""
+    deadline = time.monotonic() + BATCH_GRACE_SECONDS
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.02)
 
 
 def _first_line(failure: Exception) -> str:
