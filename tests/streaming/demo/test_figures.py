@@ -9,6 +9,7 @@ from streaming.demo.figures import Figures, GroupFigures, read_figures
 from streaming.events import Position, TopicMetadata
 from streaming.group.snapshot import SEEN, STABLE, GroupSnapshot, GroupTotals
 from streaming.judgement.judge import judge
+from streaming.judgement.lag import ClusterSample
 from streaming.judgement.turn import GroupRecord
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
 from streaming.sinks.metrics import MonitorCollector
@@ -19,6 +20,7 @@ def test_every_figure_is_found_in_what_the_monitor_exposes():
     """A metric that is renamed in the product must not leave a `?` on the screen for ever."""
     registry = Registry()
     registry.put_batch([_record("g"), _seen("new")], [])
+    registry.put_sample(ClusterSample(0), None)
     registry.put_health(ready=True, was_ready=True, batch_seconds=0.5)
     figures = _scraped(registry)
     assert figures.ready
