@@ -20,7 +20,7 @@ def test_every_figure_is_found_in_what_the_monitor_exposes():
     """A metric that is renamed in the product must not leave a `?` on the screen for ever."""
     registry = Registry()
     registry.put_batch([_record("g"), _seen("new")], [])
-    registry.put_sample(ClusterSample(sampled_at_ms=0), None)
+    registry.put_sample(ClusterSample(0), None)
     registry.put_health(ready=True, was_ready=True, batch_seconds=0.5)
     figures = _scraped(registry)
     assert figures.ready

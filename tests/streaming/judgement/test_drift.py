@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assignors import BUILT_IN, GroupSpec, MemberSubscription, assignor_named
+from assignors import AS_JAVA_LEADER, BUILT_IN, GroupSpec, MemberSubscription, assignor_named
 from streaming.events import GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.drift import (
@@ -268,7 +268,7 @@ def test_no_built_in_strategy_raises_on_any_group_a_record_can_hold(
     """Law: input is hostile. One group that makes an assignor raise would stop the judgement of all."""
     racks = {topic: (("r1", None), ("r2",), (), ("r1", "r2"))[:count] for topic, count in partitions.items()}
     spec = GroupSpec(tuple(members), partitions, racks if racked else {})
-    for strategy in sorted(BUILT_IN):
-        assigned = BUILT_IN[strategy].assign(spec).members
+    for assignor in (*BUILT_IN.values(), *AS_JAVA_LEADER.values()):
+        assigned = assignor.assign(spec).members
         given_out = [one for held in assigned.values() for one in held]
         assert len(given_out) == len(set(given_out))
