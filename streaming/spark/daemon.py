@@ -7,9 +7,9 @@ our steps for itself, on the two cores that the batch needs.
 
 from __future__ import annotations
 
-from pyspark.daemon import manager  # type: ignore[attr-defined]
+from pyspark.daemon import manager
 
 import streaming.spark.steps  # noqa: F401 - imported to be there
 
 if __name__ == "__main__":
-    manager()
+    manager()  # type: ignore[no-untyped-call] # pyspark has no types here
