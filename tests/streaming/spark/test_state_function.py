@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from pyspark import cloudpickle
 from pyspark.sql.streaming.state import GroupState
 
 from streaming.combine.combiner import GROUP_LANE
@@ -82,11 +81,3 @@ def test_a_users_strategy_that_raises_or_hangs_is_reported_for_the_group_and_the
         "raising": ("not_evaluated", "assignor_raised"),
         "hanging": ("not_evaluated", "assignor_timed_out"),
     }
-
-
-def test_what_is_shipped_to_the_workers_is_small_and_whole():
-    """A closure would drag along every global it mentions; msgspec's encoders cannot even be pickled."""
-    function = StateFunction(("range",), seeds={"g": b"seed"})
-    shipped = cloudpickle.dumps(function)
-    assert cloudpickle.loads(shipped) == function
-    assert len(shipped) < 1000
