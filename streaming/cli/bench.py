@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from streaming.bench.figures import Figure
     from streaming.bench.fill import Fill
 
+_WIDTH_IN_FILES = 140
 _FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
@@ -149,7 +150,9 @@ def _report(fill: Fill, figures: list[Figure], load_average: tuple[float, ...], 
     load = ", ".join(f"{average:.1f}" for average in load_average)
     size = f"{fill.groups:,} groups x {fill.partitions} partitions x {fill.rounds} rounds"
     title = f"{size}, {os.cpu_count()} cores, load average {load} at the start"
-    Console().print(figures_table(title, figures))
+    console = Console()
+    console.width = console.width if console.is_terminal else _WIDTH_IN_FILES
+    console.print(figures_table(title, figures))
     if json_file is not None:
         document = {
             "groups": fill.groups,
