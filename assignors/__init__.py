@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 
 from assignors.cooperative import CooperativeStickyAssignor
 from assignors.java_hash import hash_map_order
-from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
+from assignors.model import (
+    AssignorFailedError,
+    GroupAssignment,
+    GroupSpec,
+    MemberSubscription,
+    PartitionAssignor,
+    TopicPartition,
+)
 from assignors.range import RangeAssignor
 from assignors.roundrobin import RoundRobinAssignor
 from assignors.server_range import ServerRangeAssignor
@@ -23,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AS_JAVA_LEADER",
     "BUILT_IN",
+    "AssignorFailedError",
     "GroupAssignment",
     "GroupSpec",
     "MemberSubscription",

@@ -94,6 +94,14 @@ class GroupAssignment:
     members: Mapping[str, tuple[TopicPartition, ...]]
 
 
+class AssignorFailedError(Exception):
+    """A strategy gave no lawful assignment. `reason` is a short word for a report; the message says what it did."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
 class PartitionAssignor(Protocol):
     """A strategy: a name and a pure function. Kafka's ``ConsumerPartitionAssignor`` without its callbacks."""
 

@@ -6,9 +6,12 @@ import gzip
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from prometheus_client.parser import text_string_to_metric_families
+
+from streaming.bench.fill import BenchError
 
 _HEADERS = {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "gzip"}
 _TIMEOUT_SECONDS = 120.0
@@ -39,12 +42,14 @@ class Scrape:
 
 
 def scrape(port: int) -> Scrape | None:
-    """Ask once; None where nobody answers yet."""
+    """Ask once; None where nobody answers yet. Raises BenchError for an answer that is an error."""
     request = Request(f"http://127.0.0.1:{port}/metrics", headers=_HEADERS)
     started = time.monotonic()
     try:
         with urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:  # noqa: S310 - http, to loopback
             body, encoding = answer.read(), answer.headers.get("Content-Encoding")
+    except HTTPError as error:
+        raise BenchError(f"/metrics answered {error.code} {error.reason}: see the monitor's log") from error
     except OSError:
         return None
     seconds, at_seconds = time.monotonic() - started, time.time()

@@ -8,9 +8,9 @@ from typing import BinaryIO
 
 import click
 
-from assignors import UnknownAssignorError
+from assignors import AssignorFailedError, UnknownAssignorError
 from assignors.scenario import ScenarioError, answer_as_json, decode_line, parse_scenario, scenario_id
-from streaming.custom.catalogue import AssignorFailedError, Catalogue
+from streaming.custom.catalogue import Catalogue
 
 assignor_option = click.option(
     "--assignor",

@@ -10,12 +10,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
+from assignors import AssignorFailedError
 from assignors.comparison import compare as compare_strategy
 from assignors.comparison import owned_now, sizes_in_short
 from assignors.measures import measure
 from assignors.scenario import ScenarioError, decode_line, parse_group, scenario_id
 from streaming.cli.assign import assignor_option
-from streaming.custom.catalogue import AssignorFailedError, Catalogue
+from streaming.custom.catalogue import Catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

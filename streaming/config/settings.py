@@ -111,6 +111,8 @@ class JudgementSettings(Section):
         ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "server-range"),
         description="strategies expected assignments are made by",
     )
+    assignors: tuple[str, ...] = Field((), description="your own strategies, each as module:attribute")
+    assignor_limit_seconds: Seconds = Field(10, description="how long one of yours may take for a group")
 
     @field_validator("strategies")
     @classmethod

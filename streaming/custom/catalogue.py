@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from assignors import BUILT_IN, UnknownAssignorError
-from streaming.custom.guard import AssignorFailure, GuardedAssignor
+from assignors import BUILT_IN, AssignorFailedError, UnknownAssignorError
+from streaming.custom.guard import LIMIT_SECONDS, AssignorFailure, GuardedAssignor
 from streaming.custom.loading import installed_references
 
 if TYPE_CHECKING:
@@ -14,10 +15,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from assignors.model import GroupAssignment, GroupSpec, PartitionAssignor
-
-
-class AssignorFailedError(Exception):
-    """A user's strategy gave no lawful assignment; the message says what it did instead."""
 
 
 class Catalogue:
@@ -54,7 +51,11 @@ class Catalogue:
             return BUILT_IN[name]
         if name not in self._guarded:
             raise UnknownAssignorError(f"no assignor is named {name!r}; there are {', '.join(self.names())}")
-        return _UsersAssignor(name, self._guarded[name])
+        return UsersAssignor(name, self._guarded[name])
+
+    def users_references(self) -> dict[str, str]:
+        """Name the users' own strategies with the reference of each: what a process elsewhere needs to run them."""
+        return {name: self._guarded[name].reference for name in sorted(self._guarded.keys() - BUILT_IN.keys())}
 
     def close(self) -> None:
         """End all processes; a later group starts another."""
@@ -65,18 +66,30 @@ class Catalogue:
         guarded = GuardedAssignor(reference)
         name = guarded.name()
         if isinstance(name, AssignorFailure):
-            raise AssignorFailedError(name.detail.strip())
+            raise AssignorFailedError(name.reason.value, name.detail.strip())
         self._guarded[name] = guarded
         return name
 
 
 @dataclass(frozen=True)
-class _UsersAssignor:
+class UsersAssignor:
+    """A user's strategy like any other, but for what it raises: AssignorFailedError, and nothing else."""
+
     name: str
     guarded: GuardedAssignor
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
+        """Assign, guarded. Raises AssignorFailedError where there is no lawful answer in time."""
         outcome = self.guarded.try_assign(group)
         if isinstance(outcome, AssignorFailure):
-            raise AssignorFailedError(f"{self.name} {outcome.reason.value}: {outcome.detail.strip()}")
+            detail = f"{self.name} {outcome.reason.value}: {outcome.detail.strip()}"
+            raise AssignorFailedError(outcome.reason.value, detail)
         return outcome
+
+
+@lru_cache(maxsize=1)
+def users_assignors(
+    references: tuple[tuple[str, str], ...], limit_seconds: float = LIMIT_SECONDS
+) -> tuple[UsersAssignor, ...]:
+    """Make this process's assignors for (name, reference) pairs; their processes are kept from one call to the next."""
+    return tuple(UsersAssignor(name, GuardedAssignor(reference, limit_seconds)) for name, reference in references)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import msgspec
 
-from assignors import GroupAssignment, GroupSpec, PartitionAssignor
+from assignors import AssignorFailedError, GroupAssignment, GroupSpec, PartitionAssignor
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.group_spec import Owners, unknown_topics
 
@@ -58,11 +58,14 @@ class StrategyDrift(msgspec.Struct, frozen=True):
 def strategy_drift(
     snapshot: GroupSnapshot, spec: GroupSpec, owners: Owners, assignor: PartitionAssignor, *, is_group_strategy: bool
 ) -> StrategyDrift:
-    """Judge the actual owners by one strategy. Raises whatever the assignor raises: built-in ones never do."""
+    """Judge the actual owners by one strategy. A user's strategy that fails is reported for the group, no more."""
     strategy = assignor.name
     if unknown_topics(snapshot):
         return StrategyDrift(strategy, is_group_strategy, UNKNOWN, "metadata_missing")
-    misplaced = _misplaced(owners, assignor.assign(spec))
+    try:
+        misplaced = _misplaced(owners, assignor.assign(spec))
+    except AssignorFailedError as failure:
+        return StrategyDrift(strategy, is_group_strategy, NOT_EVALUATED, f"assignor_{failure.reason}")
     verdict, reason = _verdict(snapshot, owners, strategy, misplaced)
     if not is_group_strategy and verdict != UNKNOWN:
         verdict, reason = (DIFFERS if misplaced else SAME), ""

@@ -23,6 +23,7 @@ from streaming.run.hand_back import HandBack
 from streaming.run.prepare import Origin, prepare_checkpoint
 from streaming.run.readiness import Readiness
 from streaming.run.sampler import Sampler, Upkeep
+from streaming.run.strategies import users_references
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.http import MetricsServer
@@ -45,6 +46,8 @@ from streaming.spark.steps import StateFunction
 STALE_INTERVALS = 6
 """Lag of a sample older than so many intervals is not shown: the last value is not the present."""
 
+BATCH_GRACE_SECONDS = 10.0
+
 _log = logging.getLogger(__name__)
 
 
@@ -64,10 +67,12 @@ class Monitor:
         self._book = CommitBook()
         self._query: StreamingQuery | None = None
         self._readiness = Readiness(self._query_is_alive)
+        self._users_references: tuple[tuple[str, str], ...] = ()
 
     def run(self) -> None:
         """Watch until told to stop. Raises a RemedyError for whatever an operator has to put right first."""
         settings = self._settings
+        self._users_references = users_references(settings.judgement.assignors)
         brokers = Brokers(settings.kafka, settings.sampling.request_timeout_seconds, now_ms)
         stale_after_ms = int(max(30.0, STALE_INTERVALS * settings.sampling.interval_seconds) * 1000)
         collector = MonitorCollector(settings.kafka.cluster, self._registry, now_ms, stale_after_ms)
@@ -179,17 +184,31 @@ class Monitor:
         records = offsets_topic_records(session, settings.kafka, settings.source, partitions)
         handed_back = handed_back_rows(session, files.uri(HANDED_BACK))
         lanes = lanes_of(records, handed_back, settings.kafka.cluster, settings.spark.combine_tasks)
-        function = StateFunction(settings.judgement.strategies, origin.seeds.records, origin.seeds.version)
+        function = StateFunction(
+            strategies=settings.judgement.strategies,
+            users_references=self._users_references,
+            users_limit_seconds=settings.judgement.assignor_limit_seconds,
+            seeds=origin.seeds.records,
+            seed_version=origin.seeds.version,
+        )
         return start_query(lanes, function, sink, files.uri(QUERY), settings.source.trigger_seconds)
 
     def _await_query(self, query: StreamingQuery) -> None:
         while not self._stop.is_set():
             if query.awaitTermination(1):
                 return
+        _wait_between_batches(query)
         query.stop()
 
     def _query_is_alive(self) -> bool:
         return self._query is not None and self._query.isActive
+
+
+def _wait_between_batches(query: StreamingQuery) -> None:
+    """Let a running batch finish: stopped in its middle it is only run again, after a page of Java's complaints."""
+    deadline = time.monotonic() + BATCH_GRACE_SECONDS
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.02)
 
 
 def _first_line(failure: Exception) -> str:

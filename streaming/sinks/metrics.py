@@ -240,15 +240,21 @@ def _health(cluster: str, present: Present, *, is_fresh: bool) -> Iterator[Metri
     _add(restarts, (cluster,), health.query_restarts)
     yield restarts
     text = "Memory of the monitor's processes."
-    yield _one("rebalance_monitor_resident_memory_bytes", text, cluster, sum(_resident_bytes()))
+    yield _one("rebalance_monitor_resident_memory_bytes", text, cluster, _resident_bytes(_own_processes()))
 
 
-def _resident_bytes() -> Iterator[int]:
-    """Ask this process and those it started; Python workers come and go meanwhile."""
+def _own_processes() -> list[psutil.Process]:
     own = psutil.Process(os.getpid())
-    for process in (own, *own.children(recursive=True)):
+    return [own, *own.children(recursive=True)]
+
+
+def _resident_bytes(processes: Iterable[psutil.Process]) -> int:
+    """Memory of those that still run: Spark ends idle workers, also in the middle of a scrape."""
+    total = 0
+    for process in processes:
         with suppress(psutil.Error):
-            yield process.memory_info().rss
+            total += process.memory_info().rss
+    return total
 
 
 def _one(name: str, text: str, cluster: str, value: float) -> Metric:

@@ -14,6 +14,8 @@ from pyspark.sql.streaming.state import GroupState
 from assignors import AS_JAVA_LEADER
 from streaming.combine.combiner import GROUP_LANE, LANE_SCHEMA, Combiner
 from streaming.combine.lanes import LANE_CODEC, PartitionSnapshot, decode_partition_batch, merge_lane
+from streaming.custom.catalogue import users_assignors
+from streaming.custom.guard import LIMIT_SECONDS
 from streaming.events import LogEvent, decode_event
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.turn import GROUP_CODEC, GroupRecord, Turn, encode_turn, take_turn
@@ -39,11 +41,14 @@ class StateFunction:
     """`applyInPandasWithState`: advance one group or one Kafka partition.
 
     An object of an importable class, not a closure: Spark then ships its fields and nothing it happens to refer to.
-    `seeds` are stored group records (of `seed_version`) that a new checkpoint starts from; they are shipped once, when
-    the query starts, and serve a group until it has a state of its own.
+    `users_references` are users' own strategies as (name, module:attribute); each worker runs them guarded, in
+    processes of their own. `seeds` are stored group records (of `seed_version`) that a new checkpoint starts from;
+    they are shipped once, when the query starts, and serve a group until it has a state of its own.
     """
 
     strategies: tuple[str, ...]
+    users_references: tuple[tuple[str, str], ...] = ()
+    users_limit_seconds: float = LIMIT_SECONDS
     seeds: Mapping[str, bytes] = field(default_factory=dict)
     seed_version: int = GROUP_CODEC.version
 
@@ -62,7 +67,8 @@ class StateFunction:
         if not state.exists and not any(isinstance(event, LogEvent) for event in events):
             # Facts for a group that was forgotten meanwhile must not bring it back, least of all from its seed.
             return encode_turn(Turn(GroupRecord(GroupSnapshot(group_id)), forgotten=True))
-        assignors = [AS_JAVA_LEADER[strategy] for strategy in self.strategies]
+        users = users_assignors(self.users_references, self.users_limit_seconds)
+        assignors = [*(AS_JAVA_LEADER[strategy] for strategy in self.strategies), *users]
         turn = take_turn(self._record(group_id, state), events, assignors)
         if turn.forgotten:
             state.remove()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from streaming.bench.fill import BenchError
 from streaming.bench.scrape import Scrape, scrape
 from streaming.embedded.ports import free_port
 from streaming.sinks.http import MetricsServer
@@ -46,3 +47,18 @@ def test_a_family_without_labels_has_one_value(answer: Scrape) -> None:
 
 def test_nobody_answers_yet() -> None:
     assert scrape(free_port()) is None
+
+
+def _fail(_environ: object, start_response: Callable[[str, list[tuple[str, str]]], object]) -> list[bytes]:
+    start_response("500 Internal Server Error", [])
+    return []
+
+
+def test_an_answer_that_is_an_error_is_not_taken_for_silence() -> None:
+    server = MetricsServer("127.0.0.1", 0, _Lag())
+    try:
+        server._server.set_app(_fail)
+        with pytest.raises(BenchError, match="/metrics answered 500"):
+            scrape(server.port)
+    finally:
+        server.close()

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from assignors import BUILT_IN, UnknownAssignorError
+from assignors import BUILT_IN, AssignorFailedError, UnknownAssignorError
 from assignors.model import GroupSpec, MemberSubscription
 from streaming.custom import ENTRY_POINT_GROUP
-from streaming.custom.catalogue import AssignorFailedError, Catalogue
+from streaming.custom.catalogue import Catalogue
 
 if TYPE_CHECKING:
     from pathlib import Path

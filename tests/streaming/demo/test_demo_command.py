@@ -86,8 +86,8 @@ class _Demo:
 
     def end(self) -> None:
         """Leave nothing behind, whatever happened."""
-        if self.process.poll() is None:
-            self.process.kill()
+        self.process.kill()
+        self.process.wait()
         for process in self.processes():
             process.kill()
         self._reader.join(10)

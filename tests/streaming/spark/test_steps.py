@@ -75,7 +75,7 @@ def chunks_of(payloads: Sequence[bytes], size: int = 2) -> list[pd.DataFrame]:
 
 def turn_of(events: Sequence[GroupEvent], state: GroupState, seeds: dict[str, bytes] | None = None) -> Turn:
     """Run the state function for one group."""
-    function = StateFunction(("range", "roundrobin"), seeds or {})
+    function = StateFunction(("range", "roundrobin"), seeds=seeds or {})
     (frame,) = function(("c", GROUP_LANE, "g"), chunks_of([encode_event(event) for event in events]), state)
     (row,) = frame.to_dict("records")
     assert (row["lane"], row["lane_key"]) == (GROUP_LANE, "g")
