@@ -19,6 +19,7 @@ from tests.streaming.protocol.mutations import mutate_record
 from tests.streaming.protocol.records import sample_records
 
 TOPIC_ID = uuid_text(bytes(range(16)))
+HEADER_V4 = commit_value(41, 4)[:14]
 
 
 def vouched(records: list[Bytes]) -> list[int | None]:
@@ -98,6 +99,11 @@ def test_what_brokers_write_takes_the_fast_way(key: bytes, value: bytes, why: st
         (commit_key("g"), commit_value(41) + b"\x00", "bytes behind the value"),
         (commit_key("g"), b"", "an empty value is no tombstone"),
         (commit_key("g"), commit_value(41, 4, "x" * 127), "a length of two bytes"),
+        (
+            commit_key("g"),
+            HEADER_V4 + b"\x90" + b"\x80" * 143 + bytes(9),
+            "a length that never ends, of a fitting first byte",
+        ),
         (commit_key("g"), commit_value(-1), "no committed offset"),
         (commit_key("g"), b"\x00\x05" + commit_value(41)[2:], "value version 5"),
         (b"\x00\x01\xff\xff\x00\x01t\x00\x00\x00\x00", None, "a null group"),

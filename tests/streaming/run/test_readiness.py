@@ -86,24 +86,28 @@ def test_verdicts_are_waited_for_but_not_for_ever() -> None:
     assert ready({0: 10}, sample({0: 10}), readiness, judged=True)
 
 
-def test_starting_over_while_a_sample_is_judged_breaks_neither() -> None:
-    """Two threads: once the sampler found no targets where it had just put some, and on-call an error in the log."""
-    readiness, stop, failures = Readiness(lambda: True), threading.Event(), list[BaseException]()
+class _Interrupted(dict[int, int]):
+    """Positions at whose first reading another thread starts the query over."""
 
-    def judge() -> None:
-        try:
-            while not stop.is_set():
-                ready({0: 10}, sample({0: 10}), readiness)
-        except BaseException as failure:  # noqa: BLE001 - whatever it is, the test must see it
-            failures.append(failure)
+    def __init__(self, positions: Mapping[int, int], readiness: Readiness) -> None:
+        super().__init__(positions)
+        self.restart = threading.Thread(target=readiness.start_over)
 
-    sampler = threading.Thread(target=judge)
-    sampler.start()
-    for _ in range(20_000):
-        readiness.start_over()
-    stop.set()
-    sampler.join()
-    assert failures == []
+    def get(self, partition: int, default: int = 0) -> int:  # type: ignore[override]
+        """Let the other thread have its chance first."""
+        if not self.restart.is_alive():
+            self.restart.start()
+            self.restart.join(0.1)
+        return super().get(partition, default)
+
+
+def test_a_query_started_over_while_a_sample_is_judged_is_not_ready_by_the_old_ends() -> None:
+    """Two threads: what the sampler is about to conclude from the old query must not outlast its end."""
+    readiness = Readiness(lambda: True)
+    positions = _Interrupted({0: 10}, readiness)
+    ready(positions, sample({0: 10}), readiness)
+    positions.restart.join()
+    assert not ready({0: 10}, sample({0: 15}), readiness)
 
 
 OFFSETS = st.dictionaries(st.integers(0, 5), st.integers(0, 9))

@@ -213,6 +213,13 @@ def test_lag_is_shown_where_known_and_sums_only_where_every_part_is() -> None:
     assert named(series, "kafka_topic_partitions") == {"topic=orders": 3}, "a topic that is gone has no partitions"
 
 
+def test_a_topics_sum_is_no_smaller_for_a_part_that_nobody_sampled() -> None:
+    """Partition 2 has no end offset: the sum of the other two would be a lie."""
+    series = scraped(registry_of([], {**LAGGING, ("g", "orders", 2): 5}))
+    assert named(series, "kafka_consumergroup_lag_sum") == {"consumergroup=h,topic=orders": 60}
+    assert len(named(series, "kafka_consumergroup_lag", consumergroup="g")) == 2
+
+
 @pytest.mark.parametrize(("age_ms", "is_shown"), [(0, True), (STALE_AFTER_MS, True), (STALE_AFTER_MS + 1, False)])
 def test_nothing_that_rests_on_a_stale_sample_is_shown(age_ms: int, is_shown: bool) -> None:
     """The last value is not the present. Own lag too: it was shown unchanged for as long as no broker answered."""
