@@ -117,7 +117,7 @@ class MonitorProcess:
         """Run a command that must be refused; the error it gives, without the log's lines."""
         ran = self._ran(*words)
         assert ran.returncode not in (0, None), ran.stdout
-        assert "Traceback" not in ran.stderr
+        assert "Traceback" not in ran.stderr, ran.stderr
         return ran.stderr[ran.stderr.index("Error:") :].strip()
 
     def _ran(self, *words: str) -> subprocess.CompletedProcess[str]:

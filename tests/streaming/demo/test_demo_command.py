@@ -141,6 +141,8 @@ def test_ctrl_c_on_a_terminal_ends_all_of_it_within_seconds_and_a_second_demo_me
     start: Callable[..., _Demo],
 ):
     demo = start(terminal=True)
+    marker = demo.folder / MARKER
+    demo.until("its claim on the folder", lambda: marker.exists() and str(demo.process.pid) in marker.read_text())
     second = start()
     assert second.exit_code(60) == 1
     assert re.search(rf"another demo runs in \S+ \(process {demo.process.pid}\): stop it", _words(second.said))
