@@ -8,5 +8,6 @@ scrape.py           `/metrics` as Prometheus asks for it
 plain_read.py       Spark's Kafka source alone, for comparison: a program of its own
 catch_up.py         part one: how fast a full log is read, how soon metrics are complete, how much memory it takes
 rebalances.py       part two: how soon a rebalance is seen
+protocol.py         the decoder alone, record by record: a program of its own
 figures.py          figures, bars, the table and the JSON
 """

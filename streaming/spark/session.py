@@ -50,7 +50,7 @@ def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:
         "spark.driver.memory": settings.driver_memory,
         # Workers find pandas, Arrow and our steps imported: 2 CPU seconds less in a cold start's first batch.
         "spark.python.daemon.module": "streaming.spark.daemon",
-        # A batch is throughput, not latency: G1 costs some 4 of 40 CPU seconds more over 2 M records.
+        # A batch is throughput, not latency: G1 costs 37 CPU seconds over 2 M records, this 35.
         "spark.driver.extraJavaOptions": (
             f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOGGING} -Drebalance.monitor.log.level={level}"
         ),
