@@ -192,9 +192,8 @@ class EmbeddedBroker:
 
     def _format_storage(self, java: Path, class_path: str) -> None:
         """Give a new folder its cluster id, as `kafka-storage.sh format` does."""
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         tool = [java, "-XX:TieredStopAtLevel=1", "-cp", class_path, "kafka.tools.StorageTool", "format"]
-        arguments = ["-t", cluster_id, "-c", self._properties_path]
+        arguments = ["-t", cluster_id(uuid.uuid4()), "-c", self._properties_path]
         formatted = subprocess.run(
             [str(word) for word in (*tool, *arguments)],
             stdout=subprocess.PIPE,
@@ -233,6 +232,17 @@ class EmbeddedBroker:
         reasons = (_first_reason(path.read_text(errors="replace")) for path in logs)
         reason = next(filter(None, reasons), "its log says nothing")
         return f"the broker {what}: {reason} (log: {self.log_path})"
+
+
+def cluster_id(source: uuid.UUID) -> str:
+    """Return a cluster id as Kafka writes them, never led by a dash: its tools would take that for an option.
+
+    >>> cluster_id(uuid.UUID(int=0xF8 << 120))
+    '4AAAAAAAAAAAAAAAAAAAAA'
+    """
+    # A first byte from 0xF8 on is a leading "-" in URL-safe base64, one id in 64. Kafka's Uuid.randomUuid avoids it too.
+    first = source.bytes[0] & 0xE7 if source.bytes[0] >= 0xF8 else source.bytes[0]
+    return base64.urlsafe_b64encode(bytes([first]) + source.bytes[1:]).decode().rstrip("=")
 
 
 def _first_reason(log: str) -> str | None:

@@ -164,7 +164,7 @@ def test_nothing_is_left_of_a_demo_that_is_killed_and_the_next_one_may_start(sta
     """`kill -9` gives us no chance: the kernel ends our children, and Spark's JVM ends with its Python."""
     demo = start()
     demo.until("Spark", lambda: demo.processes("org.apache.spark"))
-    assert len(demo.processes("java")) == 2
+    assert len(demo.processes("kafka.Kafka")) == 1
     demo.process.kill()
     deadline = time.monotonic() + 20
     while (left := demo.processes()) and time.monotonic() < deadline:
