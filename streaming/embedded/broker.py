@@ -240,7 +240,7 @@ def cluster_id(source: uuid.UUID) -> str:
     >>> cluster_id(uuid.UUID(int=0xF8 << 120))
     '4AAAAAAAAAAAAAAAAAAAAA'
     """
-    # A first byte from 0xF8 on is a leading "-" in URL-safe base64, one id in 64. Kafka's Uuid.randomUuid avoids it too.
+    # A first byte of 0xF8 to 0xFB is a leading "-" in URL-safe base64. Kafka's Uuid.randomUuid avoids it too.
     first = source.bytes[0] & 0xE7 if source.bytes[0] >= 0xF8 else source.bytes[0]
     return base64.urlsafe_b64encode(bytes([first]) + source.bytes[1:]).decode().rstrip("=")
 
