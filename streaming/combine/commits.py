@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from streaming.combine.wire import BinaryColumn, BoolArray, Int64Array
 from streaming.protocol import RecordType
+from streaming.protocol.offset_commit import COMMITTED_OFFSET_AT, METADATA_LENGTH_AT
 
 TOMBSTONE = -1
 """Committed offset that stands for "nothing is committed": the key was deleted, or a negative offset was written.
@@ -38,7 +39,6 @@ COMMIT_SCHEMA = pa.schema(
     ]
 )
 
-_METADATA_AT = {0: 10, 1: 10, 2: 10, 3: 14, 4: 14}
 _TAIL_BYTES = {0: 8, 1: 16, 2: 8, 3: 8, 4: 8}
 
 
@@ -67,7 +67,7 @@ def canonical_key(key: bytes) -> bytes:
 def check_commits(key: BinaryColumn, value: BinaryColumn) -> CommitCheck:
     """Vouch for commits and tombstones whose bytes follow the layout exactly; leave the rest to the decoder."""
     tombstone = value.length < 0
-    committed = np.where(tombstone, TOMBSTONE, value.int_at(value.start + 2, 8))
+    committed = np.where(tombstone, TOMBSTONE, value.int_at(value.start + COMMITTED_OFFSET_AT, 8))
     sound = _keys_are_whole(key) & (tombstone | (_values_are_whole(value) & (committed >= 0)))
     return CommitCheck(sound, committed)
 
@@ -85,17 +85,17 @@ def _values_are_whole(value: BinaryColumn) -> BoolArray:
     version = np.where(value.length >= 2, value.int_at(value.start, 2), -1)
     whole = np.zeros(len(version), dtype=np.bool_)
     for known in np.unique(version):
-        if int(known) in _METADATA_AT:
+        if int(known) in METADATA_LENGTH_AT:
             whole |= (version == known) & _layout_fits(value, int(known))
     return whole
 
 
 def _layout_fits(value: BinaryColumn, version: int) -> BoolArray:
-    metadata_at = value.start + _METADATA_AT[version]
+    metadata_at = value.start + METADATA_LENGTH_AT[version]
     if version == 4:
         return _flexible_layout_fits(value, metadata_at)
     metadata_bytes = value.int_at(metadata_at, 2)
-    expected = _METADATA_AT[version] + 2 + metadata_bytes + _TAIL_BYTES[version]
+    expected = METADATA_LENGTH_AT[version] + 2 + metadata_bytes + _TAIL_BYTES[version]
     fits: BoolArray = (metadata_bytes >= 0) & (value.length == expected)
     return fits
 
