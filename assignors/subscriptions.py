@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING
 
 from assignors.model import GroupAssignment
-from assignors.ordering import sorted_names
+from assignors.ordering import members_by_id, sorted_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,6 +47,43 @@ def subscribers_by_topic(group: GroupSpec, members: Sequence[MemberSubscription]
         for topic in existing & subscription:
             subscribers[topic].append(position)
     return subscribers
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionClasses:
+    """Members that can be given the same, taken together: a thousand members are often one class, seldom many.
+
+    ``members`` has the ids of each class, ascending. ``subscribers`` maps each topic with metadata and subscribers to
+    the classes that subscribe to it, as positions in ``members``. Members that can be given nothing are in no class.
+    """
+
+    members: tuple[tuple[str, ...], ...]
+    subscribers: Mapping[str, frozenset[int]]
+
+
+def subscription_classes(group: GroupSpec) -> SubscriptionClasses:
+    """Take members together that subscribe to the same existing topics; the order of the input never shows.
+
+    >>> from assignors.model import GroupSpec, MemberSubscription as Member
+    >>> group = GroupSpec((Member("A", ("t", "gone")), Member("B", ("t",)), Member("C", ("u",))), {"t": 3, "u": 5})
+    >>> subscription_classes(group)
+    SubscriptionClasses(members=(('A', 'B'), ('C',)), subscribers={'t': frozenset({0}), 'u': frozenset({1})})
+    """
+    members = members_by_id(group)
+    existing = frozenset(topic for topic, count in group.partitions.items() if count)
+    kept: dict[frozenset[str], frozenset[str]] = {}
+    classes: dict[frozenset[str], list[str]] = {}
+    for member, topics in zip(members, distinct_subscriptions(members), strict=True):
+        if topics not in kept:
+            kept[topics] = topics & existing
+        if kept[topics]:
+            classes.setdefault(kept[topics], []).append(member.member_id)
+    subscribers: dict[str, list[int]] = {topic: [] for topic in sorted_names(frozenset().union(*classes))}
+    for position, topics in enumerate(classes):
+        for topic in topics:
+            subscribers[topic].append(position)
+    of_topic = {topic: frozenset(positions) for topic, positions in subscribers.items()}
+    return SubscriptionClasses(tuple(map(tuple, classes.values())), of_topic)
 
 
 def partitions_of(topic: str, count: int) -> list[TopicPartition]:

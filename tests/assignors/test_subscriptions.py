@@ -1,0 +1,22 @@
+"""Members taken together by what they can be given."""
+
+from __future__ import annotations
+
+from assignors.bench import group_of
+from assignors.model import GroupSpec, MemberSubscription
+from assignors.subscriptions import subscription_classes
+
+
+def test_members_that_are_alike_are_one_class():
+    """What makes a thousand members cheap to judge."""
+    classes = subscription_classes(group_of(1_000, 10_000, 100, heterogeneous=False))
+    assert [len(members) for members in classes.members] == [1_000]
+    assert set(classes.subscribers.values()) == {frozenset({0})}
+
+
+def test_a_topic_that_does_not_exist_sets_nobody_apart():
+    """Unlike for Java's sticky: {t, gone} and {t} can be given the same, and that decides what is fair."""
+    members = (MemberSubscription("b", ("t", "gone")), MemberSubscription("a", ("t",)), MemberSubscription("c", ()))
+    classes = subscription_classes(GroupSpec(members, {"t": 1, "empty": 0}))
+    assert classes.members == (("a", "b"),)
+    assert dict(classes.subscribers) == {"t": frozenset({0})}
