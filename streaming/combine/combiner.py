@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from streaming.combine.batch import RecordsBatch
-from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, last_per_key
-from streaming.combine.lanes import PartitionBatch, QuarantinedRecord, commits_bytes, encode_partition_batch
+from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, last_per_slot
+from streaming.combine.lanes import PartitionBatch, QuarantinedRecord, commits_bytes, encode_partition_event
 from streaming.combine.wire import Int64Array
-from streaming.events import Position, encode_event, log_event
+from streaming.events import Position, encode_event, log_event, unreadable_event
 from streaming.protocol import RecordType, UndecodableRecord, decode
 from streaming.protocol.offset_commit import offset_commit
 
@@ -24,7 +24,10 @@ LANE_SCHEMA = pa.schema([("lane", pa.string()), ("lane_key", pa.string()), ("pay
 """Rows for the stateful step. `lane_key` is a group id or a Kafka partition's number; `payload` an event or a batch."""
 
 PENDING_COMMIT_ROWS = 1_000_000
-"""Reduced rows are reduced again when so many have gathered: memory follows the number of keys, not of records."""
+"""Rows are reduced when so many have gathered, and again when they are twice those that were left.
+
+So memory follows the number of keys, not of records, and no row is reduced much more than once.
+"""
 
 LaneRow = tuple[str, str, bytes]
 
@@ -50,6 +53,7 @@ class Combiner:
         self._group_rows: list[LaneRow] = []
         self._commits: list[pa.Table] = []
         self._commit_rows = 0
+        self._reduced_rows = 0
 
     def add(self, records: pa.RecordBatch) -> None:
         """Take in records with columns key, value, kafka_partition, kafka_offset, timestamp_ms."""
@@ -65,7 +69,7 @@ class Combiner:
     def rows(self) -> Iterator[LaneRow]:
         """Membership events in log order, then one row for each Kafka partition that was read."""
         yield from self._group_rows
-        commits = last_per_key(self._all_commits())
+        commits = last_per_slot(self._all_commits())
         of_partition = commits["kafka_partition"].to_numpy()
         for kafka_partition, span in sorted(self._spans.items()):
             own_commits = commits.filter(pa.array(of_partition == kafka_partition))
@@ -101,15 +105,18 @@ class Combiner:
             span.quarantined.append(_quarantined(position, key, value, undecodable))
             # A generation that could not be read is no proof of one that was never synced.
             span.last_missing_offset = max(span.last_missing_offset, position.kafka_offset)
+            if key is not None and (grouped := unreadable_event(key, position)) is not None:
+                group_id, event = grouped
+                self._group_rows.append((GROUP_LANE, group_id, encode_event(event)))
         else:
             _count(span, RecordType(record.key_type), 1, is_tombstone=record.value is None)
 
     def _keep_commits(self, commits: pa.Table) -> None:
         self._commits.append(commits)
         self._commit_rows += commits.num_rows
-        if self._commit_rows > PENDING_COMMIT_ROWS:
-            reduced = last_per_key(self._all_commits())
-            self._commits, self._commit_rows = [reduced], 0
+        if self._commit_rows > max(PENDING_COMMIT_ROWS, 2 * self._reduced_rows):
+            reduced = last_per_slot(self._all_commits())
+            self._commits, self._commit_rows, self._reduced_rows = [reduced], reduced.num_rows, reduced.num_rows
 
     def _all_commits(self) -> pa.Table:
         return pa.concat_tables([COMMIT_SCHEMA.empty_table(), *self._commits])
@@ -141,7 +148,7 @@ def _quarantined(
 
 
 def _encode_span(kafka_partition: int, span: _Span, commits: pa.Table) -> bytes:
-    return encode_partition_batch(
+    return encode_partition_event(
         PartitionBatch(
             kafka_partition=kafka_partition,
             first_offset=span.first_offset,

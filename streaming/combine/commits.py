@@ -1,4 +1,4 @@
-"""Offset commits, checked and reduced in bulk: one row a key, the last commit winning.
+"""Offset commits, checked and reduced in bulk: the last commit of each key, and those a window of commits may hold.
 
 Layouts (OffsetCommitKey v1, OffsetCommitValue v0-v4 of Kafka's coordinator):
 
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streaming.combine.wire import BinaryColumn, BoolArray, Int64Array
 from streaming.protocol import RecordType
@@ -28,6 +29,12 @@ TOMBSTONE = -1
 No broker checks the offset a client commits, and OffsetFetch answers -1 for "none": to every reader, a negative one is
 none.
 """
+
+WINDOW_COMMITS = 10
+"""How many commits a group partition is judged by: Burrow's `intervals`."""
+
+SLOT_MS = 1_000
+"""Of the commits within a second the last one counts: Burrow's `min-distance`, as its sample configuration has it."""
 
 COMMIT_SCHEMA = pa.schema(
     [
@@ -125,3 +132,34 @@ def last_per_key(commits: pa.Table) -> pa.Table:
     numbered = commits.select(identity).append_column("row", pa.array(np.arange(commits.num_rows)))
     last = numbered.group_by(identity).aggregate([("row", "max")])["row_max"]
     return commits.take(pa.array(np.sort(last.to_numpy())))
+
+
+def last_per_slot(commits: pa.Table) -> pa.Table:
+    """What a batch keeps for the windows commits are judged by: each key's last commit of every slot, in log order.
+
+    At most WINDOW_COMMITS a key, the newest: as many push everything older out of a window. Reduced in one go or piece
+    by piece, windows come out alike; that is why slots are the clock's. A tombstone is kept beside a commit of its
+    slot, whichever came first: it ends the window before it.
+    """
+    slot = np.floor_divide(commits["timestamp_ms"].to_numpy(), SLOT_MS)
+    key = commits["key"].combine_chunks().dictionary_encode().indices
+    columns = [commits["kafka_partition"], key, slot, pc.equal(commits["committed_offset"], TOMBSTONE)]
+    identity = ["kafka_partition", "key", "slot", "is_tombstone"]
+    numbered = pa.table([*columns, np.arange(commits.num_rows)], names=[*identity, "row"])
+    last = numbered.group_by(identity).aggregate([("row", "max")])["row_max"]
+    rows = np.sort(last.to_numpy())
+    one_key = numbered.select(["kafka_partition", "key"]).take(pa.array(rows))
+    return commits.take(pa.array(rows[_newer_of_same(one_key) < WINDOW_COMMITS]))
+
+
+def _newer_of_same(keys: pa.Table) -> Int64Array:
+    """How many later rows are equal to each row."""
+    partition, key = keys["kafka_partition"].to_numpy(), keys["key"].to_numpy()
+    by_key = np.lexsort((key, partition))
+    starts = np.flatnonzero(
+        (np.diff(partition[by_key], prepend=-1) != 0) | (np.diff(key[by_key].astype(np.int64), prepend=-1) != 0)
+    )
+    counts = np.diff(starts, append=len(by_key))
+    newer = np.empty(len(by_key), dtype=np.int64)
+    newer[by_key] = np.repeat(starts + counts, counts) - 1 - np.arange(len(by_key))
+    return newer

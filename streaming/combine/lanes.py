@@ -29,7 +29,7 @@ class QuarantinedRecord(msgspec.Struct, frozen=True):
     field: str | None
 
 
-class PartitionBatch(msgspec.Struct, frozen=True):
+class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
     """One Kafka partition's part of one batch.
 
     `last_missing_offset` is the highest offset between `first_offset` and `last_offset` that told us nothing: not
@@ -46,6 +46,19 @@ class PartitionBatch(msgspec.Struct, frozen=True):
     commits: bytes
 
 
+class CommitsVanished(msgspec.Struct, frozen=True, tag="commits_vanished"):
+    """Commits the coordinator knows no more, and no record says so: key and log offset of each.
+
+    It is about the commit at that offset; a later one of the same key makes it void.
+    """
+
+    keys: tuple[bytes, ...]
+    kafka_offsets: tuple[int, ...]
+
+
+PartitionEvent = PartitionBatch | CommitsVanished
+
+
 class PartitionSnapshot(msgspec.Struct, frozen=True):
     """One Kafka partition as read so far: counts are absolute, `commits` holds the last commit of every live key."""
 
@@ -59,22 +72,36 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
 
 LANE_CODEC = StateCodec(PartitionSnapshot, version=1)
 
-_BATCH_ENCODER = msgspec.msgpack.Encoder()
-_BATCH_DECODER = msgspec.msgpack.Decoder(PartitionBatch)
+_EVENT_ENCODER = msgspec.msgpack.Encoder()
+_EVENT_DECODER: msgspec.msgpack.Decoder[PartitionEvent] = msgspec.msgpack.Decoder(PartitionEvent)
 
 
-def encode_partition_batch(batch: PartitionBatch) -> bytes:
-    """A batch for the way between processes (never stored: it has no version)."""
-    return _BATCH_ENCODER.encode(batch)
+def encode_partition_event(event: PartitionEvent) -> bytes:
+    """An event for the way between processes (never stored: it has no version)."""
+    return _EVENT_ENCODER.encode(event)
 
 
-def decode_partition_batch(encoded: bytes) -> PartitionBatch:
-    """The batch of `encode_partition_batch`."""
-    return _BATCH_DECODER.decode(encoded)
+def decode_partition_event(encoded: bytes) -> PartitionEvent:
+    """The event of `encode_partition_event`."""
+    return _EVENT_DECODER.decode(encoded)
 
 
-def merge_lane(snapshot: PartitionSnapshot, batch: PartitionBatch) -> PartitionSnapshot:
-    """The snapshot after the batch. A batch that starts behind the last offset leaves everything as it is."""
+def merge_lane(snapshot: PartitionSnapshot, event: PartitionEvent) -> PartitionSnapshot:
+    """The snapshot after the event. A batch that starts behind the last offset leaves everything as it is."""
+    if isinstance(event, CommitsVanished):
+        return msgspec.structs.replace(snapshot, commits=_without(snapshot.commits, event))
+    return _merge_batch(snapshot, event)
+
+
+def _without(known: bytes, vanished: CommitsVanished) -> bytes:
+    commits = commits_table(known)
+    gone = dict(zip(vanished.keys, vanished.kafka_offsets, strict=True))
+    rows = zip(commits["key"].to_pylist(), commits["kafka_offset"].to_pylist(), strict=True)
+    stays = [gone.get(key) != kafka_offset for key, kafka_offset in rows]
+    return commits_bytes(commits.filter(pa.array(stays, pa.bool_())))
+
+
+def _merge_batch(snapshot: PartitionSnapshot, batch: PartitionBatch) -> PartitionSnapshot:
     if batch.first_offset <= snapshot.last_offset:
         return snapshot
     missing_before = batch.first_offset - 1 if batch.first_offset > snapshot.last_offset + 1 else -1

@@ -25,7 +25,16 @@ if TYPE_CHECKING:
 
     from streaming.protocol.records import DecodedRecord
 
-__all__ = ["Assignment", "ClassicMember", "GroupMetadata", "Subscription", "group_metadata", "sticky_user_data"]
+__all__ = [
+    "Assignment",
+    "ClassicMember",
+    "GroupMetadata",
+    "Subscription",
+    "assignment_of",
+    "group_metadata",
+    "sticky_user_data",
+    "subscription_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +72,7 @@ class ClassicMember:
 
     Attributes:
         rebalance_timeout_ms: the session timeout where the record has none (-1, or before version 1), as the
-            coordinator takes it on replay.
+            coordinator takes it on replay. None, as the session timeout, where no record was read (DescribeGroups).
         subscription, assignment: None where their bytes are empty, or opaque because the group's protocol type is not
             ``consumer``.
 
@@ -73,17 +82,18 @@ class ClassicMember:
     group_instance_id: str | None
     client_id: str
     client_host: str
-    rebalance_timeout_ms: int
-    session_timeout_ms: int
+    rebalance_timeout_ms: int | None
+    session_timeout_ms: int | None
     subscription: Subscription | None
     assignment: Assignment | None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMetadata:
-    """A classic group as one record shows it.
+    """A classic group as one record shows it, or as its coordinator describes it.
 
     Attributes:
+        generation_id, value_version: None in a description, which names neither.
         protocol: name of the chosen assignor, None in an empty group.
         current_state_timestamp_ms: when the group entered its state, None where the record does not say (-1, or
             before version 2).
@@ -92,12 +102,12 @@ class GroupMetadata:
 
     group_id: str
     protocol_type: str
-    generation_id: int
+    generation_id: int | None
     protocol: str | None
     leader: str | None
     current_state_timestamp_ms: int | None
     members: tuple[ClassicMember, ...]
-    value_version: int
+    value_version: int | None
 
 
 def group_metadata(record: DecodedRecord) -> GroupMetadata:
@@ -135,9 +145,9 @@ def _member(fields: Mapping[str, Any], index: int, speaks_consumer: bool) -> Cla
     subscription, assignment = fields["subscription"], fields["assignment"]
     place = "subscription"
     try:
-        joined = _subscription(subscription) if speaks_consumer and subscription else None
+        joined = subscription_of(subscription) if speaks_consumer and subscription else None
         place = "assignment"
-        synced = _assignment(assignment) if speaks_consumer and assignment else None
+        synced = assignment_of(assignment) if speaks_consumer and assignment else None
     except UndecodableRecord as refusal:
         raise refusal.under(f"value.members[{index}].{place}") from None
     return ClassicMember(
@@ -152,7 +162,8 @@ def _member(fields: Mapping[str, Any], index: int, speaks_consumer: bool) -> Cla
     )
 
 
-def _subscription(raw: bytes) -> Subscription:
+def subscription_of(raw: bytes) -> Subscription:
+    """Read a member's JoinGroup bytes; raises UndecodableRecord."""
     version, fields = decode_subscription(raw)
     return Subscription(
         version,
@@ -164,6 +175,7 @@ def _subscription(raw: bytes) -> Subscription:
     )
 
 
-def _assignment(raw: bytes) -> Assignment:
+def assignment_of(raw: bytes) -> Assignment:
+    """Read what the leader gave a member; raises UndecodableRecord."""
     version, fields = decode_assignment(raw)
     return Assignment(version, topic_partitions(fields["assignedPartitions"]), fields["userData"])

@@ -10,6 +10,7 @@ string that follows makes all later places depend on its length.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -74,6 +75,17 @@ class OffsetCommit:
     commit_timestamp_ms: int
     expire_timestamp_ms: int | None
     topic_id: str | None
+
+
+def offset_commit_key(group_id: str, topic: str, partition: int) -> bytes:
+    """Return the key under which today's brokers keep a commit.
+
+    >>> offset_commit_key("g", "t", 3).hex(" ")
+    '00 01 00 01 67 00 01 74 00 00 00 03'
+    """
+    group, name = group_id.encode(), topic.encode()
+    head = struct.pack(">hh", RecordType.OFFSET_COMMIT, len(group))
+    return head + group + struct.pack(">h", len(name)) + name + struct.pack(">i", partition)
 
 
 def offset_commit(record: DecodedRecord) -> OffsetCommit:

@@ -1,4 +1,4 @@
-"""One connection to the cluster, and the questions the monitor asks over it."""
+"""Questions about topics: their partitions, their offsets, their racks. `groups.py` asks about groups."""
 
 from __future__ import annotations
 
@@ -6,60 +6,61 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+from uuid import UUID
 
-from kafka import KafkaAdminClient, TopicPartition
-from kafka.admin import OffsetSpec
-from kafka.errors import KafkaError, NoError, UnknownTopicOrPartitionError
+from kafka import TopicPartition
+from kafka.admin import ACLOperation, OffsetSpec
+from kafka.errors import KafkaError, NoError, TopicAuthorizationFailedError, UnknownTopicOrPartitionError
 from kafka.protocol.consumer.offsets import IsolationLevel
 
-from streaming.config.settings import KafkaSettings
+from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.errors import RemedyError
 from streaming.events import OFFSETS_TOPIC, TopicMetadata
 from streaming.judgement.lag import ClusterSample, LogEnds
+from streaming.protocol.primitives import uuid_text
+from streaming.sampling.connection import Connection
 
 _log = logging.getLogger(__name__)
 
 Offsets = Mapping[tuple[str, int], int]
 
 
-class BrokerUnreachableError(RemedyError):
-    """No broker answered in time."""
-
-
 class OffsetsTopicMissingError(RemedyError):
     """The cluster has no `__consumer_offsets`, or we may not see it."""
+
+
+class OffsetsTopicUnreadableError(RemedyError):
+    """We have no right to read `__consumer_offsets`."""
 
 
 class Brokers:
     """Asks the brokers. Every answer is a value with its time; what could not be had is left out, not invented."""
 
-    def __init__(self, kafka: KafkaSettings, request_timeout_seconds: float, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, connection: Connection, now_ms: Callable[[], int], *, samples_offsets_topic: bool = True
+    ) -> None:
+        """Without `samples_offsets_topic` no right on `__consumer_offsets` is needed, and its ends are not told."""
+        self._admin = connection.admin
         self._now_ms = now_ms
-        try:
-            self._admin = KafkaAdminClient(
-                bootstrap_servers=kafka.bootstrap_servers.split(","),
-                client_id="kafka-rebalance-monitor",
-                bootstrap_timeout_ms=int(kafka.connect_timeout_seconds * 1000),
-                request_timeout_ms=int(request_timeout_seconds * 1000),
-            )
-        except (KafkaError, OSError) as error:
-            raise BrokerUnreachableError(
-                f"no broker at {kafka.bootstrap_servers} answered within {kafka.connect_timeout_seconds:g} s"
-                f" ({type(error).__name__}): check kafka.bootstrap_servers and that the broker runs"
-            ) from None
-
-    def close(self) -> None:
-        """Hang up."""
-        self._admin.close()
+        self._own_topics = {OFFSETS_TOPIC} if samples_offsets_topic else set()
 
     def offsets_topic_partitions(self) -> list[int]:
-        """The partition numbers of `__consumer_offsets`. Raises OffsetsTopicMissingError where there is none yet."""
-        partitions = _partition_count(self._describe([OFFSETS_TOPIC]), OFFSETS_TOPIC)
-        if not partitions:
-            raise OffsetsTopicMissingError(
-                f"the cluster has no topic {OFFSETS_TOPIC}: it is made when the first consumer group commits"
+        """The partition numbers of `__consumer_offsets`.
+
+        Raises OffsetsTopicMissingError where there is none yet, OffsetsTopicUnreadableError where we may not read it.
+        """
+        [topic] = self._admin.describe_topics([OFFSETS_TOPIC])
+        if not _is_readable(topic):
+            raise OffsetsTopicUnreadableError(
+                f"reading {OFFSETS_TOPIC} is not allowed: grant READ and DESCRIBE on it, or set"
+                f' source.kind = "{ADMIN_API_SOURCE}" to ask the brokers instead, which tells less'
             )
-        return list(range(partitions))
+        if topic["error_code"] != NoError.errno or not topic["partitions"]:
+            raise OffsetsTopicMissingError(
+                f"the cluster has no topic {OFFSETS_TOPIC}: it is made when the first consumer group commits;"
+                f' some managed clusters hide it, there set source.kind = "{ADMIN_API_SOURCE}"'
+            )
+        return list(range(len(topic["partitions"])))
 
     def sample(self, topics: Iterable[str]) -> ClusterSample:
         """Metadata and offsets of the topics and the ends of `__consumer_offsets`, as of now.
@@ -67,7 +68,7 @@ class Brokers:
         Call it after the commits it is to be compared with were read. Raises KafkaError when nobody answers.
         """
         sampled_at_ms = self._now_ms()
-        wanted = sorted({*topics, OFFSETS_TOPIC})
+        wanted = sorted({*topics, *self._own_topics})
         known = self._describe(wanted)
         partitions = [
             TopicPartition(topic, partition)
@@ -102,7 +103,7 @@ class Brokers:
         racks = {broker["broker_id"]: broker["rack"] for broker in self._admin.describe_cluster()["brokers"]}
         described = self._admin.describe_topics(list(topics))
         return {
-            topic["name"]: _topic_metadata(topic["partitions"], racks, sampled_at_ms)
+            topic["name"]: _topic_metadata(topic, racks, sampled_at_ms)
             if topic["error_code"] == NoError.errno
             else TopicMetadata(None, sampled_at_ms)
             for topic in described
@@ -138,14 +139,27 @@ class Brokers:
         return {(at.topic, at.partition): answer.offset for at, answer in answers.items()}
 
 
+def _is_readable(topic: Mapping[str, Any]) -> bool:
+    """Whether we may read the topic, as far as the broker says: those before 2.3 do not tell our rights."""
+    if topic["error_code"] == TopicAuthorizationFailedError.errno:
+        return False
+    operations = topic.get("authorized_operations")
+    return topic["error_code"] != NoError.errno or operations is None or ACLOperation.READ.name in operations
+
+
 def _partition_count(topics: Mapping[str, TopicMetadata], topic: str) -> int:
     return (topics[topic].partitions or 0) if topic in topics else 0
 
 
-def _topic_metadata(
-    partitions: Iterable[Mapping[str, Any]], racks: Mapping[int, str | None], sampled_at_ms: int
-) -> TopicMetadata:
-    ordered = sorted(partitions, key=lambda partition: int(partition["partition_index"]))
+def _topic_metadata(topic: Mapping[str, Any], racks: Mapping[int, str | None], sampled_at_ms: int) -> TopicMetadata:
+    ordered = sorted(topic["partitions"], key=lambda partition: int(partition["partition_index"]))
     replica_racks = tuple(tuple(racks.get(node) for node in partition["replica_nodes"]) for partition in ordered)
     has_racks = any(rack for replicas in replica_racks for rack in replicas)
-    return TopicMetadata(len(ordered), sampled_at_ms, replica_racks if has_racks else ())
+    topic_id = _topic_id(topic["topic_id"])
+    return TopicMetadata(len(ordered), sampled_at_ms, replica_racks if has_racks else (), topic_id)
+
+
+def _topic_id(described: str | None) -> str | None:
+    """The id as Kafka prints it, of the hexadecimal form kafka-python has; None from brokers older than topic ids."""
+    topic_id = UUID(described or "0" * 32)
+    return uuid_text(topic_id.bytes) if topic_id.int else None

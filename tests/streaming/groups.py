@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from streaming.events import (
+    CONSUMER,
+    CurrentWritten,
+    EpochWritten,
     GroupEvent,
     GroupMetadataWritten,
-    GroupSeen,
     GroupTombstoned,
+    LogEvent,
+    MemberWritten,
     Position,
+    TargetEpochWritten,
+    TargetWritten,
     TopicMetadata,
     TopicsSampled,
 )
 from streaming.group.advance import advance
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
+from streaming.protocol.modern import IdPartitions, MemberAssignment, ModernMember
 
 SECOND_MS = 1000
 Held = Mapping[str, Sequence[int]]
@@ -89,9 +96,74 @@ def tombstoned(kafka_offset: int) -> GroupEvent:
     return GroupTombstoned(at(kafka_offset))
 
 
-def seen(kafka_offset: int, epoch: int = 3) -> GroupEvent:
-    """Return a KIP-848 group's metadata."""
-    return GroupSeen(at(kafka_offset), "consumer", epoch)
+def epoch(kafka_offset: int, number: int = 3, group_type: str = CONSUMER) -> LogEvent:
+    """Return the epoch of a group whose assignment the coordinator makes."""
+    return EpochWritten(at(kafka_offset), group_type, number)
+
+
+def target_epoch(kafka_offset: int, number: int | None = 3, group_type: str = CONSUMER) -> LogEvent:
+    """Return the epoch a group's targets were computed for."""
+    return TargetEpochWritten(at(kafka_offset), group_type, number)
+
+
+def modern_member(
+    topics: Sequence[str] = ("orders",),
+    *,
+    regex: str | None = None,
+    instance_id: str | None = None,
+    server_assignor: str | None = None,
+) -> ModernMember:
+    """Return a KIP-848 member as it described itself."""
+    return ModernMember(
+        instance_id, None, "client", "/127.0.0.1", tuple(topics), regex, 300_000, server_assignor, classic=None
+    )
+
+
+def joined(
+    kafka_offset: int, member_id: str = "m", member: ModernMember | None = None, group_type: str = CONSUMER
+) -> LogEvent:
+    """Return the record of a member that described itself."""
+    return MemberWritten(at(kafka_offset), group_type, member_id, member or modern_member())
+
+
+def left(kafka_offset: int, member_id: str = "m", group_type: str = CONSUMER) -> Sequence[LogEvent]:
+    """Return the three records that take a member away, the last at `kafka_offset` + 2."""
+    return (
+        CurrentWritten(at(kafka_offset), group_type, member_id, None),
+        TargetWritten(at(kafka_offset + 1), group_type, member_id, None),
+        MemberWritten(at(kafka_offset + 2), group_type, member_id, None),
+    )
+
+
+def target(
+    kafka_offset: int, member_id: str = "m", held: IdPartitions = (("id", (0, 1)),), group_type: str = CONSUMER
+) -> LogEvent:
+    """Return what a member shall have."""
+    return TargetWritten(at(kafka_offset), group_type, member_id, held)
+
+
+def current(  # noqa: PLR0913, PLR0917 - what an assignment is
+    kafka_offset: int,
+    member_id: str = "m",
+    held: IdPartitions = (("id", (0, 1)),),
+    number: int = 3,
+    state: str = "Stable",
+    group_type: str = CONSUMER,
+) -> LogEvent:
+    """Return what a member has at an epoch."""
+    assignment = MemberAssignment(number, number - 1, state, held, ())
+    return CurrentWritten(at(kafka_offset), group_type, member_id, assignment)
+
+
+def formed(kafka_offset: int, number: int = 3, group_type: str = CONSUMER) -> Sequence[LogEvent]:
+    """Return the five records of one member that joins a group alone and gets all, the last at `kafka_offset` + 4."""
+    return (
+        joined(kafka_offset, group_type=group_type),
+        epoch(kafka_offset + 1, number, group_type),
+        target(kafka_offset + 2, group_type=group_type),
+        target_epoch(kafka_offset + 3, number, group_type),
+        current(kafka_offset + 4, number=number, group_type=group_type),
+    )
 
 
 def sampled(sampled_at_ms: int, /, **partitions: int | None) -> TopicsSampled:

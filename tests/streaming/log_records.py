@@ -53,7 +53,7 @@ def record_key(layout: RecordLayout, **fields: object) -> bytes:
     return int16(layout.key_type) + encode(layout.key, 0, fields)
 
 
-def record_value(layout: RecordLayout, version: int, **fields: object) -> bytes:
+def record_value(layout: RecordLayout, version: int, /, **fields: object) -> bytes:
     """Return a value with its version."""
     return int16(version) + encode(layout.value, version, fields)
 

@@ -11,13 +11,15 @@ import pyarrow as pa
 
 from streaming.combine.combiner import GROUP_LANE, Combiner
 from streaming.combine.commits import canonical_key
-from streaming.combine.lanes import PartitionSnapshot, commits_table, decode_partition_batch, merge_lane
-from streaming.events import GroupEvent, Position, decode_event, log_event
+from streaming.combine.lanes import PartitionSnapshot, commits_table, decode_partition_event, merge_lane
+from streaming.events import GroupEvent, Position, decode_event, log_event, unreadable_event
 from streaming.protocol import RecordType, UndecodableRecord, decode
 from tests.streaming.log_records import LogRecord
 
 Commit = tuple[int, int, int]
 """Log offset, timestamp, committed offset."""
+WINDOW_COMMITS = 10
+SLOT_MS = 1_000
 COMMITS = (RecordType.OFFSET_COMMIT, RecordType.OFFSET_COMMIT_LEGACY)
 
 
@@ -30,7 +32,7 @@ class Lane:
     last_missing_offset: int = -1
     records_read: Counter[str] = field(default_factory=Counter)
     quarantined: list[tuple[LogRecord, str, str | None]] = field(default_factory=list)
-    commits: dict[bytes, Commit] = field(default_factory=dict)
+    commits: dict[bytes, list[Commit]] = field(default_factory=dict)
 
 
 @dataclass
@@ -54,6 +56,9 @@ def combined_plainly(records: Iterable[LogRecord]) -> Combined:
         except UndecodableRecord as refusal:
             lane.quarantined.append((record, refusal.reason, refusal.field))
             lane.last_missing_offset = record.kafka_offset
+            position = Position(record.kafka_partition, record.kafka_offset, record.timestamp_ms)
+            lost = unreadable_event(record.key or b"", position)
+            combined.events += [lost] if lost else []
     return combined
 
 
@@ -62,11 +67,18 @@ def _read(combined: Combined, lane: Lane, record: LogRecord) -> None:
     kind = RecordType(decoded.key_type)
     if kind in COMMITS:
         committed = -1 if decoded.value is None else max(-1, decoded.value["offset"])
-        lane.commits[canonical_key(record.key or b"")] = (record.kafka_offset, record.timestamp_ms, committed)
+        commit = (record.kafka_offset, record.timestamp_ms, committed)
+        of_key = lane.commits.get(key := canonical_key(record.key or b""), [])
+        lane.commits[key] = [*(one for one in of_key if not _takes_place_of(commit, one)), commit][-WINDOW_COMMITS:]
     position = Position(record.kafka_partition, record.kafka_offset, record.timestamp_ms)
     if (grouped := log_event(decoded, position)) is not None:
         combined.events.append(grouped)
     lane.records_read[kind.name.lower() + ("_tombstone" if decoded.value is None else "")] += 1
+
+
+def _takes_place_of(newer: Commit, older: Commit) -> bool:
+    """Of a second's commits the last is kept, and of its tombstones."""
+    return newer[1] // SLOT_MS == older[1] // SLOT_MS and (newer[2] == -1) == (older[2] == -1)
 
 
 def combined_in_bulk(batches: Sequence[pa.RecordBatch]) -> Combined:
@@ -79,7 +91,7 @@ def combined_in_bulk(batches: Sequence[pa.RecordBatch]) -> Combined:
         if lane == GROUP_LANE:
             combined.events.append((lane_key, decode_event(payload)))
             continue
-        partition_batch = decode_partition_batch(payload)
+        partition_batch = decode_partition_event(payload)
         assert partition_batch.kafka_partition == int(lane_key)
         combined.lanes[int(lane_key)] = Lane(
             partition_batch.first_offset,
@@ -91,16 +103,25 @@ def combined_in_bulk(batches: Sequence[pa.RecordBatch]) -> Combined:
                 for one in partition_batch.quarantined
                 for why in [(one.reason, one.field)]
             ],
-            known_commits(partition_batch.commits),
+            batch_commits(partition_batch.commits),
         )
     return combined
 
 
+def batch_commits(encoded: bytes) -> dict[bytes, list[Commit]]:
+    """Return commits by key, in the order they stand in."""
+    by_key: dict[bytes, list[Commit]] = {}
+    for row in commits_table(encoded).to_pylist():
+        commit = (row["kafka_offset"], row["timestamp_ms"], row["committed_offset"])
+        by_key.setdefault(row["key"], []).append(commit)
+    return by_key
+
+
 def known_commits(encoded: bytes) -> dict[bytes, Commit]:
     """Return commits by key, refusing a table that has a key twice."""
-    rows = commits_table(encoded).to_pylist()
-    assert len({row["key"] for row in rows}) == len(rows)
-    return {row["key"]: (row["kafka_offset"], row["timestamp_ms"], row["committed_offset"]) for row in rows}
+    by_key = batch_commits(encoded)
+    assert all(len(commits) == 1 for commits in by_key.values())
+    return {key: commit for key, (commit,) in by_key.items()}
 
 
 def merged_lanes(tasks: Sequence[Sequence[pa.RecordBatch]]) -> dict[int, tuple[PartitionSnapshot, dict[bytes, Commit]]]:
@@ -113,7 +134,7 @@ def merged_lanes(tasks: Sequence[Sequence[pa.RecordBatch]]) -> dict[int, tuple[P
         for lane, lane_key, payload in combiner.rows():
             if lane != GROUP_LANE:
                 known = lanes.get(int(lane_key), PartitionSnapshot(int(lane_key)))
-                lanes[int(lane_key)] = merge_lane(known, decode_partition_batch(payload))
+                lanes[int(lane_key)] = merge_lane(known, decode_partition_event(payload))
     return {
         kafka_partition: (msgspec.structs.replace(lane, commits=b""), known_commits(lane.commits))
         for kafka_partition, lane in lanes.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from streaming.combine import combiner as combiner_module
 from streaming.combine.combiner import Combiner
+from streaming.combine.lanes import commits_table, decode_partition_event
+from streaming.events import Position, RecordUnreadable
 from tests.streaming.combine.plain_model import combined_in_bulk, combined_plainly
 from tests.streaming.combine.strategies import logs, pieces
 from tests.streaming.log_records import (
@@ -71,6 +74,21 @@ def test_what_gathers_is_bounded_by_the_keys_not_by_the_records(monkeypatch: pyt
         assert sum(table.num_rows for table in combiner._commits) <= 10 + 1 + 5
 
 
+def test_what_gathers_of_a_key_is_bounded_by_the_window_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every commit a slot of its own: nothing is left out but what no window can hold."""
+    monkeypatch.setattr(combiner_module, "PENDING_COMMIT_ROWS", 10)
+    combiner, reductions = Combiner(), 0
+    for second in range(1000):
+        before = len(combiner._commits)
+        combiner.add(record_batch([replace(_commit(second), timestamp_ms=second * 1000)]))
+        reductions += len(combiner._commits) <= before
+        assert sum(table.num_rows for table in combiner._commits) <= 2 * 10 + 1
+    assert reductions <= 1000 / 10, "rows are not reduced again and again"
+    (row,) = combiner.rows()
+    commits = commits_table(decode_partition_event(row[2]).commits)
+    assert commits["kafka_offset"].to_pylist() == list(range(990, 1000))
+
+
 def test_a_task_without_records_says_nothing() -> None:
     combiner = Combiner()
     combiner.add(record_batch([]))
@@ -99,7 +117,7 @@ def test_a_tombstone_deletes_the_commit_however_either_key_is_spelled(spelling: 
     records = [LogRecord(keys[0], commit_value(5, 0), kafka_offset=0), LogRecord(keys[1], None, kafka_offset=1)]
     for batches in ([record_batch(records)], [record_batch([record]) for record in records]):
         commits = combined_in_bulk(batches).lanes[0].commits
-        assert commits == {commit_key("g"): (1, 0, -1)}, why
+        assert {key: of_key[-1] for key, of_key in commits.items()} == {commit_key("g"): (1, 0, -1)}, why
 
 
 @pytest.mark.parametrize("committed_offset", [-1, -2, -(2**63)])
@@ -109,7 +127,7 @@ def test_a_negative_committed_offset_is_none_at_all(committed_offset: int, versi
     lane = combined_in_bulk(
         [record_batch([LogRecord(commit_key("g"), commit_value(committed_offset, version))])]
     ).lanes[0]
-    assert lane.commits == {commit_key("g"): (0, 0, -1)}
+    assert lane.commits == {commit_key("g"): [(0, 0, -1)]}
     assert lane.records_read == {"offset_commit": 1}
 
 
@@ -123,7 +141,8 @@ def test_a_damaged_member_quarantines_its_record_and_nothing_else() -> None:
         _commit(3),
     ]
     combined = combined_in_bulk([record_batch(records)])
-    assert [group for group, _ in combined.events] == ["fine"]
+    assert combined.events[0] == ("broken", RecordUnreadable(Position(0, 1, 5), "classic", "group", ""))
+    assert [group for group, _ in combined.events] == ["broken", "fine"]
     assert combined.lanes[0].quarantined == [
         (records[1], "unknown_embedded_version", "value.members[0].subscription.version")
     ]

@@ -2,26 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.events import (
+    CLASSIC,
+    CONSUMER,
+    SHARE,
+    STREAMS,
+    CurrentWritten,
+    EpochWritten,
     GroupEvent,
     GroupForgotten,
     GroupMetadataWritten,
-    GroupSeen,
     GroupTombstoned,
+    GroupVanished,
+    MemberWritten,
+    ModernEvent,
     Position,
+    RecordUnreadable,
+    RegexResolved,
     SkipSettled,
+    TargetEpochWritten,
+    TargetWritten,
     TopicMetadata,
+    TopicsNamed,
     TopicsSampled,
     decode_event,
     encode_event,
+    entry_name,
     log_event,
+    unreadable_event,
 )
-from streaming.protocol import UndecodableRecord, decode
+from streaming.protocol import UndecodableRecord, decode, layouts
+from streaming.protocol.modern import ClassicProtocols, MemberAssignment, ModernMember
+from streaming.protocol.schema import RecordLayout
 from tests.streaming.combine.strategies import ANY_RECORD, Bytes
 from tests.streaming.groups import member, metadata
 from tests.streaming.log_records import (
@@ -32,18 +51,132 @@ from tests.streaming.log_records import (
     member_fields,
     other_group_key,
     other_group_value,
+    record_key,
+    record_value,
 )
 
 POSITION = Position(3, 41, 1_700_000_000_000)
+ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
-@pytest.mark.parametrize("group_type", ["consumer", "share", "streams"])
-def test_groups_of_newer_types_are_seen_with_their_epoch_and_die_by_their_tombstone(group_type: str) -> None:
-    """KIP-848, KIP-932 and KIP-1071 groups: recognised, not evaluated yet."""
+@pytest.mark.parametrize("group_type", [CONSUMER, SHARE, STREAMS])
+def test_an_epoch_is_an_event_of_every_newer_type_and_its_tombstone_the_groups_end(group_type: str) -> None:
+    """KIP-848, KIP-932 and KIP-1071."""
     key = other_group_key(group_type, "g")
     alive = log_event(decode(key, other_group_value(group_type, 7)), POSITION)
-    assert alive == ("g", GroupSeen(POSITION, group_type, 7))
+    assert alive == ("g", EpochWritten(POSITION, group_type, 7))
     assert log_event(decode(key, None), POSITION) == ("g", GroupTombstoned(POSITION))
+
+
+MEMBER_VALUE: Mapping[str, object] = {
+    "instanceId": "i",
+    "rackId": "",
+    "clientId": "c",
+    "clientHost": "/h",
+    "subscribedTopicNames": ["a", "b"],
+    "subscribedTopicRegex": "a.*",
+    "rebalanceTimeoutMs": 45,
+    "serverAssignor": "uniform",
+    "classicMemberMetadata": {
+        "sessionTimeoutMs": 9,
+        "supportedProtocols": [{"name": "range", "metadata": b"\x00"}],
+    },
+}
+"""Serves every type's member record: the encoder takes of it what the layout has."""
+MEMBER = ModernMember("i", None, "c", "/h", ("a", "b"), "a.*", 45, "uniform", ClassicProtocols(9, ("range",)))
+TOPIC_PARTITIONS = [{"topicId": ID, "partitions": [0, 2]}]
+CURRENT_VALUE = {
+    "memberEpoch": 4,
+    "previousMemberEpoch": 3,
+    "state": 1,
+    "assignedPartitions": TOPIC_PARTITIONS,
+    "partitionsPendingRevocation": [{"topicId": ID, "partitions": [7]}],
+}
+CURRENT = MemberAssignment(4, 3, "UnrevokedPartitions", ((ID, (0, 2)),), ((ID, (7,)),))
+TASKS = dict.fromkeys(
+    (kind + suffix for kind in ("activeTasks", "standbyTasks", "warmupTasks") for suffix in ("", "PendingRevocation")),
+    (),
+)
+STREAMS_VALUE = {"topologyEpoch": 1, "processId": "p", "userEndpoint": None, "clientTags": ()}
+
+ENTRIES: list[tuple[RecordLayout, Mapping[str, object], ModernEvent]] = [
+    (layouts.CONSUMER_GROUP_MEMBER_METADATA, MEMBER_VALUE, MemberWritten(POSITION, CONSUMER, "m", MEMBER)),
+    (
+        layouts.SHARE_GROUP_MEMBER_METADATA,
+        MEMBER_VALUE,
+        MemberWritten(POSITION, SHARE, "m", ModernMember(None, None, "c", "/h", ("a", "b"), None, None, None, None)),
+    ),
+    (
+        layouts.STREAMS_GROUP_MEMBER_METADATA,
+        MEMBER_VALUE | STREAMS_VALUE,
+        MemberWritten(POSITION, STREAMS, "m", ModernMember("i", None, "c", "/h", (), None, 45, None, None)),
+    ),
+    (
+        layouts.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
+        {"assignmentEpoch": 5},
+        TargetEpochWritten(POSITION, CONSUMER, 5),
+    ),
+    (layouts.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA, {"assignmentEpoch": 5}, TargetEpochWritten(POSITION, SHARE, 5)),
+    (
+        layouts.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
+        {"assignmentEpoch": 5},
+        TargetEpochWritten(POSITION, STREAMS, 5),
+    ),
+    (
+        layouts.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER,
+        {"topicPartitions": TOPIC_PARTITIONS},
+        TargetWritten(POSITION, CONSUMER, "m", ((ID, (0, 2)),)),
+    ),
+    (
+        layouts.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER,
+        {"topicPartitions": TOPIC_PARTITIONS},
+        TargetWritten(POSITION, SHARE, "m", ((ID, (0, 2)),)),
+    ),
+    (layouts.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER, TASKS, TargetWritten(POSITION, STREAMS, "m", ())),
+    (
+        layouts.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+        CURRENT_VALUE,
+        CurrentWritten(POSITION, CONSUMER, "m", CURRENT),
+    ),
+    (
+        layouts.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+        CURRENT_VALUE | {"state": 99},
+        CurrentWritten(POSITION, SHARE, "m", MemberAssignment(4, 3, "Unknown", ((ID, (0, 2)),), ())),
+    ),
+    (
+        layouts.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
+        CURRENT_VALUE | TASKS,
+        # Its states count from 1: what is UnrevokedPartitions elsewhere is Stable here.
+        CurrentWritten(POSITION, STREAMS, "m", MemberAssignment(4, 3, "Stable", (), ())),
+    ),
+    (
+        layouts.CONSUMER_GROUP_REGULAR_EXPRESSION,
+        {"topics": ["a1", "a2"], "version": 1, "timestamp": 2},
+        RegexResolved(POSITION, "a.*", ("a1", "a2")),
+    ),
+]
+
+
+@pytest.mark.parametrize(("layout", "value", "event"), ENTRIES, ids=[layout.name for layout, *_ in ENTRIES])
+def test_every_entry_of_a_group_is_an_event_and_its_tombstone_the_same_without_the_entry(
+    layout: RecordLayout, value: Mapping[str, object], event: ModernEvent
+) -> None:
+    """`GroupMetadataManager.replay` has one method a record type; each puts one entry or takes it away."""
+    key = record_key(layout, groupId="g", memberId="m", regularExpression="a.*")
+    assert log_event(decode(key, record_value(layout, 0, **value)), POSITION) == ("g", event)
+    last_field = event.__struct_fields__[-1]
+    taken_away = msgspec.structs.replace(event, **{last_field: None})
+    assert log_event(decode(key, None), POSITION) == ("g", taken_away)
+
+
+def test_what_older_coordinators_recorded_of_topics_gives_their_names() -> None:
+    """Key type 4, written up to Kafka 4.0: since then records name topics by id only."""
+    layout = layouts.CONSUMER_GROUP_PARTITION_METADATA
+    topic = {"topicId": ID, "topicName": "orders", "numPartitions": 3, "partitionMetadata": ()}
+    value = record_value(layout, 0, topics=[topic])
+    key = record_key(layout, groupId="g")
+    assert log_event(decode(key, value), POSITION) == ("g", TopicsNamed(POSITION, {ID: "orders"}))
+    assert log_event(decode(key, None), POSITION) == ("g", TopicsNamed(POSITION, {}))
 
 
 def test_a_classic_group_is_written_and_tombstoned() -> None:
@@ -98,7 +231,10 @@ def test_any_record_is_an_event_or_none_or_refused_and_every_event_crosses_proce
     [
         GroupMetadataWritten(POSITION, metadata(3, [member("m", {"orders": [1]}, user_data=b"\x00\xff")])),
         GroupTombstoned(POSITION),
-        GroupSeen(POSITION, "share", 2**31 - 1),
+        EpochWritten(POSITION, "share", 2**31 - 1),
+        GroupVanished(5, 7),
+        RecordUnreadable(POSITION, CONSUMER, "member", "m"),
+        *(event for *_, event in ENTRIES),
         TopicsSampled({"t": TopicMetadata(3, 5, (("a", None), ("b",))), "absent": TopicMetadata(None, 5)}),
         SkipSettled(2**63 - 1, log_was_whole=True),
         GroupForgotten(),
@@ -112,3 +248,27 @@ def test_every_kind_of_event_survives_its_encoding(event: GroupEvent) -> None:
 def test_bytes_that_are_no_event_are_refused_by_one_exception(garbage: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         decode_event(garbage)
+
+
+@pytest.mark.parametrize(
+    ("key", "event", "why"),
+    [
+        (group_key("g"), ("g", RecordUnreadable(POSITION, CLASSIC, "group", "")), "a classic group"),
+        *(
+            (
+                record_key(layout, groupId="g", memberId="m", regularExpression="a.*"),
+                ("g", RecordUnreadable(POSITION, event.group_type, *entry_name(event))),
+                layout.name,
+            )
+            for layout, _, event in ENTRIES
+            if not isinstance(event, RegexResolved)
+        ),
+        (commit_key("g"), None, "a commit is no membership"),
+        (b"\x00\x63", None, "a type nobody knows"),
+        (b"\x00\x02\x00\x09g", None, "a key cut short"),
+    ],
+)
+def test_a_record_in_quarantine_is_an_event_of_the_group_its_key_names(
+    key: bytes, event: tuple[str, GroupEvent] | None, why: str
+) -> None:
+    assert unreadable_event(key, POSITION) == event, why

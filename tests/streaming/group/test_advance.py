@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from streaming.events import GroupEvent, GroupForgotten, SkipSettled, TopicMetadata
 from streaming.group.advance import KEPT_SKIPS
-from streaming.group.snapshot import DEAD, EMPTY, SEEN, STABLE, GroupSnapshot, GroupTotals, Skip
-from tests.streaming.groups import advanced, emptied, member, sampled, seen, tombstoned, written
+from streaming.group.snapshot import DEAD, EMPTY, STABLE, GroupSnapshot, GroupTotals, Skip
+from tests.streaming.groups import advanced, emptied, epoch, member, sampled, tombstoned, written
 
 FRESH = GroupSnapshot("g")
 
@@ -21,7 +21,7 @@ STORIES = [
     ([], GroupTotals(), "nothing known, nothing counted"),
     ([written(5, 40)], GroupTotals(), "rule 2: what came before the first record is unknown"),
     ([tombstoned(5)], GroupTotals(), "a tombstone alone, the group before it compacted away"),
-    ([seen(5)], GroupTotals(), "rule 2 for a KIP-848 group"),
+    ([epoch(5)], GroupTotals(), "rule 2 for a KIP-848 group"),
     ([written(0, 1), written(1, 1)], GroupTotals(), "rule 3: a static member rejoined"),
     ([written(0, 1), written(1, 1), written(2, 1)], GroupTotals(), "rule 3, twice"),
     ([written(0, 1), written(1, 2)], GroupTotals(rebalances=1), "rule 4: one rebalance"),
@@ -57,8 +57,7 @@ STORIES = [
     ),
     ([tombstoned(0), written(1, 3)], GroupTotals(incarnations=2), "it had been there before"),
     ([written(0, 5), tombstoned(1), tombstoned(2)], GroupTotals(), "one group may be buried twice"),
-    ([seen(0, 7), written(1, 9)], GroupTotals(incarnations=2), "a KIP-848 group downgraded to classic"),
-    ([written(0, 5), seen(1, 9)], GroupTotals(), "a classic group upgraded: epochs are not counted yet"),
+    ([epoch(0, 7), written(1, 9)], GroupTotals(incarnations=2), "rule 5: another type, and no record says how it came"),
 ]
 
 
@@ -70,19 +69,19 @@ def test_a_story_ends_with_these_totals(events: list[GroupEvent], totals: GroupT
 @pytest.mark.parametrize(
     ("events", "state", "generation_id"),
     [
-        ([], DEAD, -1),
+        ([], DEAD, None),
         ([written(0, 4)], STABLE, 4),
         ([written(0, 4), emptied(1, 5)], EMPTY, 5),
         ([written(0, 4), tombstoned(1)], DEAD, 4),
         ([written(0, 4), tombstoned(1), written(2, 1)], STABLE, 1),
-        ([seen(0, 8)], SEEN, 8),
-        ([written(0, 4), seen(1, 8), tombstoned(2)], DEAD, 8),
+        ([epoch(0, 8)], EMPTY, 8),
+        ([written(0, 4), epoch(1, 8), tombstoned(2)], DEAD, 8),
     ],
 )
 def test_the_state_is_the_last_records(events: list[GroupEvent], state: str, generation_id: int) -> None:
     snapshot = advanced(events)
     assert (snapshot.state, snapshot.generation_id) == (state, generation_id)
-    assert (snapshot.metadata is not None) == (state in (STABLE, EMPTY))
+    assert (snapshot.classic is not None or snapshot.modern is not None) == (state in (STABLE, EMPTY))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +90,7 @@ def test_the_state_is_the_last_records(events: list[GroupEvent], state: str, gen
 def test_a_position_already_seen_changes_nothing(kafka_offset: int, why: str) -> None:
     """Rule 1: reading the log again is free, whatever the record says now."""
     snapshot = advanced([written(7, 4)])
-    for again in (written(kafka_offset, 9), emptied(kafka_offset, 5), tombstoned(kafka_offset), seen(kafka_offset)):
+    for again in (written(kafka_offset, 9), emptied(kafka_offset, 5), tombstoned(kafka_offset), epoch(kafka_offset)):
         assert advanced([again], snapshot) == snapshot, why
 
 
@@ -134,7 +133,7 @@ def test_an_answer_settles_its_skip_once(answers: list[GroupEvent], failed: int,
         ([written(30, 5)], "the next rebalance"),
         ([written(30, 1)], "created anew"),
         ([tombstoned(30)], "deleted: the rows it has written already count the failure"),
-        ([seen(30)], "upgraded to the consumer protocol"),
+        ([epoch(30)], "upgraded to the consumer protocol"),
     ],
 )
 def test_what_is_counted_does_not_depend_on_what_happened_before_the_answer(
@@ -171,7 +170,7 @@ def test_a_topic_that_is_left_is_forgotten_and_others_stay_known() -> None:
     assert left.topics == {"sales": TopicMetadata(9, 5)}
 
 
-@pytest.mark.parametrize("end", [emptied(9, 9), tombstoned(9), seen(9)])
+@pytest.mark.parametrize("end", [emptied(9, 9), tombstoned(9), epoch(9)])
 def test_a_group_without_subscriptions_knows_no_topics(end: GroupEvent) -> None:
     assert advanced([ON_ORDERS, sampled(5, orders=3), end]).topics == {}
 
@@ -185,7 +184,7 @@ def test_the_latest_sample_wins_in_whatever_order_they_arrive(samples: list[Grou
 def test_samples_change_no_count_and_no_position() -> None:
     before = advanced([ON_ORDERS])
     after = advanced([sampled(5, orders=3)], before)
-    assert (after.totals, after.position, after.metadata) == (before.totals, before.position, before.metadata)
+    assert (after.totals, after.position, after.classic) == (before.totals, before.position, before.classic)
 
 
 def test_only_the_caller_forgets_a_group() -> None:
@@ -196,13 +195,13 @@ def test_only_the_caller_forgets_a_group() -> None:
 @st.composite
 def histories(draw: Callable[..., Any]) -> list[GroupEvent]:
     """Draw a group's log, hostile or not: generations may jump anywhere."""
-    kinds = draw(st.lists(st.sampled_from(["written", "written", "emptied", "tombstoned", "seen"]), max_size=12))
+    kinds = draw(st.lists(st.sampled_from(["written", "written", "emptied", "tombstoned", "epoch"]), max_size=12))
     offsets = sorted(draw(st.sets(st.integers(0, 60), min_size=len(kinds), max_size=len(kinds))))
     make: dict[str, Callable[[int, int], GroupEvent]] = {
         "written": written,
         "emptied": emptied,
         "tombstoned": lambda kafka_offset, _: tombstoned(kafka_offset),
-        "seen": seen,
+        "epoch": epoch,
     }
     generations = st.integers(-2, 6) | st.sampled_from([2**31 - 1, -(2**31)])
     return [make[kind](offset, draw(generations)) for kind, offset in zip(kinds, offsets, strict=True)]

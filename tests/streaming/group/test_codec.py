@@ -11,7 +11,7 @@ from streaming.errors import RemedyError
 from streaming.events import GroupEvent
 from streaming.group.codec import StateCodec, StateVersionError
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.turn import GROUP_CODEC
+from streaming.judgement.turn import GROUP_CODEC, GroupRecord
 from tests.streaming.group.test_advance import histories
 from tests.streaming.groups import advanced, member, sampled, written
 
@@ -58,10 +58,29 @@ def test_what_is_encoded_says_todays_version() -> None:
     assert CODEC.decode(version, encoded) == _Today("g", 7)
 
 
-@pytest.mark.parametrize("codec", [GROUP_CODEC, LANE_CODEC])
-def test_every_older_version_of_a_state_has_its_own_migration(codec: StateCodec[object]) -> None:
+@pytest.mark.parametrize(("codec", "oldest"), [(GROUP_CODEC, 2), (LANE_CODEC, 1)])
+def test_every_older_version_of_a_state_has_its_own_migration(codec: StateCodec[object], oldest: int) -> None:
     """Groups and lanes are versioned apart: what makes an old group a new one must not touch a lane."""
-    assert sorted(codec._migrations) == list(range(1, codec.version))
+    assert sorted(codec._migrations) == list(range(oldest, codec.version))
+
+
+def test_state_that_kept_no_members_of_newer_groups_is_refused_rather_than_shown_in_part() -> None:
+    """Version 1 read KIP-848 members' records and kept nothing of them; only a rebuild reads them again."""
+    with pytest.raises(StateVersionError, match="rebuild"):
+        GROUP_CODEC.decode(1, msgspec.msgpack.encode(GroupRecord(advanced([written(0, 1)]))))
+
+
+MANY = [
+    member(f"{number:032x}", {"orders": range(10 * number, 10 * number + 10)}, [f"topic-{at:03}" for at in range(100)])
+    for number in range(1_000)
+]
+
+
+def test_a_group_of_a_thousand_members_on_ten_thousand_partitions_is_stored_in_less_than_two_megabytes() -> None:
+    """The issue's bound, with a hundred topics subscribed to by each: their names alone are 9 MB as they are."""
+    _, stored = GROUP_CODEC.encode(GroupRecord(advanced([written(0, 1, MANY)])))
+    assert len(stored) < 2_000_000
+    assert len(GROUP_CODEC.decode(GROUP_CODEC.version, stored).snapshot.classic.members) == 1_000
 
 
 SNAPSHOTS = StateCodec(GroupSnapshot, version=1)

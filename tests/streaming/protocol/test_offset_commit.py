@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streaming.combine.commits import canonical_key
 from streaming.protocol import RecordType, decode
 from streaming.protocol.layouts import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, RECORD_LAYOUTS
 from streaming.protocol.offset_commit import (
@@ -22,6 +23,7 @@ from streaming.protocol.offset_commit import (
     MINIMUM_VALUE_BYTES,
     OffsetCommit,
     offset_commit,
+    offset_commit_key,
 )
 from streaming.protocol.schema import Struct
 from tests.streaming.protocol.encoder import encode
@@ -90,6 +92,17 @@ def test_the_byte_places_hold_in_every_version(version: int, data: st.DataObject
     text_at = at + 2 if version < 4 else at + (1 if len(raw) < 127 else 2)
     assert value[text_at : text_at + len(raw)] == raw
     assert len(value) >= MINIMUM_VALUE_BYTES[version]
+
+
+NAMES = st.text(max_size=40).filter(lambda name: name.isascii() or not any("\ud800" <= c <= "\udfff" for c in name))
+
+
+@given(NAMES, NAMES, st.integers(0, 2**31 - 1))
+def test_a_key_made_for_a_polled_commit_is_the_one_a_broker_writes(group_id: str, topic: str, partition: int) -> None:
+    """Whoever reads it back must not tell it from a record's."""
+    key = offset_commit_key(group_id, topic, partition)
+    assert decode(key, None).key == {"group": group_id, "topic": topic, "partition": partition}
+    assert canonical_key(key) == key
 
 
 @pytest.mark.parametrize("version", range(5))

@@ -1,0 +1,43 @@
+"""What is left open of a group by where it is known from, in words a table or a dashboard can show.
+
+From the log: what compaction took away, or nobody could read. From coordinators that are asked (`source.kind =
+"admin-api"`): what no answer of theirs holds. A word here stands beside values that are None, or, for counts, beside a
+lower bound.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from streaming.events import CLASSIC
+from streaming.group.modern import UNREADABLE_RECORD
+from streaming.group.snapshot import UNKNOWN, GroupSnapshot
+
+GENERATION_ID: Final = "generation_id"
+LEADER: Final = "leader"
+REBALANCES_BETWEEN_POLLS: Final = "rebalances_between_polls"
+REBALANCES_FAILED: Final = "rebalances_failed"
+SYNC_TIME: Final = "sync_time"
+PENDING_REVOCATION: Final = "pending_revocation"
+COMMIT_TIME: Final = "commit_time"
+TRANSACTIONS: Final = "transactions"
+HIDDEN_GROUPS: Final = "hidden_groups"
+
+_POLLED_CLASSIC: Final = (GENERATION_ID, LEADER, REBALANCES_BETWEEN_POLLS, REBALANCES_FAILED, SYNC_TIME)
+_POLLED_MODERN: Final = (PENDING_REVOCATION,)
+
+POLLED: Final = (*_POLLED_CLASSIC, *_POLLED_MODERN, COMMIT_TIME, TRANSACTIONS)
+"""What asking coordinators leaves open in general. A commit's time is that of the poll that saw it."""
+
+
+def not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
+    """What is left open of this group; empty where nothing is missing."""
+    missing = snapshot.modern.not_known() if snapshot.modern else _unreadable(snapshot)
+    if not snapshot.is_polled:
+        return missing
+    return (*missing, *(_POLLED_CLASSIC if snapshot.group_type == CLASSIC else _POLLED_MODERN))
+
+
+def _unreadable(snapshot: GroupSnapshot) -> tuple[str, ...]:
+    """A classic group is Unknown only where its last record went to quarantine."""
+    return (UNREADABLE_RECORD,) if snapshot.group_type == CLASSIC and snapshot.state == UNKNOWN else ()

@@ -1,0 +1,134 @@
+"""A coordinator's description as the event that a record would have been.
+
+What no answer holds is None: generation, leader, timeouts and times of a classic group, what a KIP-848 member still has
+to give up. Bytes of a classic member that cannot be read are None too, and are handed out for quarantine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from streaming.events import CLASSIC, STREAMS, GroupDescribed, ModernDescription, Position
+from streaming.group.listing import DescribedGroup, DescribedMember, HeldTopic
+from streaming.group.snapshot import REBALANCING
+from streaming.protocol.classic import ClassicMember, GroupMetadata, assignment_of, subscription_of
+from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
+from streaming.protocol.errors import UndecodableRecord
+from streaming.protocol.modern import (
+    STABLE_MEMBER,
+    UNKNOWN_MEMBER_STATE,
+    IdPartitions,
+    MemberAssignment,
+    ModernMember,
+)
+
+Read = TypeVar("Read")
+Refusal = tuple[bytes, UndecodableRecord]
+"""Bytes that nobody could read, and why."""
+
+
+def described_event(
+    group_id: str, group: DescribedGroup, position: Position
+) -> tuple[GroupDescribed, tuple[Refusal, ...]]:
+    """The event, and every member's bytes that could not be read."""
+    if group.group_type == CLASSIC:
+        refusals: list[Refusal] = []
+        metadata = _classic(group_id, group, refusals)
+        return GroupDescribed(position, CLASSIC, group.state, classic=metadata), tuple(refusals)
+    return GroupDescribed(position, group.group_type, group.state, modern=_modern(group)), ()
+
+
+def _classic(group_id: str, group: DescribedGroup, refusals: list[Refusal]) -> GroupMetadata:
+    is_readable = group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.state not in REBALANCING
+    members = (_classic_member(member, refusals, is_readable=is_readable) for member in group.members)
+    return GroupMetadata(
+        group_id=group_id,
+        protocol_type=group.protocol_type,
+        generation_id=None,
+        protocol=group.protocol,
+        leader=None,
+        current_state_timestamp_ms=None,
+        members=tuple(sorted(members, key=lambda member: member.member_id)),
+        value_version=None,
+    )
+
+
+def _classic_member(member: DescribedMember, refusals: list[Refusal], *, is_readable: bool) -> ClassicMember:
+    return ClassicMember(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=None,
+        session_timeout_ms=None,
+        subscription=_read(member.subscription, subscription_of, refusals) if is_readable else None,
+        assignment=_read(member.assignment, assignment_of, refusals) if is_readable else None,
+    )
+
+
+def _read(raw: bytes | None, read: Callable[[bytes], Read], refusals: list[Refusal]) -> Read | None:
+    if not raw:
+        return None
+    try:
+        return read(raw)
+    except UndecodableRecord as refusal:
+        refusals.append((raw, refusal))
+        return None
+
+
+def _modern(group: DescribedGroup) -> ModernDescription:
+    """Streams members hold tasks: that they have an assignment is all that is kept of it, as from the log."""
+    if group.group_epoch is None or group.assignment_epoch is None:
+        raise ValueError(f"a {group.group_type} group is described with its epochs")
+    is_streams = group.group_type == STREAMS
+    held = [topic for member in group.members for topic in (*(member.held or ()), *(member.target or ()))]
+    targets = {
+        member.member_id: _by_id(member.target or ())
+        for member in group.members
+        if member.target is not None or is_streams
+    }
+    return ModernDescription(
+        epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor=group.protocol,
+        members={member.member_id: _modern_member(member) for member in group.members},
+        targets=targets,
+        currents={
+            member.member_id: _current(group.assignment_epoch, member, member.member_epoch)
+            for member in group.members
+            if member.member_epoch is not None
+        },
+        names={topic.topic_id: topic.topic for topic in held},
+    )
+
+
+def _modern_member(member: DescribedMember) -> ModernMember:
+    return ModernMember(
+        group_instance_id=member.group_instance_id,
+        rack_id=member.rack_id or None,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topics=tuple(sorted(member.subscribed_topics or ())),
+        subscribed_regex=member.subscribed_regex,
+        rebalance_timeout_ms=None,
+        server_assignor=None,
+        classic=None,
+    )
+
+
+def _current(assignment_epoch: int, member: DescribedMember, member_epoch: int) -> MemberAssignment:
+    """A member that has its target, and its epoch, is reconciled; how far others are is not told."""
+    has_target = member.target is not None and member.held == member.target
+    is_stable = has_target and member_epoch == assignment_epoch
+    return MemberAssignment(
+        member_epoch=member_epoch,
+        previous_member_epoch=None,
+        state=STABLE_MEMBER if is_stable else UNKNOWN_MEMBER_STATE,
+        assigned=_by_id(member.held or ()),
+        pending_revocation=None,
+    )
+
+
+def _by_id(topics: Iterable[HeldTopic]) -> IdPartitions:
+    return tuple(sorted((topic.topic_id, topic.partitions) for topic in topics))

@@ -1,0 +1,177 @@
+"""A poll against what is known: the lane rows that bring the state up to it, and none where nothing is new.
+
+Answers have no place in a log, so they are numbered: events of one poll in turn, all polls in ascending order, from the
+time when the poll began (`NUMBERS_PER_MS` a millisecond), so that numbers go on rising over a new checkpoint. Commits
+travel in `LANES` lanes, each group's in one: as long as nothing in a lane changes, its state is not written again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from zlib import crc32
+
+import pyarrow as pa
+
+from streaming.combine.combiner import GROUP_LANE, PARTITION_LANE, LaneRow
+from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE
+from streaming.combine.lanes import PartitionBatch, QuarantinedRecord, commits_bytes, encode_partition_event
+from streaming.events import POLLED_PARTITION, GroupDescribed, GroupTombstoned, Position, encode_event
+from streaming.group.advance import advance
+from streaming.group.listing import CommittedOffsets, DescribedGroup, GroupNotFound, Unanswered
+from streaming.group.snapshot import GroupSnapshot
+from streaming.polled.descriptions import described_event
+from streaming.polled.poll import Poll
+from streaming.protocol.offset_commit import offset_commit_key
+
+LANES: Final = 16
+NUMBERS_PER_MS: Final = 64
+"""Numbers below 2**48 until the year 2109: a position has to fit one integer together with its partition."""
+
+Offsets = Mapping[tuple[str, int], int]
+Commit = tuple[str, str, int, int]
+"""Group, topic, partition and committed offset."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the state store holds: snapshots, commits by group, the number of the last answer taken in (-1: none)."""
+
+    groups: Mapping[str, GroupSnapshot] = field(default_factory=dict)
+    commits: Mapping[str, Offsets] = field(default_factory=dict)
+    last_number: int = -1
+
+
+def commits_by_group(commits: pa.Table) -> Mapping[str, Offsets]:
+    """The commit book's view, for `Known`."""
+    by_group: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
+    columns = (commits[name].to_pylist() for name in ("group_id", "topic", "partition", "committed_offset"))
+    for group_id, topic, partition, committed_offset in zip(*columns, strict=True):
+        by_group[group_id][topic, partition] = committed_offset
+    return by_group
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Lane rows and the numbers they take up: `first_number` to `last_number`. Without rows there is nothing new."""
+
+    rows: tuple[LaneRow, ...]
+    first_number: int
+    last_number: int
+
+
+def differences(poll: Poll, known: Known, *, is_marked: bool = False) -> Differences:
+    """What the poll says that is not known. `is_marked` asks for a row even so: who waits for it can see it arrive."""
+    first = max(known.last_number + 1, poll.began_at_ms * NUMBERS_PER_MS)
+    news = _News(first, poll.began_at_ms)
+    for group_id, description in sorted(poll.descriptions.items()):
+        news.hear(group_id, description, known.groups.get(group_id, GroupSnapshot(group_id)))
+    commits = list(_changed_commits(poll, known.commits))
+    last = max(first, news.next_number - 1)
+    if not (news.rows or commits or is_marked):
+        return Differences((), first, last)
+    lanes = _lane_rows(_Span(first, last, poll.began_at_ms), news, commits)
+    return Differences((*news.rows, *lanes), first, last)
+
+
+class _News:
+    """Events in the order in which groups are heard of, each with the next number."""
+
+    def __init__(self, first_number: int, polled_at_ms: int) -> None:
+        self.next_number = first_number
+        self.rows: list[LaneRow] = []
+        self.counts: Counter[str] = Counter()
+        self.quarantined: list[QuarantinedRecord] = []
+        self._polled_at_ms = polled_at_ms
+
+    def hear(
+        self, group_id: str, description: DescribedGroup | GroupNotFound | Unanswered, known: GroupSnapshot
+    ) -> None:
+        """Take the description in if it changes what is known. No answer changes nothing."""
+        position = Position(POLLED_PARTITION, self.next_number, self._polled_at_ms)
+        if isinstance(description, GroupNotFound) and known.position is not None and not known.is_over:
+            self._add(group_id, GroupTombstoned(position), "group_gone")
+        elif isinstance(description, DescribedGroup):
+            event, refusals = described_event(group_id, description, position)
+            if advance(known, event).position != known.position:
+                self._add(group_id, event, "group_described")
+                self.quarantined += [
+                    QuarantinedRecord(*_astuple(position), None, raw, refusal.reason, refusal.field)
+                    for raw, refusal in refusals
+                ]
+
+    def _add(self, group_id: str, event: GroupDescribed | GroupTombstoned, kind: str) -> None:
+        self.rows.append((GROUP_LANE, group_id, encode_event(event)))
+        self.counts[kind] += 1
+        self.next_number += 1
+
+
+def _astuple(position: Position) -> tuple[int, int, int]:
+    return position.kafka_partition, position.kafka_offset, position.timestamp_ms
+
+
+def _changed_commits(poll: Poll, known: Mapping[str, Offsets]) -> Iterator[Commit]:
+    """Commits that are new, other, or gone (TOMBSTONE). Of a group without an answer nothing is concluded."""
+    gone = {group_id for group_id, said in poll.descriptions.items() if isinstance(said, GroupNotFound)}
+    answers: dict[str, CommittedOffsets | Unanswered] = {**poll.offsets, **{group_id: {} for group_id in gone}}
+    for group_id, answer in sorted(answers.items()):
+        if isinstance(answer, Unanswered):
+            continue
+        before = known.get(group_id, {})
+        for (topic, partition), committed in answer.items():
+            if before.get((topic, partition)) != committed.offset:
+                yield group_id, topic, partition, committed.offset
+        for topic, partition in before.keys() - answer.keys():
+            yield group_id, topic, partition, TOMBSTONE
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    first_number: int
+    last_number: int
+    polled_at_ms: int
+
+
+def lane_of(group_id: str) -> int:
+    """The lane of a group's commits: -1 to -LANES.
+
+    >>> lane_of("payments")
+    -4
+    """
+    return POLLED_PARTITION - crc32(group_id.encode()) % LANES
+
+
+def _lane_rows(span: _Span, news: _News, commits: Iterable[Commit]) -> Iterator[LaneRow]:
+    """A row for every lane with something new; the first one's always, for it says how far polling has come."""
+    by_lane: dict[int, list[Commit]] = defaultdict(list, {POLLED_PARTITION: []})
+    for commit in commits:
+        by_lane[lane_of(commit[0])].append(commit)
+    for lane, of_lane in sorted(by_lane.items(), reverse=True):
+        is_first = lane == POLLED_PARTITION
+        counts = Counter(news.counts if is_first else {})
+        counts["commit_polled"] += len(of_lane)
+        batch = PartitionBatch(
+            kafka_partition=lane,
+            first_offset=span.first_number,
+            last_offset=span.last_number,
+            last_missing_offset=-1,
+            records_read=dict(+counts),
+            quarantined=tuple(news.quarantined) if is_first else (),
+            commits=commits_bytes(_commits_table(lane, span, of_lane)),
+        )
+        yield PARTITION_LANE, str(lane), encode_partition_event(batch)
+
+
+def _commits_table(lane: int, span: _Span, commits: list[Commit]) -> pa.Table:
+    """A commit's time is the poll's that saw it: when it was made is not told."""
+    count = len(commits)
+    columns = {
+        "kafka_partition": [lane] * count,
+        "key": [offset_commit_key(group_id, topic, partition) for group_id, topic, partition, _ in commits],
+        "kafka_offset": [span.last_number] * count,
+        "timestamp_ms": [span.polled_at_ms] * count,
+        "committed_offset": [committed_offset for *_, committed_offset in commits],
+    }
+    return pa.table(columns, schema=COMMIT_SCHEMA)

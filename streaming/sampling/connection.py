@@ -1,0 +1,87 @@
+"""The one connection to the cluster: whoever asks the brokers anything asks over this."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
+
+from streaming.config.settings import KafkaSettings
+from streaming.errors import RemedyError
+
+Message = Any
+"""A class or an object of kafka-python's protocol; it has types for none of them."""
+
+Question = tuple[int | None, Message]
+"""A request and the id of the broker it is for; None for any broker."""
+
+
+class BrokerUnreachableError(RemedyError):
+    """No broker answered in time."""
+
+
+class Connection:
+    """KafkaAdminClient, and a way to put requests to chosen brokers that it has no method for.
+
+    Safe for several threads: the client does its reading and writing on a thread of its own.
+    """
+
+    def __init__(self, kafka: KafkaSettings, request_timeout_seconds: float) -> None:
+        """Connect. Raises BrokerUnreachableError if no broker answers in time."""
+        try:
+            self.admin = KafkaAdminClient(
+                bootstrap_servers=kafka.bootstrap_servers.split(","),
+                client_id="kafka-rebalance-monitor",
+                bootstrap_timeout_ms=int(kafka.connect_timeout_seconds * 1000),
+                request_timeout_ms=int(request_timeout_seconds * 1000),
+            )
+        except (KafkaError, OSError) as error:
+            raise BrokerUnreachableError(
+                f"no broker at {kafka.bootstrap_servers} answered within {kafka.connect_timeout_seconds:g} s"
+                f" ({type(error).__name__}): check kafka.bootstrap_servers and that the broker runs"
+            ) from None
+        # The client has no public way to send a request of one's own to a broker of one's choice.
+        self._manager = self.admin._manager  # noqa: SLF001
+
+    def close(self) -> None:
+        """Hang up."""
+        self.admin.close()
+
+    def broker_ids(self) -> list[int]:
+        """Every live broker, asked anew. Raises KafkaError when nobody answers."""
+        self._manager.run(self._manager.cluster.refresh_metadata)
+        return sorted(broker.node_id for broker in self._manager.cluster.brokers())
+
+    def ask_each(self, questions: Sequence[Question]) -> list[Message | KafkaError]:
+        """The answer to each question at its place: a response, or the error that there was instead.
+
+        Brokers are asked at the same time, each of them one question after another: more under way on one connection
+        than the client allows would be refused, not kept waiting.
+        """
+        answers: list[Message | KafkaError] = [None] * len(questions)
+        self._manager.run(self._ask_brokers, questions, answers)
+        return answers
+
+    async def _ask_brokers(self, questions: Sequence[Question], answers: list[Message | KafkaError]) -> None:
+        places: dict[int | None, list[int]] = defaultdict(list)
+        for place, (broker_id, _) in enumerate(questions):
+            places[broker_id].append(place)
+        under_way = [
+            self._manager.call_soon(self._ask_one_after_another, questions, of_broker, answers)
+            for of_broker in places.values()
+        ]
+        for one_broker in under_way:
+            await one_broker
+
+    async def _ask_one_after_another(
+        self, questions: Sequence[Question], places: Sequence[int], answers: list[Message | KafkaError]
+    ) -> None:
+        for place in places:
+            broker_id, request = questions[place]
+            try:
+                answers[place] = await self._manager.send(request, node_id=broker_id)
+            except KafkaError as error:
+                answers[place] = error

@@ -1,0 +1,162 @@
+"""How a group of each type is asked for and how the answer reads: four requests, one kind of value.
+
+What the brokers' classes are called: `DescribeGroupsResponse`, `ConsumerGroupDescribeResponse` (KIP-848),
+`ShareGroupDescribeResponse` (KIP-932), `StreamsGroupDescribeResponse` (KIP-1071).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+from kafka.errors import GroupIdNotFoundError
+from kafka.protocol.admin import DescribeGroupsRequest
+
+from streaming.events import CLASSIC, CONSUMER, SHARE, STREAMS
+from streaming.group.listing import (
+    DescribedGroup,
+    DescribedMember,
+    Description,
+    GroupNotFound,
+    HeldTask,
+    HeldTopic,
+)
+from streaming.group.snapshot import DEAD
+from streaming.protocol.primitives import uuid_text
+from streaming.sampling.connection import Message
+from streaming.sampling.coordinators import GroupApi, refusal
+from streaming.sampling.messages import (
+    ConsumerGroupDescribeRequest,
+    ShareGroupDescribeRequest,
+    StreamsGroupDescribeRequest,
+)
+
+
+def _reading(
+    read: Callable[[Message], DescribedGroup],
+) -> Callable[[Sequence[str], Message], Mapping[str, Description]]:
+    """How the answers of a type's response are read; `read` is for a group without an error."""
+
+    def answers(_ids: Sequence[str], response: Message) -> Mapping[str, Description]:
+        return {group.group_id: _answer(group, read) for group in response.groups}
+
+    return answers
+
+
+def _answer(group: Message, read: Callable[[Message], DescribedGroup]) -> Description:
+    if group.error_code == GroupIdNotFoundError.errno:
+        return GroupNotFound()
+    if (refused := refusal(group.error_code)) is not None:
+        return refused
+    # Before version 6 of DescribeGroups (Kafka 4.0) a group that is not there is described as Dead, without error.
+    return GroupNotFound() if group.group_state == DEAD else read(group)
+
+
+def _classic(group: Message) -> DescribedGroup:
+    members = tuple(
+        DescribedMember(
+            member_id=member.member_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            group_instance_id=member.group_instance_id,
+            subscription=bytes(member.member_metadata),
+            assignment=bytes(member.member_assignment),
+        )
+        for member in group.members
+    )
+    return DescribedGroup(CLASSIC, group.group_state, group.protocol_type, group.protocol_data or None, members)
+
+
+def _consumer(group: Message) -> DescribedGroup:
+    members = tuple(
+        DescribedMember(
+            member_id=member.member_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            group_instance_id=member.instance_id,
+            rack_id=member.rack_id,
+            member_epoch=member.member_epoch,
+            subscribed_topics=tuple(member.subscribed_topic_names),
+            subscribed_regex=member.subscribed_topic_regex or None,
+            held=_held(member.assignment.topic_partitions),
+            target=_held(member.target_assignment.topic_partitions),
+        )
+        for member in group.members
+    )
+    return _with_epochs(CONSUMER, group, "consumer", group.assignor_name or None, members)
+
+
+def _share(group: Message) -> DescribedGroup:
+    members = tuple(
+        DescribedMember(
+            member_id=member.member_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rack_id=member.rack_id,
+            member_epoch=member.member_epoch,
+            subscribed_topics=tuple(member.subscribed_topic_names),
+            held=_held(member.assignment.topic_partitions),
+        )
+        for member in group.members
+    )
+    return _with_epochs(SHARE, group, "share", group.assignor_name or None, members)
+
+
+def _streams(group: Message) -> DescribedGroup:
+    members = tuple(
+        DescribedMember(
+            member_id=member.member_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            group_instance_id=member.instance_id,
+            rack_id=member.rack_id,
+            member_epoch=member.member_epoch,
+            active_tasks=tuple(
+                HeldTask(tasks.subtopology_id, tuple(sorted(tasks.partitions)))
+                for tasks in member.assignment.active_tasks
+            ),
+        )
+        for member in group.members
+    )
+    return _with_epochs(STREAMS, group, "streams", None, members)
+
+
+def _with_epochs(
+    group_type: str,
+    group: Message,
+    protocol_type: str,
+    protocol: str | None,
+    members: tuple[DescribedMember, ...],
+) -> DescribedGroup:
+    return DescribedGroup(
+        group_type, group.group_state, protocol_type, protocol, members, group.group_epoch, group.assignment_epoch
+    )
+
+
+def _held(topics: Iterable[Message]) -> tuple[HeldTopic, ...]:
+    held = (
+        HeldTopic(uuid_text(topic.topic_id.bytes), topic.topic_name, tuple(sorted(topic.partitions)))
+        for topic in topics
+    )
+    return tuple(sorted(held, key=lambda topic: topic.topic))
+
+
+def _describe_groups(ids: Sequence[str]) -> Message:
+    return DescribeGroupsRequest(groups=list(ids), include_authorized_operations=False)
+
+
+def _by_group_ids(request: Message) -> Callable[[Sequence[str]], Message]:
+    return lambda ids: request(group_ids=list(ids), include_authorized_operations=False)
+
+
+DescribeApi = GroupApi[Description]
+
+DESCRIBE_APIS: Mapping[str, DescribeApi] = MappingProxyType(
+    {
+        CLASSIC: GroupApi(_describe_groups, _reading(_classic)),
+        CONSUMER: GroupApi(_by_group_ids(ConsumerGroupDescribeRequest), _reading(_consumer)),
+        SHARE: GroupApi(_by_group_ids(ShareGroupDescribeRequest), _reading(_share)),
+        STREAMS: GroupApi(_by_group_ids(StreamsGroupDescribeRequest), _reading(_streams)),
+    }
+)
+"""By group type."""

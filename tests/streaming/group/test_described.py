@@ -1,0 +1,135 @@
+"""Rule 10 of `advance`: what coordinators answer, and what may be counted from it."""
+
+from __future__ import annotations
+
+import pytest
+
+from streaming.events import GroupTombstoned, Position, decode_event, encode_event
+from streaming.group.advance import advance
+from streaming.group.history import is_told
+from streaming.group.listing import DescribedGroup
+from streaming.group.not_known import not_known
+from streaming.group.snapshot import GroupSnapshot, GroupTotals, Resume
+from tests.streaming.polled.answers import answered, classic, classic_member, modern, modern_member
+
+ALONE = classic(classic_member("a", [0, 1]))
+SHARED = classic(classic_member("a", [0]), classic_member("b", [1]))
+OTHER_CLAIM = bytes.fromhex("0001 00000001 0001 74 ffffffff 00000001 0001 74 00000001 00000000")
+REJOINING = classic(classic_member("a"), state="PreparingRebalance")
+EMPTY = classic()
+STATIC = classic(classic_member("a-1", [0], instance_id="a"), classic_member("b-1", [1], instance_id="b"))
+STATIC_AGAIN = classic(
+    classic_member("a-2", [0], instance_id="a", subscription=OTHER_CLAIM), classic_member("b-1", [1], instance_id="b")
+)
+
+
+def after(*groups: DescribedGroup) -> GroupSnapshot:
+    """Return the snapshot after these answers in turn."""
+    snapshot = GroupSnapshot("g")
+    for number, group in enumerate(groups):
+        snapshot = advance(snapshot, answered(number, group))
+    return snapshot
+
+
+@pytest.mark.parametrize(
+    ("answers", "rebalances", "empty_transitions", "why"),
+    [
+        ([ALONE], 0, 0, "what came before the first answer is unknown"),
+        ([ALONE, ALONE], 0, 0, "the same again"),
+        ([ALONE, SHARED], 1, 0, "another member"),
+        ([SHARED, classic(classic_member("a", [1]), classic_member("b", [0]))], 1, 0, "the same members, swapped"),
+        ([ALONE, classic(classic_member("a", [0, 1], subscription=OTHER_CLAIM))], 1, 0, "joined again with a claim"),
+        ([ALONE, REJOINING], 0, 0, "not done yet"),
+        ([ALONE, REJOINING, ALONE], 1, 0, "seen in the middle, and it ended as it was"),
+        ([ALONE, REJOINING, REJOINING, SHARED], 1, 0, "one that takes long"),
+        ([REJOINING, ALONE], 1, 0, "the first answer came in the middle"),
+        ([ALONE, EMPTY], 0, 1, "the last member left"),
+        ([ALONE, REJOINING, EMPTY], 0, 1, "the last member was waited for in vain"),
+        ([EMPTY, ALONE], 1, 0, "the first member joined"),
+        ([STATIC, STATIC_AGAIN], 0, 0, "a static member rejoins within the generation (KIP-345)"),
+    ],
+)
+def test_a_classic_group_counts_the_changes_that_were_seen(
+    answers: list[DescribedGroup], rebalances: int, empty_transitions: int, why: str
+):
+    """DescribeGroups names no generation: a lower bound, never a guess (law 2)."""
+    snapshot = after(*answers)
+    assert snapshot.totals == GroupTotals(rebalances=rebalances, empty_transitions=empty_transitions), why
+    assert snapshot.generation_id is None
+    assert "generation_id" in not_known(snapshot)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "rebalances", "incarnations", "why"),
+    [
+        ((3,), 0, 1, "first sight"),
+        ((3, 7), 4, 1, "ConsumerGroupDescribe tells the epoch: nothing between polls is missed"),
+        ((7, 2), 0, 2, "a lower epoch is a group created anew"),
+    ],
+)
+def test_a_kip_848_group_counts_by_its_epochs(epochs: tuple[int, ...], rebalances: int, incarnations: int, why: str):
+    """Rule 4 holds for answers as for records."""
+    groups = [modern(epoch, modern_member("a", [0], epoch=epoch, target=[0])) for epoch in epochs]
+    snapshot = after(*groups)
+    assert snapshot.totals == GroupTotals(rebalances=rebalances, incarnations=incarnations), why
+    assert snapshot.generation_id == epochs[-1]
+    assert "generation_id" not in not_known(snapshot)
+    assert snapshot.protocol == "uniform"
+
+
+def test_an_answer_that_says_nothing_new_leaves_everything_as_it_is():
+    """The poller sends only what `advance` calls news, and a fact sent twice counts once (law 3)."""
+    for group in (ALONE, EMPTY, modern(3, modern_member("a", [0], epoch=3, target=[0]))):
+        snapshot = after(group)
+        assert advance(snapshot, answered(5, group)) is snapshot
+
+
+def test_a_group_that_rebalances_keeps_its_state_and_its_topics_but_no_assignment():
+    """A coordinator tells members then, and neither what they want nor what they hold."""
+    snapshot = after(ALONE, REJOINING)
+    assert (snapshot.state, snapshot.member_count()) == ("PreparingRebalance", 1)
+    assert snapshot.classic is not None
+    assert snapshot.classic.members[0].assignment is None
+
+
+def test_a_group_described_under_another_type_was_upgraded_and_goes_on():
+    """KIP-848's live upgrade keeps the group; that it was deleted in between nobody can tell, and nothing counts it."""
+    snapshot = after(ALONE, SHARED, modern(5, modern_member("a", [0], epoch=5, target=[0])))
+    assert (snapshot.group_type, snapshot.generation_id) == ("consumer", 5)
+    assert snapshot.totals == GroupTotals(rebalances=1)
+
+
+def test_a_group_that_comes_back_after_its_end_is_another_one():
+    dead = advance(after(ALONE), GroupTombstoned(Position(-1, 5, 0)))
+    again = advance(dead, answered(6, ALONE))
+    assert (again.state, again.totals.incarnations) == ("Stable", 2)
+
+
+def test_a_new_checkpoint_goes_on_counting_where_the_tables_left_a_polled_group():
+    """Law 3: `rebuild` keeps totals."""
+    resume = Resume(4, "consumer", "Stable", 3, GroupTotals(rebalances=9))
+    seeded = GroupSnapshot("g", totals=resume.totals, resume=resume)
+    snapshot = advance(seeded, answered(5, modern(4, modern_member("a", [0], epoch=4, target=[0]))))
+    assert snapshot.totals == GroupTotals(rebalances=10)
+
+
+def test_members_on_their_way_to_their_targets_are_no_row_each():
+    """A large group moves for minutes; a row a poll would say the same of it."""
+    moving = modern(3, modern_member("a", [], epoch=2, target=[0]), state="Reconciling")
+    further = modern(3, modern_member("a", [], epoch=3, target=[0]), state="Reconciling")
+    there = modern(3, modern_member("a", [0], epoch=3, target=[0]))
+    first = GroupSnapshot("g")
+    told = []
+    for number, group in enumerate((moving, further, there)):
+        event = answered(number, group)
+        second = advance(first, event)
+        assert second.position == event.position
+        told.append(is_told(first, event, second))
+        first = second
+    assert told == [True, False, True]
+
+
+def test_an_answer_crosses_process_borders_unchanged():
+    for group in (SHARED, REJOINING, modern(3, modern_member("a", [0], epoch=3, target=[1]))):
+        event = answered(1, group)
+        assert decode_event(encode_event(event)) == event

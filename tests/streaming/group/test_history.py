@@ -1,0 +1,134 @@
+"""Which records of a group are told as rows, and when: names of topics first, order always."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from streaming.events import SHARE, STREAMS, CurrentWritten, GroupEvent, GroupVanished, TopicMetadata, TopicsSampled
+from streaming.group.advance import advance
+from streaming.group.history import awaits_names, is_told
+from streaming.group.snapshot import GONE, STABLE, GroupSnapshot, GroupTotals, Resume
+from tests.streaming.groups import (
+    SECOND_MS,
+    advanced,
+    at,
+    current,
+    epoch,
+    formed,
+    joined,
+    left,
+    sampled,
+    target,
+    target_epoch,
+    tombstoned,
+    written,
+)
+
+
+def told(events: Sequence[GroupEvent], snapshot: GroupSnapshot | None = None) -> list[tuple[int, str]]:
+    """Return offset and state of each snapshot that is told."""
+    snapshot, found = snapshot or GroupSnapshot("g"), []
+    for event in events:
+        before, snapshot = snapshot, advance(snapshot, event)
+        if is_told(before, event, snapshot):
+            assert snapshot.position is not None
+            found.append((snapshot.position.kafka_offset, snapshot.state))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("events", "rows", "why"),
+    [
+        ([written(0, 1), written(1, 1)], [(0, "Stable"), (1, "Stable")], "each record of a classic group"),
+        ([written(0, 1), tombstoned(1)], [(0, "Stable"), (1, "Dead")], "its end"),
+        (formed(0), [(1, "Assigning"), (3, "Reconciling"), (4, "Stable")], "epoch, targets, and the last to settle"),
+        (
+            [*formed(0, group_type=SHARE), current(5, group_type=SHARE)],
+            [(1, "Stable"), (3, "Stable"), (4, "Stable")],
+            "a share group is Stable all along, and yet another once its last member has what it shall have",
+        ),
+        (
+            formed(0, group_type=STREAMS),
+            [(1, "Unknown"), (3, "Unknown"), (4, "Unknown")],
+            "so is a streams group, whose state no record tells",
+        ),
+        ([*formed(0), current(5), current(6)], [(1, "Assigning"), (3, "Reconciling"), (4, "Stable")], "no change"),
+        (
+            [*formed(0), *left(5), epoch(8, 4)],
+            [(1, "Assigning"), (3, "Reconciling"), (4, "Stable"), (8, "Empty")],
+            "a member that goes is told by the epoch that follows, not by its three deletions",
+        ),
+        (
+            [*formed(0), *left(5), target_epoch(8, None), tombstoned(9)],
+            [(1, "Assigning"), (3, "Reconciling"), (4, "Stable"), (9, "Dead")],
+            "a deleted group was never Empty in between",
+        ),
+        ([joined(0), target(1)], [], "entries before the group's epoch"),
+        ([written(0, 1), GroupVanished(0, 9)], [(0, "Stable"), (0, "Gone")], "an end no record tells of"),
+        ([tombstoned(0), GroupVanished(0, 9)], [(0, "Dead")], "it had told its end"),
+        ([written(0, 1), sampled(9, orders=3)], [(0, "Stable")], "a sample is no record"),
+    ],
+)
+def test_told_is_what_makes_the_group_another(
+    events: Sequence[GroupEvent], rows: list[tuple[int, str]], why: str
+) -> None:
+    """A row for each of a group's records would be the square of its size."""
+    assert told(events) == rows, why
+
+
+def test_a_rebalance_is_told_by_a_handful_of_rows_whatever_the_groups_size() -> None:
+    ids = [f"{number}" for number in range(50)]
+    events: list[GroupEvent] = [joined(offset, member_id) for offset, member_id in enumerate(ids)]
+    events += [epoch(50), *(target(51 + offset, member_id) for offset, member_id in enumerate(ids)), target_epoch(101)]
+    events += [current(102 + offset, member_id) for offset, member_id in enumerate(ids)]
+    assert told(events) == [(50, "Assigning"), (101, "Reconciling"), (151, "Stable")]
+
+
+def test_what_an_earlier_checkpoint_told_is_not_told_again_but_for_its_last() -> None:
+    """Its last row may be there without its verdicts: a kill between two tables."""
+    resumed = GroupSnapshot("g", resume=Resume(3, "consumer", STABLE, 3, GroupTotals()))
+    assert told(formed(0), resumed) == [(3, "Reconciling"), (4, "Stable")]
+    gone = GroupSnapshot("g", resume=Resume(5, "classic", GONE, 3, GroupTotals()))
+    assert told([written(5, 3), GroupVanished(5, 9)], gone) == [(5, "Stable")], "that it is gone was told"
+
+
+def known(sampled_at_ms: int, topic_id: str | None) -> TopicsSampled:
+    """Return a sample of the one topic."""
+    return TopicsSampled({"orders": TopicMetadata(2, sampled_at_ms, topic_id=topic_id)})
+
+
+@pytest.mark.parametrize(
+    ("events", "awaits", "why"),
+    [
+        ([written(9, 1)], False, "classic records name topics"),
+        ([epoch(9)], False, "nothing held, nothing to name"),
+        (formed(5), True, "an id, and no sample"),
+        ([*formed(5), known(20 * SECOND_MS, "id")], False, "named"),
+        ([*formed(5), known(1 * SECOND_MS, "older")], True, "the sample is older than the record"),
+        ([*formed(5), known(20 * SECOND_MS, "other")], False, "sampled after it: the topic was deleted, or replaced"),
+        ([*formed(5), known(20 * SECOND_MS, None)], False, "a broker without ids: nobody will ever name it"),
+    ],
+)
+def test_names_are_awaited_as_long_as_a_sample_can_tell_them(
+    events: Sequence[GroupEvent], awaits: bool, why: str
+) -> None:
+    assert awaits_names(advanced(events)) is awaits, why
+
+
+def test_deletions_are_told_by_what_follows_them() -> None:
+    before = advanced(formed(0))
+    deletion = CurrentWritten(at(5), "consumer", "m", None)
+    assert not is_told(before, deletion, advance(before, deletion))
+
+
+def test_a_member_that_gives_nothing_up_is_shown_with_who_waits_for_it() -> None:
+    """KIP-848: without this row the table would show a stuck group as it was before anybody had heard of the target."""
+    known = advanced([joined(0, "a"), joined(1, "b"), epoch(2), target(3, "a"), target(4, "b"), target_epoch(5)])
+    heard = [
+        current(6, "b", (), 3, "UnreleasedPartitions"),
+        current(7, "a", (), 2, "UnrevokedPartitions"),
+        current(8, "b", (), 3, "UnreleasedPartitions"),
+    ]
+    assert told(heard, known) == [(7, "Reconciling")]

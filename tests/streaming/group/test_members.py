@@ -1,0 +1,81 @@
+"""Members in one form, whatever protocol they speak."""
+
+from __future__ import annotations
+
+import pytest
+
+from streaming.events import TopicMetadata, TopicsSampled
+from streaming.group.members import GroupMember, members
+from streaming.group.snapshot import GroupSnapshot
+from streaming.protocol.modern import MemberAssignment
+from tests.streaming.groups import (
+    advanced,
+    current,
+    epoch,
+    formed,
+    joined,
+    member,
+    modern_member,
+    target,
+    tombstoned,
+    written,
+)
+
+NAMED = TopicsSampled({"orders": TopicMetadata(4, 99_000, topic_id="id")})
+
+
+def test_a_classic_member_has_what_the_leader_gave_it_and_that_is_its_target() -> None:
+    classic = member("m", {"orders": [1, 0]}, ["sales", "orders"], instance_id="i", owned=[("orders", 3)])
+    assert members(advanced([written(0, 1, [classic])])) == (
+        GroupMember(
+            member_id="m",
+            group_instance_id="i",
+            client_id="client-m",
+            client_host="/127.0.0.1",
+            rack_id=None,
+            subscribed_topics=("orders", "sales"),
+            subscribed_regex=None,
+            member_epoch=None,
+            owned=(("orders", 3),),
+            assigned=(("orders", 0), ("orders", 1)),
+            target=(("orders", 0), ("orders", 1)),
+            pending_revocation=(),
+        ),
+    )
+
+
+def test_a_consumer_groups_member_has_shall_have_and_gives_up() -> None:
+    """A partition on its way: 0 stays, 1 goes, 2 comes."""
+    on_its_way = MemberAssignment(3, 2, "UnrevokedPartitions", (("id", (0,)),), (("id", (1,)),))
+    moving = current(7, number=3)
+    assert hasattr(moving, "current")
+    events = [*formed(0), target(6, held=(("id", (2, 0)),)), type(moving)(moving.position, "consumer", "m", on_its_way)]
+    (one,) = members(advanced([*events, NAMED]))
+    assert (one.assigned, one.pending_revocation) == ((("orders", 0),), (("orders", 1),))
+    assert one.target == (("orders", 0), ("orders", 2))
+    assert (one.member_epoch, one.owned) == (3, None)
+
+
+def test_what_no_record_told_is_none_and_not_nothing() -> None:
+    """Law 2: a member that just joined has unknown partitions, not zero."""
+    (one,) = members(advanced([joined(0), epoch(1)]))
+    assert (one.assigned, one.target, one.member_epoch) == (None, None, None)
+    (idle,) = members(advanced([joined(0), epoch(1), target(2, held=()), current(3, held=())]))
+    assert (idle.assigned, idle.target) == ((), ())
+
+
+def test_a_topic_nobody_can_name_is_given_by_its_id() -> None:
+    (one,) = members(advanced(formed(0)))
+    assert one.assigned == (("id", 0), ("id", 1))
+
+
+@pytest.mark.parametrize("snapshot", [GroupSnapshot("g"), advanced([written(0, 1), tombstoned(1)])])
+def test_a_group_that_is_not_there_has_no_members(snapshot: GroupSnapshot) -> None:
+    assert members(snapshot) == ()
+
+
+def test_members_are_sorted_by_id() -> None:
+    both = [joined(0, "z", modern_member(["a"])), joined(1, "b"), epoch(2)]
+    assert [one.member_id for one in members(advanced(both))] == ["b", "z"]
+    classic = written(0, 1, [member("z"), member("b")])
+    assert [one.member_id for one in members(advanced([classic]))] == ["b", "z"]

@@ -1,0 +1,181 @@
+"""Polls against what is known: after its rows, the state says what the poll said, and the same poll is no news."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors import assignor_named
+from streaming.combine.combiner import GROUP_LANE, LaneRow
+from streaming.combine.lanes import (
+    PartitionBatch,
+    PartitionSnapshot,
+    commits_table,
+    decode_partition_event,
+    merge_lane,
+)
+from streaming.events import POLLED_PARTITION, LogEvent, decode_event
+from streaming.group.listing import Description, GroupNotFound, Unanswered
+from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.turn import GroupRecord, take_turn
+from streaming.polled.differences import LANES, NUMBERS_PER_MS, Known, commits_by_group, differences, lane_of
+from streaming.polled.poll import Poll
+from streaming.sinks.commit_book import CommitBook
+from tests.streaming.polled.answers import START_MS, classic, classic_member, modern, modern_member, polled
+
+STRATEGIES = (assignor_named("range"),)
+LOADING = Unanswered("coordinator_load_in_progress")
+GROUP_IDS = ("g", "h", "ü")
+
+DESCRIPTIONS: st.SearchStrategy[Description] = st.sampled_from(
+    [
+        classic(),
+        classic(classic_member("a", [0, 1])),
+        classic(classic_member("a", [0]), classic_member("b", [1])),
+        classic(classic_member("a"), state="PreparingRebalance"),
+        modern(3, modern_member("a", [0], epoch=3, target=[0])),
+        modern(4, modern_member("a", [0], epoch=4, target=[0, 1]), state="Reconciling"),
+        modern(5, state="Empty"),
+        GroupNotFound(),
+        LOADING,
+    ]
+)
+OFFSETS = st.one_of(
+    st.just(LOADING),
+    st.dictionaries(st.tuples(st.sampled_from(["t", "u"]), st.integers(0, 1)), st.integers(0, 2), max_size=3),
+)
+
+
+@st.composite
+def polls(draw: st.DrawFn) -> Poll:
+    """Draw a poll: offsets are asked of groups that are listed, so not of those that are gone."""
+    groups = draw(st.dictionaries(st.sampled_from(GROUP_IDS), DESCRIPTIONS))
+    offsets = {group_id: draw(OFFSETS) for group_id, said in groups.items() if not isinstance(said, GroupNotFound)}
+    return polled(groups, offsets)
+
+
+class State:
+    """The query's state and the commit book, as a batch leaves them."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, GroupRecord] = {}
+        self.lanes: dict[int, PartitionSnapshot] = {}
+        self.book = CommitBook()
+        self.rows_told = 0
+
+    def known(self) -> Known:
+        """Return what the poller finds."""
+        polled_lane = self.lanes.get(POLLED_PARTITION, PartitionSnapshot(POLLED_PARTITION))
+        groups = {group_id: record.snapshot for group_id, record in self.records.items()}
+        return Known(groups, commits_by_group(self.book.view().commits), polled_lane.last_offset)
+
+    def take(self, rows: tuple[LaneRow, ...]) -> None:
+        """Run a batch."""
+        for lane, lane_key, payload in rows:
+            if lane == GROUP_LANE:
+                record = self.records.get(lane_key, GroupRecord(GroupSnapshot(lane_key)))
+                turn = take_turn(record, [decode_event(payload)], STRATEGIES)
+                self.records[lane_key] = turn.record
+                self.rows_told += len(turn.history)
+            else:
+                event = decode_partition_event(payload)
+                assert isinstance(event, PartitionBatch)
+                known = self.lanes.get(event.kafka_partition, PartitionSnapshot(event.kafka_partition))
+                self.lanes[event.kafka_partition] = merge_lane(known, event)
+                self.book.apply(commits_table(event.commits))
+
+
+def _says(state: State, poll: Poll) -> None:
+    """Check that the state says what the poll said, and nothing of what the poll did not answer."""
+    known = state.known()
+    for group_id, said in poll.descriptions.items():
+        snapshot = known.groups.get(group_id)
+        if isinstance(said, GroupNotFound):
+            assert snapshot is None or snapshot.is_over
+            assert group_id not in known.commits
+        elif not isinstance(said, Unanswered):
+            assert snapshot is not None
+            assert (snapshot.group_type, snapshot.state) == (said.group_type, said.state)
+            assert snapshot.member_count() == len(said.members)
+    for group_id, answer in poll.offsets.items():
+        if not isinstance(answer, Unanswered):
+            assert known.commits.get(group_id, {}) == {at: commit.offset for at, commit in answer.items()}
+
+
+@given(st.lists(polls(), max_size=6))
+def test_after_its_rows_the_state_says_what_the_poll_said_and_the_same_poll_is_no_news(several: list[Poll]) -> None:
+    """The poller's whole contract; a restart between any two polls is one of the cases, for it remembers nothing."""
+    state = State()
+    last_number = -1
+    for poll in several:
+        found = differences(poll, state.known())
+        assert found.first_number > last_number
+        state.take(found.rows)
+        last_number = found.last_number if found.rows else last_number
+        _says(state, poll)
+        assert differences(poll, state.known()).rows == ()
+
+
+@given(polls())
+def test_rows_taken_in_twice_change_nothing(poll: Poll) -> None:
+    """Law 3: an interrupted batch runs again with the same file."""
+    state = State()
+    rows = differences(poll, state.known()).rows
+    state.take(rows)
+    before, told = state.known(), state.rows_told
+    state.take(rows)
+    assert (state.known(), state.rows_told) == (before, told)
+
+
+@given(polls())
+def test_every_event_has_a_position_of_its_own(poll: Poll) -> None:
+    """Tables are idempotent by position: two groups must not share one."""
+    found = differences(poll, Known())
+    events = [decode_event(payload) for lane, _, payload in found.rows if lane == GROUP_LANE]
+    positions = [event.position for event in events if isinstance(event, LogEvent)]
+    assert [position.kafka_offset for position in positions] == list(
+        range(found.first_number, found.first_number + len(events))
+    )
+    assert {position.kafka_partition for position in positions} <= {POLLED_PARTITION}
+    assert not events or found.last_number == positions[-1].kafka_offset
+
+
+def test_numbers_follow_the_clock_and_never_fall_behind_what_was_taken_in() -> None:
+    """They rise over a new checkpoint, which knows none; and over a clock that was set back."""
+    poll = polled({"g": classic()})
+    assert differences(poll, Known()).first_number == START_MS * NUMBERS_PER_MS
+    ahead = START_MS * NUMBERS_PER_MS + 7
+    assert differences(poll, Known(last_number=ahead)).first_number == ahead + 1
+    assert ahead < 2**48, "positions are packed with their partition into 64 bits"
+
+
+def test_a_mark_is_a_row_without_news_and_says_how_far_polling_has_come() -> None:
+    """Readiness waits until the first complete poll has gone through the query, also on a cluster without a group."""
+    found = differences(polled({}), Known(), is_marked=True)
+    [(lane, lane_key, payload)] = found.rows
+    batch = decode_partition_event(payload)
+    assert isinstance(batch, PartitionBatch)
+    assert (lane, lane_key, batch.last_offset) == ("partition", "-1", found.last_number)
+    assert (batch.records_read, batch.commits) == ({}, b"")
+    assert differences(polled({}), Known()).rows == ()
+
+
+def test_unreadable_bytes_are_quarantined_once_with_their_group() -> None:
+    """A poll every five seconds must not fill the quarantine table with one member."""
+    hostile = classic(classic_member("x", [0], subscription=b"\x00"))
+    state = State()
+    state.take(differences(polled({"g": hostile}), state.known()).rows)
+    assert state.lanes[POLLED_PARTITION].records_skipped == {"truncated": 1}
+    assert differences(polled({"g": hostile}), state.known()).rows == ()
+
+
+def test_only_lanes_with_changed_commits_have_a_row_beside_the_first() -> None:
+    """A lane's state is written whole: a million commits must not be because one changed."""
+    offsets: Mapping[str, Mapping[tuple[str, int], int]] = {f"g{number}": {("t", 0): 1} for number in range(200)}
+    state = State()
+    state.take(differences(polled({}, offsets), state.known()).rows)
+    assert set(state.lanes) == {POLLED_PARTITION - number for number in range(LANES)}
+    found = differences(polled({}, {**offsets, "g7": {("t", 0): 2}}), state.known())
+    assert {lane_key for _, lane_key, _ in found.rows} == {"-1", str(lane_of("g7"))}
