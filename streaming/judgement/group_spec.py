@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from assignors import GroupSpec, MemberSubscription, TopicPartition
 from streaming.events import TopicMetadata
+from streaming.group.members import members
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember, GroupMetadata, sticky_user_data
 
@@ -16,12 +17,21 @@ Owners = Mapping[TopicPartition, tuple[str, ...]]
 
 def group_spec(snapshot: GroupSnapshot, metadata: GroupMetadata) -> GroupSpec:
     """What `ConsumerPartitionAssignor.assign` was called with, with the cluster metadata known to us."""
-    known = {topic: sampled for topic, sampled in snapshot.topics.items() if sampled.partitions}
     return GroupSpec(
         members=tuple(_member_subscription(member) for member in metadata.members),
-        partitions={topic: sampled.partitions or 0 for topic, sampled in known.items()},
-        racks={topic: sampled.racks for topic, sampled in known.items() if sampled.racks},
+        partitions=sampled_partitions(snapshot),
+        racks=sampled_racks(snapshot),
     )
+
+
+def sampled_partitions(snapshot: GroupSnapshot) -> Mapping[str, int]:
+    """Partition counts of the topics that were there when they were sampled."""
+    return {topic: sampled.partitions for topic, sampled in snapshot.topics.items() if sampled.partitions}
+
+
+def sampled_racks(snapshot: GroupSnapshot) -> Mapping[str, tuple[tuple[str | None, ...], ...]]:
+    """Racks of each partition's replicas, of topics that were there and have any."""
+    return {topic: sampled.racks for topic, sampled in snapshot.topics.items() if sampled.partitions and sampled.racks}
 
 
 def _member_subscription(member: ClassicMember) -> MemberSubscription:
@@ -63,9 +73,9 @@ def unknown_topics(snapshot: GroupSnapshot) -> tuple[str, ...]:
     A sample made before the record was written does for a topic that existed and had every partition the record
     assigns. Otherwise the leader knew more than the sample: only a later one tells.
     """
-    if snapshot.position is None or snapshot.metadata is None:
+    if snapshot.position is None:
         return snapshot.subscribed_topics()
-    written_at_ms, assigned = snapshot.position.timestamp_ms, assigned_partitions(snapshot.metadata)
+    written_at_ms, assigned = snapshot.position.timestamp_ms, assigned_partitions(snapshot)
 
     def is_known(topic: str, sampled: TopicMetadata | None) -> bool:
         if sampled is None or sampled.sampled_at_ms >= written_at_ms:
@@ -75,10 +85,10 @@ def unknown_topics(snapshot: GroupSnapshot) -> tuple[str, ...]:
     return tuple(topic for topic in snapshot.subscribed_topics() if not is_known(topic, snapshot.topics.get(topic)))
 
 
-def assigned_partitions(metadata: GroupMetadata) -> Mapping[str, int]:
+def assigned_partitions(snapshot: GroupSnapshot) -> Mapping[str, int]:
     """How many partitions each topic must have had for the assignment to be possible: the highest number, and one."""
     counts: dict[str, int] = {}
-    for member in metadata.members:
-        for topic, partition in member.assignment.partitions if member.assignment else ():
+    for member in members(snapshot):
+        for topic, partition in member.target or ():
             counts[topic] = max(counts.get(topic, 0), partition + 1)
     return counts

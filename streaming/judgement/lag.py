@@ -1,20 +1,38 @@
 """Committed offsets against end offsets, for all groups at once.
 
-End offsets are sampled after the commits were read, so lag is only ever overstated, never negative. Where the end is
-still behind the commit, the topic was deleted and created anew (or lost records): lag is unknown, not 0.
+End offsets are sampled after the commits were read, so lag is only ever overstated, never negative. Where it is not
+known it is null, with the first reason that applies:
+
+1. `held_back`: an open transaction in the group's partition of `__consumer_offsets` hides what was committed since.
+   Under read_committed nothing behind it is handed out, other groups' commits included.
+2. `topic_deleted`: the broker knows no such topic.
+3. `partition_deleted`: the topic has fewer partitions; it was deleted and created anew.
+4. `no_end_offset`: not sampled, because the partition has no leader or was not asked for.
+5. `end_before_commit`: the topic was deleted and created anew, or lost records in an unclean election, or somebody
+   committed an offset that never was. kafka_exporter shows a negative lag (issue 437), which breaks autoscaling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache, partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from assignors.coordinator import coordinator_partition
 from streaming.events import TopicMetadata
 
 TopicPartition = tuple[str, int]
+
+HELD_BACK = "held_back"
+TOPIC_DELETED = "topic_deleted"
+PARTITION_DELETED = "partition_deleted"
+NO_END_OFFSET = "no_end_offset"
+END_BEFORE_COMMIT = "end_before_commit"
+UNKNOWN_REASONS = (HELD_BACK, TOPIC_DELETED, PARTITION_DELETED, NO_END_OFFSET, END_BEFORE_COMMIT)
+"""Why a lag is not known, in the order of the rules."""
 
 LAG_SCHEMA = pa.schema(
     [
@@ -26,8 +44,10 @@ LAG_SCHEMA = pa.schema(
         ("end_offset", pa.int64()),
         ("log_start_offset", pa.int64()),
         ("lag", pa.int64()),
+        ("unknown_reason", pa.string()),
     ]
 )
+"""`lag` or `unknown_reason` is null, never both and never neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +87,60 @@ class LagReport:
         )
         return dict(zip(grouped["group_id"].to_pylist(), grouped["lag_sum"].to_pylist(), strict=True))
 
+    def unknown_partitions(self) -> Mapping[tuple[str, str], int]:
+        """How many partitions of a group have no lag, by (group id, reason). Absent from here: all are known."""
+        unknown = self.partitions.filter(pc.is_valid(self.partitions["unknown_reason"]))
+        counted = unknown.group_by(["group_id", "unknown_reason"]).aggregate([([], "count_all")])
+        names = zip(counted["group_id"].to_pylist(), counted["unknown_reason"].to_pylist(), strict=True)
+        return dict(zip(names, counted["count_all"].to_pylist(), strict=True))
+
 
 def lag_report(commits: pa.Table, sample: ClusterSample) -> LagReport:
-    """Lag of every commit (columns of LAG_SCHEMA up to commit_timestamp_ms) by one later sample."""
+    """Lag of every commit (columns of LAG_SCHEMA up to commit_timestamp_ms) by one later sample.
+
+    >>> columns = [["g", "g"], ["orders", "gone"], [0, 0], [4, 4], [7, 7]]
+    >>> commits = pa.table([pa.array(column) for column in columns], names=LAG_SCHEMA.names[:5])
+    >>> sample = ClusterSample(1_000, {"gone": TopicMetadata(None, 1_000)}, {("orders", 0): 10}, {("orders", 0): 3})
+    >>> lag_report(commits, sample).partitions.select(["lag", "unknown_reason"]).to_pydict()
+    {'lag': [6, None], 'unknown_reason': [None, 'topic_deleted']}
+    """
     topic_partitions = list(zip(commits["topic"].to_pylist(), commits["partition"].to_pylist(), strict=True))
     end = pa.array([sample.end_offsets.get(key) for key in topic_partitions], pa.int64())
     start = pa.array([sample.log_start_offsets.get(key) for key in topic_partitions], pa.int64())
-    difference = pc.subtract(end, commits["committed_offset"])
-    lag = pc.if_else(pc.greater_equal(difference, 0), difference, pa.scalar(None, pa.int64()))
-    named = commits.append_column("end_offset", end).append_column("log_start_offset", start)
-    return LagReport(sample.sampled_at_ms, named.append_column("lag", lag).cast(LAG_SCHEMA))
+    reason = _unknown_reason(commits, end, sample)
+    lag = pc.if_else(pc.is_null(reason), pc.subtract(end, commits["committed_offset"]), pa.scalar(None, pa.int64()))
+    named = commits.append_column("end_offset", end).append_column("log_start_offset", start).append_column("lag", lag)
+    return LagReport(sample.sampled_at_ms, named.append_column("unknown_reason", reason).cast(LAG_SCHEMA))
+
+
+def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> pa.ChunkedArray:
+    """The first reason that applies; null where lag is known."""
+    partitions = _by_name(commits["topic"], partial(_sampled_partitions, sample), pa.int32())
+    applies = [
+        _by_name(commits["group_id"], held_back_groups(sample), pa.bool_()),
+        pc.equal(partitions, 0),
+        pc.fill_null(pc.greater_equal(commits["partition"], partitions), fill_value=False),
+        pc.is_null(end),
+        pc.fill_null(pc.less(end, commits["committed_offset"]), fill_value=False),
+    ]
+    return pc.case_when(pc.make_struct(*applies), *UNKNOWN_REASONS)
+
+
+def held_back_groups(sample: ClusterSample) -> Callable[[str], bool]:
+    """Tell of a group id whether an open transaction hides what its coordinator wrote last (rule 1)."""
+    held = {number for number, end in sample.offsets_topic.items() if end.high_watermark > end.last_stable_offset}
+    return cache(
+        lambda group_id: bool(held) and coordinator_partition(group_id, sample.offsets_topic_partitions) in held
+    )
+
+
+def _sampled_partitions(sample: ClusterSample, topic: str) -> int | None:
+    """How many partitions a topic has, 0 where there is no such topic; None where that was not asked."""
+    sampled = sample.topics.get(topic)
+    return None if sampled is None else (sampled.partitions or 0)
+
+
+def _by_name(names: pa.ChunkedArray, answer: Callable[[str], object], answer_type: pa.DataType) -> pa.Array:
+    """The answer for each row, asked once a name: groups and topics are few, their partitions are many."""
+    encoded = names.combine_chunks().dictionary_encode()
+    return pa.array(map(answer, encoded.dictionary.to_pylist()), answer_type).take(encoded.indices)

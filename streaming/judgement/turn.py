@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import reduce
 
 import msgspec
 
@@ -10,22 +11,35 @@ from assignors import PartitionAssignor
 from streaming.events import GroupEvent, GroupForgotten, HandedBackEvent, LogEvent, Position
 from streaming.group.advance import advance
 from streaming.group.codec import StateCodec
-from streaming.group.snapshot import DEAD, GroupSnapshot
+from streaming.group.history import awaits_names, is_reread, is_told, was_told
+from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.detectors import Limits
 from streaming.judgement.judge import Judgement, judge, keeps_verdict
+from streaming.judgement.story import Story, ToldRebalance, continued
 
 JUDGED_RECORDS_PER_TURN = 50
 """A storm of generations read at once is judged from its end: older verdicts would come too late to act on."""
 
 
 class GroupRecord(msgspec.Struct, frozen=True):
-    """What is stored per group: the snapshot and the verdict on its current generation."""
+    """What is stored per group: the snapshot, the verdict on its current generation, and what is still to be told.
+
+    `untold` are earlier snapshots in which topics are known by id only: their names are on the way from the brokers.
+    `story` is that of its rebalances, as far as they are told.
+    """
 
     snapshot: GroupSnapshot
     judgement: Judgement | None = None
+    untold: tuple[GroupSnapshot, ...] = ()
+    story: Story = Story()
+
+    def topics_to_sample(self) -> frozenset[str]:
+        """Topics of which the group needs to know more, or will."""
+        return frozenset(self.snapshot.subscribed_topics()).union(*(one.subscribed_topics() for one in self.untold))
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What a turn leaves behind: the new record, the snapshot after each log record, and each verdict made.
+    """What a turn leaves behind: the new record, the snapshots to be told (`is_told`), each verdict and rebalance.
 
     `forgotten` says that nothing of the group is to be kept: it is dead, and has been for long.
     """
@@ -34,9 +48,14 @@ class Turn(msgspec.Struct, frozen=True):
     history: tuple[GroupSnapshot, ...] = ()
     judgements: tuple[Judgement, ...] = ()
     forgotten: bool = False
+    rebalances: tuple[ToldRebalance, ...] = ()
 
 
-GROUP_CODEC = StateCodec(GroupRecord, version=1)
+KEPT_UNTOLD = 8
+"""Snapshots of one group that wait for names of topics; the wait is a sample or two."""
+
+GROUP_CODEC = StateCodec(GroupRecord, version=2, is_compressed=True)
+"""No migration from version 1: it kept members of classic groups only, and no record is read twice."""
 
 _TURN_ENCODER = msgspec.msgpack.Encoder()
 _TURN_DECODER = msgspec.msgpack.Decoder(Turn)
@@ -52,24 +71,57 @@ def decode_turn(encoded: bytes) -> Turn:
     return _TURN_DECODER.decode(encoded)
 
 
-def take_turn(record: GroupRecord, events: Iterable[GroupEvent], strategies: Sequence[PartitionAssignor]) -> Turn:
+DEFAULT_LIMITS = Limits()
+
+
+def take_turn(
+    record: GroupRecord,
+    events: Iterable[GroupEvent],
+    strategies: Sequence[PartitionAssignor],
+    limits: Limits = DEFAULT_LIMITS,
+) -> Turn:
     """Apply the events of one batch: what was handed back first, for it was known before the records were read.
 
     So a verdict that waited for it is made before a newer record takes its place, be it in one batch or two.
     """
     happened = list(events)
     handed_back = [event for event in happened if isinstance(event, HandedBackEvent)]
-    snapshot, judgement, answered = _with_facts(record, handed_back, strategies)
-    history = []
-    for event in sorted((event for event in happened if isinstance(event, LogEvent)), key=_position):
-        advanced = advance(snapshot, event)
-        if advanced.position != snapshot.position:
-            history.append(advanced)
-        snapshot = advanced
-    if not history and snapshot.state == DEAD and any(isinstance(event, GroupForgotten) for event in handed_back):
+    in_log_order = sorted((event for event in happened if isinstance(event, LogEvent)), key=_position)
+    if not in_log_order and record.snapshot.is_over and any(isinstance(fact, GroupForgotten) for fact in handed_back):
         return Turn(record, forgotten=True)
+    snapshot, judgement, answered = _with_facts(record, handed_back, strategies)
+    waiting = [_advanced(untold, handed_back) for untold in record.untold]
+    waiting += [snapshot for fact in handed_back if is_told(record.snapshot, fact, snapshot)]
+    for event in in_log_order:
+        before, snapshot = snapshot, advance(snapshot, event)
+        if is_told(before, event, snapshot) or was_told(before, event, snapshot):
+            waiting.append(snapshot)
+    released, untold = _released(waiting)
+    story, rebalances = continued(record.story, record.snapshot, released, snapshot, limits)
+    history = tuple(one for one in released if not is_reread(one))
     judgement, judgements = _judge_history(judgement, history, strategies)
-    return Turn(GroupRecord(snapshot, judgement), tuple(history), (*answered, *judgements))
+    if judgement is None and not untold:
+        # What an earlier checkpoint told is not told again, but it is the present all the same.
+        judgement = judge(snapshot, strategies)
+    return Turn(
+        GroupRecord(snapshot, judgement, untold, story), history, (*answered, *judgements), rebalances=rebalances
+    )
+
+
+def _advanced(snapshot: GroupSnapshot, events: Iterable[GroupEvent]) -> GroupSnapshot:
+    return reduce(advance, events, snapshot)
+
+
+def _released(waiting: Sequence[GroupSnapshot]) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
+    """Split into those to be told now and those behind the first that waits for names of topics: order is kept.
+
+    Too many of them are told with ids for names rather than growing the state.
+    """
+    held = len(waiting)
+    for index, snapshot in enumerate(waiting):
+        if held - index <= KEPT_UNTOLD and awaits_names(snapshot):
+            return tuple(waiting[:index]), tuple(waiting[index:])
+    return tuple(waiting), ()
 
 
 def _position(event: LogEvent) -> Position:
@@ -86,6 +138,9 @@ def _with_facts(
     if judgement is None or judgement.is_complete or snapshot == record.snapshot:
         return snapshot, judgement, ()
     again = judge(snapshot, strategies)
+    if again is not None and again.generation_id == judgement.generation_id:
+        # Members that moved meanwhile change nothing of what is judged: the verdict stays where it was first due.
+        again = msgspec.structs.replace(again, position=judgement.position)
     return snapshot, again, _final(again)
 
 

@@ -17,6 +17,7 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.drift import (
     DIFFERS,
     DRIFT,
+    EQUIVALENT,
     MATCH,
     NOT_EVALUATED,
     SAME,
@@ -124,6 +125,7 @@ def test_drift_says_which_partition_is_where_and_where_it_belongs() -> None:
             MisplacedPartition("orders", 3, ("c2",), "c1"),
             MisplacedPartition("orders", 4, (), "c2"),
         ),
+        ("assigned_twice", "unassigned"),
     )
 
 
@@ -215,7 +217,7 @@ def test_other_strategies_are_compared_but_never_judged(held: list[list[int]], v
     assert other == StrategyDrift("roundrobin", False, verdict, "", partitions)
 
 
-@pytest.mark.parametrize(("held", "verdict", "partitions"), [([[0], [1]], MATCH, 0), ([[1], [0]], NOT_EVALUATED, None)])
+@pytest.mark.parametrize(("held", "verdict", "partitions"), [([[0], [1]], MATCH, 0), ([[1], [0]], EQUIVALENT, 0)])
 def test_difference_from_one_of_many_right_answers_counts_nothing(
     held: list[list[int]], verdict: str, partitions: int | None
 ) -> None:

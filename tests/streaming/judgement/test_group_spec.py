@@ -71,16 +71,16 @@ def test_a_member_without_a_subscription_has_no_topics() -> None:
 
 def test_topics_that_do_not_exist_have_no_metadata() -> None:
     snapshot = advanced([written(0, 1, [member("m", topics=["a", "b"])]), sampled(5, a=None, b=2)])
-    assert snapshot.metadata is not None
-    assert group_spec(snapshot, snapshot.metadata).partitions == {"b": 2}
+    assert snapshot.classic is not None
+    assert group_spec(snapshot, snapshot.classic).partitions == {"b": 2}
 
 
 def test_racks_are_passed_where_they_were_sampled() -> None:
     racks = (("r1",), ("r2", None))
     samples = TopicsSampled({"orders": TopicMetadata(2, 5, racks)})
     snapshot = advanced([written(0, 1), samples])
-    assert snapshot.metadata is not None
-    assert group_spec(snapshot, snapshot.metadata).racks == {"orders": racks}
+    assert snapshot.classic is not None
+    assert group_spec(snapshot, snapshot.classic).racks == {"orders": racks}
 
 
 def test_owners_are_those_the_leader_named_sorted_and_several_where_it_named_several() -> None:

@@ -11,15 +11,27 @@ from streaming.events import GroupEvent, GroupForgotten, HandedBackEvent, SkipSe
 from streaming.judgement.hand_back import FORGET_AFTER_MS, awaited_facts
 from streaming.judgement.lag import ClusterSample
 from streaming.judgement.skips import log_was_whole, proven_failures, settlements
-from tests.streaming.groups import SECOND_MS, advanced, emptied, member, sampled, seen, tombstoned, written
+from tests.streaming.groups import (
+    SECOND_MS,
+    advanced,
+    emptied,
+    epoch,
+    formed,
+    left,
+    member,
+    sampled,
+    tombstoned,
+    written,
+)
 
 NOW_MS = 100 * SECOND_MS
 WHOLE = PartitionSnapshot(0, last_offset=50)
 HOLED = PartitionSnapshot(0, last_offset=50, last_missing_offset=15)
 RACKS = (("r1", "r2"), ("r2", None))
-SAMPLE = ClusterSample(NOW_MS, {"orders": TopicMetadata(2, NOW_MS, RACKS), "gone": TopicMetadata(None, NOW_MS)})
+SAMPLE = ClusterSample(NOW_MS, {"orders": TopicMetadata(2, NOW_MS, RACKS, "id"), "gone": TopicMetadata(None, NOW_MS)})
 ORDERS = TopicMetadata(2, NOW_MS)
 GONE = TopicMetadata(None, NOW_MS)
+IDENTIFIED = TopicMetadata(2, NOW_MS, topic_id="id")
 
 
 @pytest.mark.parametrize(
@@ -41,7 +53,13 @@ GONE = TopicMetadata(None, NOW_MS)
             "the leader knew more partitions than the old sample: a later one settles it",
         ),
         ([written(10, 1), emptied(11, 2)], (), "an empty group subscribes to nothing"),
-        ([seen(10)], (), "membership of a KIP-848 group is not read yet"),
+        (formed(6), (TopicsSampled({"orders": IDENTIFIED}),), "records of a KIP-848 group name topics by id only"),
+        (
+            [*formed(6), TopicsSampled({"orders": TopicMetadata(2, 5, topic_id="older")})],
+            (TopicsSampled({"orders": IDENTIFIED}),),
+            "the topic was deleted and created anew since",
+        ),
+        ([*formed(6), TopicsSampled({"orders": IDENTIFIED})], (), "named"),
         (
             [written(10, 1, [member("m", rack_id="r1")])],
             (TopicsSampled({"orders": TopicMetadata(2, NOW_MS, RACKS)}),),
@@ -64,6 +82,15 @@ def test_a_group_awaits_what_it_does_not_know_and_somebody_does(
     events: list[GroupEvent], facts: tuple[HandedBackEvent, ...], why: str
 ) -> None:
     assert awaited_facts(advanced(events), SAMPLE, WHOLE) == facts, why
+
+
+@pytest.mark.parametrize("end", [[tombstoned(9)], [*left(9), epoch(12, 4)]], ids=["deleted", "empty"])
+def test_names_are_asked_for_as_long_as_a_row_waits_for_them_also_when_the_group_is_over(end: list[GroupEvent]) -> None:
+    """A console consumer that comes and goes within a second leaves rows; they ought to name its topics."""
+    waiting = advanced(formed(4))
+    gone = advanced(end, waiting)
+    assert awaited_facts(gone, SAMPLE, WHOLE, [waiting]) == (TopicsSampled({"orders": IDENTIFIED}),)
+    assert awaited_facts(gone, SAMPLE, WHOLE, [advanced([TopicsSampled({"orders": IDENTIFIED})], waiting)]) == ()
 
 
 @pytest.mark.parametrize(

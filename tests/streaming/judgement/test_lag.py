@@ -7,13 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.judgement.lag import LAG_SCHEMA, ClusterSample, LagReport, lag_report
+from assignors.coordinator import coordinator_partition
+from streaming.events import TopicMetadata
+from streaming.judgement.lag import LAG_SCHEMA, ClusterSample, LagReport, LogEnds, lag_report
 
 COMMITS_SCHEMA = pa.schema(list(LAG_SCHEMA)[:5])
 
 
 def report(commits: dict[tuple[str, str, int], int], ends: dict[tuple[str, int], int]) -> LagReport:
     """Return the lag of commits by (group, topic, partition) at given end offsets."""
+    return report_of(commits, ClusterSample(1_000, end_offsets=ends, log_start_offsets=dict.fromkeys(ends, 3)))
+
+
+def report_of(commits: dict[tuple[str, str, int], int], sample: ClusterSample) -> LagReport:
+    """Return the lag of commits by (group, topic, partition) at a sample."""
     rows = [
         {
             "group_id": group,
@@ -24,7 +31,6 @@ def report(commits: dict[tuple[str, str, int], int], ends: dict[tuple[str, int],
         }
         for (group, topic, partition), offset in commits.items()
     ]
-    sample = ClusterSample(1_000, end_offsets=ends, log_start_offsets=dict.fromkeys(ends, 3))
     return lag_report(pa.Table.from_pylist(rows, schema=COMMITS_SCHEMA), sample)
 
 
@@ -64,6 +70,56 @@ def test_a_groups_sum_is_unknown_if_any_part_is(ends: dict[tuple[str, int], int]
     assert by_group["other"] == (0 if ends else None), "another group's lag is its own"
 
 
+OFFSETS_PARTITIONS = 50
+GROUP_PARTITION = coordinator_partition("g", OFFSETS_PARTITIONS)
+OTHER_PARTITION = (GROUP_PARTITION + 1) % OFFSETS_PARTITIONS
+
+
+@pytest.mark.parametrize(
+    ("topic", "end", "held", "reason", "why"),
+    [
+        (TopicMetadata(1, 5), 10, None, None, "known"),
+        (None, 10, None, None, "a topic whose metadata was not asked for has an end all the same"),
+        (TopicMetadata(1, 5), 10, GROUP_PARTITION, "held_back", "rule 1: what was committed since is not handed out"),
+        (TopicMetadata(1, 5), 10, OTHER_PARTITION, None, "rule 1: another partition's transaction hides nothing here"),
+        (TopicMetadata(None, 5), None, None, "topic_deleted", "rule 2"),
+        (TopicMetadata(None, 5), None, GROUP_PARTITION, "held_back", "1 before 2: the commit may be deleted as well"),
+        (TopicMetadata(0, 5), None, None, "topic_deleted", "rule 2: being deleted, no partition is left"),
+        (TopicMetadata(1, 5), None, None, "no_end_offset", "rule 4: no leader"),
+        (None, None, None, "no_end_offset", "rule 4: nothing is known, and nothing claimed"),
+        (TopicMetadata(1, 5), 3, None, "end_before_commit", "rule 5: deleted and created anew"),
+    ],
+)
+def test_an_unknown_lag_says_why(
+    topic: TopicMetadata | None, end: int | None, held: int | None, reason: str | None, why: str
+) -> None:
+    """Unknown is absent plus a reason, never negative."""
+    sample = ClusterSample(
+        1_000,
+        topics={} if topic is None else {"orders": topic},
+        end_offsets={} if end is None else {("orders", 0): end},
+        offsets_topic={number: LogEnds(7, 7 - (number == held)) for number in range(OFFSETS_PARTITIONS)},
+        offsets_topic_partitions=OFFSETS_PARTITIONS,
+    )
+    lag = report_of({("g", "orders", 0): 4}, sample)
+    (row,) = lag.partitions.to_pylist()
+    assert row["unknown_reason"] == reason, why
+    assert row["lag"] == (6 if reason is None else None)
+    assert lag.unknown_partitions() == ({} if reason is None else {("g", reason): 1})
+
+
+def test_a_partition_the_topic_no_longer_has_says_so() -> None:
+    """Deleted and created anew with fewer partitions: there is nobody to ask for its end."""
+    sample = ClusterSample(1_000, topics={"orders": TopicMetadata(2, 5)}, end_offsets={("orders", 1): 9})
+    commits = {("g", "orders", number): 4 for number in (1, 2, 7)} | {("h", "orders", 0): 4}
+    lag = report_of(commits, sample)
+    reasons = dict(
+        zip(lag.partitions["partition"].to_pylist(), lag.partitions["unknown_reason"].to_pylist(), strict=True)
+    )
+    assert reasons == {0: "no_end_offset", 1: None, 2: "partition_deleted", 7: "partition_deleted"}
+    assert lag.unknown_partitions() == {("g", "partition_deleted"): 2, ("h", "no_end_offset"): 1}
+
+
 def test_no_commits_give_an_empty_report() -> None:
     empty = report({}, {("orders", 0): 10})
     assert empty.partitions.schema == LAG_SCHEMA
@@ -86,3 +142,4 @@ def test_lag_is_never_negative_and_known_just_where_the_end_is_beyond_the_commit
         end = ends.get((row["topic"], row["partition"]))
         known = end is not None and end >= row["committed_offset"]
         assert row["lag"] == (end - row["committed_offset"] if end is not None and known else None)
+        assert (row["lag"] is None) != (row["unknown_reason"] is None), "a lag or a reason"

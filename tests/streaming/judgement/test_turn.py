@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import assignor_named
-from streaming.events import GroupEvent, GroupForgotten, SkipSettled
+from streaming.events import GroupEvent, GroupForgotten, SkipSettled, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import DEAD, GroupSnapshot
 from streaming.judgement.drift import DRIFT, MATCH, UNKNOWN
 from streaming.judgement.judge import Judgement
 from streaming.judgement.turn import (
     GROUP_CODEC,
     JUDGED_RECORDS_PER_TURN,
+    KEPT_UNTOLD,
     GroupRecord,
     Turn,
     decode_turn,
@@ -26,7 +27,21 @@ from streaming.judgement.turn import (
     take_turn,
 )
 from tests.streaming.group.test_advance import histories
-from tests.streaming.groups import advanced, emptied, member, sampled, seen, tombstoned, written
+from tests.streaming.groups import (
+    SECOND_MS,
+    advanced,
+    emptied,
+    epoch,
+    formed,
+    joined,
+    left,
+    member,
+    sampled,
+    target,
+    target_epoch,
+    tombstoned,
+    written,
+)
 
 STRATEGIES = (assignor_named("range"), assignor_named("roundrobin"))
 FRESH = GroupRecord(GroupSnapshot("g"))
@@ -53,6 +68,7 @@ def own_verdicts(taken: Iterable[Turn]) -> list[tuple[int, str]]:
 
 
 KNOWN = sampled(1, orders=2)
+NAMED = TopicsSampled({"orders": TopicMetadata(2, 99 * SECOND_MS, topic_id="id")})
 
 
 @pytest.mark.parametrize(
@@ -79,7 +95,7 @@ KNOWN = sampled(1, orders=2)
         ),
         ([[written(5, 1, HOLDS_BOTH)], [emptied(6, 2)]], [(5, UNKNOWN)], "all left before it was known"),
         ([[written(5, 1, HOLDS_BOTH)], [tombstoned(6)]], [(5, UNKNOWN)], "deleted before it was known"),
-        ([[written(5, 1, HOLDS_BOTH)], [seen(6)], [KNOWN]], [(5, UNKNOWN)], "upgraded before it was known"),
+        ([[written(5, 1, HOLDS_BOTH)], [epoch(6)], [KNOWN]], [(5, UNKNOWN)], "upgraded before it was known"),
         (
             [[written(5, 1, HOLDS_BOTH)], [KNOWN], [written(6, 1, [member("n", {"orders": [0, 1]})])]],
             [(5, MATCH)],
@@ -209,3 +225,66 @@ def test_a_group_that_came_back_is_not() -> None:
 def test_the_living_are_not() -> None:
     alive = GroupRecord(advanced([written(5, 1)]))
     assert not take_turn(alive, [GroupForgotten()], STRATEGIES).forgotten
+
+
+# Snapshots in which topics are known by id only wait for their names; the wait changes neither order nor content.
+
+
+def told(taken: Iterable[Turn]) -> list[tuple[int, str]]:
+    """Return (log offset, state) of the snapshots that became rows."""
+    return [
+        (snapshot.position.kafka_offset, snapshot.state)
+        for turn in taken
+        for snapshot in turn.history
+        if snapshot.position
+    ]
+
+
+@pytest.mark.parametrize(
+    ("batches", "rows", "why"),
+    [
+        ([formed(0)], [(1, "Assigning")], "nothing is held at its first epoch; then ids come without names"),
+        ([formed(0), [NAMED]], [(1, "Assigning"), (3, "Reconciling"), (4, "Stable")], "the names come"),
+        ([[NAMED, *formed(0)]], [(1, "Assigning")], "names of topics nobody subscribed to yet do not stay"),
+        (
+            [formed(0), [tombstoned(5)], [NAMED]],
+            [(1, "Assigning"), (3, "Reconciling"), (4, "Stable"), (5, "Dead")],
+            "what is named waits behind what is not: rows come in log order",
+        ),
+        (
+            [formed(0), [NAMED], [joined(5, "n"), epoch(6, 4)]],
+            [(1, "Assigning"), (3, "Reconciling"), (4, "Stable"), (6, "Assigning")],
+            "known names serve what comes later",
+        ),
+    ],
+)
+def test_rows_wait_for_the_names_of_topics(
+    batches: list[list[GroupEvent]], rows: list[tuple[int, str]], why: str
+) -> None:
+    assert told(turns(batches)) == rows, why
+
+
+def test_a_row_that_waited_has_the_names() -> None:
+    *_, last = turns([formed(0), [NAMED]])
+    assert [snapshot.modern.topic_names for snapshot in last.history if snapshot.modern] == [{"id": "orders"}] * 2
+    assert last.record.untold == ()
+
+
+def test_waiting_rows_are_few_and_none_is_lost() -> None:
+    """A broker that answers nothing for an hour must not grow the state."""
+    restless = [event for number in range(40) for event in (target(5 + 2 * number), target_epoch(6 + 2 * number))]
+    (turn,) = turns([[*formed(0), *restless]])
+    assert len(turn.record.untold) == KEPT_UNTOLD
+    assert len(turn.history) + KEPT_UNTOLD == 3 + 40
+
+
+def test_an_epochs_targets_are_judged_once_however_long_members_move() -> None:
+    taken = turns([formed(0), [NAMED], [*left(5), epoch(8, 4)]])
+    assert [(judgement.position.kafka_offset, judgement.generation_id) for judgement in finals(taken)] == [(3, 3)]
+    assert taken[-1].record.judgement is None, "nobody is there any more"
+
+
+def test_a_group_whose_targets_are_being_made_has_no_verdict() -> None:
+    taken = turns([formed(0), [NAMED], [joined(5, "n"), epoch(6, 4)]])
+    assert taken[-2].record.judgement is not None
+    assert taken[-1].record.judgement is None, "the last epoch's is not this one's"

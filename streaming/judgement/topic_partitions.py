@@ -1,0 +1,77 @@
+"""Row numbers of topic partitions, found for whole columns at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.combine.wire import Int64Array
+
+NO_ROW = -1
+"""The row of a topic partition that has none."""
+
+
+class TopicPartitionRows:
+    """Numbers topic partitions in the order they are first seen: 0, 1, 2, ...
+
+    >>> rows = TopicPartitionRows()
+    >>> rows.make(pa.array(["orders", "orders"]), np.array([1, 0])).tolist()
+    [0, 1]
+    >>> rows.find(pa.array(["orders", "payments"]), np.array([0, 0])).tolist()
+    [1, -1]
+    """
+
+    def __init__(self) -> None:
+        self._topics = pa.array([], pa.string())
+        self._keys: Int64Array = np.empty(0, dtype=np.int64)
+
+    def __len__(self) -> int:
+        """How many topic partitions have a row."""
+        return len(self._keys)
+
+    def find(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
+        """The row of each (topic, partition); NO_ROW where it was never made."""
+        return self._find(self._codes(topics), partitions)
+
+    def make(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
+        """The row of each (topic, partition), with new rows for new ones."""
+        seen = pc.unique(topics)
+        fresh = seen.filter(pc.invert(pc.is_in(seen, value_set=self._topics)))
+        self._topics = pa.concat_arrays([self._topics, fresh])
+        codes = self._codes(topics)
+        is_new = self._find(codes, partitions) == NO_ROW
+        new_keys = _key(codes[is_new], partitions[is_new])
+        _, first_at = np.unique(new_keys, return_index=True)
+        self._keys = np.concatenate([self._keys, new_keys[np.sort(first_at)]])
+        return self._find(codes, partitions)
+
+    def keep(self, rows: Int64Array) -> None:
+        """Forget all other rows; the kept ones are numbered anew, in the given order."""
+        codes, self._keys = np.unique(self._keys[rows] >> 32, return_inverse=True)[0], self._keys[rows]
+        renumbered = np.searchsorted(codes, self._keys >> 32)
+        self._keys = _key(renumbered, self._keys & 0xFFFFFFFF)
+        self._topics = self._topics.take(pa.array(codes))
+
+    def names(self) -> tuple[pa.Array, Int64Array]:
+        """Topics and partition numbers, row by row."""
+        partitions = self._keys.astype(np.int32).astype(np.int64)  # the low half, its sign included
+        return self._topics.take(pa.array(self._keys >> 32)), partitions
+
+    def _codes(self, topics: pa.Array) -> Int64Array:
+        return _index_in(topics, self._topics)
+
+    def _find(self, codes: Int64Array, partitions: Int64Array) -> Int64Array:
+        """An unknown topic's code is NO_ROW, which makes a negative number: no key is one."""
+        return _index_in(pa.array(_key(codes, partitions)), pa.array(self._keys))
+
+
+def _key(codes: Int64Array, partitions: Int64Array) -> Int64Array:
+    """One number a topic partition. A partition number is 32 bits, and a hostile commit's may be negative."""
+    keys: Int64Array = (codes << 32) | (partitions.astype(np.int64) & 0xFFFFFFFF)
+    return keys
+
+
+def _index_in(values: pa.Array, value_set: pa.Array) -> Int64Array:
+    found: Int64Array = pc.fill_null(pc.index_in(values, value_set=value_set), NO_ROW).to_numpy().astype(np.int64)
+    return found

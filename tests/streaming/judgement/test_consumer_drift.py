@@ -1,0 +1,103 @@
+"""Targets of KIP-848 groups, held against the strategy the coordinator computed them by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors import BUILT_IN, GroupSpec, MemberSubscription
+from streaming.events import LogEvent, TopicMetadata, TopicsSampled
+from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.drift import DRIFT, EQUIVALENT, MATCH, NOT_EVALUATED, UNKNOWN, StrategyDrift
+from streaming.judgement.judge import judge
+from tests.streaming.groups import (
+    SECOND_MS,
+    advanced,
+    current,
+    epoch,
+    joined,
+    modern_member,
+    target,
+    target_epoch,
+)
+
+SERVER = (BUILT_IN["uniform"], BUILT_IN["server-range"])
+
+
+def settled(held: Mapping[str, Sequence[int]], assignor: str | None, partitions: int | None = 4) -> GroupSnapshot:
+    """Return a group of the topic `orders` that has the targets given."""
+    offsets = iter(range(100))
+    records: list[LogEvent] = [
+        *(joined(next(offsets), name, modern_member(server_assignor=assignor)) for name in held),
+        epoch(next(offsets)),
+        *(target(next(offsets), name, (("id", tuple(numbers)),)) for name, numbers in held.items()),
+        target_epoch(next(offsets)),
+        *(current(next(offsets), name, (("id", tuple(numbers)),)) for name, numbers in held.items()),
+    ]
+    sample = TopicsSampled({"orders": TopicMetadata(partitions, 99 * SECOND_MS, topic_id="id")})
+    return advanced([*records, sample])
+
+
+def own(snapshot: GroupSnapshot) -> StrategyDrift:
+    """Return the verdict on the group's own strategy."""
+    judgement = judge(snapshot, SERVER)
+    assert judgement is not None
+    (found,) = [drift for drift in judgement.drifts if drift.is_group_strategy]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("held", "assignor", "verdict", "laws", "why"),
+    [
+        ({"a": [0, 1], "b": [2, 3]}, "uniform", MATCH, (), "even, and uniform would leave it so"),
+        ({"a": [0, 3], "b": [1, 2]}, "uniform", MATCH, (), "which ones does not matter to it"),
+        ({"a": [0, 1, 2], "b": [3]}, "uniform", DRIFT, ("unbalanced",), "one has three, the other one"),
+        ({"a": [1], "b": [2, 3]}, "uniform", DRIFT, ("unassigned",), "nobody shall have 0"),
+        ({"a": [0, 1], "b": [2]}, "uniform", UNKNOWN, (), "nobody shall have 3: the topic may just have grown"),
+        ({"a": [0, 1, 2], "b": [2, 3]}, "uniform", DRIFT, ("assigned_twice",), "two shall have 2"),
+        ({"a": [0, 1], "b": [2, 3]}, "range", MATCH, (), "as range has it"),
+        ({"a": [0, 1], "b": [2, 3]}, None, MATCH, (), "nobody names a strategy: it is one of the broker's"),
+        ({"a": [0, 1, 2], "b": [3]}, None, UNKNOWN, (), "neither's; the broker may have one of its own"),
+        ({"a": [0, 1], "b": [2, 3]}, "mine", NOT_EVALUATED, (), "an assignor that only the broker has"),
+    ],
+)
+def test_a_target_is_held_against_what_its_strategy_makes_of_it(
+    held: Mapping[str, Sequence[int]], assignor: str | None, verdict: str, laws: tuple[str, ...], why: str
+) -> None:
+    """KIP-848: the topic holds the target itself; Kafka's version decides which of many lawful answers it is."""
+    found = own(settled(held, assignor))
+    assert (found.verdict, found.laws) == (verdict, laws), why
+
+
+def test_without_partition_counts_nothing_is_said() -> None:
+    snapshot = settled({"a": [0], "b": [1]}, "uniform", partitions=2)
+    unsampled = advanced([TopicsSampled({})], GroupSnapshot("g"))
+    assert own(snapshot).verdict == MATCH
+    assert judge(unsampled, SERVER) is None
+
+
+@given(st.sampled_from(["uniform", "server-range"]), st.integers(1, 5), st.integers(1, 12))
+def test_a_strategy_leaves_its_own_answer_as_it_is(name: str, members: int, partitions: int) -> None:
+    """The law behind `match`: both server assignors are sticky, so what they made is a fixed point."""
+    ids = [f"m{number}" for number in range(members)]
+    spec = GroupSpec(tuple(MemberSubscription(one, ("orders",)) for one in ids), {"orders": partitions})
+    made = BUILT_IN[name].assign(spec).members
+    held = {member_id: [partition for _, partition in sorted(of)] for member_id, of in made.items()}
+    kafka_name = "range" if name == "server-range" else name
+    assert own(settled(held, kafka_name, partitions)).verdict in (MATCH, EQUIVALENT)
+
+
+@given(st.sampled_from(["uniform", "range", None, "mine"]), st.lists(st.integers(0, 2), min_size=6, max_size=6))
+def test_every_strategy_has_one_verdict_and_one_of_them_is_the_groups_own(
+    assignor: str | None, owner_of: list[int]
+) -> None:
+    """The table is keyed by record and strategy: two verdicts of one strategy would be one row twice."""
+    held = {str(name): [number for number, owner in enumerate(owner_of) if owner == name] for name in range(3)}
+    judgement = judge(settled(held, assignor, 6), tuple(BUILT_IN.values()))
+    assert judgement is not None
+    names = [drift.strategy for drift in judgement.drifts]
+    assert len(names) == len(set(names))
+    assert sum(drift.is_group_strategy for drift in judgement.drifts) == 1

@@ -1,0 +1,338 @@
+"""Conditions that the last rebalances show together: one table a rule, each row says why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors import assignor_named
+from streaming.events import GroupMetadataWritten, Position
+from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.brief import MemberName, RebalanceInBrief
+from streaming.judgement.detectors import (
+    DUPLICATE_CLAIMS,
+    EAGER_AND_COOPERATIVE_MIXED,
+    ENDLESS_COOPERATIVE_REJOIN,
+    FLAPPING_MEMBER,
+    REBALANCE_STORM,
+    ROLLING_RESTART,
+    SUBSCRIPTION_MISMATCH,
+    UNOWNED_PARTITIONS,
+    Commits,
+    Limits,
+    conditions,
+    flapping_members,
+    is_stuck,
+    silent_static_owners,
+)
+from streaming.judgement.turn import GroupRecord, take_turn
+from tests.streaming.groups import member, metadata
+from tests.streaming.judgement.test_story import generations, turns
+
+MINUTE_MS = 60_000
+NOW_MS = 100 * MINUTE_MS
+LIMITS = Limits()
+
+
+def names(text: str, *, is_static: bool = False) -> tuple[MemberName, ...]:
+    """Return members by key; what stands before a dash is the program and host they run on."""
+    return tuple(MemberName(key, key.split("-", maxsplit=1)[0], is_static) for key in text.split())
+
+
+def rebalance(  # noqa: PLR0913 - what a rebalance can be
+    minute: float,
+    joined: str = "",
+    gone: str = "",
+    rejoined: str = "",
+    *,
+    causes: tuple[str, ...] | None = None,
+    kind: str = "rebalance",
+    is_static: bool = False,
+    protocol: str | None = "range",
+    **more: int,
+) -> RebalanceInBrief:
+    """Return a rebalance so many minutes before now; causes follow from who came and went unless given."""
+    follows = (*(["member_gone"] if gone else []), *(["member_joined"] if joined else [])) or ("unexplained",)
+    came, went, back = (names(text, is_static=is_static) for text in (joined, gone, rejoined))
+    return RebalanceInBrief(
+        timestamp_ms=int(NOW_MS - minute * MINUTE_MS),
+        generation_id=0,
+        kind=kind,
+        causes=(follows if causes is None else causes) if kind == "rebalance" else (),
+        protocol=protocol,
+        members=more.pop("members", 6),
+        joined=came,
+        gone=went,
+        rejoined=back,
+        changed_members=len(came) + len(went) + len(back) + more.pop("unnamed", 0),
+        **more,
+    )
+
+
+def rejoin(minute: float, key: str) -> RebalanceInBrief:
+    """Return a static member's rejoin, at the same generation."""
+    return rebalance(minute, rejoined=key, kind="static_rejoin", is_static=True)
+
+
+def every_minute(count: int, start: float = 9, **more: object) -> list[RebalanceInBrief]:
+    """Return rebalances a minute apart that nobody's coming or going explains."""
+    return [rebalance(start - number, **more) for number in range(count)]  # type: ignore[arg-type]
+
+
+FOLLOWUP = ("cooperative_followup",)
+
+
+@pytest.mark.parametrize(
+    ("recent", "holds", "why"),
+    [
+        (every_minute(5), True, "five in ten minutes"),
+        (every_minute(4), False, "four are restless, no storm"),
+        (every_minute(5, start=12), False, "two of them are more than ten minutes ago"),
+        (every_minute(50, start=100), False, "an hour of them, read at once, and quiet for long: none is now"),
+        ([rebalance(5), rebalance(4, skipped_generations=900)], True, "joins that never synced have no record"),
+        ([rebalance(11), rebalance(4, skipped_generations=900)], False, "nobody knows when those were: before, maybe"),
+        (every_minute(9, causes=FOLLOWUP, protocol="stream"), False, "second rounds count with their first"),
+        (
+            [rebalance(m, joined=f"n-{m}") for m in range(5, 0, -1)],
+            True,
+            "who joins one by one is a storm to the others",
+        ),
+        (every_minute(9, kind="static_rejoin"), False, "a static rejoin is no rebalance"),
+        ([*every_minute(9), rebalance(0.1, kind="deleted")], False, "the group is no more"),
+        ([], False, "nothing is remembered"),
+    ],
+)
+def test_a_storm(recent: list[RebalanceInBrief], holds: bool, why: str) -> None:
+    assert (REBALANCE_STORM in conditions(recent, NOW_MS, LIMITS)) is holds, why
+
+
+def replaced(*keys: str) -> list[RebalanceInBrief]:
+    """Return the rebalances of a rolling restart: each goes, and another comes half a minute later."""
+    steps = [(9 - number, key) for number, key in enumerate(keys)]
+    return [one for m, key in steps for one in (rebalance(m, gone=key), rebalance(m - 0.5, joined=f"{key}'"))]
+
+
+@pytest.mark.parametrize(
+    ("recent", "rolls", "storms", "why"),
+    [
+        (replaced("a-1", "b-1", "c-1"), True, False, "three, each replaced once: six rebalances and no storm"),
+        (replaced("a-1", "a-2", "a-3"), True, False, "on one host, of one client id: told apart by member id"),
+        (replaced("a-1", "b-1", "c-1")[:-1], True, False, "the last has not come back yet"),
+        (replaced("a-1", "b-1"), True, False, "two are enough to call it so"),
+        (replaced("a-1"), False, False, "one restart is one restart"),
+        ([*replaced("a-1", "b-1", "c-1"), rebalance(1, gone="a-1'")], False, True, "the new one is gone already"),
+        ([*replaced("a-1", "b-1", "c-1"), rebalance(1)], False, True, "one that nobody's going explains"),
+        ([rejoin(m, f"pod-{m}") for m in range(5, 0, -1)], True, False, "static members, each rejoined once"),
+        ([rejoin(3, "pod-1"), rejoin(2, "pod-1")], False, False, "one of them twice"),
+        ([rebalance(m, gone=f"{m}-1") for m in range(8, 1, -1)], False, True, "all go, nobody comes: a collapse"),
+        (
+            [rebalance(9, joined="x-1 y-1"), rebalance(8, gone="a-1"), rebalance(7, gone="b-1")],
+            True,
+            False,
+            "the new ones come first: a surge",
+        ),
+        (
+            [
+                rebalance(9 - m, gone=f"{m}-1", joined=f"{m}-2", causes=("strategy_changed", "member_gone"))
+                for m in range(6)
+            ],
+            True,
+            False,
+            "with another strategy: the causes' precedence does not hide the members",
+        ),
+        ([*replaced("a-1", "b-1", "c-1"), rebalance(1, gone="z-1", unnamed=9)], False, True, "not all are named"),
+        (
+            [
+                one
+                for m in (9, 7, 5)
+                for one in (rebalance(m, gone=f"{m}-1", joined=f"{m}-2"), rebalance(m - 1, causes=FOLLOWUP))
+            ],
+            True,
+            False,
+            "cooperative members, two rounds each",
+        ),
+    ],
+)
+def test_a_rolling_restart_is_told_from_a_storm(
+    recent: list[RebalanceInBrief], rolls: bool, storms: bool, why: str
+) -> None:
+    found = conditions(recent, NOW_MS, LIMITS)
+    assert (ROLLING_RESTART in found, REBALANCE_STORM in found) == (rolls, storms), why
+
+
+def restarts(times: int, program: str = "pod", start: float = 9) -> list[RebalanceInBrief]:
+    """Return the comings and goings of one program that is started again and again, a new member id each time."""
+    return [
+        one
+        for number in range(times)
+        for one in (
+            rebalance(start - number, joined=f"{program}-{number}"),
+            rebalance(start - number - 0.5, gone=f"{program}-{number}"),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("recent", "flapping", "why"),
+    [
+        (restarts(3), ("pod",), "came and went three times, by client id and host"),
+        (restarts(2), (), "twice"),
+        ([*restarts(2), rebalance(3, joined="pod-9")], (), "the third time it stays"),
+        (restarts(3, start=12), (), "one of them is too long ago"),
+        ([*restarts(2), *restarts(2, "other", 6)], (), "two programs, twice each"),
+        (replaced("a-1", "a-2", "a-3", "a-4"), (), "a rolling restart of four on one host: none that came went"),
+        (
+            [rejoin(m, "pod-1") for m in (3, 2, 1)],
+            ("pod-1",),
+            "librdkafka 3437: an instance id with changing member ids",
+        ),
+        ([rejoin(m, f"pod-{m}") for m in (3, 2, 1)], (), "three instances, once each"),
+        (
+            [
+                one
+                for m in (9, 7, 5, 3)
+                for one in (rebalance(m, gone="i", is_static=True), rebalance(m - 1, joined="i", is_static=True))
+            ],
+            ("i",),
+            "a static member away for longer than its session, again and again",
+        ),
+    ],
+)
+def test_a_flapping_member(recent: list[RebalanceInBrief], flapping: tuple[str, ...], why: str) -> None:
+    assert (FLAPPING_MEMBER in conditions(recent, NOW_MS, LIMITS)) is bool(flapping), why
+    in_window = [one for one in recent if one.timestamp_ms > NOW_MS - 10 * MINUTE_MS]
+    assert flapping_members(in_window, LIMITS.flaps) == flapping
+
+
+COOPERATIVE = {"protocol": "cooperative-sticky"}
+
+
+@pytest.mark.parametrize(
+    ("recent", "holds", "why"),
+    [
+        (every_minute(5, **COOPERATIVE), True, "franz-go 995: they rejoin and nobody knows why"),
+        (every_minute(5, causes=FOLLOWUP, **COOPERATIVE), True, "something is handed over for ever"),
+        (every_minute(4, **COOPERATIVE), False, "four"),
+        (every_minute(5), False, "an eager strategy: a storm, and not that one"),
+        (every_minute(5, protocol=None), False, "no strategy told"),
+        ([*every_minute(5, **COOPERATIVE), rebalance(1, joined="a", **COOPERATIVE)], False, "somebody came"),
+        ([rebalance(9.5, joined="a", **COOPERATIVE), *every_minute(5, **COOPERATIVE)], True, "that was before"),
+        (
+            [*every_minute(3, **COOPERATIVE), rejoin(6.5, "i"), *every_minute(2, 6, **COOPERATIVE)],
+            True,
+            "a rejoin between",
+        ),
+        (every_minute(5, start=13, **COOPERATIVE), False, "they are too long ago"),
+        (every_minute(5, causes=None, kind="first_seen"), False, "no rebalances"),
+    ],
+)
+def test_endless_cooperative_rejoins(recent: list[RebalanceInBrief], holds: bool, why: str) -> None:
+    assert (ENDLESS_COOPERATIVE_REJOIN in conditions(recent, NOW_MS, LIMITS)) is holds, why
+
+
+CHANGED = ("strategy_changed",)
+
+
+@pytest.mark.parametrize(
+    ("recent", "holds", "why"),
+    [
+        ([rebalance(60, eager_claimers=1)], True, "a cooperative client in an eager group, for as long as it is so"),
+        ([rebalance(60, eager_claimers=1), rebalance(50)], False, "it is so no more"),
+        ([rebalance(60, eager_claimers=1), rejoin(50, "i")], True, "a rejoin changes nothing of it"),
+        ([rebalance(3, causes=CHANGED), rebalance(2, causes=CHANGED)], True, "there and back within minutes"),
+        ([rebalance(3, causes=CHANGED)], False, "once: a migration"),
+        ([rebalance(60, causes=CHANGED), rebalance(2, causes=CHANGED)], False, "an hour apart: two migrations"),
+    ],
+)
+def test_eager_and_cooperative_mixed(recent: list[RebalanceInBrief], holds: bool, why: str) -> None:
+    assert (EAGER_AND_COOPERATIVE_MIXED in conditions(recent, NOW_MS, LIMITS)) is holds, why
+
+
+@pytest.mark.parametrize(
+    ("recent", "found", "why"),
+    [
+        ([rebalance(5, claimed_twice_partitions=1)], {DUPLICATE_CLAIMS}, "two members claim one partition"),
+        ([rebalance(11, claimed_twice_partitions=1)], set(), "the generation gave it to one of them, long ago"),
+        ([rebalance(6, subscriptions=2)], {SUBSCRIPTION_MISMATCH}, "different topics, for longer than a deployment"),
+        ([rebalance(4, subscriptions=2)], set(), "a deployment goes on"),
+        ([rebalance(6, subscriptions=2), rebalance(4, subscriptions=3)], {SUBSCRIPTION_MISMATCH}, "since the first"),
+        ([rebalance(6, subscriptions=2), rebalance(4, subscriptions=1)], set(), "it is over"),
+        ([rebalance(1, unowned_partitions=2)], set(), "a cooperative hand-over is one round"),
+        ([rebalance(1, unowned_partitions=2, unowned_before_partitions=1)], {UNOWNED_PARTITIONS}, "and one is two"),
+        ([rebalance(6, unowned_partitions=2)], {UNOWNED_PARTITIONS}, "franz-go 686: the second round never came"),
+        ([rebalance(6, unowned_partitions=2), rebalance(1)], set(), "it came"),
+    ],
+)
+def test_what_the_last_generations_leave_behind(recent: list[RebalanceInBrief], found: set[str], why: str) -> None:
+    watched = {DUPLICATE_CLAIMS, SUBSCRIPTION_MISMATCH, UNOWNED_PARTITIONS}
+    assert watched.intersection(conditions(recent, NOW_MS, LIMITS)) == found, why
+
+
+def test_a_backlog_of_an_hour_that_arrives_in_one_batch_is_no_storm_now() -> None:
+    """Law: windows end where the log was read, on the records' own times, however they arrive."""
+    hour = [
+        GroupMetadataWritten(Position(0, minute, minute * MINUTE_MS), metadata(minute, [member("m", {"orders": [0]})]))
+        for minute in range(60)
+    ]
+    turn = take_turn(GroupRecord(GroupSnapshot("g")), hour, [assignor_named("range")])
+    recent = turn.record.story.recent
+    assert conditions(recent, 59 * MINUTE_MS, LIMITS) == (REBALANCE_STORM,), "as of its end it was one"
+    assert conditions(recent, 119 * MINUTE_MS, LIMITS) == (), "an hour later it is none"
+    rows = [told.conditions for told in turn.rebalances]
+    assert rows == [()] * 5 + [(REBALANCE_STORM,)] * 55, "its rows say so as of their own time"
+
+
+@given(generations(), st.integers(0, 10**6))
+def test_conditions_are_the_same_whatever_the_batches(events: list[object], read_up_to_ms: int) -> None:
+    at_once = turns([events])[-1].record.story.recent  # type: ignore[list-item]
+    one_by_one = turns([[event] for event in events])[-1].record.story.recent  # type: ignore[list-item]
+    assert conditions(at_once, read_up_to_ms, LIMITS) == conditions(one_by_one, read_up_to_ms, LIMITS)
+
+
+AT, OTHER = ("orders", 0), ("orders", 1)
+
+
+@pytest.mark.parametrize(
+    ("members", "commits", "stuck", "why"),
+    [
+        (3, Commits({AT: NOW_MS - 6 * MINUTE_MS}, frozenset({AT}), NOW_MS), True, "silent while records come"),
+        (3, Commits({AT: NOW_MS - 6 * MINUTE_MS}, frozenset(), NOW_MS), False, "nothing to commit"),
+        (3, Commits({AT: NOW_MS - 4 * MINUTE_MS}, frozenset({AT}), NOW_MS), False, "not for long"),
+        (3, Commits({AT: 0, OTHER: NOW_MS - MINUTE_MS}, frozenset({AT}), NOW_MS), False, "one goes on: no rebalance"),
+        (0, Commits({}, None, None), False, "nobody is there to rebalance"),
+        (3, Commits({}, frozenset({AT}), NOW_MS), None, "it never committed: it keeps its offsets elsewhere, maybe"),
+        (3, Commits({AT: 0}, None, NOW_MS), None, "end offsets are not known"),
+        (3, Commits({AT: 0}, frozenset({AT}), None), None, "the log was not read yet: silence is no proof"),
+    ],
+)
+def test_a_stuck_rebalance(members: int, commits: Commits, stuck: bool | None, why: str) -> None:
+    """Redpanda 3300: PreparingRebalance for ever. No record says so; silence does."""
+    assert is_stuck(members, commits, LIMITS) is stuck, why
+
+
+OWNED = {"pod-0": (AT,), "pod-1": (OTHER,)}
+LONG_AGO, JUST_NOW = NOW_MS - 60 * MINUTE_MS, NOW_MS - MINUTE_MS
+BOTH = frozenset({AT, OTHER})
+
+
+@pytest.mark.parametrize(
+    ("since_ms", "commits", "silent", "why"),
+    [
+        (LONG_AGO, Commits({OTHER: JUST_NOW}, BOTH, NOW_MS), ("pod-0",), "PostHog 65809: ready, consuming nothing"),
+        (LONG_AGO, Commits({AT: LONG_AGO - 1, OTHER: JUST_NOW}, BOTH, NOW_MS), ("pod-0",), "the one before it did"),
+        (LONG_AGO, Commits({AT: JUST_NOW, OTHER: JUST_NOW}, BOTH, NOW_MS), (), "both commit"),
+        (LONG_AGO, Commits({OTHER: JUST_NOW}, frozenset({OTHER}), NOW_MS), (), "it has nothing to commit"),
+        (LONG_AGO, Commits({OTHER: LONG_AGO}, BOTH, NOW_MS), (), "all are silent: stuck, or idle, as a whole"),
+        (JUST_NOW, Commits({OTHER: JUST_NOW}, BOTH, NOW_MS), (), "it has had them for a minute"),
+        (LONG_AGO, Commits({OTHER: JUST_NOW}, None, NOW_MS), None, "end offsets are not known"),
+        (LONG_AGO, Commits({OTHER: JUST_NOW}, BOTH, None), None, "the log was not read yet"),
+        (LONG_AGO, Commits({}, BOTH, NOW_MS), (), "no commits at all"),
+    ],
+)
+def test_static_members_that_own_and_never_commit(
+    since_ms: int, commits: Commits, silent: Sequence[str] | None, why: str
+) -> None:
+    assert silent_static_owners(OWNED, since_ms, commits, LIMITS) == silent, why

@@ -1,0 +1,19 @@
+"""Judged lag as a value, for tests of what is made of it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from streaming.judgement.lag import ClusterSample, lag_report
+from streaming.judgement.lag_judgement import LagJudgement, judge_lag
+from streaming.judgement.lag_seconds import END_OFFSET_POINTS
+from streaming.judgement.retention import LOG_START_POINTS
+from streaming.judgement.sampled_offsets import SampledOffsets
+
+
+def judged_lag(commits: pa.Table, sample: ClusterSample) -> LagJudgement:
+    """Return what the first sample of all says: no status, for nobody has seen the commits come."""
+    ends, starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
+    ends.add(sample.end_offsets, sample.sampled_at_ms)
+    starts.add(sample.log_start_offsets, sample.sampled_at_ms)
+    return judge_lag(lag_report(commits, sample), ends, starts, None, pa.nulls(commits.num_rows, pa.int64()))
