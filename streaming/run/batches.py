@@ -13,18 +13,28 @@ from collections.abc import Iterable, Mapping
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from streaming.combine.combiner import GROUP_LANE
-from streaming.combine.lanes import PartitionBatch, PartitionSnapshot, commits_table, decode_partition_batch, merge_lane
-from streaming.events import OFFSETS_TOPIC
+from streaming.combine.lanes import (
+    CommitsVanished,
+    PartitionBatch,
+    PartitionEvent,
+    PartitionSnapshot,
+    commits_table,
+    decode_partition_event,
+    merge_lane,
+)
+from streaming.events import OFFSETS_TOPIC, POLLED_PARTITION
+from streaming.group.snapshot import GONE
 from streaming.judgement.turn import Turn, decode_turn
 from streaming.run.prepare import Origin, position_numbers
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Registry
 from streaming.sinks.rows import Row, arrow_table, quarantine_rows, turn_rows
-from streaming.sinks.tables import Table
+from streaming.sinks.tables import GROUP_GENERATIONS, Table
 from streaming.spark.checkpoint import batch_end_positions
 from streaming.spark.files import Files
 
@@ -54,18 +64,26 @@ class BatchSink:
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Take one batch. The frame is collected once: a second action would run the stateful plan again."""
         started = time.monotonic()
-        turns, partition_batches = _by_lane(batch.toArrow())
+        turns, partition_events = _by_lane(batch.toArrow())
+        partition_batches = [event for event in partition_events if isinstance(event, PartitionBatch)]
         lanes = self._merged_lanes(partition_batches)
         forgotten = [turn.record.snapshot.group_id for turn in turns if turn.forgotten]
         self._registry.put_batch([turn.record for turn in turns], lanes.values(), forgotten)
-        for partition_batch in partition_batches:
-            self._book.apply(commits_table(partition_batch.commits))
-        positions = batch_end_positions(self._files, batch_id, OFFSETS_TOPIC)
-        self._registry.put_health(batch_id=batch_id, positions=positions)
+        for event in partition_events:
+            if isinstance(event, CommitsVanished):
+                self._book.forget(event.keys, event.kafka_offsets)
+            else:
+                self._book.apply(commits_table(event.commits))
+        self._registry.put_health(batch_id=batch_id, positions=self._positions(batch_id))
         self._write_tables(turns, partition_batches, lanes, batch_id)
         batch_seconds = time.monotonic() - started
         self._registry.put_health(batch_seconds=batch_seconds)
         _log.debug("batch %d: %d groups, %d partitions, %.2f s", batch_id, len(turns), len(lanes), batch_seconds)
+
+    def _positions(self, batch_id: int) -> Mapping[int, int]:
+        """How far is read: of the log up to where Spark went, of coordinators' answers up to the last number."""
+        in_log = batch_end_positions(self._files, batch_id, OFFSETS_TOPIC)
+        return in_log or polled_positions(self._registry.present().lanes)
 
     def _merged_lanes(self, partition_batches: Iterable[PartitionBatch]) -> Mapping[int, PartitionSnapshot]:
         """The lanes after the batch, without their commits: those are in the book."""
@@ -101,14 +119,24 @@ class BatchSink:
         if written is None or not len(written):
             return rows
         positions = position_numbers(rows["kafka_partition"], rows["kafka_offset"])
-        return rows.filter(pa.array(~np.isin(positions, written)))
+        unwritten = ~np.isin(positions, written)
+        if table is GROUP_GENERATIONS:
+            # The end of a group that no record tells of has the position of its last record, whose row there may be.
+            unwritten |= pc.equal(rows["state"], GONE).to_numpy()
+        return rows.filter(pa.array(unwritten))
 
 
-def _by_lane(rows: pa.Table) -> tuple[list[Turn], list[PartitionBatch]]:
-    turns, partition_batches = [], []
+def polled_positions(lanes: Mapping[int, PartitionSnapshot]) -> Mapping[int, int]:
+    """The number after the last answer taken in; empty where coordinators were never asked."""
+    polled = lanes.get(POLLED_PARTITION)
+    return {} if polled is None else {POLLED_PARTITION: polled.last_offset + 1}
+
+
+def _by_lane(rows: pa.Table) -> tuple[list[Turn], list[PartitionEvent]]:
+    turns, partition_events = [], []
     for lane, payload in zip(rows["lane"].to_pylist(), rows["payload"].to_pylist(), strict=True):
         if lane == GROUP_LANE:
             turns.append(decode_turn(payload))
         else:
-            partition_batches.append(decode_partition_batch(payload))
-    return turns, partition_batches
+            partition_events.append(decode_partition_event(payload))
+    return turns, partition_events

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import uuid
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from streaming.combine.combiner import GROUP_LANE
+from streaming.combine.combiner import GROUP_LANE, PARTITION_LANE, LaneRow
+from streaming.combine.lanes import CommitsVanished, encode_partition_event
 from streaming.events import HandedBackEvent, TopicsSampled, encode_event
 from streaming.judgement.hand_back import awaited_facts
 from streaming.judgement.lag import ClusterSample
 from streaming.sinks.registry import Present
 from streaming.spark.checkpoint import HANDED_BACK
 from streaming.spark.files import Files
+from streaming.spark.source import lane_rows_file
 
 SEND_AGAIN_SECONDS = 30.0
 """Facts without effect for so long were lost on the way (a batch takes a second): they are sent once more."""
@@ -27,7 +27,7 @@ def awaited_by_group(present: Present, sample: ClusterSample) -> AwaitedFacts:
     for group_id, record in present.groups.items():
         position = record.snapshot.position
         lane = present.lanes.get(position.kafka_partition) if position else None
-        if events := awaited_facts(record.snapshot, sample, lane):
+        if events := awaited_facts(record.snapshot, sample, lane, record.untold):
             awaited[group_id] = events
     return awaited
 
@@ -49,9 +49,18 @@ class HandBack:
         self._sent = {group_id: sent for group_id, sent in self._sent.items() if group_id in awaited}
         if not fresh:
             return
-        lines = [_line(group_id, event) for group_id, events in sorted(fresh.items()) for event in events]
-        self._files.write(f"{HANDED_BACK}/{uuid.uuid4().hex}.json", "".join(lines).encode())
+        facts = ((group_id, event) for group_id, events in sorted(fresh.items()) for event in events)
+        self._write((GROUP_LANE, group_id, encode_event(event)) for group_id, event in facts)
         self._sent.update({group_id: (_gist(events), now_seconds) for group_id, events in fresh.items()})
+
+    def send_vanished(self, vanished: Mapping[int, CommitsVanished]) -> None:
+        """Send what is gone of each Kafka partition's commits. Whoever found it finds it again if it gets lost."""
+        if vanished:
+            facts = sorted(vanished.items())
+            self._write((PARTITION_LANE, str(at), encode_partition_event(event)) for at, event in facts)
+
+    def _write(self, rows: Iterable[LaneRow]) -> None:
+        self._files.write(f"{HANDED_BACK}/{uuid.uuid4().hex}.json", lane_rows_file(rows))
 
     def _is_under_way(self, group_id: str, events: Sequence[HandedBackEvent], now_seconds: float) -> bool:
         gist, sent_seconds = self._sent.get(group_id, (frozenset(), 0.0))
@@ -60,18 +69,9 @@ class HandBack:
 
 def _gist(events: Sequence[HandedBackEvent]) -> frozenset[Hashable]:
     """What the facts say, without when it was learned: a newer sample of the same count is the same fact."""
-    return frozenset(
-        tuple(sorted((topic, known.partitions or 0, known.racks) for topic, known in event.topics.items()))
-        if isinstance(event, TopicsSampled)
-        else event
-        for event in events
-    )
+    return frozenset(_topics_gist(event) if isinstance(event, TopicsSampled) else event for event in events)
 
 
-def _line(group_id: str, event: HandedBackEvent) -> str:
-    row = {
-        "lane": GROUP_LANE,
-        "lane_key": group_id,
-        "payload": base64.b64encode(encode_event(event)).decode(),
-    }
-    return json.dumps(row) + "\n"
+def _topics_gist(sampled: TopicsSampled) -> Hashable:
+    topics = sampled.topics.items()
+    return tuple(sorted((topic, known.partitions or 0, known.racks, known.topic_id or "") for topic, known in topics))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -15,16 +15,24 @@ from tenacity.nap import sleep_using_event
 
 from streaming.combine.lanes import commits_table
 from streaming.config.load import Settings
+from streaming.config.settings import ADMIN_API_SOURCE, JudgementSettings
 from streaming.events import OFFSETS_TOPIC
 from streaming.jars import resolve
 from streaming.java import find_java
-from streaming.run.batches import BatchSink
+from streaming.judgement.detectors import Limits
+from streaming.judgement.lag import ClusterSample
+from streaming.run.batches import BatchSink, polled_positions
 from streaming.run.hand_back import HandBack
+from streaming.run.lag_watch import LagWatch
+from streaming.run.poller import Poller
 from streaming.run.prepare import Origin, prepare_checkpoint
-from streaming.run.readiness import Readiness
+from streaming.run.readiness import Readiness, log_ends
+from streaming.run.reconcile import Reconciler
 from streaming.run.sampler import Sampler, Upkeep
 from streaming.run.strategies import users_references
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
+from streaming.sampling.connection import Connection
+from streaming.sampling.groups import Groups
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.http import MetricsServer
 from streaming.sinks.metrics import MonitorCollector
@@ -66,25 +74,30 @@ class Monitor:
         self._registry = Registry()
         self._book = CommitBook()
         self._query: StreamingQuery | None = None
-        self._readiness = Readiness(self._query_is_alive)
+        self._poller: Poller | None = None
+        self._is_polled = settings.source.kind == ADMIN_API_SOURCE
+        self._readiness = Readiness(self._source_is_alive, self._polled_targets if self._is_polled else log_ends)
         self._users_references: tuple[tuple[str, str], ...] = ()
 
     def run(self) -> None:
         """Watch until told to stop. Raises a RemedyError for whatever an operator has to put right first."""
         settings = self._settings
         self._users_references = users_references(settings.judgement.assignors)
-        brokers = Brokers(settings.kafka, settings.sampling.request_timeout_seconds, now_ms)
-        stale_after_ms = int(max(30.0, STALE_INTERVALS * settings.sampling.interval_seconds) * 1000)
-        collector = MonitorCollector(settings.kafka.cluster, self._registry, now_ms, stale_after_ms)
+        self._registry.put_health(source=settings.source.kind)
+        connection = Connection(settings.kafka, settings.sampling.request_timeout_seconds)
+        stale_after_ms = int(self._stale_after_seconds * 1000)
+        limits = _limits(settings.judgement)
+        collector = MonitorCollector(settings.kafka.cluster, self._registry, now_ms, stale_after_ms, limits)
         server = MetricsServer(settings.metrics.host, settings.metrics.port, collector)
         try:
             self._on_port(server.port)
-            partitions = self._offsets_topic_partitions(brokers)
+            brokers = Brokers(connection, now_ms, samples_offsets_topic=not self._is_polled)
+            partitions = [] if self._is_polled else self._offsets_topic_partitions(brokers)
             if not self._stop.is_set():
-                self._run_with_spark(brokers, partitions)
+                self._run_with_spark(connection, brokers, partitions)
         finally:
             server.close()
-            brokers.close()
+            connection.close()
 
     def _offsets_topic_partitions(self, brokers: Brokers) -> list[int]:
         """A young cluster has no `__consumer_offsets` until somebody commits: wait for it, not ready."""
@@ -96,18 +109,24 @@ class Monitor:
                 self._stop.wait(2.0)
         return []
 
-    def _run_with_spark(self, brokers: Brokers, partitions: list[int]) -> None:
+    @property
+    def _stale_after_seconds(self) -> float:
+        return max(30.0, STALE_INTERVALS * self._settings.sampling.interval_seconds)
+
+    def _run_with_spark(self, connection: Connection, brokers: Brokers, partitions: list[int]) -> None:
         checkpoint = self._settings.paths.checkpoint
         with CheckpointLock(checkpoint) as lock:
             java = find_java()
             session = spark_session(self._settings.spark, resolve("spark"), java.parent.parent)
             lock.write_holder(session.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]  # noqa: SLF001
             try:
-                self._watch(session, brokers, partitions, Files(session, checkpoint))
+                self._watch(session, connection, brokers, partitions, Files(session, checkpoint))
             finally:
                 stop_spark(session)
 
-    def _watch(self, session: SparkSession, brokers: Brokers, partitions: list[int], files: Files) -> None:
+    def _watch(
+        self, session: SparkSession, connection: Connection, brokers: Brokers, partitions: list[int], files: Files
+    ) -> None:
         settings = self._settings
         _, tables, origin = prepare_checkpoint(session, settings, files)
         self._restore(session, files)
@@ -119,25 +138,49 @@ class Monitor:
             files=files,
             origin=origin,
         )
+        lag_watch = LagWatch(self._book, files)
+        lag_watch.restore()
+        groups = Groups(connection, now_ms)
+        reconciler = Reconciler(groups, self._book, settings.sampling.reconcile_seconds)
         sampler = Sampler(
             cluster=settings.kafka.cluster,
             brokers=brokers,
+            groups=groups,
+            reconciler=None if self._is_polled else reconciler,
             registry=self._registry,
             book=self._book,
             tables=tables,
             hand_back=HandBack(files),
+            lag_watch=lag_watch,
             readiness=self._readiness,
             interval_seconds=settings.sampling.interval_seconds,
             lag_table_seconds=settings.sampling.lag_table_seconds,
             upkeep=Upkeep(tables, settings.tables.retention_days, settings.tables.tidy_seconds),
         )
-        beat = threading.Thread(target=sampler.run, args=(self._stop,), name="sampler")
-        beat.start()
+        beats = [threading.Thread(target=sampler.run, args=(self._stop,), name="sampler")]
+        if self._is_polled:
+            self._poller = self._make_poller(connection, files)
+            beats.append(threading.Thread(target=self._poller.run, args=(self._stop,), name="poller"))
+        for beat in beats:
+            beat.start()
         try:
             self._keep_query_alive(session, files, partitions, sink, origin)
         finally:
             self._stop.set()
-            beat.join()
+            for beat in beats:
+                beat.join()
+            lag_watch.store()
+
+    def _make_poller(self, connection: Connection, files: Files) -> Poller:
+        return Poller(
+            groups=Groups(connection, now_ms),
+            registry=self._registry,
+            book=self._book,
+            files=files,
+            now_ms=now_ms,
+            interval_seconds=self._settings.sampling.interval_seconds,
+            stale_after_seconds=self._stale_after_seconds,
+        )
 
     def _restore(self, session: SparkSession, files: Files) -> None:
         """Rebuild the registry from the state store, as of the last batch that is wholly done."""
@@ -148,7 +191,8 @@ class Monitor:
         for lane in lanes:
             self._book.apply(commits_table(lane.commits))
         self._registry.put_batch(groups, lanes)
-        positions = batch_end_positions(files, batch_id, OFFSETS_TOPIC)
+        read = batch_end_positions(files, batch_id, OFFSETS_TOPIC)
+        positions = read or polled_positions(self._registry.present().lanes)
         self._registry.put_health(batch_id=batch_id, positions=positions)
         _log.info("restored %d groups and %d partitions as of batch %d", len(groups), len(lanes), batch_id)
 
@@ -181,17 +225,26 @@ class Monitor:
         self, session: SparkSession, files: Files, partitions: list[int], sink: BatchSink, origin: Origin
     ) -> StreamingQuery:
         settings = self._settings
-        records = offsets_topic_records(session, settings.kafka, settings.source, partitions)
-        handed_back = handed_back_rows(session, files.uri(HANDED_BACK))
-        lanes = lanes_of(records, handed_back, settings.kafka.cluster, settings.spark.combine_tasks)
+        lanes = handed_back_rows(session, files.uri(HANDED_BACK))
+        if not self._is_polled:
+            records = offsets_topic_records(session, settings.kafka, settings.source, partitions)
+            lanes = lanes_of(records, settings.spark.combine_tasks).unionByName(lanes)
         function = StateFunction(
             strategies=settings.judgement.strategies,
             users_references=self._users_references,
             users_limit_seconds=settings.judgement.assignor_limit_seconds,
             seeds=origin.seeds.records,
             seed_version=origin.seeds.version,
+            limits=_limits(settings.judgement),
         )
-        return start_query(lanes, function, sink, files.uri(QUERY), settings.source.trigger_seconds)
+        return start_query(
+            lanes=lanes,
+            cluster=settings.kafka.cluster,
+            state_function=function,
+            on_batch=sink,
+            checkpoint=files.uri(QUERY),
+            trigger_seconds=settings.source.trigger_seconds,
+        )
 
     def _await_query(self, query: StreamingQuery) -> None:
         while not self._stop.is_set():
@@ -200,8 +253,22 @@ class Monitor:
         _wait_between_batches(query)
         query.stop()
 
-    def _query_is_alive(self) -> bool:
-        return self._query is not None and self._query.isActive
+    def _source_is_alive(self) -> bool:
+        query_is_alive = self._query is not None and self._query.isActive
+        return query_is_alive and (self._poller is None or self._poller.is_fresh())
+
+    def _polled_targets(self, sample: ClusterSample) -> Mapping[int, int] | None:
+        return None if self._poller is None else self._poller.targets(sample)
+
+
+def _limits(judgement: JudgementSettings) -> Limits:
+    return Limits(
+        window_seconds=judgement.storm_window_seconds,
+        storm_rebalances=judgement.storm_rebalances,
+        flaps=judgement.flaps,
+        cooperative_rounds=judgement.cooperative_rounds,
+        round_seconds=judgement.round_seconds,
+    )
 
 
 def _wait_between_batches(query: StreamingQuery) -> None:

@@ -8,20 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from streaming.combine.wire import Int64Array
 from streaming.config.load import Settings
-from streaming.events import Position
-from streaming.group.snapshot import GroupSnapshot, GroupTotals
+from streaming.config.settings import ADMIN_API_SOURCE
+from streaming.events import POLLED_PARTITION
+from streaming.group.snapshot import GroupSnapshot, GroupTotals, Resume
+from streaming.judgement.story import RebalanceTotals, Story
 from streaming.judgement.turn import GROUP_CODEC, GroupRecord
 from streaming.sinks.delta import DeltaTables
-from streaming.sinks.tables import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, GROUP_GENERATIONS, QUARANTINE, Table
+from streaming.sinks.tables import (
+    ASSIGNMENT_DRIFT,
+    ASSIGNMENT_IMBALANCE,
+    GROUP_GENERATIONS,
+    QUARANTINE,
+    REBALANCES,
+    Table,
+)
 from streaming.spark.checkpoint import (
     HANDED_BACK,
     Identity,
@@ -32,7 +42,7 @@ from streaming.spark.checkpoint import (
 )
 from streaming.spark.files import Files
 
-_KEYED_BY_POSITION = (GROUP_GENERATIONS, ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, QUARANTINE)
+_KEYED_BY_POSITION = (GROUP_GENERATIONS, REBALANCES, ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, QUARANTINE)
 _OFFSET_BITS = 48
 
 
@@ -61,28 +71,29 @@ def position_numbers(kafka_partitions: pa.ChunkedArray, kafka_offsets: pa.Chunke
 def prepare_checkpoint(session: SparkSession, settings: Settings, files: Files) -> tuple[Identity, DeltaTables, Origin]:
     """Make the checkpoint or check it; open the tables. Raises CheckpointError or TableVersionError, each by name."""
     cluster, shuffle_partitions = settings.kafka.cluster, settings.spark.shuffle_partitions
+    source = settings.source.kind
     identity = read_identity(files)
     if identity is not None:
-        check_identity(identity, cluster, shuffle_partitions, settings.paths.checkpoint)
+        check_identity(identity, cluster, shuffle_partitions, settings.paths.checkpoint, source)
         tables = DeltaTables(settings.paths.tables, identity.checkpoint_id)
         tables.open_all(session)
         return identity, tables, _read_origin(files)
-    identity = new_identity(cluster, shuffle_partitions)
+    identity = new_identity(cluster, shuffle_partitions, source)
     tables = DeltaTables(settings.paths.tables, identity.checkpoint_id)
     tables.open_all(session)
-    origin = origin_of(session, tables, cluster)
+    origin = origin_of(session, tables, cluster, is_polled=source == ADMIN_API_SOURCE)
     _write_origin(files, origin)
     files.make_folder(HANDED_BACK)
     write_identity(files, identity)
     return identity, tables, origin
 
 
-def origin_of(session: SparkSession, tables: DeltaTables, cluster: str) -> Origin:
-    """Read what the tables hold of this cluster."""
+def origin_of(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> Origin:
+    """Read what the tables hold of this cluster. Groups go on counting from rows of their source's own kind."""
     positions = {table.name: _positions(session, tables, table, cluster) for table in _KEYED_BY_POSITION}
     if not len(positions[GROUP_GENERATIONS.name]):
         return Origin(positions)
-    return Origin(positions, _seeds(session, tables, cluster))
+    return Origin(positions, _seeds(session, tables, cluster, is_polled=is_polled))
 
 
 def _positions(session: SparkSession, tables: DeltaTables, table: Table, cluster: str) -> Int64Array:
@@ -93,29 +104,49 @@ def _positions(session: SparkSession, tables: DeltaTables, table: Table, cluster
     return np.sort(position_numbers(found["kafka_partition"], found["kafka_offset"]))
 
 
-def _seeds(session: SparkSession, tables: DeltaTables, cluster: str) -> Seeds:
-    rows = session.read.format("delta").load(tables.path(GROUP_GENERATIONS)).where(F.col("cluster") == cluster)
-    last = F.max_by(F.struct(*[name for name in rows.columns if name not in ("members", "date")]), "kafka_offset")
-    found = rows.groupBy("group_id").agg(last.alias("last")).select("last.*").toArrow().to_pylist()
-    return Seeds(records={row["group_id"]: GROUP_CODEC.encode(GroupRecord(_seed(row)))[1] for row in found})
+def _seeds(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> Seeds:
+    of_source = (F.col("kafka_partition") == POLLED_PARTITION) == F.lit(is_polled)
+    of_cluster = (F.col("cluster") == cluster) & of_source
+    rebalances = {row["group_id"]: row for row in _last_rows(session, tables, REBALANCES, of_cluster)}
+    generations = _last_rows(session, tables, GROUP_GENERATIONS, of_cluster)
+    records = {
+        row["group_id"]: GroupRecord(_seed(row), story=_story(rebalances.get(row["group_id"]))) for row in generations
+    }
+    return Seeds(records={group_id: GROUP_CODEC.encode(record)[1] for group_id, record in records.items()})
 
 
-def _seed(row: Mapping[str, object]) -> GroupSnapshot:
-    """A group as its last row tells, one position before it: re-reading that record fills in the members."""
-    position = Position(int(row["kafka_partition"]), int(row["kafka_offset"]) - 1, 0)  # type: ignore[call-overload]
-    return GroupSnapshot(
-        group_id=str(row["group_id"]),
-        group_type=str(row["group_type"]),
-        state=str(row["state"]),
-        position=position,
-        generation_id=int(row["generation_id"]),  # type: ignore[call-overload]
-        totals=GroupTotals(
-            rebalances=int(row["rebalances_total"]),  # type: ignore[call-overload]
-            rebalances_failed=int(row["rebalances_failed_total"]),  # type: ignore[call-overload]
-            empty_transitions=int(row["empty_transitions_total"]),  # type: ignore[call-overload]
-            incarnations=int(row["incarnations"]),  # type: ignore[call-overload]
-        ),
+def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_cluster: Column) -> list[dict[str, Any]]:
+    """Each group's last row, without its members."""
+    if tables.is_empty(table):
+        return []
+    rows = session.read.format("delta").load(tables.path(table)).where(of_cluster)
+    kept = [name for name in rows.columns if name not in {"members", "changes", "date"}]
+    last = rows.groupBy("group_id").agg(F.max_by(F.struct(*kept), "kafka_offset").alias("last"))
+    found: list[dict[str, Any]] = last.select("last.*").toArrow().to_pylist()
+    return found
+
+
+def _story(row: Mapping[str, Any] | None) -> Story:
+    """A story that is to be read again and goes on counting after its last row."""
+    if row is None:
+        return Story()
+    totals = RebalanceTotals(
+        {of["cause"]: of["rebalances"] for of in row["rebalances_by_cause_total"]},
+        {of["necessary"]: of["partitions"] for of in row["moved_partitions_total"]},
     )
+    return Story(totals=totals, told_up_to=row["kafka_offset"])
+
+
+def _seed(row: Mapping[str, Any]) -> GroupSnapshot:
+    """A group that is to be read again and goes on counting after its last row."""
+    totals = GroupTotals(
+        rebalances=row["rebalances_total"],
+        rebalances_failed=row["rebalances_failed_total"] or 0,
+        empty_transitions=row["empty_transitions_total"],
+        incarnations=row["incarnations"],
+    )
+    resume = Resume(row["kafka_offset"], row["group_type"], row["state"], row["generation_id"], totals)
+    return GroupSnapshot(row["group_id"], totals=totals, resume=resume)
 
 
 def _write_origin(files: Files, origin: Origin) -> None:

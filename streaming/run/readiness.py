@@ -16,13 +16,21 @@ JUDGED_WITHIN_SAMPLES = 10
 
 
 class Readiness:
-    """Remembers the ends that have to be reached; told anew whenever the query starts again.
+    """Remembers the positions that have to be reached; told anew whenever the query starts again.
+
+    `targets_of` tells them, from the first sample on by which they can be told: the ends of the log, or what the first
+    poll sent where coordinators are asked instead.
 
     One thread starts the query, another samples: what the one says must not be undone by what the other is about to.
     """
 
-    def __init__(self, query_is_alive: Callable[[], bool]) -> None:
-        self._query_is_alive = query_is_alive
+    def __init__(
+        self,
+        source_is_alive: Callable[[], bool],
+        targets_of: Callable[[ClusterSample], Mapping[int, int] | None] | None = None,
+    ) -> None:
+        self._source_is_alive = source_is_alive
+        self._targets_of = targets_of or log_ends
         self._targets: Mapping[int, int] | None = None
         self._caught_up = False
         self._samples_since_read = 0
@@ -42,14 +50,14 @@ class Readiness:
         """
         with self._lock:
             if self._targets is None:
-                self._targets = _targets(sample)
+                self._targets = self._targets_of(sample)
             if self._targets is not None and not self._caught_up and is_caught_up(positions, self._targets):
                 self._samples_since_read += 1
                 self._caught_up = is_judged or self._samples_since_read >= JUDGED_WITHIN_SAMPLES
-            return self._caught_up and self._query_is_alive()
+            return self._caught_up and self._source_is_alive()
 
 
-def _targets(sample: ClusterSample) -> Mapping[int, int] | None:
+def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:
     """Where reading has to get; None where the end of some partition was not sampled: who knows how far it is."""
     if not 0 < sample.offsets_topic_partitions == len(sample.offsets_topic):
         return None

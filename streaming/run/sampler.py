@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pyarrow as pa
@@ -15,15 +16,18 @@ import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 from kafka.errors import KafkaError
 
-from streaming.judgement.lag import LagReport, lag_report
-from streaming.run.hand_back import HandBack, awaited_by_group
+from streaming.judgement.lag_judgement import LagJudgement
+from streaming.run.hand_back import AwaitedFacts, HandBack, awaited_by_group
+from streaming.run.lag_watch import LagWatch
 from streaming.run.readiness import Readiness
+from streaming.run.reconcile import Reconciler
 from streaming.sampling.brokers import Brokers
+from streaming.sampling.groups import Groups
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Registry
 from streaming.sinks.rows import lag_rows, utc
-from streaming.sinks.tables import GROUP_LAG
+from streaming.sinks.tables import GROUP_LAG, PARTITION_STATUS
 
 _log = logging.getLogger(__name__)
 
@@ -49,17 +53,20 @@ class Upkeep:
 
 
 class Sampler:
-    """One beat after another until stopped."""
+    """One beat after another until stopped. Where coordinators are polled there is nothing to reconcile."""
 
     def __init__(  # noqa: PLR0913 - everything a beat touches, named
         self,
         *,
         cluster: str,
         brokers: Brokers,
+        groups: Groups,
+        reconciler: Reconciler | None,
         registry: Registry,
         book: CommitBook,
         tables: DeltaTables,
         hand_back: HandBack,
+        lag_watch: LagWatch,
         readiness: Readiness,
         interval_seconds: float,
         lag_table_seconds: float,
@@ -67,10 +74,13 @@ class Sampler:
     ) -> None:
         self._cluster = cluster
         self._brokers = brokers
+        self._groups = groups
+        self._reconciler = reconciler
         self._registry = registry
         self._book = book
         self._tables = tables
         self._hand_back = hand_back
+        self._lag_watch = lag_watch
         self._readiness = readiness
         self._interval_seconds = interval_seconds
         self._lag_table_seconds = lag_table_seconds
@@ -99,32 +109,49 @@ class Sampler:
     def beat(self) -> None:
         """Commits first, end offsets after: lag is only ever overstated."""
         before = self._registry.present()
-        commits = self._book.view()
-        subscribed = {topic for record in before.groups.values() for topic in record.snapshot.subscribed_topics()}
-        committed = pc.unique(commits["topic"]).to_pylist()
+        view = self._lag_watch.read_partitions(self._book.view(), before)
+        listing = self._groups.list_groups()
+        subscribed = {topic for record in before.groups.values() for topic in record.topics_to_sample()}
+        committed = pc.unique(view.commits["topic"]).to_pylist()
         sample = self._brokers.sample(subscribed.union(committed))
-        lag = lag_report(commits, sample)
-        self._registry.put_sample(sample, lag)
-        awaited = awaited_by_group(self._registry.present(), sample)
-        self._hand_back.send(awaited, time.monotonic())
+        lag = self._lag_watch.judge(view, before, sample)
+        self._registry.put_sample(sample, lag, listing)
+        now = self._registry.present()
+        awaited = awaited_by_group(now, sample)
+        vanished = self._reconciler.vanished_groups(before, now, listing, sample) if self._reconciler else {}
+        self._hand_back.send(_both(awaited, vanished), time.monotonic())
         ready = self._readiness.after(before.health.positions, sample, is_judged=not awaited)
         self._registry.put_health(ready=ready, was_ready=ready or before.health.was_ready)
         if ready:
+            if self._reconciler:
+                self._hand_back.send_vanished(self._reconciler.vanished_commits(now, sample, time.monotonic()))
             self._write_lag(lag)
+            self._lag_watch.store_if_due(time.monotonic())
             self._upkeep.if_due(sample.sampled_at_ms)
 
-    def _write_lag(self, lag: LagReport) -> None:
+    def _write_lag(self, lag: LagJudgement) -> None:
         now_seconds = time.monotonic()
         if now_seconds - self._lag_written_seconds < self._lag_table_seconds:
             return
-        changed = lag.partitions if self._lag_written is None else _changed(lag.partitions, self._lag_written)
-        self._tables.append(GROUP_LAG, lag_rows(self._cluster, lag.sampled_at_ms, changed))
+        for table, numbers in _WRITTEN_WHEN_CHANGED.items():
+            before = self._lag_written
+            changed = lag.partitions if before is None else _changed(lag.partitions, before, numbers)
+            if changed.num_rows:
+                self._tables.append(table, lag_rows(table, self._cluster, lag.report.sampled_at_ms, changed))
         self._lag_written, self._lag_written_seconds = lag.partitions, now_seconds
 
 
-def _changed(now: pa.Table, before: pa.Table) -> pa.Table:
-    """Rows that were not there like this. Unknowns (null) are compared as -1, which no offset is."""
-    numbers = ("committed_offset", "end_offset", "log_start_offset", "lag")
+def _both(one: AwaitedFacts, other: AwaitedFacts) -> AwaitedFacts:
+    return {group_id: (*one.get(group_id, ()), *other.get(group_id, ())) for group_id in {**one, **other}}
+
+
+_LAG_NUMBERS = ("committed_offset", "end_offset", "log_start_offset", "lag")
+_WRITTEN_WHEN_CHANGED = {GROUP_LAG: _LAG_NUMBERS, PARTITION_STATUS: ("status", "records_lost")}
+"""By table the columns a change of which makes a new row; of what merely grows with time none does."""
+
+
+def _changed(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa.Table:
+    """Rows that were not there like this. Unknowns (null) are compared as -1, which no offset or status is."""
 
     def comparable(rows: pa.Table) -> pa.Table:
         for name in numbers:
@@ -132,6 +159,6 @@ def _changed(now: pa.Table, before: pa.Table) -> pa.Table:
         return rows
 
     keys = ["group_id", "topic", "partition", *numbers]
-    fresh = comparable(now).append_column("row", pa.array(range(now.num_rows), pa.int64()))
-    rows = fresh.join(comparable(before).select(keys), keys=keys, join_type="left anti")["row"]
+    fresh = comparable(now.select(keys)).append_column("row", pa.array(range(now.num_rows), pa.int64()))
+    rows = fresh.join(comparable(before.select(keys)), keys=keys, join_type="left anti")["row"]
     return now.take(rows.combine_chunks().sort())

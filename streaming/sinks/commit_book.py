@@ -7,18 +7,47 @@ keys are given up when they are the most: groups come and go for ever, and memor
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from streaming.combine.commits import TOMBSTONE
-from streaming.combine.wire import Int64Array
+from streaming.combine.wire import BoolArray, Int64Array
+from streaming.judgement.commit_windows import CommitWindows, Windows, decode_windows, encode_windows
 from streaming.protocol import decode
 
 _FIRST_ROWS = 1024
+_KEYED_SCHEMA = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("key", pa.binary()),
+        ("kafka_offset", pa.int64()),
+    ]
+)
 _REPLACEMENT = "\ufffd"
+
+
+@dataclass(frozen=True, slots=True)
+class BookView:
+    """The last commits at one moment.
+
+    `commits` are the first columns of LAG_SCHEMA; beside them stand each one's row and log offset. Rows mean something
+    as long as the book's `numbering` is the same.
+    """
+
+    commits: pa.Table
+    rows: Int64Array
+    kafka_offsets: Int64Array
+    numbering: int
+
+    def only(self, is_wanted: BoolArray) -> BookView:
+        """The commits of some rows."""
+        commits = self.commits.filter(pa.array(is_wanted))
+        return BookView(commits, self.rows[is_wanted], self.kafka_offsets[is_wanted], self.numbering)
 
 
 @dataclass(slots=True)
@@ -31,6 +60,8 @@ class CommitBook:
     _topics: list[str] = field(default_factory=list)
     _partitions: list[int] = field(default_factory=list)
     _numbers: Int64Array = field(default_factory=lambda: np.full((3, _FIRST_ROWS), -1, dtype=np.int64))
+    _windows: CommitWindows = field(default_factory=CommitWindows)
+    _numbering: int = 0
     _tidy_at: int = _FIRST_ROWS
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -40,17 +71,78 @@ class CommitBook:
             if len(self._group_ids) >= self._tidy_at:
                 self._give_up_deleted()
             rows = np.array([self._row(key) for key in commits["key"].to_pylist()], dtype=np.int64)
-            kafka_offsets = commits["kafka_offset"].to_numpy()
-            newer = kafka_offsets > self._numbers[2, rows]
-            rows = rows[newer]
-            self._numbers[0, rows] = commits["committed_offset"].to_numpy()[newer]
-            self._numbers[1, rows] = commits["timestamp_ms"].to_numpy()[newer]
-            self._numbers[2, rows] = kafka_offsets[newer]
+            numbers = [commits[name].to_numpy() for name in ("committed_offset", "timestamp_ms", "kafka_offset")]
+            self._windows.put(rows, *numbers)
+            newer = numbers[2] > self._numbers[2, rows]
+            # Several commits of a key stand in log order: of a row that is assigned more than once the last stays.
+            self._numbers[:, rows[newer]] = np.stack(numbers)[:, newer]
 
-    def view(self) -> pa.Table:
-        """What is known now, as the first columns of LAG_SCHEMA, safe from later writes; deleted keys are left out."""
+    def forget(self, keys: Sequence[bytes], kafka_offsets: Sequence[int]) -> None:
+        """Strike out commits that are gone without a record, each unless a later one was written since."""
+        with self._lock:
+            for key, kafka_offset in zip(keys, kafka_offsets, strict=True):
+                row = self._rows.get(key)
+                if row is not None and self._numbers[2, row] == kafka_offset:
+                    self._numbers[0, row] = TOMBSTONE
+                    one = np.array([row], dtype=np.int64)
+                    gone, at = np.array([TOMBSTONE]), np.array([kafka_offset])
+                    self._windows.put(one, gone, self._numbers[1, one], at)
+
+    def observe(self, view: BookView, end_offsets: Int64Array, is_known: BoolArray) -> Windows | None:
+        """Hold the view's commits against end offsets asked for after it, and give the windows up to them.
+
+        None if rows were numbered anew since the view was taken: the next one will do.
+        """
+        with self._lock:
+            if view.numbering != self._numbering:
+                return None
+            committed = view.commits["committed_offset"].to_numpy()
+            self._windows.observe(
+                view.rows[is_known], view.kafka_offsets[is_known], committed[is_known], end_offsets[is_known]
+            )
+            return self._windows.as_of(view.rows, view.kafka_offsets)
+
+    def stored_windows(self) -> tuple[int, bytes]:
+        """The windows as a version and bytes, by key: more than one commit a key is in no other durable place."""
+        with self._lock:
+            keys, rows = list(self._rows), np.fromiter(self._rows.values(), np.int64, len(self._rows))
+            return encode_windows(pa.array(keys, pa.binary()), self._windows.entries(rows))
+
+    def restore_windows(self, version: int, encoded: bytes) -> None:
+        """Put stored windows back, of keys that are known. Raises StateVersionError for an unknown version."""
+        keys, entries = decode_windows(version, encoded)
+        with self._lock:
+            rows = np.array([self._rows.get(key, -1) for key in keys.to_pylist()], dtype=np.int64)
+            of_entry = rows[entries["row"].to_numpy()] if len(rows) else np.empty(0, dtype=np.int64)
+            known = entries.set_column(0, "row", pa.array(of_entry)).filter(pa.array(of_entry >= 0))
+            if known.num_rows:
+                self._windows.restore(known)
+
+    def group_ids(self) -> list[str]:
+        """Every group that has committed something, sorted."""
+        with self._lock:
+            return sorted(set(self._group_ids))
+
+    def keyed(self, group_ids: Collection[str]) -> pa.Table:
+        """Some groups' commits with key and log offset: group_id, topic, partition, key, kafka_offset.
+
+        A name that is written in several ways (bytes that are not UTF-8) is left out: nobody can ask for it by name.
+        """
+        wanted, garbled = set(group_ids), set(self._garbled.values())
+        with self._lock:
+            found = [
+                (self._group_ids[row], self._topics[row], self._partitions[row], key, int(self._numbers[2, row]))
+                for key, row in self._rows.items()
+                if self._group_ids[row] in wanted and row not in garbled and self._numbers[0, row] != TOMBSTONE
+            ]
+        columns = zip(*found, strict=True) if found else [()] * len(_KEYED_SCHEMA)
+        return pa.table([list(column) for column in columns], schema=_KEYED_SCHEMA)
+
+    def view(self) -> BookView:
+        """What is known now, safe from later writes; deleted keys are left out."""
         with self._lock:
             count = len(self._group_ids)
+            numbering, kafka_offsets = self._numbering, self._numbers[2, :count].copy()
             columns = {
                 "group_id": pa.array(self._group_ids, pa.string()),
                 "topic": pa.array(self._topics, pa.string()),
@@ -59,7 +151,8 @@ class CommitBook:
                 "commit_timestamp_ms": pa.array(self._numbers[1, :count].copy()),
             }
         table = pa.table(columns)
-        return table.filter(pc.not_equal(table["committed_offset"], TOMBSTONE))
+        everything = BookView(table, np.arange(count), kafka_offsets, numbering)
+        return everything.only(columns["committed_offset"].to_numpy() != TOMBSTONE)
 
     def _row(self, key: bytes) -> int:
         row = self._rows.get(key)
@@ -104,5 +197,7 @@ class CommitBook:
             self._partitions = [self._partitions[row] for row in kept]
             numbers = np.full((3, max(_FIRST_ROWS, 2 * len(kept))), -1, dtype=np.int64)
             numbers[:, : len(kept)] = self._numbers[:, kept]
+            self._windows.keep(kept)
+            self._numbering += 1
             self._numbers = numbers
         self._tidy_at = max(_FIRST_ROWS, 2 * len(self._group_ids))

@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from streaming.errors import RemedyError
+from streaming.sinks.stored import rust_uri
 from streaming.sinks.tables import PARTITIONED_BY, SCHEMA_VERSION, TABLES, Table
 
 _VERSION_PROPERTY = "rebalance_monitor.schema_version"
@@ -49,7 +50,7 @@ class DeltaTables:
         with ThreadPoolExecutor(len(TABLES)) as pool:
             list(pool.map(lambda table: self._create(session, table), TABLES))
         for table in TABLES:
-            self._open[table.name] = delta_table = DeltaTable(_rust_uri(self.path(table)))
+            self._open[table.name] = delta_table = DeltaTable(rust_uri(self.path(table)))
             _check_version(delta_table, self.path(table))
 
     def path(self, table: Table) -> str:
@@ -104,7 +105,7 @@ class DeltaTables:
         return delta_table
 
     def _create(self, session: SparkSession, table: Table) -> None:
-        if DeltaTable.is_deltatable(_rust_uri(self.path(table))):
+        if DeltaTable.is_deltatable(rust_uri(self.path(table))):
             return
         builder = SparkDeltaTable.createIfNotExists(session).location(self.path(table)).comment(table.row)
         for field, spark_field in zip(table.schema, from_arrow_schema(table.schema), strict=True):
@@ -125,8 +126,3 @@ def _check_version(delta_table: DeltaTable, path: str) -> None:
             f"{path} has schema version {found or 'none'}, this monitor writes {SCHEMA_VERSION}: "
             "choose another paths.tables, or the version of the monitor that wrote it"
         )
-
-
-def _rust_uri(path: str) -> str:
-    """delta-rs knows Hadoop's s3a by its plain name."""
-    return path.replace("s3a://", "s3://", 1)

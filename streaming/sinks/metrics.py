@@ -14,11 +14,15 @@ import psutil
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from streaming.group.snapshot import SEEN
+from streaming.group.listing import GroupListing, shown_state
+from streaming.group.not_known import REBALANCES_FAILED, not_known
+from streaming.group.snapshot import UNKNOWN
+from streaming.judgement.detectors import Limits
 from streaming.judgement.turn import GroupRecord
+from streaming.sinks.families import GROUP, add
+from streaming.sinks.lag_metrics import lag_families
+from streaming.sinks.rebalance_families import condition_family, rebalance_families
 from streaming.sinks.registry import Present, Registry
-
-GROUP = ("cluster", "group")
 
 
 class MonitorCollector(Collector):
@@ -28,8 +32,16 @@ class MonitorCollector(Collector):
     nothing that rests on it is shown, and the monitor is not ready.
     """
 
-    def __init__(self, cluster: str, registry: Registry, now_ms: Callable[[], int], stale_after_ms: int) -> None:
+    def __init__(
+        self,
+        cluster: str,
+        registry: Registry,
+        now_ms: Callable[[], int],
+        stale_after_ms: int,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
+    ) -> None:
         self._cluster = cluster
+        self._limits = limits
         self._registry = registry
         self._now_ms = now_ms
         self._stale_after_ms = stale_after_ms
@@ -40,22 +52,17 @@ class MonitorCollector(Collector):
         is_fresh = self._is_fresh(present)
         yield from _health(self._cluster, present, is_fresh=is_fresh)
         if present.health.was_ready:
-            yield from _groups(self._cluster, present)
+            yield from _groups(self._cluster, present, present.listing if is_fresh else None)
             if is_fresh:
-                yield from _lag(self._cluster, present)
+                yield condition_family(self._cluster, present, self._limits)
+                yield from lag_families(self._cluster, present)
+                yield from _listing(self._cluster, present, self._now_ms())
 
     def _is_fresh(self, present: Present) -> bool:
         return present.sample is not None and self._now_ms() - present.sample.sampled_at_ms <= self._stale_after_ms
 
 
-def _add(family: GaugeMetricFamily | CounterMetricFamily, labels: Iterable[str], value: float) -> None:
-    """Add a sample; what no UTF-8 can say (a lone surrogate) becomes `?` rather than breaking the whole scrape."""
-    family.add_metric(
-        [label if label.isascii() else label.encode(errors="replace").decode() for label in labels], value
-    )
-
-
-def _groups(cluster: str, present: Present) -> Iterator[Metric]:
+def _groups(cluster: str, present: Present, listing: GroupListing | None) -> Iterator[Metric]:
     alive, is_held_back = present.alive_groups(), present.held_back_groups()
     every_record = list(alive.items())
     records = [(group_id, record) for group_id, record in every_record if not is_held_back(group_id)]
@@ -63,24 +70,25 @@ def _groups(cluster: str, present: Present) -> Iterator[Metric]:
         family = GaugeMetricFamily(name, text, labels=GROUP)
         for group_id, record in records:
             if (measured := value(record)) is not None:
-                _add(family, (cluster, group_id), measured)
+                add(family, (cluster, group_id), measured)
         yield family
     for name, text, count in _GROUP_COUNTERS:
         counter = CounterMetricFamily(name, text, labels=GROUP)
         for group_id, record in every_record:
-            _add(counter, (cluster, group_id), count(record))
+            if (counted := count(record)) is not None:
+                add(counter, (cluster, group_id), counted)
         yield counter
-    yield _group_state(cluster, every_record, is_held_back)
+    yield from rebalance_families(cluster, every_record)
+    yield _group_state(cluster, every_record, listing, is_held_back)
     yield _drift(cluster, records)
     yield _members_compatible(records)
 
 
 def _members(record: GroupRecord) -> float | None:
-    """Number of members; None where membership is not read."""
+    """Number of members; None where some of their records are missing."""
     snapshot = record.snapshot
-    if snapshot.state == SEEN:
-        return None
-    return len(snapshot.metadata.members) if snapshot.metadata else 0
+    is_told = snapshot.classic is not None if snapshot.modern is None else snapshot.modern.tells_state
+    return snapshot.member_count() if is_told else None
 
 
 def _share(field: str) -> Callable[[GroupRecord], float | None]:
@@ -110,7 +118,13 @@ _GROUP_GAUGES: tuple[tuple[str, str, Callable[[GroupRecord], float | None]], ...
     ("rebalance_monitor_member_partitions_min", "Fewest partitions held by a member.", _share("min_partitions")),
 )
 
-_GROUP_COUNTERS: tuple[tuple[str, str, Callable[[GroupRecord], int]], ...] = (
+
+def _failed(record: GroupRecord) -> int | None:
+    """Rebalances proven to have failed; None where nothing could prove one."""
+    return None if REBALANCES_FAILED in not_known(record.snapshot) else record.snapshot.totals.rebalances_failed
+
+
+_GROUP_COUNTERS: tuple[tuple[str, str, Callable[[GroupRecord], int | None]], ...] = (
     (
         "rebalance_monitor_rebalances",
         "Generations since the group was first seen, transitions to Empty left out.",
@@ -119,7 +133,7 @@ _GROUP_COUNTERS: tuple[tuple[str, str, Callable[[GroupRecord], int]], ...] = (
     (
         "rebalance_monitor_rebalances_failed",
         "Generations proven to have been joined and never synced.",
-        lambda record: record.snapshot.totals.rebalances_failed,
+        _failed,
     ),
     (
         "rebalance_monitor_empty_transitions",
@@ -129,17 +143,46 @@ _GROUP_COUNTERS: tuple[tuple[str, str, Callable[[GroupRecord], int]], ...] = (
 )
 
 
-def _group_state(cluster: str, records: list[tuple[str, GroupRecord]], is_held_back: Callable[[str], bool]) -> Metric:
+def _group_state(
+    cluster: str,
+    records: list[tuple[str, GroupRecord]],
+    listing: GroupListing | None,
+    is_held_back: Callable[[str], bool],
+) -> Metric:
     labels = (*GROUP, "group_type", "protocol_type", "protocol", "state")
     family = GaugeMetricFamily(
         "rebalance_monitor_group_state", "1 for the group's type, strategy and state.", labels=labels
     )
     for group_id, record in records:
-        snapshot, metadata = record.snapshot, record.snapshot.metadata
-        protocol_type, protocol = (metadata.protocol_type, metadata.protocol or "") if metadata else ("", "")
-        state = "Unknown" if is_held_back(group_id) else snapshot.state
-        _add(family, (cluster, group_id, snapshot.group_type, protocol_type, protocol, state), 1)
+        snapshot = record.snapshot
+        protocol_type, protocol = snapshot.protocol_type or "", snapshot.protocol or ""
+        state = UNKNOWN if is_held_back(group_id) else shown_state(snapshot, listing)
+        add(family, (cluster, group_id, snapshot.group_type, protocol_type, protocol, state), 1)
     return family
+
+
+def _listing(cluster: str, present: Present, now_ms: int) -> Iterator[Metric]:
+    """What only a listing of groups shows, and how old and whole it is."""
+    if (listing := present.listing) is None:
+        return
+    rebalancing = GaugeMetricFamily(
+        "rebalance_monitor_group_rebalancing_seconds",
+        "How long listings have shown the group in the middle of a rebalance, which no record tells; at least.",
+        labels=GROUP,
+    )
+    for group_id, since_ms in sorted(present.rebalancing_since_ms.items()):
+        add(rebalancing, (cluster, group_id), max(0, now_ms - since_ms) / 1000)
+    yield rebalancing
+    text = "Age of the listing of groups that states in the middle of a rebalance are taken from."
+    yield _one("rebalance_monitor_group_listing_age_seconds", text, cluster, (now_ms - listing.sampled_at_ms) / 1000)
+    gaps = GaugeMetricFamily(
+        "rebalance_monitor_group_listing_gaps",
+        "Brokers that did not list their groups, by reason: no group is taken for gone meanwhile.",
+        labels=("cluster", "reason"),
+    )
+    for reason, brokers in sorted(Counter(gap.reason for gap in listing.gaps).items()):
+        add(gaps, (cluster, reason), brokers)
+    yield gaps
 
 
 def _drift(cluster: str, records: list[tuple[str, GroupRecord]]) -> Metric:
@@ -151,7 +194,7 @@ def _drift(cluster: str, records: list[tuple[str, GroupRecord]]) -> Metric:
     for group_id, record in records:
         for drift in record.judgement.drifts if record.judgement else ():
             if drift.drift_partitions is not None:
-                _add(family, (cluster, group_id, drift.strategy), drift.drift_partitions)
+                add(family, (cluster, group_id, drift.strategy), drift.drift_partitions)
     return family
 
 
@@ -159,60 +202,15 @@ def _members_compatible(records: list[tuple[str, GroupRecord]]) -> Metric:
     family = GaugeMetricFamily("kafka_consumergroup_members", "Members of the group.", labels=("consumergroup",))
     for group_id, record in records:
         if (members := _members(record)) is not None:
-            _add(family, (group_id,), members)
+            add(family, (group_id,), members)
     return family
-
-
-def _lag(cluster: str, present: Present) -> Iterator[Metric]:
-    if present.lag is not None:
-        lag_of_group, is_held_back = present.lag.by_group(), present.held_back_groups()
-        total = GaugeMetricFamily("rebalance_monitor_group_lag", "Records the group has yet to commit.", labels=GROUP)
-        for group_id, lag in sorted(lag_of_group.items()):
-            if lag is not None and not is_held_back(group_id):
-                _add(total, (cluster, group_id), lag)
-        yield total
-        yield from _lag_compatible(present, is_held_back)
-    if present.sample is not None:
-        partitions = GaugeMetricFamily("kafka_topic_partitions", "Partitions of the topic.", labels=("topic",))
-        for topic, sampled in sorted(present.sample.topics.items()):
-            if sampled.partitions is not None:
-                _add(partitions, (topic,), sampled.partitions)
-        yield partitions
-
-
-def _lag_compatible(present: Present, is_held_back: Callable[[str], bool]) -> Iterator[Metric]:
-    """The families of kafka_exporter, for the dashboards people already have."""
-    if present.lag is None:
-        return
-    labels = ("consumergroup", "topic", "partition")
-    offsets = GaugeMetricFamily("kafka_consumergroup_current_offset", "Committed offset.", labels=labels)
-    lags = GaugeMetricFamily("kafka_consumergroup_lag", "Records after the committed offset.", labels=labels)
-    sums: Counter[tuple[str, str]] = Counter()
-    unknown = set()
-    columns = ("group_id", "topic", "partition", "committed_offset", "lag")
-    for group_id, topic, partition, committed, lag in zip(
-        *(present.lag.partitions[column].to_pylist() for column in columns), strict=True
-    ):
-        if is_held_back(group_id):
-            continue
-        _add(offsets, (group_id, topic, str(partition)), committed)
-        if lag is None:
-            unknown.add((group_id, topic))
-        else:
-            _add(lags, (group_id, topic, str(partition)), lag)
-            sums[group_id, topic] += lag
-    yield offsets
-    yield lags
-    summed = GaugeMetricFamily("kafka_consumergroup_lag_sum", "Sum over partitions.", labels=("consumergroup", "topic"))
-    for labelled in sorted(set(sums) - unknown):
-        _add(summed, labelled, sums[labelled])
-    yield summed
 
 
 def _health(cluster: str, present: Present, *, is_fresh: bool) -> Iterator[Metric]:
     health = present.health
     text = "1 when caught up with the log and in touch with the brokers."
     yield _one("rebalance_monitor_ready", text, cluster, health.ready and is_fresh)
+    yield from _source(cluster, present)
     yield _counts(
         cluster, "rebalance_monitor_records_read", "Records read, by kind.", "kind", _sum(present, "records_read")
     )
@@ -237,10 +235,25 @@ def _health(cluster: str, present: Present, *, is_fresh: bool) -> Iterator[Metri
     restarts = CounterMetricFamily(
         "rebalance_monitor_query_restarts", "Times the query was started again after a failure.", labels=("cluster",)
     )
-    _add(restarts, (cluster,), health.query_restarts)
+    add(restarts, (cluster,), health.query_restarts)
     yield restarts
     text = "Memory of the monitor's processes."
     yield _one("rebalance_monitor_resident_memory_bytes", text, cluster, _resident_bytes(_own_processes()))
+
+
+def _source(cluster: str, present: Present) -> Iterator[Metric]:
+    """Where groups and commits are known from, and what that leaves open."""
+    source = GaugeMetricFamily(
+        "rebalance_monitor_source", "1 for where groups and commits are known from.", labels=("cluster", "source")
+    )
+    add(source, (cluster, present.health.source), 1)
+    yield source
+    unknown = GaugeMetricFamily(
+        "rebalance_monitor_unknown", "1 for each thing this source cannot tell.", labels=("cluster", "what")
+    )
+    for what in present.health.not_known:
+        add(unknown, (cluster, what), 1)
+    yield unknown
 
 
 def _own_processes() -> list[psutil.Process]:
@@ -259,7 +272,7 @@ def _resident_bytes(processes: Iterable[psutil.Process]) -> int:
 
 def _one(name: str, text: str, cluster: str, value: float) -> Metric:
     family = GaugeMetricFamily(name, text, labels=("cluster",))
-    _add(family, (cluster,), value)
+    add(family, (cluster,), value)
     return family
 
 
@@ -273,7 +286,7 @@ def _sum(present: Present, counter: str) -> Counter[str]:
 def _counts(cluster: str, name: str, text: str, label: str, counts: Counter[str]) -> Metric:
     family = CounterMetricFamily(name, text, labels=("cluster", label))
     for kind, count in sorted(counts.items()):
-        _add(family, (cluster, kind), count)
+        add(family, (cluster, kind), count)
     return family
 
 
@@ -291,7 +304,7 @@ def _own_lag(cluster: str, present: Present) -> Iterator[Metric]:
     )
     for partition, ends in sorted(present.sample.offsets_topic.items()) if present.sample else ():
         position = present.health.positions.get(partition, 0)
-        _add(behind, (cluster, str(partition)), max(0, ends.high_watermark - position))
-        _add(held, (cluster, str(partition)), ends.high_watermark - ends.last_stable_offset)
+        add(behind, (cluster, str(partition)), max(0, ends.high_watermark - position))
+        add(held, (cluster, str(partition)), ends.high_watermark - ends.last_stable_offset)
     yield behind
     yield held

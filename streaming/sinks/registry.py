@@ -5,18 +5,19 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 
-from assignors.coordinator import coordinator_partition
 from streaming.combine.lanes import PartitionSnapshot
-from streaming.group.snapshot import DEAD
-from streaming.judgement.lag import ClusterSample, LagReport
+from streaming.config.settings import OFFSETS_TOPIC_SOURCE
+from streaming.group.listing import GroupListing, rebalancing_since_ms
+from streaming.judgement.lag import ClusterSample, held_back_groups
+from streaming.judgement.lag_judgement import LagJudgement
+from streaming.judgement.read_up_to import ReadUpTo, passed, sampled_end
 from streaming.judgement.turn import GroupRecord
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How the monitor itself fares."""
+    """How the monitor itself fares. `not_known` is what its source leaves open of every group."""
 
     ready: bool = False
     was_ready: bool = False
@@ -24,21 +25,31 @@ class Health:
     batch_seconds: float | None = None
     positions: Mapping[int, int] = field(default_factory=dict)
     query_restarts: int = 0
+    source: str = OFFSETS_TOPIC_SOURCE
+    not_known: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """Everything a scrape shows, as of one moment. `groups` holds dead groups too, as long as their totals are kept."""
+    """Everything a scrape shows, as of one moment.
+
+    `groups` holds dead groups too, as long as their totals are kept. `rebalancing_since_ms` tells by group when the
+    first of all listings up to the last was made that showed it in the middle of a rebalance. `read_up_to` tells by
+    partition of `__consumer_offsets` up to which time it was read.
+    """
 
     groups: Mapping[str, GroupRecord] = field(default_factory=dict)
     lanes: Mapping[int, PartitionSnapshot] = field(default_factory=dict)
     sample: ClusterSample | None = None
-    lag: LagReport | None = None
+    listing: GroupListing | None = None
+    rebalancing_since_ms: Mapping[str, int] = field(default_factory=dict)
+    lag: LagJudgement | None = None
     health: Health = field(default_factory=Health)
+    read_up_to: Mapping[int, ReadUpTo] = field(default_factory=dict)
 
     def alive_groups(self) -> Mapping[str, GroupRecord]:
         """Groups that exist, by id, sorted."""
-        return {group: record for group, record in sorted(self.groups.items()) if record.snapshot.state != DEAD}
+        return {group: record for group, record in sorted(self.groups.items()) if not record.snapshot.is_over}
 
     def held_back_groups(self) -> Callable[[str], bool]:
         """Tell of a group id whether an open transaction hides what its coordinator wrote last.
@@ -46,10 +57,7 @@ class Present:
         Under read_committed nothing behind the first open transaction of a partition is handed out, other groups'
         records included. What such a group does now is unknown.
         """
-        ends = self.sample.offsets_topic if self.sample else {}
-        partitions = self.sample.offsets_topic_partitions if self.sample else 0
-        held = {partition for partition, end in ends.items() if end.high_watermark > end.last_stable_offset}
-        return cache(lambda group_id: bool(held) and coordinator_partition(group_id, partitions) in held)
+        return held_back_groups(self.sample or ClusterSample(0))
 
 
 class Registry:
@@ -75,12 +83,37 @@ class Registry:
             known = {**self._present.lanes, **{lane.kafka_partition: lane for lane in lanes}}
             self._present = replace(self._present, groups=groups, lanes=known)
 
-    def put_sample(self, sample: ClusterSample, lag: LagReport | None) -> None:
+    def put_sample(self, sample: ClusterSample, lag: LagJudgement | None, listing: GroupListing | None = None) -> None:
         """Take in what the brokers said and the lag that follows; None where no lag could be told."""
         with self._lock:
-            self._present = replace(self._present, sample=sample, lag=lag)
+            since_ms = rebalancing_since_ms(self._present.rebalancing_since_ms, listing)
+            self._present = replace(
+                self._present,
+                sample=sample,
+                lag=lag,
+                listing=listing,
+                rebalancing_since_ms=since_ms,
+                read_up_to=_with_ends(self._present, sample),
+            )
 
     def put_health(self, **changes: object) -> None:
         """Change some of the health's fields."""
         with self._lock:
-            self._present = replace(self._present, health=replace(self._present.health, **changes))  # type: ignore[arg-type]
+            health = replace(self._present.health, **changes)  # type: ignore[arg-type]
+            known, positions = self._present.read_up_to, health.positions
+            read_up_to = {number: passed(read, positions.get(number, 0)) for number, read in known.items()}
+            self._present = replace(self._present, health=health, read_up_to=read_up_to)
+
+
+def _with_ends(present: Present, sample: ClusterSample) -> Mapping[int, ReadUpTo]:
+    """How far reading has come in time, by the ends of the partitions at the moment of the sample."""
+    sampled = {
+        number: sampled_end(
+            present.read_up_to.get(number, ReadUpTo()),
+            present.health.positions.get(number, 0),
+            ends.high_watermark,
+            sample.sampled_at_ms,
+        )
+        for number, ends in sample.offsets_topic.items()
+    }
+    return {**present.read_up_to, **sampled}

@@ -11,19 +11,23 @@ import pyarrow.compute as pc
 
 from streaming.combine.lanes import PartitionSnapshot, QuarantinedRecord
 from streaming.events import Position
+from streaming.group.members import GroupMember, TopicPartitions, members
+from streaming.group.not_known import REBALANCES_FAILED, not_known
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.drift import StrategyDrift
 from streaming.judgement.imbalance import PartitionShares
 from streaming.judgement.judge import Judgement
+from streaming.judgement.rebalances import MemberChange
 from streaming.judgement.skips import proven_failures
+from streaming.judgement.status import Status
+from streaming.judgement.story import ToldRebalance
 from streaming.judgement.turn import Turn
-from streaming.protocol.classic import ClassicMember
 from streaming.sinks.tables import (
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
     GROUP_GENERATIONS,
-    GROUP_LAG,
     QUARANTINE,
+    REBALANCES,
     Table,
 )
 
@@ -41,10 +45,12 @@ def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
 
 def turn_rows(cluster: str, turns: Iterable[Turn], lanes: Mapping[int, PartitionSnapshot]) -> Mapping[Table, list[Row]]:
     """What the turns of one batch add to the tables. `lanes` tell which skipped generations are proven failures."""
-    rows: dict[Table, list[Row]] = {GROUP_GENERATIONS: [], ASSIGNMENT_DRIFT: [], ASSIGNMENT_IMBALANCE: []}
+    tables = (GROUP_GENERATIONS, REBALANCES, ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE)
+    rows: dict[Table, list[Row]] = {table: [] for table in tables}
     for turn in turns:
         group_id = turn.record.snapshot.group_id
         rows[GROUP_GENERATIONS] += [_generation_row(cluster, snapshot, lanes) for snapshot in turn.history]
+        rows[REBALANCES] += [_rebalance_row(cluster, group_id, told) for told in turn.rebalances]
         for judgement in turn.judgements:
             key = {**_record(cluster, judgement.position), "group_id": group_id}
             rows[ASSIGNMENT_DRIFT] += [_drift_row(key, judgement, drift) for drift in judgement.drifts]
@@ -84,7 +90,7 @@ def utc(timestamp_ms: int) -> datetime:
 
 
 def _generation_row(cluster: str, snapshot: GroupSnapshot, lanes: Mapping[int, PartitionSnapshot]) -> Row:
-    metadata, position, totals = snapshot.metadata, snapshot.position, snapshot.totals
+    classic, modern, position, totals = snapshot.classic, snapshot.modern, snapshot.position, snapshot.totals
     if position is None:
         raise ValueError(f"{snapshot.group_id}: a snapshot in the history stems from a record")
     lane = lanes.get(position.kafka_partition, PartitionSnapshot(position.kafka_partition))
@@ -94,30 +100,103 @@ def _generation_row(cluster: str, snapshot: GroupSnapshot, lanes: Mapping[int, P
         "group_type": snapshot.group_type,
         "state": snapshot.state,
         "generation_id": snapshot.generation_id,
-        "protocol_type": metadata.protocol_type if metadata else None,
-        "protocol": metadata.protocol if metadata else None,
-        "leader": metadata.leader if metadata else None,
-        "members": [_member(member) for member in sorted(metadata.members, key=_member_id)] if metadata else None,
+        "assignment_epoch": modern.assignment_epoch if modern else None,
+        "protocol_type": snapshot.protocol_type,
+        "protocol": snapshot.protocol,
+        "leader": classic.leader if classic else None,
+        "members": None if snapshot.is_over else _members(snapshot),
+        "not_known": list(not_known(snapshot)),
         "rebalances_total": totals.rebalances,
-        "rebalances_failed_total": totals.rebalances_failed + proven_failures(snapshot.unsettled_skips, lane),
+        "rebalances_failed_total": _failed(snapshot, lane),
         "empty_transitions_total": totals.empty_transitions,
         "incarnations": totals.incarnations,
     }
 
 
-def _member_id(member: ClassicMember) -> str:
-    return member.member_id
+def _failed(snapshot: GroupSnapshot, lane: PartitionSnapshot) -> int | None:
+    """Rebalances proven to have failed; None where nothing could prove one."""
+    if REBALANCES_FAILED in not_known(snapshot):
+        return None
+    return snapshot.totals.rebalances_failed + proven_failures(snapshot.unsettled_skips, lane)
 
 
-def _member(member: ClassicMember) -> Row:
-    assigned = member.assignment.partitions if member.assignment else ()
+def _members(snapshot: GroupSnapshot) -> list[Row]:
+    unnamed = snapshot.modern.unnamed_topic_ids() if snapshot.modern else frozenset()
+    return [_member(member, unnamed) for member in members(snapshot)]
+
+
+def _member(member: GroupMember, unnamed: frozenset[str]) -> Row:
     return {
         "member_id": member.member_id,
         "group_instance_id": member.group_instance_id,
         "client_id": member.client_id,
         "client_host": member.client_host,
-        "subscription": list(member.subscription.topics) if member.subscription else None,
-        "assignment": [{"topic": topic, "partition": partition} for topic, partition in assigned],
+        "rack_id": member.rack_id,
+        "subscription": None if member.subscribed_topics is None else list(member.subscribed_topics),
+        "subscribed_regex": member.subscribed_regex,
+        "member_epoch": member.member_epoch,
+        "owned": _partitions(member.owned, unnamed),
+        "assignment": _partitions(member.assigned, unnamed),
+        "target": _partitions(member.target, unnamed),
+        "pending_revocation": _partitions(member.pending_revocation, unnamed),
+    }
+
+
+def _partitions(topic_partitions: TopicPartitions | None, unnamed: frozenset[str]) -> list[Row] | None:
+    if topic_partitions is None:
+        return None
+    return [
+        {"topic_id": topic, "partition": partition} if topic in unnamed else {"topic": topic, "partition": partition}
+        for topic, partition in topic_partitions
+    ]
+
+
+def _rebalance_row(cluster: str, group_id: str, told: ToldRebalance) -> Row:
+    rebalance, totals = told.rebalance, told.totals
+    handed_over, claims = rebalance.hand_over, rebalance.claims
+    return {
+        **_record(cluster, rebalance.position),
+        "group_id": group_id,
+        "generation_id": rebalance.generation_id,
+        "kind": rebalance.kind,
+        "primary_cause": rebalance.primary_cause,
+        "causes": None if rebalance.causes is None else list(rebalance.causes),
+        "members": rebalance.members,
+        "protocol": rebalance.protocol,
+        "previous_protocol": rebalance.previous_protocol,
+        "changes": [_change(change) for change in rebalance.changes],
+        "moved_partitions": handed_over.moved_partitions,
+        "fewest_moves": handed_over.fewest_moves,
+        "fewest_is_exact": None if handed_over.fewest_moves is None else handed_over.is_exact,
+        "withheld_partitions": len(handed_over.withheld),
+        "unowned": _partitions(handed_over.unowned, frozenset()),
+        "unowned_before_partitions": handed_over.unowned_before_partitions,
+        "claimed_twice": _partitions(claims.claimed_twice, frozenset()),
+        "eager_claimers": claims.eager_claimers,
+        "subscriptions": claims.subscriptions,
+        "sync_time_ms": rebalance.sync_time_ms,
+        "skipped_generations": rebalance.skipped_generations,
+        "not_known": list(rebalance.not_known),
+        "conditions": list(told.conditions),
+        "rebalances_by_cause_total": [
+            {"cause": cause, "rebalances": count} for cause, count in sorted(totals.rebalances_by_cause.items())
+        ],
+        "moved_partitions_total": [
+            {"necessary": need, "partitions": count} for need, count in sorted(totals.moved_partitions.items())
+        ],
+    }
+
+
+def _change(change: MemberChange) -> Row:
+    return {
+        "member_id": change.member_id,
+        "previous_member_id": change.previous_member_id,
+        "group_instance_id": change.group_instance_id,
+        "client_id": change.client_id,
+        "client_host": change.client_host,
+        "changes": list(change.changes),
+        "revoked": _partitions(change.revoked, frozenset()),
+        "assigned": _partitions(change.assigned, frozenset()),
     }
 
 
@@ -140,6 +219,10 @@ def _drift_row(key: Row, judgement: Judgement, drift: StrategyDrift) -> Row:
             }
             for misplaced in drift.misplaced
         ],
+        "laws": list(drift.laws),
+        "assigned_by": judgement.assigned_by.implementation if judgement.assigned_by else None,
+        "evidence": list(judgement.assigned_by.evidence) if judgement.assigned_by else [],
+        "not_known": list(judgement.not_known),
         "metadata_sampled_time": None if sampled_at_ms is None else utc(sampled_at_ms),
     }
 
@@ -155,20 +238,32 @@ def _imbalance_row(key: Row, judgement: Judgement, shares: PartitionShares) -> R
         "min_partitions": shares.min_partitions,
         "idle_members": shares.idle_members,
         "max_to_mean_ratio": shares.max_to_mean_ratio,
+        "not_known": list(judgement.not_known),
     }
 
 
-def lag_rows(cluster: str, sampled_at_ms: int, partitions: pa.Table) -> pa.Table:
-    """Rows of a lag report as the table has them."""
+def lag_rows(table: Table, cluster: str, sampled_at_ms: int, partitions: pa.Table) -> pa.Table:
+    """Rows of judged partitions as the table has them: `group_lag` or `partition_status`."""
     sampled_time = utc(sampled_at_ms)
     count = partitions.num_rows
-    in_calendar = pc.min_element_wise(pc.max_element_wise(partitions["commit_timestamp_ms"], 0), _LAST_MS)
-    commit_time = in_calendar.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
     columns = {
         "cluster": pa.array([cluster] * count, pa.string()),
         "date": pa.array([sampled_time.date()] * count, pa.date32()),
         "sampled_time": pa.array([sampled_time] * count, pa.timestamp("us", tz="UTC")),
-        "commit_time": commit_time,
+        "commit_time": _as_time(partitions["commit_timestamp_ms"]),
+        "lost_since_time": _as_time(partitions["lost_since_ms"]),
+        "lag_seconds_kind": partitions["lag_seconds_kind"].cast(pa.string()),
+        "status": _status_names(partitions["status"]),
     }
-    arrays = [columns[name] if name in columns else partitions[name] for name in GROUP_LAG.schema.names]
-    return pa.table(arrays, schema=GROUP_LAG.schema)
+    arrays = [columns[name] if name in columns else partitions[name] for name in table.schema.names]
+    return pa.table(arrays, schema=table.schema)
+
+
+def _as_time(times_ms: pa.ChunkedArray) -> pa.ChunkedArray:
+    in_calendar = pc.min_element_wise(pc.max_element_wise(times_ms, 0, skip_nulls=False), _LAST_MS, skip_nulls=False)
+    return in_calendar.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
+
+
+def _status_names(statuses: pa.ChunkedArray) -> pa.ChunkedArray:
+    known = pa.array([status.value for status in Status], pa.int8())
+    return pa.chunked_array([pa.array([status.name for status in Status])]).take(pc.index_in(statuses, value_set=known))

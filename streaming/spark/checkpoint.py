@@ -23,6 +23,7 @@ import msgspec
 import psutil
 from typing_extensions import Self
 
+from streaming.config.settings import OFFSETS_TOPIC_SOURCE
 from streaming.errors import RemedyError
 from streaming.spark.files import Files
 
@@ -44,11 +45,12 @@ class Identity(msgspec.Struct, frozen=True):
     checkpoint_id: str
     cluster: str
     shuffle_partitions: int
+    source: str = OFFSETS_TOPIC_SOURCE
 
 
-def new_identity(cluster: str, shuffle_partitions: int) -> Identity:
+def new_identity(cluster: str, shuffle_partitions: int, source: str = OFFSETS_TOPIC_SOURCE) -> Identity:
     """Make the identity of a checkpoint that is being made now."""
-    return Identity(CHECKPOINT_VERSION, uuid.uuid4().hex, cluster, shuffle_partitions)
+    return Identity(CHECKPOINT_VERSION, uuid.uuid4().hex, cluster, shuffle_partitions, source)
 
 
 def read_identity(files: Files) -> Identity | None:
@@ -78,9 +80,12 @@ def write_identity(files: Files, identity: Identity) -> None:
     files.write(_IDENTITY, msgspec.json.encode(identity))
 
 
-def check_identity(identity: Identity, cluster: str, shuffle_partitions: int, uri: str) -> None:
-    """Refuse what a checkpoint cannot change in its life."""
+def check_identity(
+    identity: Identity, cluster: str, shuffle_partitions: int, uri: str, source: str = OFFSETS_TOPIC_SOURCE
+) -> None:
+    """Refuse what a checkpoint cannot change in its life: offsets of a log and numbers of polls have no one order."""
     for name, mine, found in (
+        ("source.kind", source, identity.source),
         ("kafka.cluster", cluster, identity.cluster),
         ("spark.shuffle_partitions", shuffle_partitions, identity.shuffle_partitions),
     ):

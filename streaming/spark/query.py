@@ -19,17 +19,23 @@ STORED_STATE = StructType([StructField("version", IntegerType()), StructField("e
 BatchFunction = Callable[[DataFrame, int], None]
 
 
-def lanes_of(records: DataFrame, handed_back: DataFrame, cluster: str, combine_tasks: int) -> DataFrame:
-    """All rows the stateful step takes. Few wide tasks: a Python step over 50 narrow ones costs three times the CPU."""
-    combined = records.coalesce(combine_tasks).mapInArrow(combine, LANE_ROWS)
-    return combined.unionByName(handed_back).select(F.lit(cluster).alias("cluster"), *LANE_ROWS.names)
+def lanes_of(records: DataFrame, combine_tasks: int) -> DataFrame:
+    """Records as lane rows. Few wide tasks: a Python step over 50 narrow ones costs three times the CPU."""
+    return records.coalesce(combine_tasks).mapInArrow(combine, LANE_ROWS)
 
 
-def start_query(
-    lanes: DataFrame, state_function: StateFunction, on_batch: BatchFunction, checkpoint: str, trigger_seconds: float
+def start_query(  # noqa: PLR0913 - all of a query
+    *,
+    lanes: DataFrame,
+    cluster: str,
+    state_function: StateFunction,
+    on_batch: BatchFunction,
+    checkpoint: str,
+    trigger_seconds: float,
 ) -> StreamingQuery:
     """Start the one query. Every batch reaches `on_batch` as lane rows, after the state step."""
-    advanced = lanes.groupBy("cluster", "lane", "lane_key").applyInPandasWithState(
+    keyed = lanes.select(F.lit(cluster).alias("cluster"), *LANE_ROWS.names)
+    advanced = keyed.groupBy("cluster", "lane", "lane_key").applyInPandasWithState(
         state_function, LANE_ROWS, STORED_STATE, "append", GroupStateTimeout.NoTimeout
     )
     writer = advanced.writeStream.outputMode("append").option("checkpointLocation", checkpoint)

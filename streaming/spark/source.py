@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
+from streaming.combine.combiner import LaneRow
 from streaming.config.settings import KafkaSettings, SourceSettings
 from streaming.events import OFFSETS_TOPIC
 
@@ -52,7 +54,17 @@ def _options(kafka: KafkaSettings, source: SourceSettings, partitions: Sequence[
     }
 
 
+def lane_rows_file(rows: Iterable[LaneRow]) -> bytes:
+    """The content of a file for `handed_back_rows`: one JSON line a row."""
+    lines = (
+        json.dumps({"lane": lane, "lane_key": lane_key, "payload": base64.b64encode(payload).decode()})
+        for lane, lane_key, payload in rows
+    )
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
 def handed_back_rows(session: SparkSession, folder: str) -> DataFrame:
-    """Facts the driver hands back to groups, one JSON line each; files vanish once their batch is committed."""
+    """Facts the driver hands back to groups, and polls; files vanish once their batch is committed."""
     reader = session.readStream.schema(LANE_ROWS).option("cleanSource", "delete").option("maxFilesPerTrigger", "500")
-    return reader.json(folder)
+    # A payload is one JSON string: commits of a large cluster's first poll are beyond the 20 million letters of old.
+    return reader.option("maxStringLen", str(2**31 - 1)).json(folder)

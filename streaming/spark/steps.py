@@ -13,12 +13,13 @@ from pyspark.sql.streaming.state import GroupState
 
 from assignors import AS_JAVA_LEADER
 from streaming.combine.combiner import GROUP_LANE, LANE_SCHEMA, Combiner
-from streaming.combine.lanes import LANE_CODEC, PartitionSnapshot, decode_partition_batch, merge_lane
+from streaming.combine.lanes import LANE_CODEC, PartitionSnapshot, decode_partition_event, merge_lane
 from streaming.custom.catalogue import users_assignors
 from streaming.custom.guard import LIMIT_SECONDS
 from streaming.events import LogEvent, decode_event
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.turn import GROUP_CODEC, GroupRecord, Turn, encode_turn, take_turn
+from streaming.judgement.detectors import Limits
+from streaming.judgement.turn import DEFAULT_LIMITS, GROUP_CODEC, GroupRecord, Turn, encode_turn, take_turn
 
 PandasChunks = Iterable[pd.DataFrame]
 
@@ -51,6 +52,7 @@ class StateFunction:
     users_limit_seconds: float = LIMIT_SECONDS
     seeds: Mapping[str, bytes] = field(default_factory=dict)
     seed_version: int = GROUP_CODEC.version
+    limits: Limits = DEFAULT_LIMITS
 
     def __call__(self, key: tuple[Any, ...], chunks: PandasChunks, state: GroupState) -> Iterator[pd.DataFrame]:
         """Take the rows of one (cluster, lane, lane_key) and give back the rows for the driver."""
@@ -69,7 +71,7 @@ class StateFunction:
             return encode_turn(Turn(GroupRecord(GroupSnapshot(group_id)), forgotten=True))
         users = users_assignors(self.users_references, self.users_limit_seconds)
         assignors = [*(AS_JAVA_LEADER[strategy] for strategy in self.strategies), *users]
-        turn = take_turn(self._record(group_id, state), events, assignors)
+        turn = take_turn(self._record(group_id, state), events, assignors, self.limits)
         if turn.forgotten:
             state.remove()
         else:
@@ -87,5 +89,5 @@ class StateFunction:
 def _advance_partition(kafka_partition: int, payloads: list[bytes], state: GroupState) -> None:
     snapshot = LANE_CODEC.decode(*state.get) if state.exists else PartitionSnapshot(kafka_partition)
     for payload in payloads:
-        snapshot = merge_lane(snapshot, decode_partition_batch(payload))
+        snapshot = merge_lane(snapshot, decode_partition_event(payload))
     state.update(LANE_CODEC.encode(snapshot))

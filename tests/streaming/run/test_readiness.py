@@ -86,6 +86,16 @@ def test_verdicts_are_waited_for_but_not_for_ever() -> None:
     assert ready({0: 10}, sample({0: 10}), readiness, judged=True)
 
 
+def test_the_source_says_what_has_to_be_reached_and_nobody_is_ready_before_it_can() -> None:
+    """Where coordinators are asked the log's ends are not known, and the first poll takes their place."""
+    targets: list[Mapping[int, int]] = []
+    readiness = Readiness(lambda: True, lambda _: targets[0] if targets else None)
+    assert not ready({-1: 9}, sample({}), readiness)
+    targets.append({-1: 10})
+    assert not ready({-1: 9}, sample({}), readiness)
+    assert ready({-1: 10}, sample({}), readiness)
+
+
 class _Interrupted(dict[int, int]):
     """Positions at whose first reading another thread starts the query over."""
 

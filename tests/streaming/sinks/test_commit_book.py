@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +31,7 @@ def table(commits: Iterable[Commit]) -> pa.Table:
 
 def shown(book: CommitBook) -> dict[Name, tuple[int, int]]:
     """Return (committed offset, timestamp) by name, refusing a name shown twice."""
-    rows = book.view().to_pylist()
+    rows = book.view().commits.to_pylist()
     by_name = {
         (row["group_id"], row["topic"], row["partition"]): (row["committed_offset"], row["commit_timestamp_ms"])
         for row in rows
@@ -75,7 +77,7 @@ def test_an_empty_book_and_an_empty_batch_are_fine() -> None:
     book = CommitBook()
     book.apply(table([]))
     assert shown(book) == {}
-    assert book.view().num_rows == 0
+    assert book.view().commits.num_rows == 0
 
 
 def test_a_deleted_key_leaves_the_view_and_comes_back_with_its_next_commit() -> None:
@@ -98,7 +100,7 @@ def test_a_view_does_not_change_when_commits_come() -> None:
     """Lag was once computed from numbers that changed under it: Arrow shares NumPy's memory unless told otherwise."""
     book = CommitBook()
     book.apply(table([(_key(1), 1, 5)]))
-    before = book.view()
+    before = book.view().commits
     book.apply(table([(_key(1), 2, 999)]))
     assert before["committed_offset"].to_pylist() == [5]
     assert before["commit_timestamp_ms"].to_pylist() == [1]
@@ -160,3 +162,67 @@ def test_views_taken_while_another_thread_writes_are_whole() -> None:
     finally:
         stop.set()
         writer.join()
+
+
+# Windows: the book numbers their rows, so they follow it wherever it goes.
+
+
+def committed_offsets(book: CommitBook, ends: int = 1_000) -> dict[str, list[int]]:
+    """Return the committed offsets of each group's window, oldest first."""
+    view = book.view()
+    count = view.commits.num_rows
+    windows = book.observe(view, np.full(count, ends), np.ones(count, dtype=np.bool_))
+    assert windows is not None
+    return {
+        group_id: windows.committed_offset[row][windows.is_entry[row]].tolist()
+        for row, group_id in enumerate(view.commits["group_id"].to_pylist())
+    }
+
+
+def seconds(commits: Iterable[tuple[int, int, int]]) -> pa.Table:
+    """Return commits of (group, log offset, committed offset), a second apart each."""
+    rows = table((_key(group), at, committed) for group, at, committed in commits)
+    return rows.set_column(3, "timestamp_ms", pc.multiply(rows["kafka_offset"], 1_000))
+
+
+def test_a_window_holds_every_commit_of_a_batch_and_the_book_the_last() -> None:
+    book = CommitBook()
+    book.apply(seconds([(1, 1, 10), (2, 2, 5), (1, 3, 30)]))
+    assert committed_offsets(book) == {"group-1": [10, 30], "group-2": [5]}
+    assert shown(book)["group-1", "orders", 0] == (30, 3_000)
+
+
+def test_a_deleted_or_vanished_commit_ends_its_window() -> None:
+    book = CommitBook()
+    book.apply(seconds([(1, 1, 10), (2, 2, 5)]))
+    book.forget([_key(2)], [2])
+    book.apply(seconds([(1, 3, TOMBSTONE), (1, 4, 7), (2, 5, 6)]))
+    assert committed_offsets(book) == {"group-1": [7], "group-2": [6]}
+
+
+def test_windows_follow_their_rows_when_the_book_is_tidied_and_an_older_view_gives_none() -> None:
+    """Groups come and go for ever; a window of another group's commits would be a verdict on the wrong group."""
+    book = CommitBook()
+    book.apply(seconds([(group, group, 10 + group) for group in range(1_000)]))
+    book.apply(seconds([(group, 2_000 + group, TOMBSTONE) for group in range(999)]))
+    book.apply(seconds([(group, 3_000 + group, 20) for group in range(1_000, 1_100)]))
+    old = book.view()
+    book.apply(seconds([(999, 9_000, 2_000)]))
+    known = np.ones(old.commits.num_rows, dtype=np.bool_)
+    assert book.observe(old, np.full(old.commits.num_rows, 9_999), known) is None
+    windows = committed_offsets(book, 9_999)
+    assert len(windows) == 101
+    assert windows["group-999"] == [1_009, 2_000]
+    assert windows["group-1050"] == [20]
+
+
+def test_windows_survive_a_restart_for_keys_that_are_still_known() -> None:
+    """The lanes' state holds the last commit only: without its own store a restart would be blind for ten commits."""
+    book = CommitBook()
+    book.apply(seconds([(1, 1, 10), (2, 2, 5), (1, 3, 30)]))
+    version, stored = book.stored_windows()
+    restarted = CommitBook()
+    restarted.apply(seconds([(1, 4, 40)]))
+    restarted.restore_windows(version, stored)
+    assert committed_offsets(restarted) == {"group-1": [10, 30, 40]}
+    restarted.restore_windows(*CommitBook().stored_windows())

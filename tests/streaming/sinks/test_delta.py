@@ -187,7 +187,7 @@ def test_appending_and_tidying_at_once_lose_nothing(root: Path) -> None:
     assert stored(root) == [*range(25), *range(1_000, 1_008)]
 
 
-@pytest.mark.parametrize(("version", "found"), [("2", "2"), ("0", "0"), (None, "none")])
+@pytest.mark.parametrize(("version", "found"), [("1", "1"), ("0", "0"), (None, "none")])
 def test_tables_of_another_schema_are_refused_by_name(tmp_path: Path, version: str | None, found: str) -> None:
     create_tables(tmp_path, version)
     with pytest.raises(TableVersionError, match=rf"{tmp_path}/\w+ has schema version {found}, .*choose another paths"):

@@ -20,11 +20,13 @@ from assignors.coordinator import coordinator_partition
 from streaming.combine.lanes import PartitionSnapshot
 from streaming.events import GroupEvent, TopicMetadata
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
+from streaming.judgement.lag import LAG_SCHEMA, ClusterSample, LogEnds
 from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.sinks.metrics import MonitorCollector
 from streaming.sinks.registry import Registry
-from tests.streaming.groups import emptied, member, sampled, seen, tombstoned, written
+from tests.streaming.groups import emptied, epoch, member, sampled, target, tombstoned, written
+from tests.streaming.lags import judged_lag
+from tests.streaming.polled.answers import answered, classic, classic_member
 
 NOW_MS = 1_000_000
 STALE_AFTER_MS = 30_000
@@ -34,6 +36,8 @@ Commits = Mapping[tuple[str, str, int], int]
 
 HEALTH = {
     "rebalance_monitor_ready",
+    "rebalance_monitor_source",
+    "rebalance_monitor_unknown",
     "rebalance_monitor_records_read",
     "rebalance_monitor_records_skipped",
     "rebalance_monitor_offsets_topic_lag",
@@ -96,7 +100,7 @@ def registry_of(
     ]
     table = pa.Table.from_pylist(rows, schema=pa.schema(list(LAG_SCHEMA)[:5]))
     sample = sample or sample_of()
-    registry.put_sample(sample, lag_report(table, sample))
+    registry.put_sample(sample, judged_lag(table, sample))
     registry.put_health(ready=ready, was_ready=ready)
     return registry
 
@@ -151,7 +155,7 @@ def test_a_group_shows_its_members_verdicts_and_counters() -> None:
 
 
 @pytest.mark.parametrize("counter", ["rebalances_total", "rebalances_failed_total", "empty_transitions_total"])
-@pytest.mark.parametrize("events", [[written(0, 7)], [emptied(0, 7)], [seen(0, 7)]])
+@pytest.mark.parametrize("events", [[written(0, 7)], [emptied(0, 7)], [epoch(0, 7)]])
 def test_counters_exist_at_zero_from_the_first_sight_on(counter: str, events: list[GroupEvent]) -> None:
     """A counter that appears at 1 has no increase for rate() to see."""
     assert named(scraped(registry_of([record("g", events)])), f"rebalance_monitor_{counter}") == {"group=g": 0}
@@ -170,7 +174,11 @@ def test_empty_groups_keep_reporting() -> None:
     ("events", "absent", "why"),
     [
         ([written(5, 3)], ["drift_partitions"], "no topic metadata yet"),
-        ([seen(5)], ["group_members", "idle_members", "imbalance_ratio", "drift_partitions"], "membership not read"),
+        (
+            [epoch(5), target(6)],
+            ["group_members", "idle_members", "imbalance_ratio", "drift_partitions"],
+            "a member of whom no record tells anything but its target",
+        ),
         ([written(5, 3, [member("m")])], ["imbalance_ratio"], "nothing assigned: no ratio"),
         ([emptied(5, 3)], ["idle_members", "imbalance_ratio"], "no members, no shares"),
     ],
@@ -248,7 +256,8 @@ def test_groups_behind_an_open_transaction_are_unknown_and_all_others_are_not() 
         "rebalance_monitor_rebalances_total",
         "rebalance_monitor_rebalances_failed_total",
         "rebalance_monitor_empty_transitions_total",
-    }, "counters stand: they count what was read"
+        "rebalance_monitor_lag_unknown_partitions",
+    }, "counters stand: they count what was read; why there is no lag is said"
     (state,) = named(series, "rebalance_monitor_group_state", group="g")
     assert state.endswith("state=Unknown")
     assert named(series, "rebalance_monitor_offsets_topic_held_back")[f"partition={held}"] == 5
@@ -340,3 +349,24 @@ def test_own_lag_counts_to_the_high_watermark_from_the_position_read() -> None:
     assert [lag[f"partition={number}"] for number in range(5)] == [0, 8, 5, 0, 20]
     held = named(scraped(registry), "rebalance_monitor_offsets_topic_held_back")
     assert {number: held[f"partition={number}"] for number in (1, 2)} == {1: 0, 2: 5}
+
+
+def test_a_polled_group_shows_no_generation_and_no_failed_rebalances_and_the_source_says_what_it_cannot_tell() -> None:
+    """Law 2: DescribeGroups names no generation, and 0 failed rebalances would be a claim."""
+    polled_record = record("g", [answered(1, classic(classic_member("a", [0])))])
+    registry = registry_of([polled_record])
+    registry.put_health(source="admin-api", not_known=("generation_id", "leader"))
+    series = scraped(registry)
+    assert named(series, "rebalance_monitor_source") == {"source=admin-api": 1}
+    assert named(series, "rebalance_monitor_unknown") == {"what=generation_id": 1, "what=leader": 1}
+    assert named(series, "rebalance_monitor_group_members", group="g") == {"": 1}
+    assert named(series, "rebalance_monitor_rebalances_total", group="g") == {"": 0}
+    for unknown in ("rebalance_monitor_group_generation", "rebalance_monitor_rebalances_failed_total"):
+        assert named(series, unknown) == {}
+
+
+def test_the_log_as_source_leaves_nothing_open() -> None:
+    series = scraped(registry_of([record("g", STABLE)]))
+    assert named(series, "rebalance_monitor_source") == {"source=offsets-topic": 1}
+    assert named(series, "rebalance_monitor_unknown") == {}
+    assert named(series, "rebalance_monitor_rebalances_failed_total", group="g") == {"": 0}

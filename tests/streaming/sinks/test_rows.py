@@ -13,7 +13,7 @@ from assignors import assignor_named
 from streaming.combine.lanes import PartitionSnapshot, QuarantinedRecord
 from streaming.events import GroupEvent
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.lag import LAG_SCHEMA
+from streaming.judgement.lag import LAG_SCHEMA, ClusterSample
 from streaming.judgement.turn import GroupRecord, Turn, take_turn
 from streaming.sinks.rows import arrow_table, lag_rows, quarantine_rows, turn_rows, utc
 from streaming.sinks.tables import (
@@ -21,12 +21,16 @@ from streaming.sinks.tables import (
     ASSIGNMENT_IMBALANCE,
     GROUP_GENERATIONS,
     GROUP_LAG,
+    PARTITION_STATUS,
     QUARANTINE,
+    REBALANCES,
     TABLES,
     describe_tables,
 )
 from tests.streaming.group.test_advance import histories
-from tests.streaming.groups import advanced, member, sampled, seen, tombstoned, written
+from tests.streaming.groups import advanced, epoch, member, sampled, tombstoned, written
+from tests.streaming.lags import judged_lag
+from tests.streaming.polled.answers import answered, classic, classic_member
 
 STRATEGIES = (assignor_named("range"), assignor_named("roundrobin"))
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -43,6 +47,22 @@ def turn_of(events: list[GroupEvent], topics: GroupEvent | None = None) -> Turn:
     return Turn(known.record, turn.history, (*turn.judgements, *known.judgements))
 
 
+def test_rows_of_a_polled_group_say_what_is_not_known_and_hold_null_for_it() -> None:
+    """Law 2: never -1 or 0 for a generation nobody told."""
+    answer = answered(7, classic(classic_member("a", [0])))
+    rows = turn_rows("prod", [turn_of([answer], sampled(86_400, t=1))], {})
+    (told,) = arrow_table(GROUP_GENERATIONS, rows[GROUP_GENERATIONS]).to_pylist()
+    assert (told["kafka_partition"], told["kafka_offset"]) == (-1, 7)
+    assert [told[name] for name in ("generation_id", "leader", "rebalances_failed_total")] == [None] * 3
+    drift = arrow_table(ASSIGNMENT_DRIFT, rows[ASSIGNMENT_DRIFT]).to_pylist()
+    shares = arrow_table(ASSIGNMENT_IMBALANCE, rows[ASSIGNMENT_IMBALANCE]).to_pylist()
+    assert drift
+    assert shares
+    for row in (told, *drift, *shares):
+        assert row["generation_id"] is None
+        assert {"generation_id", "leader", "rebalances_between_polls"} <= set(row["not_known"])
+
+
 def test_a_generation_is_a_row_with_its_members_sorted() -> None:
     """The coordinator writes members in the order of a hash map; a table that two runs agree on is sorted."""
     members = [member("b", {"orders": [1]}, instance_id="i"), member("a", {"orders": [0]})]
@@ -54,8 +74,14 @@ def test_a_generation_is_a_row_with_its_members_sorted() -> None:
         "group_instance_id": "i",
         "client_id": "client-b",
         "client_host": "/127.0.0.1",
+        "rack_id": None,
         "subscription": ["orders"],
-        "assignment": [{"topic": "orders", "partition": 1}],
+        "subscribed_regex": None,
+        "member_epoch": None,
+        "owned": [],
+        "assignment": [{"topic": "orders", "topic_id": None, "partition": 1}],
+        "target": [{"topic": "orders", "topic_id": None, "partition": 1}],
+        "pending_revocation": [],
     }
     assert (row["cluster"], row["group_id"], row["state"], row["generation_id"]) == ("prod", "g", "Stable", 7)
     assert (row["kafka_partition"], row["kafka_offset"], row["leader"], row["protocol"]) == (0, 86_400, "b", "range")
@@ -63,7 +89,7 @@ def test_a_generation_is_a_row_with_its_members_sorted() -> None:
 
 
 def test_every_record_of_a_turn_is_a_row_with_the_totals_as_of_it() -> None:
-    turn = turn_of([written(1, 1), written(2, 2), tombstoned(3), written(4, 1), seen(5)])
+    turn = turn_of([written(1, 1), written(2, 2), tombstoned(3), written(4, 1), epoch(5)])
     rows = arrow_table(GROUP_GENERATIONS, turn_rows("c", [turn], {})[GROUP_GENERATIONS]).to_pylist()
     shown = [(row["kafka_offset"], row["state"], row["rebalances_total"], row["incarnations"]) for row in rows]
     assert shown == [
@@ -71,9 +97,9 @@ def test_every_record_of_a_turn_is_a_row_with_the_totals_as_of_it() -> None:
         (2, "Stable", 1, 1),
         (3, "Dead", 1, 1),
         (4, "Stable", 1, 2),
-        (5, "Seen", 1, 2),
+        (5, "Empty", 1, 3),
     ]
-    assert [row["members"] is None for row in rows] == [False, False, True, False, True]
+    assert [row["members"] is None for row in rows] == [False, False, True, False, False]
 
 
 @pytest.mark.parametrize(("last_missing", "failed"), [(-1, 2), (15, 0)])
@@ -100,6 +126,31 @@ def test_a_verdict_is_a_row_a_strategy_and_a_row_a_share() -> None:
         ("orders", 1, 1.0),
     ]
     assert {row["kafka_offset"] for row in drifts + shares} == {10}
+
+
+def test_a_rebalance_is_a_row_with_who_what_and_the_totals_as_of_it() -> None:
+    """`a` came back as another member, `b` took over from `c`, which is gone."""
+    before = [member("a", {"orders": [0]}, instance_id="i"), member("c", {"orders": [1]})]
+    after = [member("a2", {"orders": [0]}, instance_id="i"), member("b", {"orders": [1]})]
+    rows = turn_rows("prod", [turn_of([written(10, 3, before), written(11, 5, after)])], {})[REBALANCES]
+    first, row = arrow_table(REBALANCES, rows).to_pylist()
+    assert (first["kind"], first["primary_cause"], first["causes"], first["moved_partitions"]) == (
+        "first_seen",
+        None,
+        [],
+        None,
+    )
+    assert (row["kafka_offset"], row["generation_id"], row["skipped_generations"]) == (11, 5, 1)
+    assert (row["primary_cause"], row["causes"]) == ("member_gone", ["member_gone", "member_joined"])
+    assert (row["moved_partitions"], row["fewest_moves"], row["fewest_is_exact"]) == (1, 1, True)
+    held = [{"topic": "orders", "partition": 1}]
+    assert [(one["member_id"], one["changes"], one["revoked"], one["assigned"]) for one in row["changes"]] == [
+        ("b", ["joined"], [], held),
+        ("c", ["gone"], held, []),
+        ("a2", ["rejoined"], [], []),
+    ]
+    assert row["rebalances_by_cause_total"] == [{"cause": "member_gone", "rebalances": 1}]
+    assert row["moved_partitions_total"] == [{"necessary": "true", "partitions": 1}]
 
 
 def test_a_verdict_that_still_waits_is_no_row_yet() -> None:
@@ -152,12 +203,14 @@ def test_no_millisecond_is_rounded_away(timestamp_ms: int) -> None:
 def test_lag_has_rows_whatever_time_a_commit_claims(timestamps: list[int]) -> None:
     """One commit with an absurd timestamp once failed every sample from then on: not ready, for ever."""
     count = len(timestamps)
-    partitions = pa.table(
-        [["g"] * count, ["t"] * count, [0] * count, [5] * count, timestamps, [7] * count, [None] * count, [2] * count],
-        schema=LAG_SCHEMA,
-    )
-    rows = lag_rows("c", 86_400_000, partitions)
+    row = {"group_id": "g", "topic": "t", "partition": 0, "committed_offset": 5}
+    committed = [{**row, "commit_timestamp_ms": timestamp} for timestamp in timestamps]
+    commits = pa.Table.from_pylist(committed, schema=pa.schema(list(LAG_SCHEMA)[:5]))
+    judged = judged_lag(commits, ClusterSample(86_400_000, end_offsets={("t", 0): 7})).partitions
+    rows = lag_rows(GROUP_LAG, "c", 86_400_000, judged)
     assert rows.schema == GROUP_LAG.schema
+    assert lag_rows(PARTITION_STATUS, "c", 86_400_000, judged).schema == PARTITION_STATUS.schema
+    assert rows["lag"].to_pylist() == [2] * count
     assert rows["commit_time"].to_pylist() == [utc(timestamp) for timestamp in timestamps]
     assert set(rows["date"].to_pylist()) <= {date(1970, 1, 2)}
     assert rows["log_start_offset"].null_count == count

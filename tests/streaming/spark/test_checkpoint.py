@@ -88,22 +88,24 @@ def test_a_checkpoint_we_cannot_use_is_refused_by_name_with_the_remedy(
 
 
 @pytest.mark.parametrize(
-    ("cluster", "shuffle_partitions", "refused"),
+    ("cluster", "shuffle_partitions", "source", "refused"),
     [
-        ("prod", 2, None),
-        ("test", 2, "kafka.cluster = 'prod', not 'test'"),
-        ("prod", 4, "shuffle_partitions = 2, not 4"),
+        ("prod", 2, "offsets-topic", None),
+        ("test", 2, "offsets-topic", "kafka.cluster = 'prod', not 'test'"),
+        ("prod", 4, "offsets-topic", "shuffle_partitions = 2, not 4"),
+        ("prod", 2, "admin-api", "source.kind = 'offsets-topic', not 'admin-api'"),
     ],
 )
 def test_what_a_checkpoint_is_bound_to_cannot_change(
-    cluster: str, shuffle_partitions: int, refused: str | None
+    cluster: str, shuffle_partitions: int, source: str, refused: str | None
 ) -> None:
+    """A checkpoint from before there were two sources is one of the log."""
     identity = Identity(1, "id", "prod", 2)
     if refused is None:
-        check_identity(identity, cluster, shuffle_partitions, "/c")
+        check_identity(identity, cluster, shuffle_partitions, "/c", source)
     else:
         with pytest.raises(CheckpointError, match=f"/c was made with .*{refused}: set it back"):
-            check_identity(identity, cluster, shuffle_partitions, "/c")
+            check_identity(identity, cluster, shuffle_partitions, "/c", source)
 
 
 OFFSETS_FILE = b"""v1

@@ -1,0 +1,103 @@
+"""What every sample adds to what is known of lag, and what is kept of it over a restart."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+
+import msgspec
+
+from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.lag import ClusterSample, lag_report
+from streaming.judgement.lag_judgement import LagJudgement, judge_lag, observed_rows, read_up_to_of_groups
+from streaming.judgement.lag_seconds import END_OFFSET_POINTS
+from streaming.judgement.retention import LOG_START_POINTS
+from streaming.judgement.sampled_offsets import SampledOffsets
+from streaming.judgement.unsubscribed import ReadTopics, is_unsubscribed, read_topics
+from streaming.sinks.commit_book import BookView, CommitBook
+from streaming.sinks.registry import Present
+from streaming.spark.files import Files
+
+STORED = "samples/lag"
+STORE_SECONDS = 60.0
+"""How much of the samples a kill may cost. Writing 100,000 topic partitions takes a second of CPU."""
+
+_log = logging.getLogger(__name__)
+
+Versioned = tuple[int, bytes]
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    """Each part with the version of its own form."""
+
+    ends: Versioned
+    starts: Versioned
+    windows: Versioned
+
+
+class LagWatch:
+    """One thread's: the sampler's."""
+
+    def __init__(self, book: CommitBook, files: Files) -> None:
+        self._book = book
+        self._files = files
+        self._ends = SampledOffsets(END_OFFSET_POINTS)
+        self._starts = SampledOffsets(LOG_START_POINTS)
+        self._read_topics: dict[str, tuple[GroupSnapshot, ReadTopics]] = {}
+        self._sampled_at_ms: int | None = None
+        self._stored_seconds = time.monotonic()
+
+    def restore(self) -> None:
+        """Take up what an earlier run knew. The book must hold the last commits already."""
+        encoded = self._files.read(STORED)
+        if encoded is None:
+            return
+        stored = msgspec.msgpack.decode(encoded, type=_Stored)
+        self._ends = SampledOffsets.decode(*stored.ends, END_OFFSET_POINTS)
+        self._starts = SampledOffsets.decode(*stored.starts, LOG_START_POINTS)
+        self._book.restore_windows(*stored.windows)
+        _log.info("restored samples of %d topic partitions", len(self._ends))
+
+    def store_if_due(self, now_seconds: float) -> None:
+        """Write down what is known, now and then."""
+        if now_seconds - self._stored_seconds >= STORE_SECONDS:
+            self.store()
+
+    def store(self) -> None:
+        """Write down what is known."""
+        self._stored_seconds = time.monotonic()
+        stored = _Stored(self._ends.encode(), self._starts.encode(), self._book.stored_windows())
+        self._files.write(STORED, msgspec.msgpack.encode(stored))
+
+    def read_partitions(self, view: BookView, present: Present) -> BookView:
+        """The view without partitions that their groups have left for good."""
+        left = is_unsubscribed(view.commits, self._topics_read(present))
+        return view.only(~left.to_numpy(zero_copy_only=False))
+
+    def judge(self, view: BookView, before: Present, sample: ClusterSample) -> LagJudgement:
+        """Judge the view's commits by a sample made after it; `before` is what was known when the view was taken."""
+        for topic, partition in self._ends.add(sample.end_offsets, sample.sampled_at_ms):
+            _log.info("%s-%d ends before where it did: deleted and created anew", topic, partition)
+        self._starts.add(sample.log_start_offsets, sample.sampled_at_ms)
+        report = lag_report(view.commits, sample)
+        ends = report.partitions["end_offset"].fill_null(0).to_numpy()
+        windows = self._book.observe(view, ends, observed_rows(report))
+        read_up_to_ms = read_up_to_of_groups(
+            report.partitions["group_id"],
+            {number: read.read_up_to_ms for number, read in before.read_up_to.items()},
+            sample,
+            self._sampled_at_ms,
+        )
+        self._sampled_at_ms = sample.sampled_at_ms
+        return judge_lag(report, self._ends, self._starts, windows, read_up_to_ms)
+
+    def _topics_read(self, present: Present) -> Mapping[str, ReadTopics]:
+        """What each group reads; looked at again only where its snapshot is another."""
+        known, self._read_topics = self._read_topics, {}
+        for group_id, record in present.groups.items():
+            snapshot, reads = known.get(group_id, (None, None))
+            if reads is None or snapshot is not record.snapshot:
+                reads = read_topics(record.snapshot)
+            self._read_topics[group_id] = (record.snapshot, reads)
+        return {group_id: reads for group_id, (_, reads) in self._read_topics.items()}

@@ -1,0 +1,255 @@
+"""The poller beside a query that takes its files in late, twice, or after a restart."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import pytest
+from kafka.errors import KafkaConnectionError
+
+from streaming.combine.combiner import PARTITION_LANE
+from streaming.combine.lanes import PartitionBatch, commits_table, decode_partition_event
+from streaming.events import POLLED_PARTITION
+from streaming.group.listing import (
+    CLUSTER_NOT_DESCRIBABLE,
+    CommittedOffset,
+    CommittedOffsets,
+    DescribedGroup,
+    Description,
+    GroupListing,
+    GroupNotFound,
+    ListedGroup,
+    ListingGap,
+    Unanswered,
+)
+from streaming.judgement.lag import ClusterSample
+from streaming.run.batches import polled_positions
+from streaming.run.poller import Poller
+from streaming.sinks.commit_book import CommitBook
+from streaming.sinks.registry import Registry
+from streaming.spark.files import Files
+from tests.streaming.polled.answers import START_MS, classic, classic_member
+from tests.streaming.polled.test_differences import State
+
+ALONE = classic(classic_member("a", [0]))
+SHARED = classic(classic_member("a", [0]), classic_member("b", [1]))
+LOADING = ListingGap(1, "coordinator_load_in_progress")
+
+
+class Folder(Files):
+    """The same files without Hadoop's client, for which a JVM would have to run."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def write(self, name: str, content: bytes) -> None:
+        """Put the file there."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+    def names(self, folder: str) -> list[str]:
+        """Name the files of a folder."""
+        return sorted(path.name for path in (self.root / folder).glob("*"))
+
+
+class Cluster:
+    """What `Groups` answers, made up; a broker that loads cannot be had at will."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, DescribedGroup] = {}
+        self.offsets: dict[str, dict[tuple[str, int], int]] = {}
+        self.gaps: tuple[ListingGap, ...] = ()
+        self.is_away = False
+        self.described: list[str] = []
+
+    def list_groups(self) -> GroupListing:
+        """List every group."""
+        if self.is_away:
+            raise KafkaConnectionError("away")
+        listed = {name: ListedGroup(one.group_type, "consumer", one.state, 1) for name, one in self.groups.items()}
+        return GroupListing(START_MS, listed, self.gaps)
+
+    def describe_groups(self, group_types: Mapping[str, str | None]) -> Mapping[str, Description]:
+        """Describe them."""
+        self.described += group_types
+        return {group_id: self.groups.get(group_id, GroupNotFound()) for group_id in group_types}
+
+    def group_offsets(self, ids: Collection[str]) -> Mapping[str, CommittedOffsets | Unanswered]:
+        """Tell their commits."""
+        return {
+            group_id: {at: CommittedOffset(offset, None, "") for at, offset in self.offsets.get(group_id, {}).items()}
+            for group_id in ids
+        }
+
+
+class Monitor:
+    """The poller, the files on their way, and a query that takes them in when told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.cluster = Cluster()
+        self.files = Folder(folder)
+        self.state = State()
+        self.now_ms = START_MS
+        self.start()
+
+    def start(self) -> None:
+        """Start (again): registry and book are restored from the state, as of the last batch."""
+        self.registry, self.book = Registry(), CommitBook()
+        for lane in self.state.lanes.values():
+            self.book.apply(commits_table(lane.commits))
+        self.show()
+        self.poller = Poller(
+            groups=self.cluster,  # type: ignore[arg-type]
+            registry=self.registry,
+            book=self.book,
+            files=self.files,
+            now_ms=lambda: self.now_ms,
+            interval_seconds=5,
+            stale_after_seconds=30,
+        )
+
+    def poll(self) -> list[str]:
+        """Poll a second after the last time; the files that are new."""
+        before = self.files.names("handed_back")
+        self.now_ms += 1000
+        self.poller.poll()
+        return [name for name in self.files.names("handed_back") if name not in before]
+
+    def batch(self) -> None:
+        """Let the query take in what is there. It removes files later, as Spark does."""
+        for name in self.files.names("handed_back"):
+            lines = (self.files.root / "handed_back" / name).read_text().splitlines()
+            taken = [json.loads(line) for line in lines]
+            rows = tuple((row["lane"], row["lane_key"], base64.b64decode(row["payload"])) for row in taken)
+            self.state.take(rows)
+            for lane, _, payload in rows:
+                if lane == PARTITION_LANE and isinstance(event := decode_partition_event(payload), PartitionBatch):
+                    self.book.apply(commits_table(event.commits))
+        self.show()
+
+    def show(self) -> None:
+        """Put the state into the registry, positions last, as `BatchSink` does."""
+        self.registry.put_batch(self.state.records.values(), self.state.lanes.values())
+        self.registry.put_health(positions=polled_positions(self.state.lanes))
+
+    def target(self) -> int | None:
+        """Return the position that readiness waits for."""
+        targets = self.poller.targets(ClusterSample(0))
+        return None if targets is None else targets[POLLED_PARTITION]
+
+
+@pytest.fixture
+def monitor(tmp_path: Path) -> Monitor:
+    return Monitor(tmp_path)
+
+
+def test_what_is_new_is_sent_once_and_what_is_not_makes_no_file(monitor: Monitor):
+    """Unchanged groups write nothing."""
+    monitor.cluster.groups, monitor.cluster.offsets = {"g": ALONE}, {"g": {("t", 0): 4}}
+    assert len(monitor.poll()) == 1
+    monitor.batch()
+    assert monitor.poll() == []
+    monitor.cluster.offsets["g"]["t", 0] = 5
+    assert len(monitor.poll()) == 1
+    monitor.batch()
+    assert monitor.state.rows_told == 1
+    assert monitor.state.known().commits == {"g": {("t", 0): 5}}
+
+
+def test_nobody_is_asked_while_an_answer_is_on_its_way(monitor: Monitor):
+    """Compared with a state that lacks what was sent, the same would be sent again, and a change counted twice."""
+    monitor.cluster.groups = {"g": ALONE}
+    monitor.poll()
+    monitor.batch()
+    monitor.cluster.groups = {"g": SHARED}
+    monitor.poll()
+    asked = len(monitor.cluster.described)
+    assert monitor.poll() == []
+    assert len(monitor.cluster.described) == asked
+    monitor.batch()
+    assert monitor.poll() == []
+    assert monitor.state.records["g"].snapshot.totals.rebalances == 1
+
+
+def test_a_file_that_is_lost_on_its_way_is_made_up_for(monitor: Monitor):
+    """Level-triggered: what is missing in the state is found missing, and nobody waits for ever."""
+    monitor.cluster.groups = {"g": ALONE}
+    [lost] = monitor.poll()
+    (monitor.files.root / "handed_back" / lost).unlink()
+    assert len(monitor.poll()) == 1
+    monitor.batch()
+    assert monitor.state.records["g"].snapshot.state == "Stable"
+
+
+@pytest.mark.parametrize("batch_was_done", [True, False])
+def test_a_restart_counts_nothing_twice_whether_or_not_the_last_file_was_taken_in(
+    monitor: Monitor, batch_was_done: bool
+):
+    """Law 3: killed between sending and the batch, or after the batch and before the file was removed."""
+    monitor.cluster.groups = {"g": ALONE}
+    monitor.poll()
+    monitor.batch()
+    monitor.cluster.groups = {"g": SHARED}
+    monitor.poll()
+    if batch_was_done:
+        monitor.batch()
+    monitor.start()
+    monitor.poll()
+    monitor.batch()
+    monitor.poll()
+    monitor.batch()
+    assert monitor.state.records["g"].snapshot.totals.rebalances == 1
+    assert monitor.state.rows_told == 2
+
+
+def test_readiness_waits_for_the_first_complete_poll_to_go_through_the_query(monitor: Monitor):
+    """A coordinator that loads hides its groups: what is shown then is not the present."""
+    monitor.cluster.gaps = (LOADING,)
+    assert monitor.poll() == []
+    assert monitor.target() is None
+    assert not monitor.poller.is_fresh()
+    monitor.cluster.gaps = ()
+    assert len(monitor.poll()) == 1
+    target = monitor.target()
+    assert target is not None
+    assert polled_positions(monitor.state.lanes) == {}
+    monitor.batch()
+    assert polled_positions(monitor.state.lanes) == {POLLED_PARTITION: target}
+    assert monitor.poller.is_fresh()
+    assert monitor.poll() == []
+
+
+def test_a_right_that_is_missing_is_said_and_not_waited_for(monitor: Monitor):
+    """Nobody may ever grant it."""
+    monitor.cluster.gaps = (ListingGap(None, CLUSTER_NOT_DESCRIBABLE),)
+    monitor.poll()
+    assert monitor.target() is not None
+    assert "hidden_groups" in monitor.registry.present().health.not_known
+
+
+def test_a_group_that_is_denied_ends_with_its_commits(monitor: Monitor):
+    """The tombstone that the log would have held."""
+    monitor.cluster.groups, monitor.cluster.offsets = {"g": classic()}, {"g": {("t", 0): 4}}
+    monitor.poll()
+    monitor.batch()
+    monitor.cluster.groups.clear()
+    assert len(monitor.poll()) == 1
+    monitor.batch()
+    assert monitor.state.records["g"].snapshot.is_over
+    assert monitor.state.known().commits == {}
+    assert monitor.poll() == []
+
+
+def test_brokers_that_are_away_change_nothing(monitor: Monitor):
+    """A poll without an answer is no poll."""
+    monitor.cluster.groups = {"g": ALONE}
+    monitor.poll()
+    monitor.batch()
+    monitor.cluster.is_away = True
+    with pytest.raises(KafkaConnectionError):
+        monitor.poll()
+    assert monitor.state.records["g"].snapshot.state == "Stable"

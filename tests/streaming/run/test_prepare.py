@@ -1,0 +1,29 @@
+"""A new checkpoint over old tables goes on from what their last rows say."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from assignors import assignor_named
+from streaming.events import GroupEvent
+from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.story import Story
+from streaming.judgement.turn import GroupRecord, take_turn
+from streaming.run.prepare import _story
+from streaming.sinks.rows import arrow_table, turn_rows
+from streaming.sinks.tables import REBALANCES
+from tests.streaming.judgement.test_story import generations
+
+
+@given(generations())
+def test_the_last_row_of_a_group_gives_back_its_totals(events: list[GroupEvent]) -> None:
+    """Counters go on after `rebuild`, though the log may have lost what they counted."""
+    turn = take_turn(GroupRecord(GroupSnapshot("g")), events, [assignor_named("range")])
+    rows = arrow_table(REBALANCES, turn_rows("c", [turn], {})[REBALANCES]).to_pylist()
+    story = _story(max(rows, key=lambda row: row["kafka_offset"], default=None))
+    assert story.totals == turn.record.story.totals
+    assert story.told_up_to == max((row["kafka_offset"] for row in rows), default=-1)
+
+
+def test_a_group_without_a_row_starts_a_story() -> None:
+    assert _story(None) == Story()
