@@ -75,7 +75,7 @@ def rebalances_in(records: Iterable[tuple[bytes | None, bytes | None, int]]) -> 
         if value is None or key is None or key[:2] != RecordType.GROUP_METADATA.to_bytes(2, "big"):
             continue
         metadata = group_metadata(decode(key, value))
-        if metadata.members:  # without any it is the last member's leaving
+        if metadata.members and metadata.generation_id is not None:  # without any it is the last member's leaving
             yield Rebalance(metadata.group_id, metadata.generation_id, timestamp_ms / 1000)
 
 

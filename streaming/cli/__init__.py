@@ -9,6 +9,9 @@ import click
 _COMMANDS = {
     "run": "streaming.cli.run",
     "demo": "streaming.cli.demo",
+    "groups": "streaming.cli.groups",
+    "history": "streaming.cli.history",
+    "what-if": "streaming.cli.what_if",
     "config": "streaming.cli.config",
     "rebuild": "streaming.cli.rebuild",
     "assign": "streaming.cli.assign",
@@ -18,7 +21,7 @@ _COMMANDS = {
     "bench": "streaming.cli.bench",
     "jars": "streaming.cli.jars",
 }
-"""Name to module; the module exports the click command under the command's name."""
+"""Name to module; the module exports the click command under that name, with `_` for `-`."""
 
 
 class _CommandsOnDemand(click.Group):
@@ -28,7 +31,7 @@ class _CommandsOnDemand(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name)
+        command: click.Command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name.replace("-", "_"))
         return command
 
 

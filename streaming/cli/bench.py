@@ -45,7 +45,9 @@ def record_count(_context: click.Context, _option: click.Parameter, given: str |
     "--records", callback=record_count, metavar="COUNT", help="As many rounds as make this many records, such as 10m."
 )
 @click.option("--rebalances", type=click.IntRange(1), default=30, show_default=True, help="Rebalances to wait for.")
-@click.option("--part", type=click.Choice(["catch-up", "rebalances"]), help="Measure only this part [default: both].")
+@click.option(
+    "--part", type=click.Choice(["catch-up", "rebalances", "state"]), help="Measure only this part [default: all]."
+)
 @click.option(
     "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures here, too."
 )
@@ -68,7 +70,8 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 
     Starts a broker of its own, fills the log with groups x partitions x rounds commits and starts the monitor cold,
     with its default settings and those of the environment (REBALANCE_MONITOR_...). Spark's Kafka source alone reads
-    the same log for comparison. Then the demo's groups run until enough rebalances were seen.
+    the same log for comparison. Then the demo's groups run until enough rebalances were seen. First of all, what a
+    group of 1,000 members and 10,000 partitions costs.
     """
     from streaming.bench.fill import Fill  # noqa: PLC0415 - Spark is slow to import; --help need not wait
 
@@ -81,9 +84,11 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     figures: list[Figure] = []
     try:
         with _own_folder(work, keep=keep), _progress() as progress:
-            if part != "rebalances":
+            if part in {None, "state"}:
+                figures += _group_state()
+            if part in {None, "catch-up"}:
                 figures += _catch_up(work / "catch-up", fill, progress)
-            if part != "catch-up":
+            if part in {None, "rebalances"}:
                 figures += _rebalances(work / "rebalances", rebalances, progress)
     except KeyboardInterrupt:
         raise click.Abort from None
@@ -110,6 +115,12 @@ def _own_folder(work: Path, *, keep: bool) -> Iterator[None]:
 def _progress() -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     return Progress(*columns, console=Console(stderr=True))
+
+
+def _group_state() -> list[Figure]:
+    from streaming.bench.group_state import group_state_figures  # noqa: PLC0415
+
+    return group_state_figures()
 
 
 def _catch_up(work: Path, fill: Fill, progress: Progress) -> list[Figure]:

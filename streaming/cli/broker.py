@@ -11,6 +11,7 @@ import click
 
 from streaming.embedded import EmbeddedBroker
 from streaming.errors import RemedyError
+from streaming.jars import BROKER_SETS, KAFKA_VERSION
 
 
 @click.command()
@@ -21,11 +22,19 @@ from streaming.errors import RemedyError
 @click.option(
     "--property", "properties", multiple=True, metavar="NAME=VALUE", help="A property of Kafka's; repeatable."
 )
-def broker(port: int | None, folder: Path | None, properties: tuple[str, ...]) -> None:
+@click.option(
+    "--kafka-version",
+    type=click.Choice(tuple(BROKER_SETS)),
+    default=KAFKA_VERSION,
+    show_default=True,
+    help="Kafka's version; the jars of another one than the default are fetched when it is first asked for.",
+)
+def broker(port: int | None, folder: Path | None, properties: tuple[str, ...], kafka_version: str) -> None:
     """Run a real single-node Kafka broker on 127.0.0.1 until Ctrl-C; print its address when it answers."""
     with ExitStack() as stack:
         kept = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-monitor-broker-")))
-        running = EmbeddedBroker(kept, port=port, properties=dict(map(_name_and_value, properties)))
+        overrides = dict(map(_name_and_value, properties))
+        running = EmbeddedBroker(kept, port=port, properties=overrides, kafka_version=kafka_version)
         # SIGTERM as Ctrl-C; and SIGINT anew, since a shell script's background jobs start with it ignored.
         for stop_signal in (signal.SIGTERM, signal.SIGINT):
             signal.signal(stop_signal, signal.default_int_handler)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, BinaryIO
 
 import click
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Column, Table
 
 from assignors import AssignorFailedError
@@ -16,6 +13,7 @@ from assignors.comparison import owned_now, sizes_in_short
 from assignors.measures import measure
 from assignors.scenario import ScenarioError, decode_line, parse_group, scenario_id
 from streaming.cli.assign import assignor_option
+from streaming.cli.shown import output_console, shown
 from streaming.custom.catalogue import Catalogue
 
 if TYPE_CHECKING:
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
     from assignors.measures import Measures
     from assignors.model import GroupSpec
 
-WIDTH_WITHOUT_TERMINAL = 140
 COLUMNS = ("sizes", "imbalance", "score", "topic spread", "moves", "kept", "idle", "rounds")
 MOST_IDLE_NAMED = 3
 
@@ -54,8 +51,7 @@ def compare(file: BinaryIO, wanted: str | None, references: tuple[str, ...]) -> 
     table = Table(Column("strategy", no_wrap=True), *COLUMNS)
     for row in rows:
         table.add_row(*row)
-    # A pipe has no width, and a log is wider than the 80 columns that would be assumed.
-    Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL).print(table)
+    output_console().print(table)
 
 
 def _rows(group: GroupSpec, catalogue: Catalogue) -> Iterator[tuple[str, ...]]:
@@ -68,8 +64,8 @@ def _row(name: str, group: GroupSpec, catalogue: Catalogue) -> tuple[str, ...]:
     try:
         compared = compare_strategy(group, catalogue.assignor(name))
     except AssignorFailedError as error:
-        return _shown(name), _shown(str(error).splitlines()[0])
-    return (_shown(name), *_cells(compared.measures), str(compared.rounds))
+        return shown(name), shown(str(error).splitlines()[0])
+    return (shown(name), *_cells(compared.measures), str(compared.rounds))
 
 
 def _cells(measures: Measures) -> tuple[str, ...]:
@@ -78,7 +74,7 @@ def _cells(measures: Measures) -> tuple[str, ...]:
         sizes_in_short(measures.sizes),
         str(measures.max_minus_min),
         str(measures.balance_score),
-        f"{spread[1]} ({_shown(spread[0])})" if spread[1] else "0",
+        f"{spread[1]} ({shown(spread[0])})" if spread[1] else "0",
         str(measures.moves),
         str(measures.kept),
         _idle(measures.idle_members),
@@ -88,14 +84,8 @@ def _cells(measures: Measures) -> tuple[str, ...]:
 def _idle(members: tuple[str, ...]) -> str:
     if not members:
         return "0"
-    named = ", ".join(map(_shown, members[:MOST_IDLE_NAMED]))
+    named = ", ".join(map(shown, members[:MOST_IDLE_NAMED]))
     return f"{len(members)} ({named}{', ...' if len(members) > MOST_IDLE_NAMED else ''})"
-
-
-def _shown(text: str) -> str:
-    """Make a name safe to print: others chose it, and it may hold terminal controls, markup or no valid character."""
-    plain = (letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text)
-    return escape("".join(plain))
 
 
 def _scenario(text: bytes, wanted: str | None) -> object:

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import click
 
-from streaming.cli.jars import fetch_all_jars
+from streaming.cli.jars import fetch_jars
 from streaming.demo.folder import demo_folder
 from streaming.demo.load import DemoError
 from streaming.demo.screen import Screen, demo_console
@@ -57,7 +57,7 @@ def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
     try:
         with ExitStack() as stack:
             find_java()
-            fetch_all_jars(console, verify=False)
+            fetch_jars(console, verify=False)
             kept = stack.enter_context(demo_folder(folder))
             _check_port(metrics_port)
             stage = stack.enter_context(Stage(kept, metrics_port))

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from streaming.errors import RemedyError
-from streaming.jars import JAR_SETS, JarSetName, cache_folder, resolve
+from streaming.jars import BROKER_SETS, FIRST_RUN, JAR_SETS, JarSetName, cache_folder, resolve
 
 
 @click.command()
-def jars() -> None:
+@click.option(
+    "--every-kafka", is_flag=True, help=f"Those of a broker of every version too: Kafka {', '.join(BROKER_SETS)}."
+)
+def jars(*, every_kafka: bool) -> None:
     """Fetch and verify the jars of Spark, Delta and Kafka (once a user; then it takes a second)."""
     console = Console(stderr=True)
     try:
-        fetch_all_jars(console)
+        fetch_jars(console, tuple(JAR_SETS) if every_kafka else FIRST_RUN)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     console.print(f"jars are in {cache_folder() / 'jars'}", highlight=False, soft_wrap=True)
 
 
-def fetch_all_jars(console: Console, *, verify: bool = True) -> None:
-    """Fetch every set that isn't there, showing progress: a bar on a terminal, a line a jar elsewhere."""
+def fetch_jars(console: Console, set_names: Iterable[JarSetName] = FIRST_RUN, *, verify: bool = True) -> None:
+    """Fetch those of the sets that aren't there, showing progress: a bar on a terminal, a line a jar elsewhere."""
     shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     jar = TextColumn("{task.fields[jar]}")
     with Progress(*shown, jar, console=console, transient=True, disable=not console.is_terminal) as bars:
-        tasks = {set_name: bars.add_task(f"{set_name} jars", total=None, jar="") for set_name in sorted(JAR_SETS)}
+        tasks = {set_name: bars.add_task(f"{set_name} jars", total=None, jar="") for set_name in sorted(set_names)}
         for set_name, task in tasks.items():
             jars_there = resolve(set_name, _shows_on(console, bars, task), verify=verify)
             bars.update(task, total=len(jars_there), completed=len(jars_there), jar="")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from typing_extensions import Self
@@ -40,9 +40,18 @@ class KafkaSettings(Section):
         return servers
 
 
-class SourceSettings(Section):
-    """How `__consumer_offsets` is read."""
+OFFSETS_TOPIC_SOURCE: Final = "offsets-topic"
+ADMIN_API_SOURCE: Final = "admin-api"
 
+
+class SourceSettings(Section):
+    """Where groups and commits are known from."""
+
+    kind: Literal["offsets-topic", "admin-api"] = Field(
+        OFFSETS_TOPIC_SOURCE,
+        description="offsets-topic reads __consumer_offsets; admin-api asks the brokers every sampling.interval_seconds"
+        " where that topic cannot be read, and knows less; frozen when the checkpoint is created",
+    )
     max_records_per_batch: int = Field(2_000_000, ge=1, description="records one micro-batch takes at most")
     trigger_seconds: Seconds = Field(2, description="how often a micro-batch starts when there is something new")
 
@@ -99,8 +108,14 @@ class MetricsSettings(Section):
 class SamplingSettings(Section):
     """What is asked of the brokers beside the log."""
 
-    interval_seconds: Seconds = Field(5, description="how often end offsets and topic metadata are sampled")
+    interval_seconds: Seconds = Field(
+        5,
+        description="how often end offsets and topic metadata are sampled; with source.kind admin-api, groups, too",
+    )
     lag_table_seconds: Seconds = Field(30, description="how often lag is written to the table group_lag")
+    reconcile_seconds: Seconds = Field(
+        600, description="how often all committed offsets are compared with what the coordinators know"
+    )
     request_timeout_seconds: Seconds = Field(15, description="how long one request to a broker may take")
 
 
@@ -113,6 +128,15 @@ class JudgementSettings(Section):
     )
     assignors: tuple[str, ...] = Field((), description="your own strategies, each as module:attribute")
     assignor_limit_seconds: Seconds = Field(10, description="how long one of yours may take for a group")
+    storm_window_seconds: Seconds = Field(600, description="over how long rebalances, comings and goings are counted")
+    storm_rebalances: int = Field(5, ge=2, description="rebalances within that time that are a storm")
+    flaps: int = Field(3, ge=2, description="times a member comes and goes within that time to be called flapping")
+    cooperative_rounds: int = Field(
+        5, ge=3, description="cooperative generations in a row in which nothing changed that are taken for endless"
+    )
+    round_seconds: Seconds = Field(
+        300, description="how long one rebalance may leave partitions without an owner, or a deployment take"
+    )
 
     @field_validator("strategies")
     @classmethod

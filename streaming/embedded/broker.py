@@ -20,7 +20,7 @@ from streaming.child_process import ChildProcess
 from streaming.embedded.ports import free_port, is_taken
 from streaming.embedded.properties import LOOPBACK, broker_properties, format_properties
 from streaming.errors import RemedyError
-from streaming.jars import resolve
+from streaming.jars import BROKER_SETS, KAFKA_VERSION, resolve
 from streaming.java import find_java
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ class EmbeddedBroker:
 
     `folder` holds its log, its properties and its topics, and is made if missing. A broker that was stopped or killed
     can be started again and has the same address and topics. Without `port` a free one is taken. `properties` are
-    Kafka's own and win over ours. It ends when this process does, however that happens.
+    Kafka's own and win over ours. `kafka_version` is one of `streaming.jars.BROKER_SETS`; its jars are fetched if this
+    user never had them. It ends when this process does, however that happens.
 
     Example:
         with EmbeddedBroker(Path("kafka"), properties={"offsets.topic.num.partitions": "3"}) as broker:
@@ -55,13 +56,20 @@ class EmbeddedBroker:
     """
 
     def __init__(
-        self, folder: Path, *, port: int | None = None, properties: Mapping[str, str] | None = None, heap_mib: int = 512
+        self,
+        folder: Path,
+        *,
+        port: int | None = None,
+        properties: Mapping[str, str] | None = None,
+        heap_mib: int = 512,
+        kafka_version: str = KAFKA_VERSION,
     ) -> None:
         self.folder = folder.absolute()
         self.port = port if port is not None else free_port()
         self._controller_port = free_port()
         self._overrides = dict(properties or {})
         self._heap_mib = heap_mib
+        self._kafka_version = kafka_version
         self._process: ChildProcess | None = None
         self._claim: TextIO | None = None
 
@@ -93,12 +101,14 @@ class EmbeddedBroker:
         """Start it without waiting, so that other things can start meanwhile. Does nothing if it runs."""
         if self.pid is not None:
             return
+        if self._kafka_version not in BROKER_SETS:
+            raise BrokerError(f"no Kafka {self._kafka_version} is known: choose one of {', '.join(BROKER_SETS)}")
         for port in (self.port, self._controller_port):
             if is_taken(port):
                 raise BrokerError(f"port {port} is taken: stop what listens there (ss -ltnp) or choose another port")
         try:
             self._claim_folder()
-            self._run(find_java(), os.pathsep.join(map(str, resolve("broker"))))
+            self._run(find_java(), os.pathsep.join(map(str, resolve(BROKER_SETS[self._kafka_version]))))
         except BaseException:
             self._let_go()
             raise

@@ -13,7 +13,11 @@ LOOPBACK = "127.0.0.1"
 def broker_properties(
     log_dir: str, port: int, controller_port: int, overrides: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return the properties of a single node that is both broker and controller; `overrides` win."""
+    """Return the properties of a single node that is both broker and controller; `overrides` win.
+
+    The same for every version of Kafka: a broker takes no notice of a property that it doesn't know, such as those of
+    share groups before 4.0.
+    """
     return {
         "process.roles": "broker,controller",
         "node.id": "1",

@@ -9,13 +9,13 @@ import tempfile
 from pathlib import Path
 
 from streaming.jars.cache import LOCK_PATH
-from streaming.jars.coordinates import JAR_SETS, Coordinate, JarSetName
+from streaming.jars.coordinates import ALONE, JAR_SETS, Coordinate, JarSetName
 from streaming.jars.ivy import BY_COORDINATE, fetch, pyspark_jars_folder
 from streaming.jars.lockfile import LockedJar, format_lock
 
 
 def main() -> None:
-    """Resolve every set with all it needs and write the lock."""
+    """Resolve every set with all it needs that is not there anyway, and write the lock."""
     with tempfile.TemporaryDirectory() as folder:
         locked = {set_name: _resolve(set_name, Path(folder)) for set_name in JAR_SETS}
     LOCK_PATH.write_text(format_lock(locked))
@@ -27,7 +27,7 @@ def _resolve(set_name: JarSetName, folder: Path) -> list[LockedJar]:
         JAR_SETS[set_name],
         into,
         folder / "ivy" / set_name,
-        transitive=True,
+        transitive=set_name not in ALONE,
         pattern=BY_COORDINATE,
         on_jar=lambda address: print(address.rsplit("/", 1)[-1], file=sys.stderr),  # noqa: T201 - a command's output
     )

@@ -44,6 +44,12 @@ def test_a_property_of_another_shape_is_refused(given: str):
     assert f"{given!r} is not NAME=VALUE" in result.output
 
 
+def test_a_kafka_version_that_is_not_there_is_refused_with_those_that_are():
+    result = CliRunner().invoke(broker, ["--kafka-version", "3.8.0"])
+    assert result.exit_code == 2
+    assert "'3.8.0' is not one of '3.7.2', '3.9.2', '4.2.0', '4.3.1'" in result.output
+
+
 def test_what_the_operator_can_put_right_is_one_line(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     result = CliRunner().invoke(broker)

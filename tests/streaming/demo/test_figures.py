@@ -7,7 +7,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from assignors import assignor_named
 from streaming.demo.figures import Figures, GroupFigures, read_figures
 from streaming.events import Position, TopicMetadata
-from streaming.group.snapshot import SEEN, STABLE, GroupSnapshot, GroupTotals
+from streaming.group.modern import ModernGroup
+from streaming.group.snapshot import STABLE, UNKNOWN, GroupSnapshot, GroupTotals
 from streaming.judgement.judge import judge
 from streaming.judgement.lag import ClusterSample
 from streaming.judgement.turn import GroupRecord
@@ -41,12 +42,12 @@ def test_every_figure_is_found_in_what_the_monitor_exposes():
     assert figures.groups["g"] == expected
 
 
-def test_a_group_whose_membership_is_not_read_has_no_figure_instead_of_a_zero():
+def test_a_group_whose_members_are_not_known_has_no_figure_instead_of_a_zero():
     """DESIGN law 2: unknown is a state of its own."""
     registry = Registry()
     registry.put_batch([_seen("new")], [])
     registry.put_health(ready=True, was_ready=True)
-    assert _scraped(registry).groups["new"] == GroupFigures("new", state="Seen", generation=1, rebalances=0)
+    assert _scraped(registry).groups["new"] == GroupFigures("new", state="Unknown", generation=1, rebalances=0)
 
 
 def test_before_it_is_ready_the_monitor_says_nothing_of_groups_and_neither_do_we():
@@ -87,7 +88,9 @@ def _scraped(registry: Registry) -> Figures:
 
 
 def _seen(group_id: str) -> GroupRecord:
-    return GroupRecord(GroupSnapshot(group_id, group_type="consumer", state=SEEN, generation_id=1))
+    return GroupRecord(
+        GroupSnapshot(group_id, group_type="consumer", state=UNKNOWN, modern=ModernGroup(), generation_id=1)
+    )
 
 
 def _record(group_id: str) -> GroupRecord:
@@ -100,7 +103,7 @@ def _record(group_id: str) -> GroupRecord:
         state=STABLE,
         position=Position(0, 0, 1_000),
         generation_id=7,
-        metadata=metadata,
+        classic=metadata,
         totals=GroupTotals(rebalances=5),
         topics={"t": TopicMetadata(partitions=3, sampled_at_ms=500)},
     )

@@ -83,6 +83,12 @@ def test_a_taken_port_is_one_line_with_the_remedy(tmp_path: Path):
             EmbeddedBroker(tmp_path, port=port).start()
 
 
+def test_a_kafka_whose_jars_are_not_locked_is_refused_with_the_versions_there_are(tmp_path: Path):
+    with pytest.raises(BrokerError, match=r"^no Kafka 3\.8\.0 is known: choose one of 3\.7\.2, .*4\.2\.0, .*$"):
+        EmbeddedBroker(tmp_path, kafka_version="3.8.0").start()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_property_kafka_refuses_is_said_in_kafkas_words(tmp_path: Path):
     wrong = EmbeddedBroker(tmp_path, properties={"offsets.topic.num.partitions": "many"})
     with pytest.raises(BrokerError, match=r"Invalid value many for configuration offsets\.topic"):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.jars.cache import LOCK_PATH
-from streaming.jars.coordinates import JAR_SETS, Coordinate
+from streaming.jars.coordinates import BROKER_SETS, FIRST_RUN, JAR_SETS, KAFKA_VERSION, Coordinate, JarSetName
 from streaming.jars.ivy import pyspark_jars_folder
 from streaming.jars.lockfile import LockedJar, format_lock, lock_version, parse_lock
 
@@ -25,10 +25,9 @@ _JARS = st.frozensets(
 )
 
 
-@given(spark=_JARS, broker=_JARS)
-def test_what_was_written_is_read_back(spark: frozenset[LockedJar], broker: frozenset[LockedJar]):
-    text = format_lock({"spark": spark, "broker": broker})
-    assert parse_lock(text) == {"spark": tuple(sorted(spark)), "broker": tuple(sorted(broker))}
+@given(sets=st.fixed_dictionaries(dict.fromkeys(JAR_SETS, _JARS)))
+def test_what_was_written_is_read_back(sets: dict[JarSetName, frozenset[LockedJar]]):
+    assert parse_lock(format_lock(sets)) == {set_name: tuple(sorted(jars)) for set_name, jars in sets.items()}
 
 
 @given(jars=_JARS, other=_JARS)
@@ -65,7 +64,17 @@ def test_spark_gets_no_second_copy_of_a_jar_that_pyspark_ships():
     assert doubled == []
 
 
-def test_the_broker_can_log():
+@pytest.mark.parametrize(("kafka_version", "set_name"), BROKER_SETS.items())
+def test_a_broker_of_each_version_is_whole_and_can_log(kafka_version: str, set_name: JarSetName):
     """Without a binding Kafka's slf4j logs nothing, and a broker that doesn't start doesn't say why."""
-    modules = {jar.coordinate.module for jar in parse_lock(LOCK_PATH.read_text())["broker"]}
-    assert modules >= {"kafka_2.13", "log4j-slf4j-impl", "log4j-core"}
+    coordinates = [jar.coordinate for jar in parse_lock(LOCK_PATH.read_text())[set_name]]
+    assert {wanted.module for wanted in coordinates} >= {"log4j-slf4j-impl", "log4j-core", "log4j-api"}
+    kafkas = {wanted.module: wanted.revision for wanted in coordinates if wanted.organisation == "org.apache.kafka"}
+    assert {"kafka_2.13", "kafka-clients", "kafka-group-coordinator"} <= set(kafkas)
+    assert set(kafkas.values()) == {kafka_version}
+
+
+def test_a_set_up_brings_one_kafka_only():
+    """The first run must not wait for the brokers of the test matrix."""
+    assert set(FIRST_RUN) & set(BROKER_SETS.values()) == {BROKER_SETS[KAFKA_VERSION]}
+    assert set(FIRST_RUN) | set(BROKER_SETS.values()) == set(JAR_SETS)

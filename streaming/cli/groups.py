@@ -1,0 +1,266 @@
+"""`rebalance-monitor groups`: which groups there are and who is in them, asked of the brokers."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import click
+from kafka.errors import KafkaError
+from rich.table import Column, Table
+
+from streaming.cli.run import config_option
+from streaming.cli.shown import output_console, shown
+from streaming.config.load import load_settings
+from streaming.config.settings import KafkaSettings
+from streaming.errors import RemedyError
+from streaming.group.listing import (
+    CLUSTER_NOT_DESCRIBABLE,
+    GROUP_TYPES,
+    DescribedGroup,
+    DescribedMember,
+    Description,
+    GroupListing,
+    GroupNotFound,
+    ListedGroup,
+    Unanswered,
+    held_partitions,
+)
+from streaming.sampling.connection import Connection
+from streaming.sampling.groups import Groups
+
+REQUEST_TIMEOUT_SECONDS = 15.0
+CONNECT_TIMEOUT_SECONDS = 10.0
+_UNKNOWN = "?"
+_RIGHTS = {
+    CLUSTER_NOT_DESCRIBABLE: "without DESCRIBE on the cluster only groups are listed that you have DESCRIBE on",
+    "group_authorization_failed": "the right DESCRIBE on the group is needed",
+    "topic_authorization_failed": "the right DESCRIBE on the topics its members hold is needed",
+    "cluster_authorization_failed": "the right DESCRIBE on the cluster is needed",
+}
+
+
+@click.command()
+@click.option(
+    "--bootstrap-server", metavar="HOST:PORT", help="Broker to ask [default: kafka.bootstrap_servers of the settings]."
+)
+@config_option
+@click.option("--state", "states", multiple=True, help="Only groups in this state, such as Stable; repeatable.")
+@click.option(
+    "--type",
+    "group_types",
+    multiple=True,
+    type=click.Choice(GROUP_TYPES, case_sensitive=False),
+    help="Only groups of this type; repeatable.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a group and line, members included.")
+@click.option("-v", "--verbose", is_flag=True, help="A row for each member, with its partitions.")
+def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
+    bootstrap_server: str | None,
+    file: Path | None,
+    states: tuple[str, ...],
+    group_types: tuple[str, ...],
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    """List the groups of a cluster: classic, consumer (KIP-848), share and streams.
+
+    Asks the brokers and reads no topic, so it needs no right but DESCRIBE. "?" is what a broker did not tell.
+    """
+    try:
+        with closing(Connection(_kafka(bootstrap_server, file), REQUEST_TIMEOUT_SECONDS)) as connection:
+            listing, found = _ask(Groups(connection, lambda: time.time_ns() // 1_000_000), _Wanted(states, group_types))
+    except RemedyError as error:
+        raise click.ClickException(str(error)) from error
+    except KafkaError as error:
+        raise click.ClickException(f"the brokers do not answer ({error}): are they running?") from error
+    warnings = [*_listing_warnings(listing), *_description_warnings(found)]
+    if warnings and not found:
+        raise click.ClickException("; ".join(["no group to be seen", *warnings]))
+    for warning in warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    if as_json:
+        for group in found:
+            click.echo(json.dumps(_json(group), ensure_ascii=True))
+    else:
+        output_console().print(_table(found, verbose=verbose))
+
+
+def _kafka(bootstrap_server: str | None, file: Path | None) -> KafkaSettings:
+    """The settings' own, for a person who waits."""
+    kafka = load_settings(file).kafka
+    given = {} if bootstrap_server is None else {"bootstrap_servers": bootstrap_server}
+    patience = {"connect_timeout_seconds": min(kafka.connect_timeout_seconds, CONNECT_TIMEOUT_SECONDS)}
+    try:
+        return KafkaSettings.model_validate({**kafka.model_dump(), **patience, **given})
+    except ValueError:
+        raise click.BadParameter(f"{bootstrap_server!r} is not HOST:PORT", param_hint="--bootstrap-server") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """States and types asked for, none meaning all; what is not known is none of them."""
+
+    states: Collection[str]
+    group_types: Collection[str]
+
+    def has(self, group: _Group) -> bool:
+        return _among(group.state, self.states) and _among(group.group_type, self.group_types)
+
+    def may_have(self, listed: ListedGroup) -> bool:
+        """Whether it is worth describing: an old broker's list leaves out states and types."""
+        return (listed.state is None or _among(listed.state, self.states)) and (
+            listed.group_type is None or _among(listed.group_type, self.group_types)
+        )
+
+
+def _among(value: str | None, wanted: Collection[str]) -> bool:
+    return not wanted or (value is not None and value.lower() in {each.lower() for each in wanted})
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A group as listed and, where its coordinator told, as described: the description is the younger of the two."""
+
+    group_id: str
+    listed: ListedGroup
+    described: DescribedGroup | None
+    not_told: str | None
+
+    @property
+    def state(self) -> str | None:
+        return self.described.state if self.described else self.listed.state
+
+    @property
+    def group_type(self) -> str | None:
+        return self.described.group_type if self.described else self.listed.group_type
+
+
+def _ask(asked: Groups, wanted: _Wanted) -> tuple[GroupListing, list[_Group]]:
+    """List, then describe. A group deleted in between is left out."""
+    listing = asked.list_groups()
+    candidates = {group_id: listed for group_id, listed in listing.groups.items() if wanted.may_have(listed)}
+    described: Mapping[str, Description] = asked.describe_groups(
+        {group_id: listed.group_type for group_id, listed in candidates.items()}
+    )
+    found = (
+        _Group(group_id, candidates[group_id], *_told(description))
+        for group_id, description in sorted(described.items())
+        if not isinstance(description, GroupNotFound)
+    )
+    return listing, [group for group in found if wanted.has(group)]
+
+
+def _told(description: DescribedGroup | Unanswered) -> tuple[DescribedGroup | None, str | None]:
+    return (None, description.reason) if isinstance(description, Unanswered) else (description, None)
+
+
+def _listing_warnings(listing: GroupListing) -> Iterator[str]:
+    for gap in listing.gaps:
+        where = "" if gap.broker_id is None else f"groups of broker {gap.broker_id} are missing: "
+        yield where + _RIGHTS.get(gap.reason, gap.reason)
+
+
+def _description_warnings(found: Collection[_Group]) -> Iterator[str]:
+    reasons = Counter(group.not_told for group in found if group.not_told)
+    for reason, count in sorted(reasons.items()):
+        yield f"members of {count} groups are not told: {_RIGHTS.get(reason, reason)}"
+
+
+def _json(group: _Group) -> dict[str, Any]:
+    described = group.described
+    return {
+        "group_id": group.group_id,
+        "group_type": group.group_type,
+        "state": group.state,
+        "protocol_type": group.listed.protocol_type,
+        "protocol": described and described.protocol,
+        "group_epoch": described and described.group_epoch,
+        "assignment_epoch": described and described.assignment_epoch,
+        "members": described and [_member_json(described, member) for member in described.members],
+        "not_told": group.not_told,
+    }
+
+
+def _member_json(group: DescribedGroup, member: DescribedMember) -> dict[str, Any]:
+    held = held_partitions(group, member)
+    tasks = member.active_tasks
+    return {
+        "member_id": member.member_id,
+        "group_instance_id": member.group_instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "rack_id": member.rack_id,
+        "member_epoch": member.member_epoch,
+        "partitions": None if held is None else [{"topic": topic, "partition": number} for topic, number in held],
+        "tasks": None
+        if tasks is None
+        else [f"{task.subtopology_id}_{number}" for task in tasks for number in task.partitions],
+    }
+
+
+def _table(found: Collection[_Group], *, verbose: bool) -> Table:
+    table = Table(Column("group", overflow="fold"), "type", "state", "protocol", Column("members", justify="right"))
+    for name in ("member", "instance", "client", "host", "partitions") if verbose else ():
+        table.add_column(name, overflow="fold")
+    for group in found:
+        cells = _shown([group.group_id, group.group_type, group.state, *_protocol_and_count(group.described)])
+        rows = _member_rows(group.described) if verbose and group.described else []
+        table.add_row(*cells, *(rows[0] if rows else ()))
+        for row in rows[1:]:
+            table.add_row(*[""] * len(cells), *row)
+    return table
+
+
+def _protocol_and_count(described: DescribedGroup | None) -> tuple[str | None, str | None]:
+    """A group described without a strategy has none at the moment: that is nothing, not unknown."""
+    return (described.protocol or "", str(len(described.members))) if described else (None, None)
+
+
+def _member_rows(group: DescribedGroup) -> list[list[str]]:
+    return [
+        _shown(
+            [
+                member.member_id,
+                member.group_instance_id or "",
+                member.client_id,
+                member.client_host,
+                _held_in_short(group, member),
+            ]
+        )
+        for member in group.members
+    ]
+
+
+def _held_in_short(group: DescribedGroup, member: DescribedMember) -> str | None:
+    if member.active_tasks is not None:
+        return " ".join(f"{task.subtopology_id}[{_ranges(task.partitions)}]" for task in member.active_tasks)
+    held = held_partitions(group, member)
+    if held is None:
+        return None
+    by_topic = groupby(held, key=lambda pair: pair[0])
+    return " ".join(f"{topic}[{_ranges([number for _, number in pairs])}]" for topic, pairs in by_topic)
+
+
+def _ranges(numbers: Collection[int]) -> str:
+    """Ascending numbers in short.
+
+    >>> _ranges([0, 1, 2, 5])
+    '0-2,5'
+    """
+    runs = [
+        [number for _, number in run]
+        for _, run in groupby(enumerate(numbers), key=lambda numbered: numbered[1] - numbered[0])
+    ]
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _shown(cells: list[str | None]) -> list[str]:
+    return [_UNKNOWN if cell is None else shown(cell) for cell in cells]

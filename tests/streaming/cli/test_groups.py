@@ -1,0 +1,158 @@
+"""`rebalance-monitor groups`: what a person, or a script, is told of a real cluster."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import Consumer
+from kafka import KafkaConsumer, TopicPartition
+from kafka.admin import NewTopic
+from kafka.structs import OffsetAndMetadata
+
+from streaming.cli.groups import _Group, _json, _listing_warnings, _ranges, _table, groups
+from streaming.config.settings import KafkaSettings
+from streaming.embedded import EmbeddedBroker
+from streaming.embedded.ports import free_port
+from streaming.group.listing import CLUSTER_NOT_DESCRIBABLE, GroupListing, ListedGroup, ListingGap
+from streaming.sampling.connection import Connection
+
+WAIT_SECONDS = 30.0
+
+
+def told(broker: EmbeddedBroker, *options: str) -> list[dict[str, Any]]:
+    """Return what it prints as JSON."""
+    result = CliRunner().invoke(groups, ["--bootstrap-server", broker.bootstrap_servers, "--json", *options])
+    assert (result.exit_code, result.stderr) == (0, "")
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@contextmanager
+def living_groups(broker: EmbeddedBroker, name: str) -> Iterator[None]:
+    """`<name>-new` of the consumer protocol and `<name>-old`, classic, one member each; `<name>-idle` without any."""
+    with closing(Connection(KafkaSettings(bootstrap_servers=broker.bootstrap_servers), 15)) as connection:
+        connection.admin.create_topics([NewTopic(name, 4, 1)])
+    with closing(KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, group_id=f"{name}-idle")) as committer:
+        committer.commit({TopicPartition(name, 0): OffsetAndMetadata(1, "", -1)})
+    stop = threading.Event()
+
+    def consume(group_id: str, protocol: str) -> None:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": broker.bootstrap_servers,
+                "group.id": group_id,
+                "group.protocol": protocol,
+                "client.id": "app",
+            }
+        )
+        consumer.subscribe([name])
+        while not stop.is_set():
+            consumer.poll(0.1)
+        consumer.close()
+
+    consuming = [
+        threading.Thread(target=consume, args=(f"{name}-{suffix}", protocol))
+        for suffix, protocol in (("new", "consumer"), ("old", "classic"))
+    ]
+    for thread in consuming:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in consuming:
+            thread.join()
+
+
+@pytest.mark.slow
+def test_groups_of_every_protocol_are_listed_with_members_and_partitions(broker: EmbeddedBroker):
+    """KIP-848 and classic groups, and one that only commits, side by side."""
+    name = f"g{uuid.uuid4().hex[:8]}"
+    with living_groups(broker, name):
+        deadline = time.monotonic() + WAIT_SECONDS
+        while sum(name in group["group_id"] for group in told(broker, "--state", "stable")) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.3)
+        mine = {
+            group["group_id"].removeprefix(f"{name}-"): group for group in told(broker) if name in group["group_id"]
+        }
+        assert {suffix: (group["group_type"], group["state"]) for suffix, group in mine.items()} == {
+            "idle": ("classic", "Empty"),
+            "new": ("consumer", "Stable"),
+            "old": ("classic", "Stable"),
+        }
+        assert [mine[suffix]["protocol"] for suffix in ("idle", "new", "old")] == [None, "uniform", "range"]
+        assert mine["idle"]["members"] == []
+        for suffix in ("new", "old"):
+            [member] = mine[suffix]["members"]
+            assert member["client_id"] == "app"
+            assert member["partitions"] == [{"topic": name, "partition": number} for number in range(4)]
+        assert not [group for group in told(broker, "--type", "share") if name in group["group_id"]]
+        shown = CliRunner().invoke(groups, ["--bootstrap-server", broker.bootstrap_servers, "-v"]).output
+    assert f"{name}[0-3]" in shown
+    assert shown.index(f"{name}-idle") < shown.index(f"{name}-new") < shown.index(f"{name}-old")
+
+
+def test_a_broker_out_of_reach_is_one_line():
+    """No traceback, code 1, and the address that was asked."""
+    result = CliRunner(env={"REBALANCE_MONITOR_KAFKA__CONNECT_TIMEOUT_SECONDS": "0.3"}).invoke(
+        groups, ["--bootstrap-server", address := f"127.0.0.1:{free_port()}"]
+    )
+    assert result.exit_code == 1
+    assert result.output.startswith(f"Error: no broker at {address} answered within 0.3 s")
+    assert result.output.count("\n") == 1
+
+
+def test_an_address_of_another_shape_is_refused():
+    result = CliRunner().invoke(groups, ["--bootstrap-server", "kafka"])
+    assert result.exit_code == 2
+    assert "'kafka' is not HOST:PORT" in result.output
+
+
+def test_what_was_not_told_is_shown_as_not_known():
+    """Law 2: an old broker's list, and a group we may not describe."""
+    group = _Group("a", ListedGroup(None, "consumer", None, 1), None, "group_authorization_failed")
+    assert _json(group) == {
+        "group_id": "a",
+        "group_type": None,
+        "state": None,
+        "protocol_type": "consumer",
+        "protocol": None,
+        "group_epoch": None,
+        "assignment_epoch": None,
+        "members": None,
+        "not_told": "group_authorization_failed",
+    }
+    cells = [list(column.cells) for column in _table([group], verbose=False).columns]
+    assert cells == [["a"], ["?"], ["?"], ["?"], ["?"]]
+
+
+def test_a_name_that_would_steer_the_terminal_is_spelled_out():
+    """Law 4: names are chosen by whoever commits."""
+    group = _Group("\x1b[2Jred", ListedGroup("classic", "", "Empty", 1), None, "no_answer")
+    [name] = _table([group], verbose=False).columns[0].cells
+    assert name == "\\x1b[2Jred"
+
+
+def test_missing_rights_and_brokers_are_named_with_what_is_needed():
+    """An incomplete list that looks complete is the worst answer."""
+    gaps = (ListingGap(None, CLUSTER_NOT_DESCRIBABLE), ListingGap(2, "coordinator_load_in_progress"))
+    assert list(_listing_warnings(GroupListing(0, {}, gaps))) == [
+        "without DESCRIBE on the cluster only groups are listed that you have DESCRIBE on",
+        "groups of broker 2 are missing: coordinator_load_in_progress",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [((), ""), ((3,), "3"), ((0, 1), "0-1"), ((0, 1, 2, 5, 7, 8), "0-2,5,7-8")],
+)
+def test_partitions_are_written_as_ranges(numbers: tuple[int, ...], text: str):
+    assert _ranges(numbers) == text
