@@ -3,7 +3,7 @@ BIN := .venv/bin
 export PYTHON
 
 .NOTPARALLEL:
-.PHONY: help setup demo test test-quick lint bench bench-assignors clean
+.PHONY: help setup demo test test-quick test-matrix lint bench bench-assignors clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,10 +16,14 @@ demo: setup ## Run broker, groups and monitor until Ctrl-C; DURATION_S=90 ends i
 
 test: setup lint ## Run every check and every test, the real broker's included
 	$(BIN)/pytest -m "not slow"
-	$(BIN)/pytest -m slow
+	$(BIN)/pytest -m "slow and not matrix"
 
 test-quick: setup ## Run the tests that take seconds
 	$(BIN)/pytest -m "not slow"
+
+test-matrix: setup ## Run the end-to-end tests against Kafka 3.7, 3.9 and 4.3 too; fetches their jars once
+	$(BIN)/rebalance-monitor jars --every-kafka
+	$(BIN)/pytest -v -m matrix
 
 lint: setup ## Check style, types and layers
 	$(BIN)/ruff check

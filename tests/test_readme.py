@@ -24,10 +24,13 @@ def test_every_command_is_in_the_readme():
 
 def test_every_family_of_the_collector_is_in_the_readme_and_the_other_way_round():
     """A metric used but not documented, or documented but not exported, sends somebody on call the wrong way."""
-    from streaming.judgement.lag import LAG_SCHEMA, ClusterSample, LagReport  # noqa: PLC0415 - only here
+    from streaming.group.listing import GroupListing  # noqa: PLC0415 - only here
+    from streaming.judgement.lag import LAG_SCHEMA, ClusterSample  # noqa: PLC0415 - only here
+    from tests.streaming.lags import judged_lag  # noqa: PLC0415 - only here
 
     registry = Registry()
-    registry.put_sample(ClusterSample(sampled_at_ms=0), LagReport(0, LAG_SCHEMA.empty_table()))
+    sample, no_commits = ClusterSample(sampled_at_ms=0), LAG_SCHEMA.empty_table().select(LAG_SCHEMA.names[:5])
+    registry.put_sample(sample, judged_lag(no_commits, sample), GroupListing(0, {}))
     registry.put_health(ready=True, was_ready=True, batch_seconds=1.0)
     collector = MonitorCollector("c", registry, lambda: 0, stale_after_ms=1)
     exported = {family.name + ("_total" if family.type == "counter" else "") for family in collector.collect()}

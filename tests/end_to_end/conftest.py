@@ -13,17 +13,35 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
 from streaming.embedded import EmbeddedBroker
+from tests.end_to_end.monitor_process import STARTED
 from tests.end_to_end.what_kafka_says import WhatKafkaSays
 
 OFFSETS_TOPIC_PARTITIONS = 4
+
+# Members of the newer protocols are told by the broker how often to beat; at its 5 s a rebalance would take 10 s.
+_QUICK_HEARTBEATS = {
+    f"group.{group_type}.{bound}heartbeat.interval.ms": "300"
+    for group_type in ("consumer", "share", "streams")
+    for bound in ("", "min.")
+} | {"group.streams.initial.rebalance.delay.ms": "100"}
+
+QUICK_BROKER = {"offsets.topic.num.partitions": str(OFFSETS_TOPIC_PARTITIONS), **_QUICK_HEARTBEATS}
 
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
     """One broker for all tests of this folder; each test has groups and topics of its own names."""
-    properties = {"offsets.topic.num.partitions": str(OFFSETS_TOPIC_PARTITIONS)}
-    with EmbeddedBroker(tmp_path_factory.mktemp("broker"), properties=properties) as running:
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker"), properties=QUICK_BROKER) as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def _no_monitor_outlives_its_test() -> Iterator[None]:
+    """End what a failed test has left running; monitors of several tests were started before this one."""
+    already = len(STARTED)
+    yield
+    for monitor in STARTED[already:]:
+        monitor.kill()
 
 
 @pytest.fixture

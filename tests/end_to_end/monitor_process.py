@@ -11,12 +11,14 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from deltalake import DeltaTable
 from prometheus_client.parser import text_string_to_metric_families
 
-READY_SECONDS = 90.0
+from streaming.child_process import tied_to_us
+
+READY_SECONDS = 180.0
 
 Answer = TypeVar("Answer")
 Labels = Mapping[str, str]
@@ -30,6 +32,10 @@ def until(what: str, ask: Callable[[], Answer], timeout_seconds: float = 60.0) -
             raise AssertionError(f"waited {timeout_seconds:g} s for {what}; last answer: {answer!r}")
         time.sleep(0.3)
     return answer
+
+
+STARTED: list[MonitorProcess] = []
+"""Every monitor that was started, in order: whoever fails must not leave one to slow all others down."""
 
 
 @dataclass
@@ -53,7 +59,8 @@ class MonitorProcess:
         self.folder.mkdir(parents=True, exist_ok=True)
         said_before = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, env=self._environment())
+            self.process = subprocess.Popen(tied_to_us(self.command), stdout=log, stderr=log, env=self._environment())
+        STARTED.append(self)
         self.port = until("the port", lambda: self._port_said_after(said_before), 30)
         return self
 
@@ -155,3 +162,7 @@ class MonitorProcess:
         """All rows of a table, as a query sees them."""
         rows: list[dict[str, object]] = DeltaTable(str(self.folder / "tables" / table)).to_pyarrow_table().to_pylist()
         return rows
+
+    def rows_of(self, table: str, group_id: str) -> list[dict[str, Any]]:
+        """A table's rows of one group."""
+        return [row for row in self.rows(table) if row["group_id"] == group_id]

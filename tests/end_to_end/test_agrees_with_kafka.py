@@ -73,7 +73,7 @@ def _last_row_agrees(monitor: MonitorProcess, described: dict[str, object], grou
         member["member_id"]: (
             member["client_id"],
             member["client_host"],
-            {(held["topic"], held["partition"]) for held in member["assignment"]},
+            {(held["topic"], held["partition"]) for held in member["assignment"] or ()},
         )
         for member in last["members"]
     }

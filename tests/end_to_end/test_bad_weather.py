@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as LibrdkafkaTopicPartition
 from deltalake import write_deltalake
 
@@ -99,7 +100,7 @@ def _an_open_transaction_makes_its_groups_unknown(monitor: MonitorProcess, broke
     for offset, end in ((5, producer.abort_transaction), (7, producer.commit_transaction)):
         producer.begin_transaction()
         offsets = [LibrdkafkaTopicPartition(name, 0, offset)]
-        producer.send_offsets_to_transaction(offsets, committing.consumer_group_metadata())
+        until("the coordinator", partial(_is_sent, producer, offsets, committing))
         until("unknown", lambda: monitor.by_state(name) == "Unknown")
         assert monitor.value("rebalance_monitor_group_lag", group=name) is None
         assert monitor.value("rebalance_monitor_group_members", group=name) is None
@@ -110,6 +111,17 @@ def _an_open_transaction_makes_its_groups_unknown(monitor: MonitorProcess, broke
     labels = {"consumergroup": other_group, "topic": name, "partition": "0"}
     until("the committed one", lambda: monitor.value("kafka_consumergroup_current_offset", **labels) == 7)
     assert 5 not in {row["committed_offset"] for row in monitor.rows("group_lag") if row["group_id"] == other_group}
+
+
+def _is_sent(producer: Producer, offsets: list[LibrdkafkaTopicPartition], committing: Consumer) -> bool:
+    """Send offsets to the transaction; False where the coordinator is not there just now, as on a busy machine."""
+    try:
+        producer.send_offsets_to_transaction(offsets, committing.consumer_group_metadata())
+    except KafkaException as refused:
+        if not refused.args[0].retriable():
+            raise
+        return False
+    return True
 
 
 def test_an_unreachable_broker_is_one_clear_line_and_an_exit_code(tmp_path: Path):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import OffsetSpec
 
-from streaming.protocol import RecordType, decode
+from streaming.protocol import RecordType, UndecodableRecord, decode
 
 Assignment = Mapping[str, frozenset[tuple[str, int]]]
 
@@ -79,19 +79,27 @@ class WhatKafkaSays:
         finally:
             consumer.close()
 
-    def membership_positions(self) -> list[tuple[int, int]]:
-        """Positions of all records that say something about membership: what `group_generations` must hold."""
-        kinds = {
-            RecordType.GROUP_METADATA,
-            RecordType.CONSUMER_GROUP_METADATA,
-            RecordType.SHARE_GROUP_METADATA,
-            RecordType.STREAMS_GROUP_METADATA,
-        }
-        return sorted(
+    def record_types(self) -> tuple[set[int], dict[int, str]]:
+        """The types of the records that decode, and a reason for each type of which one does not."""
+        decoded: set[int] = set()
+        refused: dict[int, str] = {}
+        for record in self.records():
+            key_type = int.from_bytes((record.key or b"\xff\xff")[:2], "big")
+            reason = _refusal(record)
+            if reason is None:
+                decoded.add(key_type)
+            else:
+                refused[key_type] = reason
+        return decoded, refused
+
+    def positions(self, kinds: Collection[RecordType]) -> set[tuple[int, int]]:
+        """Positions of all records of some kinds, whether or not they can be read."""
+        types = {int(kind) for kind in kinds}
+        return {
             (record.partition, record.offset)
             for record in self.records()
-            if int.from_bytes((record.key or b"\xff\xff")[:2], "big") in kinds
-        )
+            if int.from_bytes((record.key or b"\xff\xff")[:2], "big") in types
+        }
 
     def generations(self, group_id: str) -> list[tuple[int, bool]]:
         """(generation, has members) of each GroupMetadata record of a group, in log order."""
@@ -102,3 +110,11 @@ class WhatKafkaSays:
                 if decoded.key["group"] == group_id and decoded.value is not None:
                     found.append((decoded.value["generation"], bool(decoded.value["members"])))
         return found
+
+
+def _refusal(record: RawRecord) -> str | None:
+    try:
+        decode(record.key, record.value)
+    except UndecodableRecord as refusal:
+        return str(refusal)
+    return None

@@ -1,0 +1,227 @@
+"""Java's own clients, and Java's own admin client, in one JVM that Python drives.
+
+py4j comes with pyspark, so there is nothing to compile and no JDK to have: its gateway runs on the embedded broker's
+class path and every class of Kafka can be called from here. Some 200 MB for any number of consumers, where the tools of
+Kafka's own would take a JVM for each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.protocol import Py4JJavaError
+
+from streaming.child_process import ChildProcess
+from streaming.jars import BROKER_SETS, KAFKA_VERSION, resolve
+from streaming.jars.ivy import pyspark_jars_folder
+from streaming.java import find_java
+from tests.end_to_end.group_description import GroupDescription, of_kafka
+from tests.end_to_end.members import RACK, Consuming, Joining, OpenClient, Regex
+from tests.end_to_end.monitor_process import until
+
+_BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+_BYTES_SERDE = "org.apache.kafka.common.serialization.Serdes$ByteArraySerde"
+_POLL_MS = 300
+
+
+class JavaClients:
+    """One JVM. Its methods named after clients give what a `Member` opens; `admin` is Java's Admin itself.
+
+    Each Python thread has a connection, and behind it a Java thread, of its own: consumers poll side by side.
+    """
+
+    def __init__(self, bootstrap_servers: str, folder: Path, kafka_version: str = KAFKA_VERSION) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._folder = folder
+        jars = (_py4j_jar(), *resolve(BROKER_SETS[kafka_version]), *resolve("streams"))
+        class_path = os.pathsep.join(map(str, jars))
+        command = [str(find_java()), "-Xmx256m", "-cp", class_path, "py4j.GatewayServer", "--enable-auth", "0"]
+        self._process = ChildProcess(command, folder / "java-clients.out")
+        port, token = until("the gateway's port", self._port_and_token, 30)
+        # What Python drops stays in the JVM: there is room, and the finalizers that would tell it do I/O inside of
+        # whatever Python happens to do when it collects garbage; its compiler breaks on that (gh-106905).
+        parameters = GatewayParameters(
+            port=int(port), auth_token=token, auto_convert=True, enable_memory_management=False
+        )
+        self._gateway = JavaGateway(gateway_parameters=parameters)
+        self.clients = self._gateway.jvm.org.apache.kafka.clients
+        self.admin = self.clients.admin.Admin.create({"bootstrap.servers": bootstrap_servers})
+        self._to_json = self._object_mapper()
+
+    def _port_and_token(self) -> list[str]:
+        said = self._process.output.read_text().splitlines(keepends=True)[:2]
+        return [line.strip() for line in said] if len(said) == 2 and said[1].endswith("\n") else []
+
+    def close(self) -> None:
+        """End the JVM."""
+        self.admin.close()
+        self._gateway.close()
+        self._process.stop(10)
+
+    def _object_mapper(self) -> Any:  # noqa: ANN401 - a Jackson ObjectMapper
+        jackson = self._gateway.jvm.com.fasterxml.jackson
+        mapper = jackson.databind.ObjectMapper().registerModule(jackson.datatype.jdk8.Jdk8Module())
+        any_field = getattr(jackson.annotation, "JsonAutoDetect$Visibility").ANY
+        return mapper.setVisibility(jackson.annotation.PropertyAccessor.FIELD, any_field)
+
+    def describe(self, group_type: str, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
+        """Kafka's word on groups. The type says which request to make: classic and consumer groups share one."""
+        asks = {"share": self.admin.describeShareGroups, "streams": self.admin.describeStreamsGroups}
+        answers = asks.get(group_type, self.admin.describeConsumerGroups)(list(group_ids)).describedGroups()
+        return {group_id: self._described(group_type, answers[group_id]) for group_id in group_ids}
+
+    def _described(self, group_type: str, answer: Any) -> GroupDescription:  # noqa: ANN401 - a KafkaFuture
+        """The answer comes over in one piece, as JSON: with a call a field, comparing would take thousands of calls."""
+        try:
+            return of_kafka(group_type, json.loads(self._to_json.writeValueAsString(answer.get())))
+        except Py4JJavaError as error:
+            if "GroupIdNotFoundException" in str(error.java_exception):
+                return GroupDescription(group_type, "Dead")
+            raise
+
+    def delete(self, group_type: str, group_id: str) -> None:
+        """Delete a group."""
+        asks = {"share": self.admin.deleteShareGroups, "streams": self.admin.deleteStreamsGroups}
+        asks.get(group_type, self.admin.deleteConsumerGroups)([group_id]).all().get()
+
+    def commits(self, group_id: str) -> dict[tuple[str, int], int]:
+        """Kafka's word on committed offsets, by (topic, partition)."""
+        listed = self.admin.listConsumerGroupOffsets(group_id).partitionsToOffsetAndMetadata().get()
+        commits: dict[tuple[str, int], int] = {}
+        for at, commit in json.loads(self._to_json.writeValueAsString(listed)).items():
+            topic, _, partition = at.rpartition("-")
+            if commit is not None:
+                commits[topic, int(partition)] = commit["offset"]
+        return commits
+
+    def classic(self, assignor: str) -> OpenClient:
+        """KafkaConsumer with one of its classic assignors, such as `RangeAssignor`."""
+        strategy = f"org.apache.kafka.clients.consumer.{assignor}"
+        configuration = {"partition.assignment.strategy": strategy, "heartbeat.interval.ms": "300"}
+        return lambda joining: _Consumer(self, joining, configuration)
+
+    def consumer(self, remote_assignor: str | None = None) -> OpenClient:
+        """KafkaConsumer with the consumer protocol (KIP-848); the broker's default assignor unless one is named."""
+        named = {} if remote_assignor is None else {"group.remote.assignor": remote_assignor}
+        return lambda joining: _Consumer(self, joining, {"group.protocol": "consumer", **named})
+
+    def share(self) -> OpenClient:
+        """KafkaShareConsumer (KIP-932)."""
+        return lambda joining: _ShareConsumer(self, joining)
+
+    def streams(self, into: str, group_protocol: str = "streams") -> OpenClient:
+        """A KafkaStreams that copies what it reads into a topic; by its own protocol (KIP-1071) or by `classic`."""
+        return lambda joining: _Streams(self, joining, into, group_protocol)
+
+    def consumer_configuration(self, joining: Joining, **more: str) -> Mapping[str, str]:
+        """What all of its consumers have in common."""
+        return {
+            "bootstrap.servers": self._bootstrap_servers,
+            "group.id": joining.group_id,
+            "client.id": joining.client_id,
+            "key.deserializer": _BYTES,
+            "value.deserializer": _BYTES,
+            "metadata.max.age.ms": "1000",
+            "client.rack": RACK,
+            **more,
+        }
+
+    def streams_properties(self, joining: Joining, group_protocol: str) -> Any:  # noqa: ANN401 - a java.util.Properties
+        """What a KafkaStreams wants: its own state folder, and serdes that touch nothing."""
+        properties = self._gateway.jvm.java.util.Properties()
+        for name, value in {
+            "bootstrap.servers": self._bootstrap_servers,
+            "application.id": joining.group_id,
+            "client.id": joining.client_id,
+            "group.protocol": group_protocol,
+            "state.dir": str(self._folder / "streams" / joining.client_id),
+            "default.key.serde": _BYTES_SERDE,
+            "default.value.serde": _BYTES_SERDE,
+            "commit.interval.ms": "300",
+        }.items():
+            properties.setProperty(name, value)
+        return properties
+
+    def duration(self, milliseconds: int) -> Any:  # noqa: ANN401 - a java.time.Duration
+        """A java.time.Duration."""
+        return self._gateway.jvm.java.time.Duration.ofMillis(milliseconds)
+
+    def topic_collection(self, topics: Sequence[str]) -> Any:  # noqa: ANN401 - a java.util.List
+        """A java.util.List: an overloaded method has no use for a Python list."""
+        collection = self._gateway.jvm.java.util.ArrayList()
+        for topic in topics:
+            collection.add(topic)
+        return collection
+
+    @property
+    def streams_classes(self) -> Any:  # noqa: ANN401 - a Java package
+        """The package org.apache.kafka.streams."""
+        return self._gateway.jvm.org.apache.kafka.streams
+
+
+def _py4j_jar() -> Path:
+    return next(pyspark_jars_folder().glob("py4j-*.jar"))
+
+
+class _Consumer(Consuming):
+    def __init__(self, java: JavaClients, joining: Joining, configuration: Mapping[str, str]) -> None:
+        static = {} if joining.instance_id is None else {"group.instance.id": joining.instance_id}
+        commits = {"auto.commit.interval.ms": "300", "auto.offset.reset": "earliest"}
+        whole = java.consumer_configuration(joining, **commits, **static, **configuration)
+        self._consumer = java.clients.consumer.KafkaConsumer(whole)
+        if isinstance(joining.topics, Regex):
+            self._consumer.subscribe(java.clients.consumer.SubscriptionPattern(joining.topics.pattern))
+        else:
+            self._consumer.subscribe(java.topic_collection(joining.topics))
+        self._wait = java.duration(_POLL_MS)
+
+    def poll(self) -> None:
+        self._consumer.poll(self._wait)
+
+    def generation(self) -> int | None:
+        return int(self._consumer.groupMetadata().generationId())
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class _ShareConsumer(Consuming):
+    def __init__(self, java: JavaClients, joining: Joining) -> None:
+        assert not isinstance(joining.topics, Regex)
+        self._consumer = java.clients.consumer.KafkaShareConsumer(java.consumer_configuration(joining))
+        self._consumer.subscribe(java.topic_collection(joining.topics))
+        self._wait = java.duration(_POLL_MS)
+
+    def poll(self) -> None:
+        self._consumer.poll(self._wait)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class _Streams(Consuming):
+    def __init__(self, java: JavaClients, joining: Joining, into: str, group_protocol: str) -> None:
+        assert not isinstance(joining.topics, Regex)
+        builder = java.streams_classes.StreamsBuilder()
+        builder.stream(java.topic_collection(joining.topics)).to(into)
+        self._streams = java.streams_classes.KafkaStreams(
+            builder.build(), java.streams_properties(joining, group_protocol)
+        )
+        self._streams.start()
+        options = java.streams_classes.CloseOptions
+        # By default a member of the classic protocol stays until its session ends.
+        leaving = getattr(java.streams_classes, "CloseOptions$GroupMembershipOperation").LEAVE_GROUP
+        self._leaving = options.groupMembershipOperation(leaving)
+
+    def poll(self) -> None:
+        """Wait: it polls by itself."""
+        time.sleep(_POLL_MS / 1000)
+
+    def close(self) -> None:
+        self._streams.close(self._leaving)

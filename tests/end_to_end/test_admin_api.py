@@ -1,0 +1,160 @@
+"""Where the log cannot be read: the monitor asks coordinators, shows the same, and says what it cannot know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+
+from streaming.embedded import EmbeddedBroker
+from streaming.events import OFFSETS_TOPIC
+from tests.end_to_end.conftest import Group, create_topics, produce
+from tests.end_to_end.members import Joining, Member, librdkafka
+from tests.end_to_end.monitor_process import MonitorProcess, until
+from tests.end_to_end.test_agrees_with_kafka import _agree, _lag_agrees
+from tests.end_to_end.what_kafka_says import WhatKafkaSays
+
+pytestmark = pytest.mark.slow
+
+POLLED = {"SOURCE__KIND": "admin-api"}
+
+
+def polling(broker: EmbeddedBroker, folder: Path) -> MonitorProcess:
+    """Return a monitor that asks coordinators."""
+    return MonitorProcess(broker.bootstrap_servers, folder, environment=POLLED)
+
+
+def test_members_assignments_commits_and_lag_agree_with_kafka_without_its_log_and_across_a_kill(
+    broker: EmbeddedBroker, kafka_says: WhatKafkaSays, folder: Path, name: str
+):
+    """Laws 2 and 3: the scenario of the log's source; killed and started again nothing is counted or written twice."""
+    topics = {f"{name}-a": 3, f"{name}-b": 3}
+    create_topics(broker, topics)
+    group = Group(broker.bootstrap_servers, name)
+    monitor = polling(broker, folder)
+    for _ in range(2):
+        group.join(list(topics))
+    try:
+        monitor.start().wait_until_ready()
+        _agree(monitor, kafka_says, name, members=2)
+        uneven = pytest.approx(4 / 3)
+        until("imbalance", lambda: monitor.value("rebalance_monitor_imbalance_ratio", group=name) == uneven)
+        assert monitor.value("rebalance_monitor_drift_partitions", group=name, strategy="range") == 0
+        group.join(list(topics))
+        _agree(monitor, kafka_says, name, members=3)
+        counted = monitor.value("rebalance_monitor_rebalances_total", group=name)
+        assert counted is not None
+        assert counted >= 1
+
+        monitor.kill()
+        rows_before = _positions(monitor, name)
+        monitor.start().wait_until_ready()
+        _agree(monitor, kafka_says, name, members=3)
+        assert monitor.value("rebalance_monitor_rebalances_total", group=name) == counted
+        assert _positions(monitor, name) == rows_before
+
+        monitor.kill()
+        group.leave()
+        monitor.start().wait_until_ready()
+        _agree(monitor, kafka_says, name, members=2)
+        assert monitor.value("rebalance_monitor_rebalances_total", group=name) == counted + 1
+
+        assert monitor.stop() == 0
+        monitor.run_command("rebuild")
+        monitor.start().wait_until_ready()
+        assert monitor.value("rebalance_monitor_rebalances_total", group=name) == counted + 1
+        assert len(_positions(monitor, name)) > len(rows_before)
+        group.leave_all()
+        produce(broker, topics, records=7)
+        _agree(monitor, kafka_says, name, members=0)
+        until("lag", lambda: monitor.value("rebalance_monitor_group_lag", group=name) == 6 * 7)
+    finally:
+        group.leave_all()
+    _lag_agrees(monitor, kafka_says, name)
+    assert monitor.value("rebalance_monitor_empty_transitions_total", group=name) == 1
+    _says_what_it_cannot_know(monitor, name)
+    _a_deleted_group_ends(broker, monitor, name)
+    assert monitor.stop() == 0
+
+
+def _positions(monitor: MonitorProcess, group_id: str) -> list[tuple[object, object]]:
+    rows = [row for row in monitor.rows("group_generations") if row["group_id"] == group_id]
+    positions = sorted((row["kafka_partition"], row["kafka_offset"]) for row in rows)
+    assert len(positions) == len(set(positions))
+    return positions
+
+
+def _says_what_it_cannot_know(monitor: MonitorProcess, group_id: str) -> None:
+    """Law 2: nothing invented, in /metrics and in every row."""
+    assert monitor.value("rebalance_monitor_source", source="admin-api") == 1
+    unknown = monitor.by_label("rebalance_monitor_unknown", "what")
+    assert {"generation_id", "leader", "rebalances_between_polls", "sync_time", "transactions"} <= unknown.keys()
+    assert monitor.value("rebalance_monitor_group_generation", group=group_id) is None
+    assert monitor.value("rebalance_monitor_rebalances_failed_total", group=group_id) is None
+    for table in ("group_generations", "assignment_drift", "assignment_imbalance"):
+        rows = [row for row in monitor.rows(table) if row["group_id"] == group_id]
+        assert rows
+        assert {(row["kafka_partition"], row["generation_id"]) for row in rows} == {(-1, None)}
+        assert all("generation_id" in row["not_known"] for row in rows)
+
+
+def _a_deleted_group_ends(broker: EmbeddedBroker, monitor: MonitorProcess, group_id: str) -> None:
+    """A group that its coordinator denies is a tombstone; its commits go with it."""
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
+    admin.delete_groups([group_id])
+    admin.close()
+    until("its end", lambda: monitor.by_state(group_id) is None)
+    until("no lag", lambda: monitor.value("rebalance_monitor_group_lag", group=group_id) is None)
+    until("the row", lambda: _last_state(monitor, group_id) == "Dead")
+
+
+def _last_state(monitor: MonitorProcess, group_id: str) -> object:
+    rows = [row for row in monitor.rows("group_generations") if row["group_id"] == group_id]
+    return max(rows, key=lambda row: row["kafka_offset"])["state"]
+
+
+def test_where_the_offsets_topic_may_not_be_read_run_names_the_other_source_and_that_one_needs_no_right_on_it(
+    tmp_path: Path, name: str
+):
+    """Managed clusters keep `__consumer_offsets` to themselves: DESCRIBE and READ are denied here."""
+    properties = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+        "offsets.topic.num.partitions": "2",
+    }
+    with EmbeddedBroker(tmp_path / "broker", properties=properties) as broker:
+        create_topics(broker, {name: 2})
+        joining = Joining(name, f"{name}-client", [name])
+        member = Member(librdkafka(broker.bootstrap_servers, group_protocol="consumer"), joining)
+        try:
+            _deny(broker, ACLOperation.READ)
+            hint = 'set source.kind = "admin-api"'
+            by_log = MonitorProcess(broker.bootstrap_servers, tmp_path / "by-log")
+            until("READ denied", lambda: hint in by_log.refused_command("run"), 30)
+            _deny(broker, ACLOperation.DESCRIBE)
+            assert hint in by_log.refused_command("run")
+            monitor = polling(broker, tmp_path / "by-polling").start().wait_until_ready()
+            until("the member", lambda: monitor.value("rebalance_monitor_group_members", group=name) == 1)
+            until("lag", lambda: monitor.value("rebalance_monitor_group_lag", group=name) == 0)
+            until("its state", lambda: monitor.by_state(name) == "Stable")
+            assert monitor.value("rebalance_monitor_group_state", group_type="consumer", protocol="uniform") == 1
+            assert monitor.value("rebalance_monitor_group_generation", group=name), "KIP-848's epochs are told"
+            until("drift", lambda: monitor.value("rebalance_monitor_drift_partitions", strategy="uniform") == 0)
+            assert monitor.stop() == 0
+        finally:
+            member.leave()
+
+
+def _deny(broker: EmbeddedBroker, operation: ACLOperation) -> None:
+    """Everybody loses that right on `__consumer_offsets`; the broker itself goes around its authorizer there."""
+    topic = ResourcePattern(ResourceType.TOPIC, OFFSETS_TOPIC)
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
+    admin.create_acls(
+        [
+            ACL("User:*", "*", ACLOperation.ALL, ACLPermissionType.ALLOW, topic),
+            ACL("User:*", "*", operation, ACLPermissionType.DENY, topic),
+        ]
+    )
+    admin.close()
