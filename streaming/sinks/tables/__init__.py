@@ -1,0 +1,63 @@
+"""The schema of every Delta table. The README's reference is printed from here: `describe_tables`.
+
+All tables are partitioned by cluster and date. Rows that stem from a record are keyed by its position (cluster,
+kafka_partition, kafka_offset): a record read twice is one row. `group_lag` is keyed by the moment of its sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from streaming.sinks.tables.assignments import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE
+from streaming.sinks.tables.columns import Table
+from streaming.sinks.tables.groups import GROUP_GENERATIONS, REBALANCES
+from streaming.sinks.tables.lag import GROUP_LAG, PARTITION_STATUS
+from streaming.sinks.tables.quarantine import QUARANTINE
+
+__all__ = [
+    "ASSIGNMENT_DRIFT",
+    "ASSIGNMENT_IMBALANCE",
+    "GROUP_GENERATIONS",
+    "GROUP_LAG",
+    "PARTITIONED_BY",
+    "PARTITION_STATUS",
+    "QUARANTINE",
+    "REBALANCES",
+    "SCHEMA_VERSION",
+    "TABLES",
+    "Table",
+    "describe_tables",
+]
+
+SCHEMA_VERSION = 2
+PARTITIONED_BY = ("cluster", "date")
+
+TABLES = (
+    GROUP_GENERATIONS,
+    REBALANCES,
+    ASSIGNMENT_DRIFT,
+    ASSIGNMENT_IMBALANCE,
+    GROUP_LAG,
+    PARTITION_STATUS,
+    QUARANTINE,
+)
+
+
+def describe_tables() -> Iterator[str]:
+    """The tables as Markdown, for the README."""
+    for table in TABLES:
+        yield f"### `{table.name}`\n\nOne row: {table.row}.\n\n| column | type | what it holds |\n|---|---|---|"
+        for field in table.schema:
+            comment = (field.metadata or {}).get(b"comment", b"").decode()
+            yield f"| `{field.name}` | {_type_name(field.type)} | {comment} |"
+        yield ""
+
+
+def _type_name(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"array of {_type_name(kind.value_type)}"
+    if pa.types.is_struct(kind):
+        return "struct (" + ", ".join(field.name for field in kind) + ")"
+    return {"timestamp[us, tz=UTC]": "timestamp", "date32[day]": "date"}.get(str(kind), str(kind))

@@ -1,0 +1,25 @@
+"""The table of what nobody could read."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from streaming.sinks.tables.columns import (
+    RECORD,
+    Table,
+    column,
+)
+
+QUARANTINE = Table(
+    "quarantine",
+    "one record that could not be decoded, whole",
+    pa.schema(
+        [
+            *RECORD,
+            column("key", pa.binary(), "the record's key, as it is"),
+            column("value", pa.binary(), "the record's value, as it is"),
+            column("reason", pa.string(), "what was wrong, the same word as in the metric's label"),
+            column("field", pa.string(), "the field at which reading ended"),
+        ]
+    ),
+)
