@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -128,9 +129,14 @@ def librdkafka_classic(bootstrap_servers: str, strategy: str) -> OpenClient:
     )
 
 
-def kafka_python(bootstrap_servers: str, assignor: type[AbstractPartitionAssignor]) -> OpenClient:
-    """kafka-python's KafkaConsumer with one of its own assignors."""
-    return lambda joining: _KafkaPython(bootstrap_servers, joining, assignor)
+def kafka_python(bootstrap_servers: str, *assignors: type[AbstractPartitionAssignor]) -> OpenClient:
+    """kafka-python's KafkaConsumer with assignors, the first it likes best."""
+    return lambda joining: _KafkaPython(bootstrap_servers, joining, assignors)
+
+
+def rejoining_kafka_python(bootstrap_servers: str, assignor: type[AbstractPartitionAssignor]) -> OpenClient:
+    """The same, but it joins anew with every second: if it leads, all others must, too."""
+    return lambda joining: _Rejoining(bootstrap_servers, joining, (assignor,))
 
 
 class _Librdkafka(Consuming):
@@ -159,14 +165,16 @@ class _Librdkafka(Consuming):
 
 
 class _KafkaPython(Consuming):
-    def __init__(self, bootstrap_servers: str, joining: Joining, assignor: type[AbstractPartitionAssignor]) -> None:
+    def __init__(
+        self, bootstrap_servers: str, joining: Joining, assignors: Sequence[type[AbstractPartitionAssignor]]
+    ) -> None:
         assert not isinstance(joining.topics, Regex)
         self._consumer = KafkaConsumer(
             bootstrap_servers=bootstrap_servers,
             group_id=joining.group_id,
             group_instance_id=joining.instance_id,
             client_id=joining.client_id,
-            partition_assignment_strategy=[assignor],
+            partition_assignment_strategy=list(assignors),
             auto_offset_reset="earliest",
             auto_commit_interval_ms=300,
             heartbeat_interval_ms=300,
@@ -182,3 +190,14 @@ class _KafkaPython(Consuming):
 
     def close(self) -> None:
         self._consumer.close()
+
+
+class _Rejoining(_KafkaPython):
+    _EVERY_SECONDS = 1.0
+    _joined_seconds = 0.0
+
+    def poll(self) -> None:
+        if time.monotonic() - self._joined_seconds > self._EVERY_SECONDS:
+            self._joined_seconds = time.monotonic()
+            self._consumer._coordinator.request_rejoin()  # kafka-python has no enforceRebalance
+        super().poll()
