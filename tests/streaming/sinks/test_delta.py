@@ -1,8 +1,4 @@
-"""The Delta tables, by the real library on a real folder: once is once, whatever is repeated, restarted or tidied.
-
-Spark creates the tables in production; here delta-rs does, with the same schema and properties, so that no test waits
-for a JVM.
-"""
+"""The Delta tables, by the real library on a real folder: once is once, whatever is repeated, restarted or tidied."""
 
 from __future__ import annotations
 
@@ -10,42 +6,25 @@ import threading
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
-from typing import cast
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from pyspark.sql import SparkSession
 
 from streaming.combine.lanes import QuarantinedRecord
 from streaming.sinks import delta as delta_module
 from streaming.sinks.delta import DeltaTables, TableVersionError
 from streaming.sinks.rows import arrow_table, quarantine_rows
-from streaming.sinks.tables import GROUP_GENERATIONS, PARTITIONED_BY, QUARANTINE, SCHEMA_VERSION, TABLES
+from streaming.sinks.tables import GROUP_GENERATIONS, PARTITIONED_BY, QUARANTINE, TABLES
 
-NO_SPARK = cast("SparkSession", None)
-"""Spark is asked for nothing where all tables exist."""
 DAY_MS = 86_400_000
 LONG_AGO = date(2000, 1, 1)
-
-
-def create_tables(root: Path, version: str | None = str(SCHEMA_VERSION)) -> None:
-    """Create every table as Spark would."""
-    configuration = {} if version is None else {"rebalance_monitor.schema_version": version}
-    for table in TABLES:
-        DeltaTable.create(
-            str(root / table.name),
-            table.schema,
-            partition_by=list(PARTITIONED_BY),
-            configuration=configuration,
-            raise_if_key_not_exists=False,
-        )
 
 
 def opened(root: Path, checkpoint_id: str = "one") -> DeltaTables:
     """Open the tables for a checkpoint."""
     tables = DeltaTables(str(root), checkpoint_id)
-    tables.open_all(NO_SPARK)
+    tables.open_all()
     return tables
 
 
@@ -63,7 +42,6 @@ def stored(root: Path) -> list[int]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    create_tables(tmp_path)
     return tmp_path
 
 
@@ -189,9 +167,23 @@ def test_appending_and_tidying_at_once_lose_nothing(root: Path) -> None:
 
 @pytest.mark.parametrize(("version", "found"), [("1", "1"), ("0", "0"), (None, "none")])
 def test_tables_of_another_schema_are_refused_by_name(tmp_path: Path, version: str | None, found: str) -> None:
-    create_tables(tmp_path, version)
+    configuration = {} if version is None else {"rebalance_monitor.schema_version": version}
+    for table in TABLES:
+        path = str(tmp_path / table.name)
+        DeltaTable.create(path, table.schema, configuration=configuration, raise_if_key_not_exists=False)
     with pytest.raises(TableVersionError, match=rf"{tmp_path}/\w+ has schema version {found}, .*choose another paths"):
         opened(tmp_path)
+
+
+def test_a_new_table_carries_its_reference_with_it(root: Path) -> None:
+    """Whoever finds the table without this project beside it can read what a row and a column are."""
+    tables = opened(root)
+    for table in TABLES:
+        made = DeltaTable(tables.path(table))
+        assert made.metadata().description == table.row
+        assert made.metadata().partition_columns == list(PARTITIONED_BY)
+        comments = {field.name: field.metadata["comment"] for field in made.schema().fields}
+        assert comments == {field.name: field.metadata[b"comment"].decode() for field in table.schema}
 
 
 def test_clusters_and_days_are_partitions_whatever_the_clusters_name(root: Path) -> None:
