@@ -175,7 +175,7 @@ class _Merge:
         if (gap := self.open.get(boundary.group)) is None:
             return
         passed = self.clock.first_after(gap.closes_after_seconds)
-        if passed is not None and passed[0] < boundary.kafka_offset:
+        if passed is not None and passed[0] <= boundary.kafka_offset:
             self._close(boundary.group, ROUND_PASSED, max(self.happened.missing_before, passed[1]))
         else:
             closed_by = GROUP_DELETED if boundary.generation_id is None else NEXT_REBALANCE

@@ -209,8 +209,8 @@ COMMIT_GAPS = Table(
                 "closed_by",
                 pa.string(),
                 "all_committed: every partition that had a commit has one again, or lost it; next_rebalance;"
-                " round_passed: judgement.round_seconds went by; group_deleted; nothing_before: no commit it could start"
-                " from",
+                " round_passed: judgement.round_seconds went by; group_deleted; nothing_before: there is no"
+                " commit before",
             ),
         ]
     ),
