@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from streaming.combine.batch import RecordsBatch
 from streaming.combine.boundaries import Boundary, boundary_at, clock_steps, encode_steps
-from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, last_per_slot
+from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, key_codes, last_per_slot
 from streaming.combine.lanes import PartitionBatch, QuarantinedRecord, commits_bytes, encode_partition_event
 from streaming.combine.runs import RUN_SCHEMA, joined_runs, runs_of
 from streaming.combine.wire import BoolArray, Int64Array
@@ -140,9 +140,14 @@ class Combiner:
         if not self._fresh_rows:
             return
         fresh = pa.concat_tables(self._fresh)
-        runs = runs_of(fresh, {number: span.boundaries for number, span in self._spans.items()})
+        keys, code = key_codes(fresh)
+        runs = runs_of(fresh, keys, code, {number: span.boundaries for number, span in self._spans.items()})
         self._runs = joined_runs(pa.concat_tables([self._runs, runs])) if self._runs.num_rows else runs
-        self._reduced = last_per_slot(pa.concat_tables([self._reduced, fresh.select(COMMIT_SCHEMA.names)]))
+        commits = fresh.select(COMMIT_SCHEMA.names)
+        if self._reduced.num_rows:
+            self._reduced = last_per_slot(pa.concat_tables([self._reduced, commits]))
+        else:
+            self._reduced = last_per_slot(commits, code)
         self._fresh, self._fresh_rows = [], 0
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.combine.boundaries import Boundary, group_numbers
-from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE
+from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, key_codes
 from streaming.combine.wire import BoolArray, Int64Array
 
 BEFORE_ANY = -1
@@ -49,12 +49,13 @@ run_*      of the commits behind the last tombstone the first one's time, and ho
 _OFFSET_BITS = 48
 
 
-def runs_of(commits: pa.Table, boundaries: Mapping[int, Sequence[Boundary]]) -> pa.Table:
+def runs_of(
+    commits: pa.Table, keys: pa.Array, code: Int64Array, boundaries: Mapping[int, Sequence[Boundary]]
+) -> pa.Table:
     """Reduce commits (READ_COMMIT_SCHEMA, each partition's in log order) to runs (RUN_SCHEMA).
 
-    `boundaries` are those of each Kafka partition up to the last of the commits, in log order.
+    `keys` and `code` are of `key_codes`; `boundaries` those of each Kafka partition up to the last commit, in order.
     """
-    keys, code = _encoded(commits)
     partition, kafka_offset = commits["kafka_partition"].to_numpy(), commits["kafka_offset"].to_numpy()
     boundary_offset = _boundary_offsets(keys, code, partition, kafka_offset, boundaries)
     is_tombstone = commits["committed_offset"].to_numpy() == TOMBSTONE
@@ -67,7 +68,7 @@ def runs_of(commits: pa.Table, boundaries: Mapping[int, Sequence[Boundary]]) -> 
 
 def joined_runs(runs: pa.Table) -> pa.Table:
     """Make one row of several of the same partition, key and boundary, which stand in log order."""
-    keys, code = _encoded(runs)
+    keys, code = key_codes(runs)
     partition, boundary_offset = runs["kafka_partition"].to_numpy(), runs["boundary_offset"].to_numpy()
     rows = _rows_of_runs(
         _run_numbers(len(keys), code, partition, boundary_offset),
@@ -78,12 +79,6 @@ def joined_runs(runs: pa.Table) -> pa.Table:
     first = (runs["first_offset"], runs["first_ms"], runs["first_missing"])
     last = (runs["last_offset"], runs["last_ms"])
     return _table(rows, runs, boundary_offset, first, runs["dropped_offset"], last, runs["run_first_ms"])
-
-
-def _encoded(table: pa.Table) -> tuple[pa.Array, Int64Array]:
-    """The distinct keys, and the number of each row's."""
-    encoded = table["key"].combine_chunks().dictionary_encode()
-    return encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
 
 
 def _boundary_offsets(

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from streaming.protocol.layouts import (
+    CONSUMER_GROUP_MEMBER_METADATA,
     CONSUMER_GROUP_METADATA,
     CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
     CONSUMER_PROTOCOL_ASSIGNMENT,
@@ -160,6 +161,27 @@ def target_epoch_key(group_type: str, group: str) -> bytes:
 def target_epoch_value(group_type: str, epoch: int) -> bytes:
     """Return the epoch that targets were computed for."""
     return record_value(TARGET_EPOCH_LAYOUTS[group_type], 0, assignmentEpoch=epoch)
+
+
+def consumer_member_key(group: str, member_id: str) -> bytes:
+    """Return the key of a KIP-848 member's own description."""
+    return record_key(CONSUMER_GROUP_MEMBER_METADATA, groupId=group, memberId=member_id)
+
+
+def consumer_member_value() -> bytes:
+    """Return how a KIP-848 member describes itself."""
+    return record_value(
+        CONSUMER_GROUP_MEMBER_METADATA,
+        0,
+        instanceId=None,
+        rackId=None,
+        clientId="client",
+        clientHost="/127.0.0.1",
+        subscribedTopicNames=["orders"],
+        subscribedTopicRegex=None,
+        rebalanceTimeoutMs=300_000,
+        serverAssignor=None,
+    )
 
 
 def record_batch(records: Sequence[LogRecord], schema: pa.Schema = RECORDS_SCHEMA) -> pa.RecordBatch:
