@@ -33,13 +33,22 @@ KEPT_FAMILIES = (
     "rebalance_monitor_rebalances_total",
     "rebalance_monitor_rebalances_failed_total",
     "rebalance_monitor_empty_transitions_total",
+    "rebalance_monitor_commit_gap_seconds_count",
+    "rebalance_monitor_commit_gap_seconds_sum",
     "rebalance_monitor_drift_partitions",
     "rebalance_monitor_imbalance_ratio",
     "rebalance_monitor_idle_members",
     "kafka_consumergroup_current_offset",
     "kafka_consumergroup_lag",
 )
-RECORD_TABLES = ("group_generations", "rebalances", "assignment_drift", "assignment_imbalance", "quarantine")
+RECORD_TABLES = (
+    "group_generations",
+    "rebalances",
+    "commit_gaps",
+    "assignment_drift",
+    "assignment_imbalance",
+    "quarantine",
+)
 
 
 def test_killed_five_times_and_rebuilt_it_loses_nothing_and_doubles_nothing(
@@ -128,6 +137,9 @@ def _tables_hold_the_log(monitor: MonitorProcess, kafka_says: WhatKafkaSays) -> 
         keys = Counter((row["kafka_partition"], row["kafka_offset"], row[key]) for row in monitor.rows(table))
         assert keys
         assert max(keys.values()) == 1, table
+    gaps = Counter((row["kafka_partition"], row["kafka_offset"]) for row in monitor.rows("commit_gaps"))
+    assert max(gaps.values()) == 1
+    assert gaps.keys() <= {(row["kafka_partition"], row["kafka_offset"]) for row in monitor.rows("rebalances")}
     samples = Counter(
         (row["group_id"], row["topic"], row["partition"], row["sampled_time"]) for row in monitor.rows("group_lag")
     )
