@@ -32,7 +32,7 @@ from streaming.combine.gaps import (
     opened,
 )
 from streaming.combine.runs import of_boundary
-from streaming.combine.wire import Int64Array
+from streaming.combine.wire import BoolArray
 from streaming.events import Position
 
 
@@ -69,7 +69,7 @@ class Happened:
 
 @dataclass(frozen=True, slots=True)
 class MergedGaps:
-    """The gaps after a batch. `standings`: what the keys of groups with a boundary in it come to; None: deleted."""
+    """The gaps after a batch. `standings`: the live keys of groups with a boundary in it."""
 
     gaps: LaneGaps
     closed: tuple[CommitGap, ...]
@@ -116,13 +116,13 @@ class _Merge:
         for group, answers in by_group.items():
             self._answer(group, answers)
 
-    def _is_waited_for(self, runs: pa.Table) -> Int64Array:
+    def _is_waited_for(self, runs: pa.Table) -> BoolArray:
         """Which rows a gap waits for: of a key that is silent so far, or of a group that is."""
         keys = runs["key"].combine_chunks()
         awaited = [key for gap in self.open.values() for key in gap.awaited]
         silent = [group for group, gap in self.open.items() if gap.first is None]
         is_awaited = pc.is_in(keys, value_set=pa.array(awaited, keys.type)).to_numpy(zero_copy_only=False)
-        waited_for: Int64Array = is_awaited | (group_numbers(keys, silent) >= 0)
+        waited_for: BoolArray = is_awaited | (group_numbers(keys, silent) >= 0)
         return waited_for
 
     def pass_boundaries(self, known: pa.Table, early: pa.Table) -> Mapping[bytes, Standing]:
@@ -159,17 +159,26 @@ class _Merge:
             if self.groups.pop(group, None) is not None:
                 self.touched.add(group)
             return
-        since_offset = known.since_offset if known else None
-        totals = self.groups[group].totals if group in self.groups else GapTotals()
-        self.groups[group] = GroupGaps(boundary.group_id, generation_id, boundary.kafka_offset, totals)
-        position = Position(self.happened.kafka_partition, boundary.kafka_offset, boundary.timestamp_ms)
-        until_seconds = self.clock.seconds_at(boundary.kafka_offset) + self.round_seconds
-        gap = opened(boundary.group_id, position, generation_id, until_seconds, missing_below, partitions, since_offset)
-        self.open[group] = gap
-        if not gap.awaited:
-            self._close(group, NOTHING_BEFORE, missing_below)
+        self._open(boundary, missing_below, partitions)
         for key, standing in partitions.items():
             partitions[key] = standing._replace(run_first_ms=-1, run_commits=0)
+
+    def _open(self, boundary: Boundary, missing_below: int, partitions: Mapping[bytes, Standing]) -> None:
+        group, group_id, generation_id = boundary.group, boundary.group_id, boundary.generation_id or 0
+        known = self.groups.get(group)
+        gap = self.open[group] = opened(
+            group_id,
+            Position(self.happened.kafka_partition, boundary.kafka_offset, boundary.timestamp_ms),
+            generation_id,
+            self.clock.seconds_at(boundary.kafka_offset) + self.round_seconds,
+            missing_below,
+            partitions,
+            known.since_offset if known else None,
+        )
+        totals = known.totals if known else GapTotals()
+        self.groups[group] = GroupGaps(group_id, generation_id, boundary.kafka_offset, totals)
+        if not gap.awaited:
+            self._close(group, NOTHING_BEFORE, missing_below)
 
     def _close_at(self, boundary: Boundary, missing_below: int) -> None:
         if (gap := self.open.get(boundary.group)) is None:

@@ -155,15 +155,16 @@ def _merge_batch(
     missing_before = max(snapshot.last_missing_offset, missing_between)
     skipped = Counter(record.reason for record in batch.quarantined)
     runs = table_of(batch.runs, RUN_SCHEMA)
+    known = live_table(snapshot.commits if batch.commits or batch.boundaries else b"")
     happened = Happened(batch.kafka_partition, batch.boundaries, runs, batch.clock, missing_before)
-    merged = merged_gaps(snapshot.gaps, live_table(snapshot.commits), happened, round_seconds)
+    merged = merged_gaps(snapshot.gaps, known, happened, round_seconds)
     advanced = PartitionSnapshot(
         kafka_partition=snapshot.kafka_partition,
         last_offset=batch.last_offset,
         last_missing_offset=max(missing_before, batch.last_missing_offset),
         records_read=_added(snapshot.records_read, batch.records_read),
         records_skipped=_added(snapshot.records_skipped, skipped),
-        commits=_merge_commits(snapshot.commits, batch.commits, runs, merged),
+        commits=_live_after(known, batch, runs, merged) if batch.commits or merged.standings else snapshot.commits,
         gaps=merged.gaps,
     )
     return advanced, _told(snapshot.gaps, merged)
@@ -183,11 +184,9 @@ def _added(totals: dict[str, int], increments: dict[str, int]) -> dict[str, int]
     return {kind: totals.get(kind, 0) + increments.get(kind, 0) for kind in sorted({*totals, *increments})}
 
 
-def _merge_commits(known: bytes, newer: bytes, runs: pa.Table, merged: MergedGaps) -> bytes:
-    if not newer and not merged.standings:
-        return known
+def _live_after(known: pa.Table, batch: PartitionBatch, runs: pa.Table, merged: MergedGaps) -> bytes:
     early = of_boundary(runs, is_before_any=True)
-    return commits_bytes(live_commits(live_table(known), commits_table(newer), early, merged.standings))
+    return commits_bytes(live_commits(known, commits_table(batch.commits), early, merged.standings))
 
 
 def commits_bytes(commits: pa.Table) -> bytes:
