@@ -12,6 +12,7 @@ import click
 
 from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
+from streaming.combine import gaps
 from streaming.config.load import load_settings
 from streaming.errors import RemedyError
 from streaming.judgement import rebalances as words
@@ -35,6 +36,11 @@ _KINDS = {
     words.UPGRADED: "upgraded to the consumer protocol (KIP-848)",
     words.DOWNGRADED: "downgraded to the classic protocol",
 }
+_NOBODY_COMMITTED = {
+    gaps.NEXT_REBALANCE: "nobody committed before the next rebalance",
+    gaps.ROUND_PASSED: "nobody committed for a whole round (judgement.round_seconds)",
+    gaps.GROUP_DELETED: "nobody committed before the group was deleted",
+}
 
 
 @click.command()
@@ -49,7 +55,7 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 ) -> None:
     """Tell the last rebalances of GROUP: when, why, who, what moved and what had to. Times are UTC.
 
-    Reads the table `rebalances`; the monitor may run meanwhile, or not.
+    Reads the tables `rebalances` and `commit_gaps`; the monitor may run meanwhile, or not.
     """
     try:
         rows = _rows(group, tables or load_settings(file).paths.tables, cluster)[-last:]
@@ -76,9 +82,35 @@ def _rows(group: str, root: str, cluster: str | None) -> Sequence[dict[str, Any]
         raise RemedyError(
             f"{root} has no rebalance of {group!r}: `rebalance-monitor groups` lists the groups there are"
         )
+    rows = with_gaps(rows, _gaps(group, root, cluster))
     # The tombstone of a group that goes on under another protocol is no end.
     over = [now["kind"] == words.DELETED and after["kind"] in _GOES_ON for now, after in pairwise(rows)]
     return [row for row, is_left_out in zip(rows, [*over, False], strict=True) if not is_left_out]
+
+
+def _gaps(group: str, root: str, cluster: str | None) -> Sequence[dict[str, Any]]:
+    from streaming.sinks.stored import NoTableError, stored_rows  # noqa: PLC0415 - slow to import
+    from streaming.sinks.tables import COMMIT_GAPS  # noqa: PLC0415 - as above
+
+    try:
+        return stored_rows(root, COMMIT_GAPS, group_id=group, cluster=cluster)
+    except NoTableError:
+        return []  # the tables are of a monitor that did not tell gaps yet
+
+
+def with_gaps(rows: Sequence[dict[str, Any]], of_gaps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of `rebalances`, each with its row of `commit_gaps` as `commit_gap`; None where there is none (yet).
+
+    >>> rebalance = {"cluster": "prod", "kafka_partition": 3, "kafka_offset": 17}
+    >>> with_gaps([rebalance], [{**rebalance, "commit_gap_ms": 12_000}])[0]["commit_gap"]["commit_gap_ms"]
+    12000
+    """
+    by_position = {_position(gap): gap for gap in of_gaps}
+    return [{**row, "commit_gap": by_position.get(_position(row))} for row in rows]
+
+
+def _position(row: Mapping[str, Any]) -> tuple[str, int, int]:
+    return row["cluster"], row["kafka_partition"], row["kafka_offset"]
 
 
 def sentence(row: Mapping[str, Any]) -> str:
@@ -96,7 +128,8 @@ def sentence(row: Mapping[str, Any]) -> str:
     if row["kind"] == words.DELETED:
         return _KINDS[words.DELETED]
     if row["kind"] != words.REBALANCE:
-        return "; ".join([_KINDS.get(row["kind"], row["kind"]), *_why(row), _count(row["members"], "member")])
+        kind = _KINDS.get(row["kind"], row["kind"])
+        return "; ".join([kind, *_why(row), _count(row["members"], "member"), *_gap(row.get("commit_gap"))])
     return "; ".join(
         [
             *_why(row),
@@ -104,6 +137,7 @@ def sentence(row: Mapping[str, Any]) -> str:
             *_moves(row),
             *_unowned(row),
             *_sync_time(row),
+            *_gap(row.get("commit_gap")),
             *_skipped(row),
             *(condition.replace("_", " ") for condition in row["conditions"] or ()),
         ]
@@ -162,6 +196,25 @@ def _unowned(row: Mapping[str, Any]) -> Iterator[str]:
 def _sync_time(row: Mapping[str, Any]) -> Iterator[str]:
     if row["sync_time_ms"] is not None:
         yield f"assigned within {row['sync_time_ms']} ms"
+
+
+def _gap(gap: Mapping[str, Any] | None) -> Iterator[str]:
+    if gap is None:
+        return
+    gap_ms, usual_ms, worst_ms = gap["commit_gap_ms"], gap["usual_interval_ms"], gap["worst_gap_ms"]
+    if gap_ms is not None:
+        usually = "" if usual_ms is None else f", usually every {_seconds(usual_ms)}"
+        yield f"nobody committed for {_seconds(gap_ms)}{usually}"
+        if worst_ms is not None and worst_ms > gap_ms:
+            yield f"{shown(gap['worst_topic'])}-{gap['worst_partition']} was not committed for {_seconds(worst_ms)}"
+    elif gap["unknown_reason"] == gaps.NO_COMMIT_AFTER:
+        yield _NOBODY_COMMITTED.get(gap["closed_by"], "nobody committed again")
+    elif gap["unknown_reason"] != gaps.NO_COMMIT_BEFORE:
+        yield f"how long nobody committed is unknown: {gap['unknown_reason'].replace('_', ' ')}"
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:.1f} s"
 
 
 def _skipped(row: Mapping[str, Any]) -> Iterator[str]:

@@ -135,7 +135,8 @@ class JudgementSettings(Section):
         5, ge=3, description="cooperative generations in a row in which nothing changed that are taken for endless"
     )
     round_seconds: Seconds = Field(
-        300, description="how long one rebalance may leave partitions without an owner, or a deployment take"
+        300,
+        description="how long one rebalance may leave partitions without an owner or a commit, or a deployment take",
     )
 
     @field_validator("strategies")

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tenacity import Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential
 from tenacity.nap import sleep_using_event
 
-from streaming.combine.lanes import commits_table
+from streaming.combine.lanes import GapsClosed, commits_table
 from streaming.config.load import Settings
 from streaming.config.settings import ADMIN_API_SOURCE, JudgementSettings
 from streaming.events import OFFSETS_TOPIC
@@ -191,6 +191,7 @@ class Monitor:
         for lane in lanes:
             self._book.apply(commits_table(lane.commits))
         self._registry.put_batch(groups, lanes)
+        self._registry.put_gap_totals(GapsClosed((), {**lane.gap_totals()}) for lane in lanes)
         read = batch_end_positions(files, batch_id, OFFSETS_TOPIC)
         positions = read or polled_positions(self._registry.present().lanes)
         self._registry.put_health(batch_id=batch_id, positions=positions)

@@ -27,6 +27,7 @@ from streaming.sinks.delta import DeltaTables
 from streaming.sinks.tables import (
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
+    COMMIT_GAPS,
     GROUP_GENERATIONS,
     QUARANTINE,
     REBALANCES,
@@ -42,7 +43,14 @@ from streaming.spark.checkpoint import (
 )
 from streaming.spark.files import Files
 
-_KEYED_BY_POSITION = (GROUP_GENERATIONS, REBALANCES, ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, QUARANTINE)
+_KEYED_BY_POSITION = (
+    GROUP_GENERATIONS,
+    REBALANCES,
+    COMMIT_GAPS,
+    ASSIGNMENT_DRIFT,
+    ASSIGNMENT_IMBALANCE,
+    QUARANTINE,
+)
 _OFFSET_BITS = 48
 
 

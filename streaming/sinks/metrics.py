@@ -20,6 +20,7 @@ from streaming.group.snapshot import UNKNOWN
 from streaming.judgement.detectors import Limits
 from streaming.judgement.turn import GroupRecord
 from streaming.sinks.families import GROUP, add
+from streaming.sinks.gap_families import commit_gap_family
 from streaming.sinks.lag_metrics import lag_families
 from streaming.sinks.rebalance_families import condition_family, rebalance_families
 from streaming.sinks.registry import Present, Registry
@@ -79,6 +80,7 @@ def _groups(cluster: str, present: Present, listing: GroupListing | None) -> Ite
                 add(counter, (cluster, group_id), counted)
         yield counter
     yield from rebalance_families(cluster, every_record)
+    yield commit_gap_family(cluster, present, alive)
     yield _group_state(cluster, every_record, listing, is_held_back)
     yield _drift(cluster, records)
     yield _members_compatible(records)

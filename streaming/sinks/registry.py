@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from streaming.combine.lanes import PartitionSnapshot
+from streaming.combine.gaps import GapTotals
+from streaming.combine.lanes import GapsClosed, PartitionSnapshot
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
 from streaming.group.listing import GroupListing, rebalancing_since_ms
 from streaming.judgement.lag import ClusterSample, held_back_groups
@@ -35,7 +36,7 @@ class Present:
 
     `groups` holds dead groups too, as long as their totals are kept. `rebalancing_since_ms` tells by group when the
     first of all listings up to the last was made that showed it in the middle of a rebalance. `read_up_to` tells by
-    partition of `__consumer_offsets` up to which time it was read.
+    partition of `__consumer_offsets` up to which time it was read. `gap_totals` are those of commit gaps by group.
     """
 
     groups: Mapping[str, GroupRecord] = field(default_factory=dict)
@@ -46,6 +47,7 @@ class Present:
     lag: LagJudgement | None = None
     health: Health = field(default_factory=Health)
     read_up_to: Mapping[int, ReadUpTo] = field(default_factory=dict)
+    gap_totals: Mapping[str, GapTotals] = field(default_factory=dict)
 
     def alive_groups(self) -> Mapping[str, GroupRecord]:
         """Groups that exist, by id, sorted."""
@@ -82,6 +84,15 @@ class Registry:
                 groups.pop(group_id, None)
             known = {**self._present.lanes, **{lane.kafka_partition: lane for lane in lanes}}
             self._present = replace(self._present, groups=groups, lanes=known)
+
+    def put_gap_totals(self, closed: Iterable[GapsClosed]) -> None:
+        """Take in the totals of commit gaps that changed; those of a group that ended are kept no longer."""
+        with self._lock:
+            totals: dict[str, GapTotals | None] = {**self._present.gap_totals}
+            for event in closed:
+                totals.update(event.totals)
+            known = {group_id: of_group for group_id, of_group in totals.items() if of_group is not None}
+            self._present = replace(self._present, gap_totals=known)
 
     def put_sample(self, sample: ClusterSample, lag: LagJudgement | None, listing: GroupListing | None = None) -> None:
         """Take in what the brokers said and the lag that follows; None where no lag could be told."""

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streaming.combine.gaps import CommitGap
 from streaming.combine.lanes import PartitionSnapshot, QuarantinedRecord
 from streaming.events import Position
 from streaming.group.members import GroupMember, TopicPartitions, members
@@ -25,6 +27,7 @@ from streaming.judgement.turn import Turn
 from streaming.sinks.tables import (
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
+    COMMIT_GAPS,
     GROUP_GENERATIONS,
     QUARANTINE,
     REBALANCES,
@@ -71,6 +74,15 @@ def quarantine_rows(cluster: str, records: Iterable[QuarantinedRecord]) -> Mappi
         for record in records
     ]
     return {QUARANTINE: rows}
+
+
+def commit_gap_rows(cluster: str, gaps: Iterable[CommitGap]) -> Mapping[Table, list[Row]]:
+    """Commit gaps as rows: the columns are named as their fields are."""
+    rows = []
+    for gap in gaps:
+        fields = msgspec.structs.asdict(gap)
+        rows.append({**_record(cluster, fields.pop("position")), **fields})
+    return {COMMIT_GAPS: rows}
 
 
 def _record(cluster: str, position: Position) -> Row:

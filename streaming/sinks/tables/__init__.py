@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from streaming.sinks.tables.assignments import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE
 from streaming.sinks.tables.columns import Table
-from streaming.sinks.tables.groups import GROUP_GENERATIONS, REBALANCES
+from streaming.sinks.tables.groups import COMMIT_GAPS, GROUP_GENERATIONS, REBALANCES
 from streaming.sinks.tables.lag import GROUP_LAG, PARTITION_STATUS
 from streaming.sinks.tables.quarantine import QUARANTINE
 
 __all__ = [
     "ASSIGNMENT_DRIFT",
     "ASSIGNMENT_IMBALANCE",
+    "COMMIT_GAPS",
     "GROUP_GENERATIONS",
     "GROUP_LAG",
     "PARTITIONED_BY",
@@ -37,6 +38,7 @@ PARTITIONED_BY = ("cluster", "date")
 TABLES = (
     GROUP_GENERATIONS,
     REBALANCES,
+    COMMIT_GAPS,
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
     GROUP_LAG,

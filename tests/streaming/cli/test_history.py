@@ -11,15 +11,17 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from deltalake import write_deltalake
+from msgspec import structs
 
 import streaming.cli.history
 from assignors import assignor_named
 from streaming.cli.history import history, sentence
+from streaming.combine.gaps import CommitGap
 from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.turn import GroupRecord, take_turn
-from streaming.sinks.rows import Row, arrow_table, turn_rows
-from streaming.sinks.tables import PARTITIONED_BY, REBALANCES
+from streaming.sinks.rows import Row, arrow_table, commit_gap_rows, turn_rows
+from streaming.sinks.tables import COMMIT_GAPS, PARTITIONED_BY, REBALANCES
 from tests.streaming.groups import (
     at,
     emptied,
@@ -193,3 +195,52 @@ def test_what_the_last_ones_show_together_ends_the_line() -> None:
     """Five within five seconds: the fifth says that it is a storm."""
     rows = arrow_table(REBALANCES, rows_of([written(number, number, [ALL]) for number in range(6)])).to_pylist()
     assert [sentence(row).endswith("; rebalance storm") for row in rows] == [False] * 5 + [True]
+
+
+ONCE_MORE = f"{CLIENT_B} is gone; 1 member; 2 partitions moved, no fewer would do"
+SETTLED = CommitGap("g", at(1), 2, 12_000, None, "orders", 3, 30_500, 0, 5_000, "all_committed")
+
+
+@pytest.mark.parametrize(
+    ("gap", "said", "why"),
+    [
+        (
+            SETTLED,
+            "; nobody committed for 12.0 s, usually every 5.0 s; orders-3 was not committed for 30.5 s",
+            "the group, its habit, and the worst of its partitions",
+        ),
+        (
+            structs.replace(SETTLED, usual_interval_ms=None, worst_gap_ms=12_000),
+            "; nobody committed for 12.0 s",
+            "no habit known, and the worst waited no longer than the group",
+        ),
+        (
+            structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="no_commit_after", closed_by="next_rebalance"),
+            "; nobody committed before the next rebalance",
+            "a storm",
+        ),
+        (
+            structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="no_commit_after", closed_by="round_passed"),
+            "; nobody committed for a whole round (judgement.round_seconds)",
+            "stuck, or nothing to commit",
+        ),
+        (
+            structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="offsets_missing"),
+            "; how long nobody committed is unknown: offsets missing",
+            "compacted away",
+        ),
+        (
+            structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="no_commit_before", closed_by="nothing_before"),
+            "",
+            "a group that commits nothing (Kafka Connect) need not be told so",
+        ),
+        (structs.replace(SETTLED, position=at(0)), "", "the gap of another rebalance"),
+    ],
+)
+def test_how_long_nobody_committed_is_told_with_its_rebalance(
+    tmp_path: Path, gap: CommitGap, said: str, why: str
+) -> None:
+    tables_with(tmp_path, *rows_of(LIFE[:2]))
+    rows = arrow_table(COMMIT_GAPS, commit_gap_rows("prod", [gap])[COMMIT_GAPS])
+    write_deltalake(str(tmp_path / COMMIT_GAPS.name), rows, partition_by=list(PARTITIONED_BY))
+    assert run(tmp_path, "g", "--last", "1").stdout.strip().endswith(f"{ONCE_MORE}{said}"), why

@@ -10,15 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import assignor_named
+from streaming.combine.gaps import CommitGap
 from streaming.combine.lanes import PartitionSnapshot, QuarantinedRecord
-from streaming.events import GroupEvent
+from streaming.events import GroupEvent, Position
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.lag import LAG_SCHEMA, ClusterSample
 from streaming.judgement.turn import GroupRecord, Turn, take_turn
-from streaming.sinks.rows import arrow_table, lag_rows, quarantine_rows, turn_rows, utc
+from streaming.sinks.rows import arrow_table, commit_gap_rows, lag_rows, quarantine_rows, turn_rows, utc
 from streaming.sinks.tables import (
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
+    COMMIT_GAPS,
     GROUP_GENERATIONS,
     GROUP_LAG,
     PARTITION_STATUS,
@@ -214,6 +216,26 @@ def test_lag_has_rows_whatever_time_a_commit_claims(timestamps: list[int]) -> No
     assert rows["commit_time"].to_pylist() == [utc(timestamp) for timestamp in timestamps]
     assert set(rows["date"].to_pylist()) <= {date(1970, 1, 2)}
     assert rows["log_start_offset"].null_count == count
+
+
+def test_a_commit_gap_is_a_row_at_the_position_of_its_rebalance_and_unknowns_are_null() -> None:
+    gap = CommitGap("g", Position(3, 17, 1_000), 5, None, "no_commit_after", None, None, None, 2, 5_000, "round_passed")
+    (row,) = arrow_table(COMMIT_GAPS, commit_gap_rows("prod", [gap])[COMMIT_GAPS]).to_pylist()
+    assert (row["cluster"], row["kafka_partition"], row["kafka_offset"]) == ("prod", 3, 17)
+    assert row["record_time"] == datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc)
+    told = {name: row[name] for name in COMMIT_GAPS.schema.names[5:]}
+    assert told == {
+        "group_id": "g",
+        "generation_id": 5,
+        "commit_gap_ms": None,
+        "unknown_reason": "no_commit_after",
+        "worst_topic": None,
+        "worst_partition": None,
+        "worst_gap_ms": None,
+        "silent_partitions": 2,
+        "usual_interval_ms": 5_000,
+        "closed_by": "round_passed",
+    }
 
 
 def test_the_tables_reference_names_every_table_and_column_with_what_it_holds() -> None:
