@@ -53,6 +53,11 @@ class DeltaTables:
             self._open[table.name] = delta_table = DeltaTable(rust_uri(self.path(table)))
             _check_version(delta_table, self.path(table))
 
+    @property
+    def root(self) -> str:
+        """The folder of all tables."""
+        return self._root
+
     def path(self, table: Table) -> str:
         """Where a table lies."""
         return f"{self._root}/{table.name}"

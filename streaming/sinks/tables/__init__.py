@@ -1,7 +1,7 @@
 """The schema of every Delta table. The README's reference is printed from here: `describe_tables`.
 
 All tables are partitioned by cluster and date. Rows that stem from a record are keyed by its position (cluster,
-kafka_partition, kafka_offset): a record read twice is one row. `group_lag` is keyed by the moment of its sample.
+kafka_partition, kafka_offset): a record read twice is one row. Rows of a sample are keyed by its moment.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from streaming.sinks.tables.assignments import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE
 from streaming.sinks.tables.columns import Table
-from streaming.sinks.tables.groups import GROUP_GENERATIONS, REBALANCES
+from streaming.sinks.tables.groups import GROUP_CONDITIONS, GROUP_GENERATIONS, REBALANCES
 from streaming.sinks.tables.lag import GROUP_LAG, PARTITION_STATUS
 from streaming.sinks.tables.quarantine import QUARANTINE
 
 __all__ = [
     "ASSIGNMENT_DRIFT",
     "ASSIGNMENT_IMBALANCE",
+    "GROUP_CONDITIONS",
     "GROUP_GENERATIONS",
     "GROUP_LAG",
     "PARTITIONED_BY",
@@ -37,6 +38,7 @@ PARTITIONED_BY = ("cluster", "date")
 TABLES = (
     GROUP_GENERATIONS,
     REBALANCES,
+    GROUP_CONDITIONS,
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
     GROUP_LAG,
