@@ -20,9 +20,10 @@ from assignors import TopicPartition
 from streaming.group.listing import GroupListing
 from streaming.group.members import members
 from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.brief import RebalanceInBrief
 from streaming.judgement.condition_words import counted, in_words, members_named
 from streaming.judgement.condition_words import told as in_full
-from streaming.judgement.detectors import Limits, conditions, latest_generation
+from streaming.judgement.detectors import Limits, conditions, same_until_ms
 from streaming.judgement.reconciliation import STUCK_RECONCILIATION, Lagging, allowed_ms, lagging_members, stuck_members
 from streaming.judgement.silence import (
     SILENT_GROUP,
@@ -93,10 +94,22 @@ class _Seen:
 
     record: GroupRecord
     kafka_partition: int | None
-    last_rebalance_ms: int
-    leaves_something: bool
+    is_reconciling: bool
     owned: OwnedPartitions | None
     owned_partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What a group's last rebalances show, and for how long they do unless there is another one."""
+
+    recent: tuple[RebalanceInBrief, ...]
+    from_ms: int
+    until_ms: float
+    conditions: tuple[str, ...]
+
+    def is_of(self, recent: tuple[RebalanceInBrief, ...], now_ms: int) -> bool:
+        return self.recent is recent and self.from_ms <= now_ms < self.until_ms
 
 
 class ConditionWatch:
@@ -109,6 +122,7 @@ class ConditionWatch:
         self._limits = limits
         self._standing: Mapping[Key, Condition] = {}
         self._seen: dict[str, _Seen] = {}
+        self._verdicts: dict[str, _Verdict] = {}
         self._lagging: dict[str, Mapping[str, Lagging]] = {}
 
     def restore(self, standing: Mapping[Key, Condition]) -> None:
@@ -122,7 +136,8 @@ class ConditionWatch:
     def look(self, facts: Facts) -> Looked:
         """Judge every group."""
         self._seen = {group_id: self._seen_again(group_id, record) for group_id, record in facts.groups.items()}
-        self._lagging = {group_id: lagging for group_id, lagging in self._lagging.items() if group_id in self._seen}
+        self._verdicts = {group_id: known for group_id, known in self._verdicts.items() if group_id in self._seen}
+        self._lagging = {group_id: known for group_id, known in self._lagging.items() if group_id in self._seen}
         commits = facts.silence.by_group()
         looks = list(self._to_look_at(facts, commits))
         one_by_one = _CommitsByPartition(facts.silence, {group_id: self._seen[group_id].owned for group_id in looks})
@@ -141,20 +156,24 @@ class ConditionWatch:
         """Groups that may have a condition, or had one. The others cost a comparison each."""
         had_one = {group_id for group_id, _ in self._standing}
         silent = facts.silence.groups_with_a_silent_partition()
-        window_ms = 1000 * self._limits.window_seconds
+        suspects = had_one.union(silent, facts.rebalancing_since_ms)
         for group_id, seen in self._seen.items():
             now_ms = None if seen.kafka_partition is None else facts.now_ms.get(seen.kafka_partition)
-            if now_ms is None:
-                continue
-            if (
-                seen.leaves_something
-                or seen.last_rebalance_ms > now_ms - window_ms
-                or group_id in silent
-                or group_id in facts.rebalancing_since_ms
-                or group_id in had_one
+            if now_ms is not None and (
+                self._verdict(group_id, now_ms)
+                or group_id in suspects
+                or seen.is_reconciling
                 or (seen.owned is not None and _misses_commits(seen, commits.get(group_id)))
             ):
                 yield group_id
+
+    def _verdict(self, group_id: str, now_ms: int) -> tuple[str, ...]:
+        recent, known = self._seen[group_id].record.story.recent, self._verdicts.get(group_id)
+        if known is None or not known.is_of(recent, now_ms):
+            until_ms = same_until_ms(recent, now_ms, self._limits)
+            known = _Verdict(recent, now_ms, until_ms, conditions(recent, now_ms, self._limits))
+            self._verdicts[group_id] = known
+        return known.conditions
 
     def _judge(
         self, group_id: str, facts: Facts, commits: GroupCommits | None, one_by_one: _CommitsByPartition
@@ -165,7 +184,7 @@ class ConditionWatch:
             return {}
         recent = seen.record.story.recent
         found: dict[str, str | None] = {
-            name: in_full(name, recent, now_ms, self._limits) for name in conditions(recent, now_ms, self._limits)
+            name: in_full(name, recent, now_ms, self._limits) for name in self._verdict(group_id, now_ms)
         }
         found |= _hanging(seen.record.snapshot, facts, commits, now_ms, self._limits)
         found |= self._reconciling(seen.record.snapshot, now_ms)
@@ -220,17 +239,13 @@ class ConditionWatch:
 
 
 def _seen(record: GroupRecord) -> _Seen:
-    snapshot, recent = record.snapshot, record.story.recent
+    snapshot = record.snapshot
     position = None if snapshot.is_over else snapshot.position
     owned = None if position is None else _owned(snapshot, position.timestamp_ms)
-    is_reconciling = snapshot.modern is not None and snapshot.modern.unreconciled_members > 0
-    latest = (latest_generation(recent), recent[-1]) if recent else ()
-    leaves = any(one.unowned_partitions or one.eager_claimers or one.subscriptions > 1 for one in latest)
     return _Seen(
         record=record,
         kafka_partition=None if position is None else position.kafka_partition,
-        last_rebalance_ms=recent[-1].timestamp_ms if recent else -1,
-        leaves_something=leaves or is_reconciling,
+        is_reconciling=snapshot.modern is not None and snapshot.modern.unreconciled_members > 0,
         owned=owned,
         owned_partitions=0 if owned is None else sum(map(len, owned.of_member.values())),
     )

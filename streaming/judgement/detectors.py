@@ -106,6 +106,16 @@ def conditions(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: L
     return tuple(name for name, holds in found.items() if holds)
 
 
+def same_until_ms(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: Limits) -> float:
+    """The first moment after now at which `conditions` may be others without another rebalance.
+
+    Time alone changes them only where a rebalance leaves the window, or is a round ago.
+    """
+    spans_ms = (1000 * limits.window_seconds, 1000 * limits.round_seconds)
+    changes_ms = (one.timestamp_ms + span_ms for one in recent for span_ms in spans_ms)
+    return min((at_ms for at_ms in changes_ms if at_ms > read_up_to_ms), default=float("inf"))
+
+
 def _storms(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: Limits) -> bool:
     return counted_rebalances(recent, read_up_to_ms, limits) >= limits.storm_rebalances
 

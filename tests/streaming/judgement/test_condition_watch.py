@@ -361,4 +361,4 @@ def test_ten_thousand_groups_are_looked_at_within_a_fraction_of_a_sample() -> No
         again = replace(look, silence=look.silence)
         assert watch.look(again).holding == {}
         spent.append(time.process_time() - started)
-    assert min(spent) < 0.6, "measured: 0.2 s, the columns of 100,000 partitions aside"
+    assert min(spent) < 0.3, "measured: 0.02 s"

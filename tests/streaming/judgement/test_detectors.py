@@ -23,6 +23,7 @@ from streaming.judgement.detectors import (
     Limits,
     conditions,
     flapping_members,
+    same_until_ms,
 )
 from streaming.judgement.turn import GroupRecord, take_turn
 from tests.streaming.groups import member, metadata
@@ -321,6 +322,18 @@ def test_a_backlog_of_an_hour_that_arrives_in_one_batch_is_no_storm_now() -> Non
     assert conditions(recent, 119 * MINUTE_MS, LIMITS) == (), "an hour later it is none"
     rows = [told.conditions for told in turn.rebalances]
     assert rows == [()] * 5 + [(REBALANCE_STORM,)] * 55, "its rows say so as of their own time"
+
+
+@given(generations(), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_time_alone_changes_conditions_only_where_it_is_said_to(
+    events: list[object], then_ms: int, for_ms: int
+) -> None:
+    """Law: who remembers a verdict until `same_until_ms` says what a fresh look says."""
+    recent = turns([events])[-1].record.story.recent  # type: ignore[list-item]
+    until_ms = same_until_ms(recent, then_ms, LIMITS)
+    assert until_ms > then_ms
+    later_ms = min(then_ms + for_ms, int(min(until_ms, 10**9)) - 1)
+    assert conditions(recent, later_ms, LIMITS) == conditions(recent, then_ms, LIMITS)
 
 
 @given(generations(), st.integers(0, 10**6))
