@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from assignors import TopicPartition
 from streaming.group.listing import GroupListing
 from streaming.group.members import members
-from streaming.group.snapshot import GroupSnapshot
+from streaming.group.snapshot import DEAD, EMPTY, GroupSnapshot
 from streaming.judgement.brief import RebalanceInBrief
 from streaming.judgement.condition_words import counted, in_words, members_named
 from streaming.judgement.condition_words import told as in_full
@@ -272,13 +272,15 @@ def _hanging(
     """Rules 11 to 13 of `silence.py`: at most one of the two conditions, both None where nothing is known."""
     group_id, listing = snapshot.group_id, facts.listing
     listed = listing.groups.get(group_id) if listing else None
+    if listing and listed is None and listing.is_complete:
+        return {STUCK_REBALANCE: None, SILENT_GROUP: None}
+    members_now = 0 if listed and listed.state in {EMPTY, DEAD} else snapshot.member_count()
     since_ms = facts.rebalancing_since_ms.get(group_id)
     rebalancing_ms = None if since_ms is None or listing is None else listing.sampled_at_ms - since_ms
-    silent = is_silent(snapshot.member_count(), commits, now_ms, limits)
+    silent = is_silent(members_now, commits, now_ms, limits)
     condition = why_silent(silent, listed.state if listed else None, rebalancing_ms, limits)
     if condition is None:
-        may_rebalance = listed is None and (listing is None or not listing.is_complete)
-        unknown = {STUCK_REBALANCE: may_rebalance or silent is None, SILENT_GROUP: silent is None}
+        unknown = {STUCK_REBALANCE: listed is None or silent is None, SILENT_GROUP: silent is None}
         return {name: None for name, is_unknown in unknown.items() if is_unknown}
     if commits is None or not silent:
         return {condition: f"in the middle of a rebalance for at least {in_words(rebalancing_ms or 0)}"}

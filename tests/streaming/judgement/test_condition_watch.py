@@ -168,6 +168,12 @@ FED: Ends = {("orders", 0): busy()}
         (facts(record(), commits=SILENT, ends=FED, listed={"g": "Stable"}), {"silent_group"}, "listed as Stable"),
         (facts(record(members=0), commits=SILENT, ends=FED), set(), "nobody is there"),
         (
+            facts(record(), commits=SILENT, ends=FED, listed={"g": "Empty"}),
+            set(),
+            "nobody is there, its coordinator says",
+        ),
+        (facts(record(), commits=SILENT, ends=FED, listed={"h": "Stable"}), set(), "gone without a record, it may be"),
+        (
             facts(record(), commits=SILENT, ends=FED, now_ms=NOW_MS - 16 * MINUTE_MS),
             set(),
             "the log is not read so far",
@@ -196,6 +202,7 @@ def test_groups_that_hang(look: Facts, found: set[str], why: str) -> None:
         (facts(record(), commits=SILENT, ends={}), True, "end offsets could not be sampled"),
         (facts(record(), commits=SILENT, ends={("orders", 0): [500, 600]}), True, "sampled for a minute only"),
         (facts(record()), True, "its commits are gone: it is not known whether it works"),
+        (facts(record(), commits=SILENT, ends=FED, listed={"h": "Stable"}), True, "the listing lacks it: gone, maybe"),
         (
             facts(record(), commits={("g", "orders", 0): (300, 1)}, ends=FED, listed={"g": "Stable"}),
             False,
