@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,6 +16,7 @@ import click
 from kafka.errors import KafkaError
 from rich.table import Column, Table
 
+from streaming.cli.conditions import Row, condition_shown, since_shown
 from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
 from streaming.config.load import load_settings
@@ -62,6 +63,11 @@ _RIGHTS = {
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a group and line, members included.")
 @click.option("-v", "--verbose", is_flag=True, help="A row for each member, with its partitions.")
+@click.option(
+    "--tables",
+    metavar="PATH",
+    help="Folder of the tables that tell conditions [default: paths.tables of the settings, for the settings' broker].",
+)
 def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     bootstrap_server: str | None,
     file: Path | None,
@@ -69,14 +75,18 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     group_types: tuple[str, ...],
     as_json: bool,
     verbose: bool,
+    tables: str | None,
 ) -> None:
     """List the groups of a cluster: classic, consumer (KIP-848), share and streams.
 
-    Asks the brokers and reads no topic, so it needs no right but DESCRIBE. "?" is what a broker did not tell.
+    Asks the brokers and reads no topic, so it needs no right but DESCRIBE. "?" is what a broker did not tell. Where a
+    monitor writes tables, what it last found to be the matter with a group (a storm, a silent member, ...) stands
+    beside it, and since when, in UTC; `history GROUP` says more.
     """
     try:
         with closing(Connection(_kafka(bootstrap_server, file), REQUEST_TIMEOUT_SECONDS)) as connection:
             listing, found = _ask(Groups(connection, lambda: time.time_ns() // 1_000_000), _Wanted(states, group_types))
+        conditions = _conditions(file, tables, is_other_cluster=bootstrap_server is not None)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     except KafkaError as error:
@@ -88,9 +98,9 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
         click.echo(f"Warning: {warning}", err=True)
     if as_json:
         for group in found:
-            click.echo(json.dumps(_json(group), ensure_ascii=True))
+            click.echo(json.dumps(_json(group, conditions), ensure_ascii=True))
     else:
-        output_console().print(_table(found, verbose=verbose))
+        output_console().print(_table(found, conditions, verbose=verbose))
 
 
 def _kafka(bootstrap_server: str | None, file: Path | None) -> KafkaSettings:
@@ -102,6 +112,26 @@ def _kafka(bootstrap_server: str | None, file: Path | None) -> KafkaSettings:
         return KafkaSettings.model_validate({**kafka.model_dump(), **patience, **given})
     except ValueError:
         raise click.BadParameter(f"{bootstrap_server!r} is not HOST:PORT", param_hint="--bootstrap-server") from None
+
+
+Conditions = Mapping[str, list[Row]]
+"""Rows of `group_conditions` that hold, by group."""
+
+
+def _conditions(file: Path | None, tables: str | None, *, is_other_cluster: bool) -> Conditions | None:
+    """What the tables tell of the settings' cluster; None where there are none, or none of the cluster asked."""
+    if tables is None and is_other_cluster:
+        return None
+    from streaming.sinks.stored import NoTableError, standing_conditions  # noqa: PLC0415 - slow to import
+
+    settings = load_settings(file)
+    try:
+        rows = standing_conditions(tables or settings.paths.tables, settings.kafka.cluster)
+    except NoTableError:
+        if tables is not None:
+            raise
+        return None
+    return {group_id: list(of_group) for group_id, of_group in groupby(rows, key=lambda row: row["group_id"])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +204,7 @@ def _description_warnings(found: Collection[_Group]) -> Iterator[str]:
         yield f"members of {count} groups are not told: {_RIGHTS.get(reason, reason)}"
 
 
-def _json(group: _Group) -> dict[str, Any]:
+def _json(group: _Group, conditions: Conditions | None) -> dict[str, Any]:
     described = group.described
     return {
         "group_id": group.group_id,
@@ -186,6 +216,12 @@ def _json(group: _Group) -> dict[str, Any]:
         "assignment_epoch": described and described.assignment_epoch,
         "members": described and [_member_json(described, member) for member in described.members],
         "not_told": group.not_told,
+        "conditions": None
+        if conditions is None
+        else [
+            {"condition": row["condition"], "since": row["since_time"].isoformat(), "detail": row["detail"]}
+            for row in conditions.get(group.group_id, ())
+        ],
     }
 
 
@@ -206,12 +242,15 @@ def _member_json(group: DescribedGroup, member: DescribedMember) -> dict[str, An
     }
 
 
-def _table(found: Collection[_Group], *, verbose: bool) -> Table:
+def _table(found: Collection[_Group], conditions: Conditions | None, *, verbose: bool) -> Table:
     table = Table(Column("group", overflow="fold"), "type", "state", "protocol", Column("members", justify="right"))
+    if conditions is not None:
+        table.add_column("conditions", overflow="fold")
     for name in ("member", "instance", "client", "host", "partitions") if verbose else ():
         table.add_column(name, overflow="fold")
     for group in found:
         cells = _shown([group.group_id, group.group_type, group.state, *_protocol_and_count(group.described)])
+        cells += [] if conditions is None else [_conditions_in_short(conditions.get(group.group_id, ()))]
         rows = _member_rows(group.described) if verbose and group.described else []
         table.add_row(*cells, *(rows[0] if rows else ()))
         for row in rows[1:]:
@@ -222,6 +261,11 @@ def _table(found: Collection[_Group], *, verbose: bool) -> Table:
 def _protocol_and_count(described: DescribedGroup | None) -> tuple[str | None, str | None]:
     """A group described without a strategy has none at the moment: that is nothing, not unknown."""
     return (described.protocol or "", str(len(described.members))) if described else (None, None)
+
+
+def _conditions_in_short(rows: Iterable[Row]) -> str:
+    """A line each: what, and since when."""
+    return "\n".join(f"{condition_shown(row)} since {since_shown(row)}" for row in rows)
 
 
 def _member_rows(group: DescribedGroup) -> list[list[str]]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import click
 
+from streaming.cli.conditions import Row, change_sentence, condition_changes, standing_rows, standing_sentence
+from streaming.cli.gaps import gap_words, gaps_of, with_gaps
 from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
-from streaming.combine import gaps
 from streaming.config.load import load_settings
 from streaming.errors import RemedyError
 from streaming.judgement import rebalances as words
+from streaming.judgement.condition_words import counted
 
 MOST_NAMED = 3
 _GOES_ON = frozenset({words.UPGRADED, words.DOWNGRADED})
@@ -36,11 +39,6 @@ _KINDS = {
     words.UPGRADED: "upgraded to the consumer protocol (KIP-848)",
     words.DOWNGRADED: "downgraded to the classic protocol",
 }
-_NOBODY_COMMITTED = {
-    gaps.NEXT_REBALANCE: "nobody committed before the next rebalance",
-    gaps.ROUND_PASSED: "nobody committed for a whole round (judgement.round_seconds)",
-    gaps.GROUP_DELETED: "nobody committed before the group was deleted",
-}
 
 
 @click.command()
@@ -55,65 +53,74 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 ) -> None:
     """Tell the last rebalances of GROUP: when, why, who, what moved and what had to. Times are UTC.
 
-    Reads the tables `rebalances` and `commit_gaps`; the monitor may run meanwhile, or not.
+    Between them stands when something began to be the matter with the group, and when it ended; last what still is.
+    Reads the tables `rebalances`, `commit_gaps` and `group_conditions`; the monitor may run meanwhile, or not.
     """
     try:
-        rows = _rows(group, tables or load_settings(file).paths.tables, cluster)[-last:]
+        told = _told(group, tables or load_settings(file).paths.tables, cluster, last)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     if as_json:
-        for row in rows:
+        for row in told.rebalances:
             click.echo(json.dumps(row, default=str, ensure_ascii=True))
         return
-    several = len({row["cluster"] for row in rows}) > 1
-    for row in rows:
-        of_cluster = f"{shown(row['cluster'])}  " if several else ""
-        when = row["record_time"].isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
-        line = f"{when}  {of_cluster}generation {row['generation_id']}: {sentence(row)}"
+    several = len({row["cluster"] for row in told.rebalances}) > 1
+    for line in _lines(told, several=several):
         output_console().print(line, highlight=False, soft_wrap=True)
 
 
-def _rows(group: str, root: str, cluster: str | None) -> Sequence[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """The last rows of `rebalances`, those of `group_conditions` since then, and those that began and did not end."""
+
+    rebalances: Sequence[Row]
+    changes: Sequence[Row]
+    standing: Sequence[Row]
+
+
+def _told(group: str, root: str, cluster: str | None, last: int) -> _Told:
+    rebalances = _rows(group, root, cluster)[-last:]
+    changes, standing = condition_changes(root, cluster, group), standing_rows(root, cluster, group)
+    if not rebalances and not changes:
+        raise RemedyError(
+            f"{root} has no rebalance of {group!r}: `rebalance-monitor groups` lists the groups there are"
+        )
+    if rebalances:
+        changes = [row for row in changes if row["sampled_time"] >= rebalances[0]["record_time"]]
+    return _Told(rebalances, changes, standing)
+
+
+def _lines(told: _Told, *, several: bool) -> Iterator[str]:
+    """Everything in the order of time, and at last what holds now."""
+    lines = [
+        (row["record_time"], row, f"generation {row['generation_id']}: {sentence(row)}") for row in told.rebalances
+    ]
+    lines += [(row["sampled_time"], row, change_sentence(row)) for row in told.changes]
+    for when, row, text in sorted(lines, key=itemgetter(0)):
+        at = when.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
+        yield f"{at}  {_of_cluster(row, several=several)}{text}"
+    for row in told.standing:
+        yield f"{_of_cluster(row, several=several)}{standing_sentence(row)}"
+
+
+def _of_cluster(row: Row, *, several: bool) -> str:
+    return f"{shown(row['cluster'])}  " if several else ""
+
+
+def _rows(group: str, root: str, cluster: str | None) -> Sequence[Row]:
     from streaming.sinks.stored import stored_rows  # noqa: PLC0415 - slow to import; --help need not wait
     from streaming.sinks.tables import REBALANCES  # noqa: PLC0415 - as above
 
     rows = stored_rows(root, REBALANCES, group_id=group, cluster=cluster)
     if not rows:
-        raise RemedyError(
-            f"{root} has no rebalance of {group!r}: `rebalance-monitor groups` lists the groups there are"
-        )
-    rows = with_gaps(rows, _gaps(group, root, cluster))
+        return ()
+    rows = with_gaps(rows, gaps_of(group, root, cluster))
     # The tombstone of a group that goes on under another protocol is no end.
     over = [now["kind"] == words.DELETED and after["kind"] in _GOES_ON for now, after in pairwise(rows)]
     return [row for row, is_left_out in zip(rows, [*over, False], strict=True) if not is_left_out]
 
 
-def _gaps(group: str, root: str, cluster: str | None) -> Sequence[dict[str, Any]]:
-    from streaming.sinks.stored import NoTableError, stored_rows  # noqa: PLC0415 - slow to import
-    from streaming.sinks.tables import COMMIT_GAPS  # noqa: PLC0415 - as above
-
-    try:
-        return stored_rows(root, COMMIT_GAPS, group_id=group, cluster=cluster)
-    except NoTableError:
-        return []  # the tables are of a monitor that did not tell gaps yet
-
-
-def with_gaps(rows: Sequence[dict[str, Any]], of_gaps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of `rebalances`, each with its row of `commit_gaps` as `commit_gap`; None where there is none (yet).
-
-    >>> rebalance = {"cluster": "prod", "kafka_partition": 3, "kafka_offset": 17}
-    >>> with_gaps([rebalance], [{**rebalance, "commit_gap_ms": 12_000}])[0]["commit_gap"]["commit_gap_ms"]
-    12000
-    """
-    by_position = {_position(gap): gap for gap in of_gaps}
-    return [{**row, "commit_gap": by_position.get(_position(row))} for row in rows]
-
-
-def _position(row: Mapping[str, Any]) -> tuple[str, int, int]:
-    return row["cluster"], row["kafka_partition"], row["kafka_offset"]
-
-
-def sentence(row: Mapping[str, Any]) -> str:
+def sentence(row: Row) -> str:
     """One row of `rebalances` in words.
 
     >>> row = {"kind": "static_rejoin", "changes": [{"group_instance_id": "pod-1", "changes": ["rejoined"]}]}
@@ -127,24 +134,25 @@ def sentence(row: Mapping[str, Any]) -> str:
         return "; ".join([*_why(row), "the group is empty", *_skipped(row)])
     if row["kind"] == words.DELETED:
         return _KINDS[words.DELETED]
-    if row["kind"] != words.REBALANCE:
-        kind = _KINDS.get(row["kind"], row["kind"])
-        return "; ".join([kind, *_why(row), _count(row["members"], "member"), *_gap(row.get("commit_gap"))])
+    kind: str = row["kind"]
+    if kind != words.REBALANCE:
+        gap = gap_words(row.get("commit_gap"))
+        return "; ".join([_KINDS.get(kind, kind), *_why(row), counted(row["members"], "member"), *gap])
     return "; ".join(
         [
             *_why(row),
-            _count(row["members"], "member"),
+            counted(row["members"], "member"),
             *_moves(row),
             *_unowned(row),
             *_sync_time(row),
-            *_gap(row.get("commit_gap")),
+            *gap_words(row.get("commit_gap")),
             *_skipped(row),
             *(condition.replace("_", " ") for condition in row["conditions"] or ()),
         ]
     )
 
 
-def _why(row: Mapping[str, Any]) -> Iterator[str]:
+def _why(row: Row) -> Iterator[str]:
     if row["causes"] is None:
         yield f"the cause is unknown: {', '.join(row['not_known'])} missing"
     for cause in row["causes"] or ():
@@ -157,11 +165,11 @@ def _why(row: Mapping[str, Any]) -> Iterator[str]:
             yield _WHOLE_GROUP.get(cause, cause)
 
 
-def _that(row: Mapping[str, Any], did: str) -> list[Mapping[str, Any]]:
+def _that(row: Row, did: str) -> list[Row]:
     return [change for change in row["changes"] or () if did in change["changes"]]
 
 
-def _named(row: Mapping[str, Any], did: str) -> str:
+def _named(row: Row, did: str) -> str:
     names = [
         shown(member["group_instance_id"] or f"{member['client_id']} ({member['client_host']})")
         for member in _that(row, did)
@@ -170,57 +178,34 @@ def _named(row: Mapping[str, Any], did: str) -> str:
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _moves(row: Mapping[str, Any]) -> Iterator[str]:
+def _moves(row: Row) -> Iterator[str]:
     moved, fewest = row["moved_partitions"], row["fewest_moves"]
     if row["withheld_partitions"]:
-        yield f"{_count(row['withheld_partitions'], 'partition')} to be handed over in the next round"
+        yield f"{counted(row['withheld_partitions'], 'partition')} to be handed over in the next round"
     elif moved is None:
         yield "moves unknown"
     elif not moved:
         yield "no partition moved"
     elif fewest is None:
-        yield f"{_count(moved, 'partition')} moved"
+        yield f"{counted(moved, 'partition')} moved"
     elif moved == fewest:
-        yield f"{_count(moved, 'partition')} moved, no fewer would do"
+        yield f"{counted(moved, 'partition')} moved, no fewer would do"
     else:
         bound = "" if row["fewest_is_exact"] else "at least "
-        yield f"{_count(moved, 'partition')} moved, {bound}{fewest} had to"
+        yield f"{counted(moved, 'partition')} moved, {bound}{fewest} had to"
 
 
-def _unowned(row: Mapping[str, Any]) -> Iterator[str]:
+def _unowned(row: Row) -> Iterator[str]:
     unowned = len(row["unowned"] or ()) - (row["withheld_partitions"] or 0)
     if unowned > 0:
-        yield f"{_count(unowned, 'partition')} without an owner"
+        yield f"{counted(unowned, 'partition')} without an owner"
 
 
-def _sync_time(row: Mapping[str, Any]) -> Iterator[str]:
+def _sync_time(row: Row) -> Iterator[str]:
     if row["sync_time_ms"] is not None:
         yield f"assigned within {row['sync_time_ms']} ms"
 
 
-def _gap(gap: Mapping[str, Any] | None) -> Iterator[str]:
-    if gap is None:
-        return
-    gap_ms, usual_ms, worst_ms = gap["commit_gap_ms"], gap["usual_interval_ms"], gap["worst_gap_ms"]
-    if gap_ms is not None:
-        usually = "" if usual_ms is None else f", usually every {_seconds(usual_ms)}"
-        yield f"nobody committed for {_seconds(gap_ms)}{usually}"
-        if worst_ms is not None and worst_ms > gap_ms:
-            yield f"{shown(gap['worst_topic'])}-{gap['worst_partition']} was not committed for {_seconds(worst_ms)}"
-    elif gap["unknown_reason"] == gaps.NO_COMMIT_AFTER:
-        yield _NOBODY_COMMITTED.get(gap["closed_by"], "nobody committed again")
-    elif gap["unknown_reason"] != gaps.NO_COMMIT_BEFORE:
-        yield f"how long nobody committed is unknown: {gap['unknown_reason'].replace('_', ' ')}"
-
-
-def _seconds(milliseconds: int) -> str:
-    return f"{milliseconds / 1000:.1f} s"
-
-
-def _skipped(row: Mapping[str, Any]) -> Iterator[str]:
+def _skipped(row: Row) -> Iterator[str]:
     if row["skipped_generations"]:
-        yield f"{_count(row['skipped_generations'], 'generation')} before it without a record"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+        yield f"{counted(row['skipped_generations'], 'generation')} before it without a record"

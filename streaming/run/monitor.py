@@ -22,6 +22,7 @@ from streaming.java import find_java
 from streaming.judgement.detectors import Limits
 from streaming.judgement.lag import ClusterSample
 from streaming.run.batches import BatchSink, polled_positions
+from streaming.run.conditions import GroupConditions
 from streaming.run.hand_back import HandBack
 from streaming.run.lag_watch import LagWatch
 from streaming.run.poller import Poller
@@ -86,8 +87,7 @@ class Monitor:
         self._registry.put_health(source=settings.source.kind)
         connection = Connection(settings.kafka, settings.sampling.request_timeout_seconds)
         stale_after_ms = int(self._stale_after_seconds * 1000)
-        limits = _limits(settings.judgement)
-        collector = MonitorCollector(settings.kafka.cluster, self._registry, now_ms, stale_after_ms, limits)
+        collector = MonitorCollector(settings.kafka.cluster, self._registry, now_ms, stale_after_ms)
         server = MetricsServer(settings.metrics.host, settings.metrics.port, collector)
         try:
             self._on_port(server.port)
@@ -138,7 +138,8 @@ class Monitor:
             files=files,
             origin=origin,
         )
-        lag_watch = LagWatch(self._book, files)
+        limits = _limits(settings.judgement)
+        lag_watch = LagWatch(self._book, files, limits)
         lag_watch.restore()
         groups = Groups(connection, now_ms)
         reconciler = Reconciler(groups, self._book, settings.sampling.reconcile_seconds)
@@ -152,6 +153,7 @@ class Monitor:
             tables=tables,
             hand_back=HandBack(files),
             lag_watch=lag_watch,
+            conditions=GroupConditions(settings.kafka.cluster, self._registry, tables, limits),
             readiness=self._readiness,
             interval_seconds=settings.sampling.interval_seconds,
             lag_table_seconds=settings.sampling.lag_table_seconds,
@@ -269,6 +271,7 @@ def _limits(judgement: JudgementSettings) -> Limits:
         flaps=judgement.flaps,
         cooperative_rounds=judgement.cooperative_rounds,
         round_seconds=judgement.round_seconds,
+        allowed_lag=judgement.allowed_lag,
     )
 
 

@@ -17,6 +17,7 @@ from deltalake.exceptions import DeltaError
 from kafka.errors import KafkaError
 
 from streaming.judgement.lag_judgement import LagJudgement
+from streaming.run.conditions import GroupConditions
 from streaming.run.hand_back import AwaitedFacts, HandBack, awaited_by_group
 from streaming.run.lag_watch import LagWatch
 from streaming.run.readiness import Readiness
@@ -67,6 +68,7 @@ class Sampler:
         tables: DeltaTables,
         hand_back: HandBack,
         lag_watch: LagWatch,
+        conditions: GroupConditions,
         readiness: Readiness,
         interval_seconds: float,
         lag_table_seconds: float,
@@ -81,6 +83,7 @@ class Sampler:
         self._tables = tables
         self._hand_back = hand_back
         self._lag_watch = lag_watch
+        self._conditions = conditions
         self._readiness = readiness
         self._interval_seconds = interval_seconds
         self._lag_table_seconds = lag_table_seconds
@@ -122,6 +125,8 @@ class Sampler:
         self._hand_back.send(_both(awaited, vanished), time.monotonic())
         ready = self._readiness.after(before.health.positions, sample, is_judged=not awaited)
         self._registry.put_health(ready=ready, was_ready=ready or before.health.was_ready)
+        if ready or before.health.was_ready:
+            self._conditions.after_sample(sample, self._lag_watch.silence(lag))
         if ready:
             if self._reconciler:
                 self._hand_back.send_vanished(self._reconciler.vanished_commits(now, sample, time.monotonic()))

@@ -48,6 +48,11 @@ class DeltaTables:
             self._open[table.name] = delta_table = self._created(table)
             _check_version(delta_table, self.path(table))
 
+    @property
+    def root(self) -> str:
+        """The folder of all tables."""
+        return self._root
+
     def path(self, table: Table) -> str:
         """Where a table lies."""
         return f"{self._root}/{table.name}"

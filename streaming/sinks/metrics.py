@@ -17,7 +17,6 @@ from prometheus_client.registry import Collector
 from streaming.group.listing import GroupListing, shown_state
 from streaming.group.not_known import REBALANCES_FAILED, not_known
 from streaming.group.snapshot import UNKNOWN
-from streaming.judgement.detectors import Limits
 from streaming.judgement.turn import GroupRecord
 from streaming.sinks.families import GROUP, add
 from streaming.sinks.gap_families import commit_gap_family
@@ -39,10 +38,8 @@ class MonitorCollector(Collector):
         registry: Registry,
         now_ms: Callable[[], int],
         stale_after_ms: int,
-        limits: Limits = Limits(),  # noqa: B008 - frozen
     ) -> None:
         self._cluster = cluster
-        self._limits = limits
         self._registry = registry
         self._now_ms = now_ms
         self._stale_after_ms = stale_after_ms
@@ -55,7 +52,7 @@ class MonitorCollector(Collector):
         if present.health.was_ready:
             yield from _groups(self._cluster, present, present.listing if is_fresh else None)
             if is_fresh:
-                yield condition_family(self._cluster, present, self._limits)
+                yield condition_family(self._cluster, present)
                 yield from lag_families(self._cluster, present)
                 yield from _listing(self._cluster, present, self._now_ms())
 

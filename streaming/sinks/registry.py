@@ -9,7 +9,9 @@ from dataclasses import dataclass, field, replace
 from streaming.combine.gaps import GapTotals
 from streaming.combine.lanes import GapsClosed, PartitionSnapshot
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
+from streaming.events import POLLED_PARTITION
 from streaming.group.listing import GroupListing, rebalancing_since_ms
+from streaming.judgement.condition_watch import Condition
 from streaming.judgement.lag import ClusterSample, held_back_groups
 from streaming.judgement.lag_judgement import LagJudgement
 from streaming.judgement.read_up_to import ReadUpTo, passed, sampled_end
@@ -36,7 +38,9 @@ class Present:
 
     `groups` holds dead groups too, as long as their totals are kept. `rebalancing_since_ms` tells by group when the
     first of all listings up to the last was made that showed it in the middle of a rebalance. `read_up_to` tells by
-    partition of `__consumer_offsets` up to which time it was read. `gap_totals` are those of commit gaps by group.
+    partition of `__consumer_offsets` up to which time it was read, and by -1 up to which time coordinators were asked.
+    `conditions` are those that held at the last sample, by group; a group without any is left out. `gap_totals` are
+    those of commit gaps by group.
     """
 
     groups: Mapping[str, GroupRecord] = field(default_factory=dict)
@@ -48,6 +52,7 @@ class Present:
     health: Health = field(default_factory=Health)
     read_up_to: Mapping[int, ReadUpTo] = field(default_factory=dict)
     gap_totals: Mapping[str, GapTotals] = field(default_factory=dict)
+    conditions: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
 
     def alive_groups(self) -> Mapping[str, GroupRecord]:
         """Groups that exist, by id, sorted."""
@@ -106,6 +111,19 @@ class Registry:
                 rebalancing_since_ms=since_ms,
                 read_up_to=_with_ends(self._present, sample),
             )
+
+    def put_conditions(self, conditions: Mapping[str, tuple[Condition, ...]]) -> None:
+        """Take in what held at the last sample, by group."""
+        with self._lock:
+            self._present = replace(self._present, conditions=conditions)
+
+    def put_poll(self, last_number: int, polled_at_ms: int) -> None:
+        """Take in that coordinators said everything up to a time, in answers up to a number."""
+        with self._lock:
+            known = self._present.read_up_to.get(POLLED_PARTITION, ReadUpTo())
+            position = self._present.health.positions.get(POLLED_PARTITION, 0)
+            read = sampled_end(known, position, last_number + 1, polled_at_ms)
+            self._present = replace(self._present, read_up_to={**self._present.read_up_to, POLLED_PARTITION: read})
 
     def put_health(self, **changes: object) -> None:
         """Change some of the health's fields."""

@@ -16,6 +16,7 @@ from streaming.events import Position
 from streaming.group.members import GroupMember, TopicPartitions, members
 from streaming.group.not_known import REBALANCES_FAILED, not_known
 from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.condition_watch import ConditionChange
 from streaming.judgement.drift import StrategyDrift
 from streaming.judgement.imbalance import PartitionShares
 from streaming.judgement.judge import Judgement
@@ -99,6 +100,11 @@ def _record(cluster: str, position: Position) -> Row:
 def utc(timestamp_ms: int) -> datetime:
     """Kafka's milliseconds as a time in UTC; times beyond the calendar (hostile records) at its nearest end."""
     return _EPOCH + timedelta(milliseconds=min(max(timestamp_ms, 0), _LAST_MS))
+
+
+def timestamp_ms(time: datetime) -> int:
+    """A time in UTC as Kafka's milliseconds: the other way round."""
+    return (time - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _generation_row(cluster: str, snapshot: GroupSnapshot, lanes: Mapping[int, PartitionSnapshot]) -> Row:
@@ -252,6 +258,25 @@ def _imbalance_row(key: Row, judgement: Judgement, shares: PartitionShares) -> R
         "max_to_mean_ratio": shares.max_to_mean_ratio,
         "not_known": list(judgement.not_known),
     }
+
+
+def condition_rows(cluster: str, sampled_at_ms: int, changes: Iterable[ConditionChange]) -> list[Row]:
+    """Conditions that began or ended by one sample, as rows of `group_conditions`."""
+    sampled_time = utc(sampled_at_ms)
+    return [
+        {
+            "cluster": cluster,
+            "date": sampled_time.date(),
+            "sampled_time": sampled_time,
+            "group_id": change.group_id,
+            "condition": change.condition.name,
+            "holds": change.holds,
+            "since_time": utc(change.condition.since_ms),
+            "detail": change.condition.detail,
+            "read_up_to_time": None if change.read_up_to_ms is None else utc(change.read_up_to_ms),
+        }
+        for change in changes
+    ]
 
 
 def lag_rows(table: Table, cluster: str, sampled_at_ms: int, partitions: pa.Table) -> pa.Table:

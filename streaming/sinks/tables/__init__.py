@@ -1,7 +1,7 @@
 """The schema of every Delta table. The README's reference is printed from here: `describe_tables`.
 
 All tables are partitioned by cluster and date. Rows that stem from a record are keyed by its position (cluster,
-kafka_partition, kafka_offset): a record read twice is one row. `group_lag` is keyed by the moment of its sample.
+kafka_partition, kafka_offset): a record read twice is one row. Rows of a sample are keyed by its moment.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from streaming.sinks.tables.assignments import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE
 from streaming.sinks.tables.columns import Table
-from streaming.sinks.tables.groups import COMMIT_GAPS, GROUP_GENERATIONS, REBALANCES
+from streaming.sinks.tables.groups import COMMIT_GAPS, GROUP_CONDITIONS, GROUP_GENERATIONS, REBALANCES
 from streaming.sinks.tables.lag import GROUP_LAG, PARTITION_STATUS
 from streaming.sinks.tables.quarantine import QUARANTINE
 
@@ -20,6 +20,7 @@ __all__ = [
     "ASSIGNMENT_DRIFT",
     "ASSIGNMENT_IMBALANCE",
     "COMMIT_GAPS",
+    "GROUP_CONDITIONS",
     "GROUP_GENERATIONS",
     "GROUP_LAG",
     "PARTITIONED_BY",
@@ -39,6 +40,7 @@ TABLES = (
     GROUP_GENERATIONS,
     REBALANCES,
     COMMIT_GAPS,
+    GROUP_CONDITIONS,
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
     GROUP_LAG,

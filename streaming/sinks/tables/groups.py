@@ -9,6 +9,8 @@ from streaming.sinks.tables.columns import (
     GROUP,
     NAMED_PARTITIONS,
     RECORD,
+    SAMPLED,
+    TIME,
     TOPIC_PARTITIONS,
     Table,
     column,
@@ -165,6 +167,33 @@ REBALANCES = Table(
                 "moved_partitions_total",
                 _BY_NEED,
                 "partitions moved since then: necessary true, false, or unknown",
+            ),
+        ]
+    ),
+)
+
+GROUP_CONDITIONS = Table(
+    "group_conditions",
+    "a condition of a group that began to hold, or ended, at one sample",
+    pa.schema(
+        [
+            *SAMPLED,
+            GROUP,
+            column(
+                "condition",
+                pa.string(),
+                "rolling_restart, rebalance_storm, flapping_member, endless_cooperative_rejoin,"
+                " eager_and_cooperative_mixed, duplicate_claims, subscription_mismatch, unowned_partitions,"
+                " stuck_rebalance, silent_group, silent_static_member, stuck_reconciliation: the rules in"
+                " streaming/judgement (detectors.py, silence.py, reconciliation.py)",
+            ),
+            column("holds", pa.bool_(), "true: it began; false: it ended, or the group did"),
+            column("since_time", TIME, "when it was first found to hold; before that, nobody may have looked"),
+            column("detail", pa.string(), "in words: which member, how often, for how long; as last found"),
+            column(
+                "read_up_to_time",
+                TIME,
+                "time up to which the group's records were read, as of which this is said; null: it is gone",
             ),
         ]
     ),

@@ -7,21 +7,24 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from click.testing import CliRunner, Result
 from deltalake import write_deltalake
 from msgspec import structs
 
+import streaming.cli.conditions
 import streaming.cli.history
 from assignors import assignor_named
 from streaming.cli.history import history, sentence
 from streaming.combine.gaps import CommitGap
 from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.condition_watch import Condition, ConditionChange
 from streaming.judgement.turn import GroupRecord, take_turn
-from streaming.sinks.rows import Row, arrow_table, commit_gap_rows, turn_rows
-from streaming.sinks.tables import COMMIT_GAPS, PARTITIONED_BY, REBALANCES
+from streaming.sinks.rows import Row, arrow_table, commit_gap_rows, condition_rows, turn_rows
+from streaming.sinks.tables import COMMIT_GAPS, GROUP_CONDITIONS, PARTITIONED_BY, REBALANCES
 from tests.streaming.groups import (
     at,
     emptied,
@@ -116,6 +119,50 @@ def test_what_is_missing_is_said_with_the_remedy(tmp_path: Path) -> None:
     assert "no rebalance of 'nobody'" in unknown.output
 
 
+def conditions_in(folder: Path, *changes: tuple[int, bool, str]) -> None:
+    """Have a monitor tell at some seconds that a member flaps, and whether it still does."""
+    for second, holds, detail in changes:
+        condition = Condition("flapping_member", 1000, detail)
+        change = ConditionChange("g", condition, holds=holds, read_up_to_ms=second * 1000)
+        table = arrow_table(GROUP_CONDITIONS, condition_rows("prod", second * 1000, [change]))
+        write_deltalake(str(folder / GROUP_CONDITIONS.name), table, mode="append", partition_by=list(PARTITIONED_BY))
+
+
+FLAPS = "member pod-3 joins and goes again: 4 times in 10 minutes"
+
+
+def test_conditions_stand_in_the_order_of_time_and_what_still_holds_at_last(tmp_path: Path) -> None:
+    """The page says that a member flaps; who it is, a person finds here."""
+    folder = tables_with(tmp_path, *rows_of(LIFE[:3]))
+    conditions_in(folder, (1, True, FLAPS), (91, False, FLAPS), (92, True, FLAPS))
+    lines = run(folder, "g").stdout.splitlines()
+    assert [line for line in lines if "flapping" in line] == [
+        f"1970-01-01 00:00:01.000  flapping member: {FLAPS}",
+        f"1970-01-01 00:01:31.000  no flapping member any more, after 90 seconds; it was: {FLAPS}",
+        f"1970-01-01 00:01:32.000  flapping member: {FLAPS}",
+        f"since 1970-01-01 00:00:01 flapping member: {FLAPS}",
+    ]
+    assert "generation 2" in lines[1], "in the order of time"
+    assert len(run(folder, "g", "--json").stdout.splitlines()) == 3, "rows of `rebalances` alone"
+
+
+def test_conditions_from_before_the_rebalances_that_are_shown_are_left_out_unless_they_hold(tmp_path: Path) -> None:
+    folder = tables_with(tmp_path, *rows_of(LIFE[:3]))
+    conditions_in(folder, (0, True, FLAPS), (1, False, FLAPS))
+    assert "flapping" not in run(folder, "g", "--last", "1").stdout
+    conditions_in(folder, (2, True, FLAPS))
+    told = run(folder, "g", "--last", "1").stdout.splitlines()
+    assert told[-1] == f"since 1970-01-01 00:00:01 flapping member: {FLAPS}"
+
+
+def test_a_group_without_a_rebalance_can_have_conditions(tmp_path: Path) -> None:
+    """A classic group that is asked for names no generation: it has no rows of rebalances."""
+    folder = tables_with(tmp_path, *rows_of(LIFE, "other"))
+    conditions_in(folder, (1, True, "static member \x1b[2J commits none of 1 partition"))
+    told = run(folder, "g").stdout
+    assert "since 1970-01-01 00:00:01 flapping member: static member \\x1b[2J commits none" in told
+
+
 def cooperative(kafka_offset: int, generation_id: int, *members: object) -> GroupEvent:
     """Return a generation made by a cooperative leader."""
     return GroupMetadataWritten(
@@ -187,8 +234,9 @@ def test_the_sync_time_is_told_where_the_record_tells_it() -> None:
     assert sentence({**row, "sync_time_ms": 120}).endswith("; assigned within 120 ms")
 
 
-def test_the_example_in_the_docstring_is_true() -> None:
-    assert doctest.testmod(streaming.cli.history).failed == 0
+@pytest.mark.parametrize("module", [streaming.cli.history, streaming.cli.conditions])
+def test_the_examples_in_the_docstrings_are_true(module: ModuleType) -> None:
+    assert doctest.testmod(module).failed == 0
 
 
 def test_what_the_last_ones_show_together_ends_the_line() -> None:

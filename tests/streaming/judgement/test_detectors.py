@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from assignors import assignor_named
 from streaming.events import GroupMetadataWritten, Position
@@ -21,12 +20,10 @@ from streaming.judgement.detectors import (
     ROLLING_RESTART,
     SUBSCRIPTION_MISMATCH,
     UNOWNED_PARTITIONS,
-    Commits,
     Limits,
     conditions,
     flapping_members,
-    is_stuck,
-    silent_static_owners,
+    same_until_ms,
 )
 from streaming.judgement.turn import GroupRecord, take_turn
 from tests.streaming.groups import member, metadata
@@ -107,6 +104,48 @@ FOLLOWUP = ("cooperative_followup",)
 )
 def test_a_storm(recent: list[RebalanceInBrief], holds: bool, why: str) -> None:
     assert (REBALANCE_STORM in conditions(recent, NOW_MS, LIMITS)) is holds, why
+
+
+def started(minutes: int, kind: str = "created", generation_id: int = 0, **more: int) -> list[RebalanceInBrief]:
+    """Return a group's start so many minutes ago: it has its first member, and nine come within the minute after."""
+    first = replace(rebalance(minutes, kind=kind, **more), generation_id=generation_id)
+    return [first, *(rebalance(minutes - number / 10, joined=f"pod-{number}") for number in range(1, 10))]
+
+
+@pytest.mark.parametrize(
+    ("recent", "storms", "why"),
+    [
+        (started(2), False, "ten pods come up within a minute: a deployment, and nobody's work is stopped"),
+        (started(2, "first_seen", 1), False, "the first generation of a group that nobody saw before"),
+        (started(2, "became_empty", 80, members=0), False, "all had gone, and come back"),
+        (started(2, "first_seen", 0, members=0), False, "it only committed until now"),
+        (started(2, "first_seen", 57), True, "first seen in the middle of its life: they come to others"),
+        (started(9)[:1] + started(2)[1:], True, "it has worked for minutes when they come"),
+        (started(10.4), False, "the start itself is out of the window, and was one all the same"),
+        ([*started(3), *every_minute(4, start=1.8)], False, "four more that nobody explains are restless, no storm"),
+        ([*started(3), *(rebalance(1 - n / 10) for n in range(5))], True, "five more that nobody explains"),
+        (
+            [*started(3), *(rebalance(1 - number / 10, gone=f"pod-{number}") for number in range(1, 6))],
+            True,
+            "five that came with the start go again: they crash, and their coming counts as well",
+        ),
+        (
+            [*started(3), rebalance(1.9, joined="pod-a", skipped_generations=9)],
+            False,
+            "who joins before the last join was synced skips a generation",
+        ),
+    ],
+)
+def test_a_group_that_starts_is_no_storm(recent: list[RebalanceInBrief], storms: bool, why: str) -> None:
+    """Rule 3: a deployment that scales up from nothing must not page anybody."""
+    assert (REBALANCE_STORM in conditions(recent, NOW_MS, LIMITS)) is storms, why
+
+
+@given(st.integers(2, 60), st.integers(0, 20 * MINUTE_MS))
+def test_a_start_is_no_storm_at_any_time_it_is_looked_at(pods: int, later_ms: int) -> None:
+    """Law: as the window slides over a start, what was not counted is not counted any more either."""
+    recent = [rebalance(0, kind="created"), *(rebalance(-n / 20, joined=f"pod-{n}") for n in range(pods))]
+    assert conditions(recent, NOW_MS + later_ms, LIMITS) == ()
 
 
 def replaced(*keys: str) -> list[RebalanceInBrief]:
@@ -285,54 +324,20 @@ def test_a_backlog_of_an_hour_that_arrives_in_one_batch_is_no_storm_now() -> Non
     assert rows == [()] * 5 + [(REBALANCE_STORM,)] * 55, "its rows say so as of their own time"
 
 
+@given(generations(), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_time_alone_changes_conditions_only_where_it_is_said_to(
+    events: list[object], then_ms: int, for_ms: int
+) -> None:
+    """Law: who remembers a verdict until `same_until_ms` says what a fresh look says."""
+    recent = turns([events])[-1].record.story.recent  # type: ignore[list-item]
+    until_ms = same_until_ms(recent, then_ms, LIMITS)
+    assert until_ms > then_ms
+    later_ms = min(then_ms + for_ms, int(min(until_ms, 10**9)) - 1)
+    assert conditions(recent, later_ms, LIMITS) == conditions(recent, then_ms, LIMITS)
+
+
 @given(generations(), st.integers(0, 10**6))
 def test_conditions_are_the_same_whatever_the_batches(events: list[object], read_up_to_ms: int) -> None:
     at_once = turns([events])[-1].record.story.recent  # type: ignore[list-item]
     one_by_one = turns([[event] for event in events])[-1].record.story.recent  # type: ignore[list-item]
     assert conditions(at_once, read_up_to_ms, LIMITS) == conditions(one_by_one, read_up_to_ms, LIMITS)
-
-
-AT, OTHER = ("orders", 0), ("orders", 1)
-
-
-@pytest.mark.parametrize(
-    ("members", "commits", "stuck", "why"),
-    [
-        (3, Commits({AT: NOW_MS - 6 * MINUTE_MS}, frozenset({AT}), NOW_MS), True, "silent while records come"),
-        (3, Commits({AT: NOW_MS - 6 * MINUTE_MS}, frozenset(), NOW_MS), False, "nothing to commit"),
-        (3, Commits({AT: NOW_MS - 4 * MINUTE_MS}, frozenset({AT}), NOW_MS), False, "not for long"),
-        (3, Commits({AT: 0, OTHER: NOW_MS - MINUTE_MS}, frozenset({AT}), NOW_MS), False, "one goes on: no rebalance"),
-        (0, Commits({}, None, None), False, "nobody is there to rebalance"),
-        (3, Commits({}, frozenset({AT}), NOW_MS), None, "it never committed: it keeps its offsets elsewhere, maybe"),
-        (3, Commits({AT: 0}, None, NOW_MS), None, "end offsets are not known"),
-        (3, Commits({AT: 0}, frozenset({AT}), None), None, "the log was not read yet: silence is no proof"),
-    ],
-)
-def test_a_stuck_rebalance(members: int, commits: Commits, stuck: bool | None, why: str) -> None:
-    """Redpanda 3300: PreparingRebalance for ever. No record says so; silence does."""
-    assert is_stuck(members, commits, LIMITS) is stuck, why
-
-
-OWNED = {"pod-0": (AT,), "pod-1": (OTHER,)}
-LONG_AGO, JUST_NOW = NOW_MS - 60 * MINUTE_MS, NOW_MS - MINUTE_MS
-BOTH = frozenset({AT, OTHER})
-
-
-@pytest.mark.parametrize(
-    ("since_ms", "commits", "silent", "why"),
-    [
-        (LONG_AGO, Commits({OTHER: JUST_NOW}, BOTH, NOW_MS), ("pod-0",), "PostHog 65809: ready, consuming nothing"),
-        (LONG_AGO, Commits({AT: LONG_AGO - 1, OTHER: JUST_NOW}, BOTH, NOW_MS), ("pod-0",), "the one before it did"),
-        (LONG_AGO, Commits({AT: JUST_NOW, OTHER: JUST_NOW}, BOTH, NOW_MS), (), "both commit"),
-        (LONG_AGO, Commits({OTHER: JUST_NOW}, frozenset({OTHER}), NOW_MS), (), "it has nothing to commit"),
-        (LONG_AGO, Commits({OTHER: LONG_AGO}, BOTH, NOW_MS), (), "all are silent: stuck, or idle, as a whole"),
-        (JUST_NOW, Commits({OTHER: JUST_NOW}, BOTH, NOW_MS), (), "it has had them for a minute"),
-        (LONG_AGO, Commits({OTHER: JUST_NOW}, None, NOW_MS), None, "end offsets are not known"),
-        (LONG_AGO, Commits({OTHER: JUST_NOW}, BOTH, None), None, "the log was not read yet"),
-        (LONG_AGO, Commits({}, BOTH, NOW_MS), (), "no commits at all"),
-    ],
-)
-def test_static_members_that_own_and_never_commit(
-    since_ms: int, commits: Commits, silent: Sequence[str] | None, why: str
-) -> None:
-    assert silent_static_owners(OWNED, since_ms, commits, LIMITS) == silent, why
