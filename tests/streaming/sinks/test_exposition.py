@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import doctest
+import gc
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import given
@@ -60,6 +62,23 @@ def test_what_is_neither_is_left_to_the_library(encoder: Encoder) -> None:
     histogram = HistogramMetricFamily("sizes", "Sizes.", buckets=[("1", 2), ("+Inf", 3)], sum_value=7)
     some = Families([timed, histogram])
     assert exposition(some, encoder) == encoder(some)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_garbage_collection_pauses_no_longer_than_a_scrape(*, fails: bool) -> None:
+    """Rule 4: also after a scrape that failed."""
+    seen = []
+
+    class Watching(Collector):
+        def collect(self) -> Iterable[Metric]:
+            seen.append(gc.isenabled())
+            if fails:
+                raise OSError("no memory figures")
+            yield GaugeMetricFamily("one", "The one.", value=1)
+
+    with pytest.raises(OSError, match="no memory") if fails else nullcontext():
+        exposition(Watching(), generate_latest)
+    assert (seen, gc.isenabled()) == ([False], True)
 
 
 def test_the_examples_hold() -> None:
