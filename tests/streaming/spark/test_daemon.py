@@ -25,15 +25,8 @@ print(len(archives()), sum(entry in archives_on_path for entry in sys.path))
 def test_no_task_has_to_read_the_directory_of_an_archive_again() -> None:
     """Spark calls `importlib.invalidate_caches` in every task: 40 ms with its two archives, nothing without."""
     assert len(ARCHIVES) == 2
-    path = [*map(str, ARCHIVES), *filter(None, sys.path)]
-    answer = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            f"import sys; sys.path[:0] = {path!r}; archives_on_path = {path[:2]!r}\n{FROM_ARCHIVES}",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    archives = list(map(str, ARCHIVES))
+    path = [*archives, *filter(None, sys.path)]
+    program = f"import sys; sys.path[:0] = {path!r}; archives_on_path = {archives!r}\n{FROM_ARCHIVES}"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert answer.stdout.split() == ["0", "0"], answer.stderr
