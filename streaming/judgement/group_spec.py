@@ -75,7 +75,10 @@ def unknown_topics(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """
     if snapshot.position is None:
         return snapshot.subscribed_topics()
-    written_at_ms, assigned = snapshot.position.timestamp_ms, assigned_partitions(snapshot)
+    written_at_ms = snapshot.position.timestamp_ms
+    is_older = any(sampled.sampled_at_ms < written_at_ms for sampled in snapshot.topics.values())
+    # It walks through all members, and every group is asked about in every sample: only where the answer hangs on it.
+    assigned = assigned_partitions(snapshot) if is_older else {}
 
     def is_known(topic: str, sampled: TopicMetadata | None) -> bool:
         if sampled is None or sampled.sampled_at_ms >= written_at_ms:

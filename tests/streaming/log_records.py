@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from streaming.bench.encoder import record_key, record_value, versioned
 from streaming.protocol.layouts import (
     CONSUMER_GROUP_MEMBER_METADATA,
     CONSUMER_GROUP_METADATA,
@@ -22,8 +23,6 @@ from streaming.protocol.layouts import (
     STREAMS_GROUP_METADATA,
     STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
 )
-from streaming.protocol.schema import RecordLayout
-from tests.streaming.protocol.encoder import encode
 
 RECORDS_SCHEMA = pa.schema(
     [
@@ -45,21 +44,6 @@ class LogRecord:
     kafka_partition: int = 0
     kafka_offset: int = 0
     timestamp_ms: int = 0
-
-
-def int16(number: int) -> bytes:
-    """Return a number as the wire has a version or a record type."""
-    return number.to_bytes(2, "big", signed=True)
-
-
-def record_key(layout: RecordLayout, **fields: object) -> bytes:
-    """Return a key with its record type."""
-    return int16(layout.key_type) + encode(layout.key, 0, fields)
-
-
-def record_value(layout: RecordLayout, version: int, /, **fields: object) -> bytes:
-    """Return a value with its version."""
-    return int16(version) + encode(layout.value, version, fields)
 
 
 def commit_key(group: str, topic: str = "orders", partition: int = 0, *, legacy: bool = False) -> bytes:
@@ -121,8 +105,8 @@ def member_fields(
         "clientHost": "/127.0.0.1",
         "rebalanceTimeout": 300_000,
         "sessionTimeout": 45_000,
-        "subscription": int16(3) + encode(CONSUMER_PROTOCOL_SUBSCRIPTION, 3, subscription),
-        "assignment": int16(3) + encode(CONSUMER_PROTOCOL_ASSIGNMENT, 3, assignment),
+        "subscription": versioned(CONSUMER_PROTOCOL_SUBSCRIPTION, 3, subscription),
+        "assignment": versioned(CONSUMER_PROTOCOL_ASSIGNMENT, 3, assignment),
     }
 
 

@@ -72,3 +72,9 @@ def test_after_closing_the_port_is_free_and_no_thread_is_left() -> None:
     server.close()
     assert threading.active_count() == before
     MetricsServer("127.0.0.1", server.port, One()).close()
+
+
+def test_what_is_no_scrape_gets_an_empty_answer(server: MetricsServer) -> None:
+    """Browsers ask for an icon."""
+    with urlopen(f"http://127.0.0.1:{server.port}/favicon.ico", timeout=10) as answer:
+        assert answer.read() == b""
