@@ -47,7 +47,7 @@ from streaming.spark.checkpoint import (
 )
 from streaming.spark.files import Files
 from streaming.spark.query import lanes_of, start_query
-from streaming.spark.session import spark_session, stop_spark
+from streaming.spark.session import jvm_pid, spark_session, stop_spark
 from streaming.spark.source import handed_back_rows, offsets_topic_records
 from streaming.spark.state import stored_state
 from streaming.spark.steps import StateFunction
@@ -118,7 +118,7 @@ class Monitor:
         with CheckpointLock(checkpoint) as lock:
             java = find_java()
             session = spark_session(self._settings.spark, resolve("spark"), java.parent.parent)
-            lock.write_holder(session.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]  # noqa: SLF001
+            lock.write_holder(jvm_pid(session))
             try:
                 self._watch(session, connection, brokers, partitions, Files(session, checkpoint))
             finally:
