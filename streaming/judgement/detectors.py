@@ -6,9 +6,10 @@ hour that is read at once is no storm now, and what was not read yet is not take
 
 1. The *window* are the last `window_seconds` before now. A generation that no record carries lies in it if the records
    before and after it do. A group that was deleted has no conditions.
-2. `rolling_restart`: members are replaced one after the other. At least two went that were there before the window, or
-   rejoined under their instance id, each once; as many came, give or take a quarter of the group (or one), and none of
-   them went; every rebalance is somebody's coming or going.
+2. `rolling_restart`: members are replaced one after the other. At least two went, or rejoined under their instance id,
+   each once; as many came, give or take a quarter of the group (or one), and none of them went. A group that starts
+   within the window may be restarted in it, too: who came with its start came for nobody. At least two of three
+   rebalances are somebody's coming or going: clients of real groups rejoin now and then for no reason a record tells.
 3. `rebalance_storm`: at least `storm_rebalances` rebalances in the window, and it is no rolling restart. Not counted:
    rounds in which cooperative members only hand over what the round before withheld, and the *start* of a group: for
    `round_seconds` after it had nobody, the rebalances in which members only came, all of whom are still there. Ten pods
@@ -38,7 +39,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 
 from streaming.judgement.brief import MemberName, RebalanceInBrief
 from streaming.judgement.hand_over import EAGER_STRATEGIES
@@ -94,7 +95,7 @@ def conditions(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: L
     if not recent or recent[-1].kind == DELETED:
         return ()
     window = window_of(recent, read_up_to_ms, limits)
-    is_rolling = is_rolling_restart(window)
+    is_rolling = is_rolling_restart(window, limits.round_seconds)
     found = {
         ROLLING_RESTART: is_rolling,
         REBALANCE_STORM: _storms(recent, read_up_to_ms, limits) and not is_rolling,
@@ -156,13 +157,16 @@ def _only_comes(one: RebalanceInBrief, gone: AbstractSet[str]) -> bool:
     return one.kind == REBALANCE and has_come and not one.gone and not one.rejoined
 
 
-def is_rolling_restart(window: Sequence[RebalanceInBrief]) -> bool:
+def is_rolling_restart(window: Sequence[RebalanceInBrief], round_seconds: float) -> bool:
     """Whether the members are being replaced one after the other (rule 2)."""
+    window = _after_start(window, round_seconds)
+    rebalances = [one for one in window if one.kind == REBALANCE]
+    idle = sum(not _is_a_members_doing(one) for one in rebalances)
+    if 3 * idle > len(rebalances) or not all(one.is_whole for one in window):
+        return False
     came: set[str] = set()
     replaced: Counter[str] = Counter()
     for one in window:
-        if not one.is_whole or (one.kind == REBALANCE and not _is_a_members_doing(one)):
-            return False
         left = [member.key for member in (*one.gone, *one.rejoined)]
         if came.intersection(left):
             return False
@@ -173,6 +177,14 @@ def is_rolling_restart(window: Sequence[RebalanceInBrief]) -> bool:
     members = max((one.members for one in window), default=0)
     is_even = abs(went - joined) <= max(1, members // 4) and (joined > 0 or rejoined > 0)
     return replaced.total() >= 2 and max(replaced.values()) == 1 and is_even
+
+
+def _after_start(window: Sequence[RebalanceInBrief], round_seconds: float) -> Sequence[RebalanceInBrief]:
+    """The window without a start it begins with: until somebody goes, or a round is over."""
+    if not window or not _starts_from_nobody(window[0]):
+        return window
+    until_ms = window[0].timestamp_ms + 1000 * round_seconds
+    return list(dropwhile(lambda one: one.timestamp_ms <= until_ms and not (one.gone or one.rejoined), window))
 
 
 def _is_a_members_doing(one: RebalanceInBrief) -> bool:

@@ -58,7 +58,7 @@ SIGNS = (
     _condition("mixed", "eager_and_cooperative_mixed", "the strategy went there and back"),
     _condition("claims", "duplicate_claims", "two members claimed one partition"),
     _condition("mismatch", "subscription_mismatch", "two subscriptions for longer than a round"),
-    _condition("silent", "stuck_rebalance", "nobody commits and the topic grows"),
+    _condition("silent", "silent_group", "nobody commits and the topic grows"),
     _condition("static", "silent_static_member", "pod-0 owns and does not commit, pod-1 does"),
     Sign("loss", "rebalance_monitor_group_records_lost", {}, "the log starts behind the committed offset"),
 )
