@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from streaming.combine.lanes import PartitionSnapshot
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
+from streaming.events import Position
 from streaming.group.listing import GroupListing, rebalancing_since_ms
+from streaming.judgement.imbalance import Imbalance
 from streaming.judgement.lag import ClusterSample, held_back_groups
 from streaming.judgement.lag_judgement import LagJudgement
 from streaming.judgement.read_up_to import ReadUpTo, passed, sampled_end
@@ -30,12 +32,20 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkShares:
+    """How a group shares lag and throughput among members and hosts, by the assignment judged at `position`."""
+
+    position: Position
+    imbalances: tuple[Imbalance, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Present:
     """Everything a scrape shows, as of one moment.
 
     `groups` holds dead groups too, as long as their totals are kept. `rebalancing_since_ms` tells by group when the
     first of all listings up to the last was made that showed it in the middle of a rebalance. `read_up_to` tells by
-    partition of `__consumer_offsets` up to which time it was read.
+    partition of `__consumer_offsets` up to which time it was read. `work` is as of the last time it was measured.
     """
 
     groups: Mapping[str, GroupRecord] = field(default_factory=dict)
@@ -46,6 +56,7 @@ class Present:
     lag: LagJudgement | None = None
     health: Health = field(default_factory=Health)
     read_up_to: Mapping[int, ReadUpTo] = field(default_factory=dict)
+    work: Mapping[str, WorkShares] = field(default_factory=dict)
 
     def alive_groups(self) -> Mapping[str, GroupRecord]:
         """Groups that exist, by id, sorted."""
@@ -95,6 +106,11 @@ class Registry:
                 rebalancing_since_ms=since_ms,
                 read_up_to=_with_ends(self._present, sample),
             )
+
+    def put_work(self, work: Mapping[str, WorkShares]) -> None:
+        """Take in how groups share lag and throughput, of all groups it is known of."""
+        with self._lock:
+            self._present = replace(self._present, work=work)
 
     def put_health(self, **changes: object) -> None:
         """Change some of the health's fields."""

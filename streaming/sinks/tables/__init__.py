@@ -1,7 +1,8 @@
 """The schema of every Delta table. The README's reference is printed from here: `describe_tables`.
 
 All tables are partitioned by cluster and date. Rows that stem from a record are keyed by its position (cluster,
-kafka_partition, kafka_offset): a record read twice is one row. `group_lag` is keyed by the moment of its sample.
+kafka_partition, kafka_offset): a record read twice is one row. What is sampled is keyed by the moment of its
+sample, too; where it is of a record's assignment (`assignment_imbalance`), by both.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from streaming.sinks.tables.assignments import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE
+from streaming.sinks.tables.assignments import ASSIGNMENT_DRIFT
 from streaming.sinks.tables.columns import Table
+from streaming.sinks.tables.fairness import ASSIGNMENT_IMBALANCE, WHAT_IF
 from streaming.sinks.tables.groups import GROUP_GENERATIONS, REBALANCES
 from streaming.sinks.tables.lag import GROUP_LAG, PARTITION_STATUS
 from streaming.sinks.tables.quarantine import QUARANTINE
@@ -27,6 +29,7 @@ __all__ = [
     "REBALANCES",
     "SCHEMA_VERSION",
     "TABLES",
+    "WHAT_IF",
     "Table",
     "describe_tables",
 ]
@@ -39,6 +42,7 @@ TABLES = (
     REBALANCES,
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
+    WHAT_IF,
     GROUP_LAG,
     PARTITION_STATUS,
     QUARANTINE,

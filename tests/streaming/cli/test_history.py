@@ -18,7 +18,8 @@ from streaming.cli.history import history, sentence
 from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.turn import GroupRecord, take_turn
-from streaming.sinks.rows import Row, arrow_table, turn_rows
+from streaming.sinks.cells import Row
+from streaming.sinks.rows import arrow_table, turn_rows
 from streaming.sinks.tables import PARTITIONED_BY, REBALANCES
 from tests.streaming.groups import (
     at,
