@@ -10,11 +10,13 @@ from typing import Any
 
 import click
 
+from streaming.cli.fairness import unfairness
 from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
 from streaming.config.load import load_settings
 from streaming.errors import RemedyError
 from streaming.judgement import rebalances as words
+from streaming.judgement.imbalance import MEMBER, PARTITIONS, Imbalance
 
 MOST_NAMED = 3
 _GOES_ON = frozenset({words.UPGRADED, words.DOWNGRADED})
@@ -47,12 +49,14 @@ _KINDS = {
 def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     group: str, last: int, as_json: bool, tables: str | None, cluster: str | None, file: Path | None
 ) -> None:
-    """Tell the last rebalances of GROUP: when, why, who, what moved and what had to. Times are UTC.
+    """Tell the last rebalances of GROUP: when, why, who, what moved and what had to, how fair it is. Times are UTC.
 
-    Reads the table `rebalances`; the monitor may run meanwhile, or not.
+    Reads the tables `rebalances` and `assignment_imbalance`; the monitor may run meanwhile, or not.
     """
     try:
-        rows = _rows(group, tables or load_settings(file).paths.tables, cluster)[-last:]
+        root = tables or load_settings(file).paths.tables
+        rows = _rows(group, root, cluster)[-last:]
+        unfair = _unfair(group, root, cluster)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     if as_json:
@@ -63,7 +67,8 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     for row in rows:
         of_cluster = f"{shown(row['cluster'])}  " if several else ""
         when = row["record_time"].isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
-        line = f"{when}  {of_cluster}generation {row['generation_id']}: {sentence(row)}"
+        said = "; ".join([sentence(row), *unfair.get(_position(row), ())])
+        line = f"{when}  {of_cluster}generation {row['generation_id']}: {said}"
         output_console().print(line, highlight=False, soft_wrap=True)
 
 
@@ -79,6 +84,33 @@ def _rows(group: str, root: str, cluster: str | None) -> Sequence[dict[str, Any]
     # The tombstone of a group that goes on under another protocol is no end.
     over = [now["kind"] == words.DELETED and after["kind"] in _GOES_ON for now, after in pairwise(rows)]
     return [row for row, is_left_out in zip(rows, [*over, False], strict=True) if not is_left_out]
+
+
+_Position = tuple[str, int, int]
+
+
+def _position(row: Mapping[str, Any]) -> _Position:
+    return row["cluster"], row["kafka_partition"], row["kafka_offset"]
+
+
+def _unfair(group: str, root: str, cluster: str | None) -> Mapping[_Position, Sequence[str]]:
+    """What is not as fair as can be, by the record that assigned it so."""
+    from streaming.sinks.stored import NoTableError, stored_rows  # noqa: PLC0415 - slow to import; --help need not wait
+    from streaming.sinks.tables import ASSIGNMENT_IMBALANCE  # noqa: PLC0415 - as above
+
+    try:
+        rows = stored_rows(
+            root, ASSIGNMENT_IMBALANCE, group_id=group, cluster=cluster, measure=PARTITIONS, scope=MEMBER
+        )
+    except NoTableError:
+        return {}
+    measures = Imbalance.__struct_fields__
+    return {
+        _position(row): list(
+            unfairness(Imbalance(**{name: row[name] for name in measures}), (row["topic_skew"] or {}).get("topics", 0))
+        )
+        for row in rows
+    }
 
 
 def sentence(row: Mapping[str, Any]) -> str:
