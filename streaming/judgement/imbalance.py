@@ -47,7 +47,7 @@ TOPIC = "topic"
 Weights = Mapping[TopicPartition, float | None]
 
 
-class Imbalance(msgspec.Struct, frozen=True, kw_only=True):
+class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """One kind of work among one kind of sharers. Amounts are in the unit of `measure`, ratios have none.
 
     `busiest` is who has most, the first by name of several. `idle` are sharers without a partition, of which
@@ -302,9 +302,11 @@ def _fairest(
     if among.equals is not None:
         return _fairest_of_equals(among.sharers, among.equals, work, counts_partitions=counts_partitions), ""
     spec = among.spec or GroupSpec((), {})
-    weights = {partitions[place]: amount for place, amount in zip(among.places, work, strict=True)}
+    if not counts_partitions:
+        weights = {partitions[place]: amount for place, amount in zip(among.places, work, strict=True)}
+        return heaviest_first_loads(spec, weights), ""
     try:
-        return fairest_sizes(spec) if counts_partitions else heaviest_first_loads(spec, weights), ""
+        return fairest_sizes(spec), ""
     except TooManySubscriptionsError:
         return None, "subscriptions_too_many"
 

@@ -146,7 +146,11 @@ class Sampler:
         rates, sampled_at_ms = self._lag_watch.end_offset_rates(self._interval_seconds), lag.report.sampled_at_ms
         work, rows = self._work_watch.measure(self._registry.present(), lag.partitions, rates, sampled_at_ms)
         self._registry.put_work(work)
-        self._tables.append(ASSIGNMENT_IMBALANCE, rows)
+        try:
+            self._tables.append(ASSIGNMENT_IMBALANCE, rows)
+        except Exception:
+            self._work_watch.forget_written()
+            raise
 
 
 def _both(one: AwaitedFacts, other: AwaitedFacts) -> AwaitedFacts:

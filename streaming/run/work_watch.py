@@ -76,6 +76,10 @@ class WorkWatch:
             work[group_id] = WorkShares(judgement.position, tuple(shares))
         return work, rows.table()
 
+    def forget_written(self) -> None:
+        """The last rows did not reach the table: all that is known is written at the next beat."""
+        self._watched = {}
+
 
 class _Rows:
     """Rows on their way into a table; as values they take ten times the memory, so few are kept as such."""

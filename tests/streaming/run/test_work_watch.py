@@ -101,6 +101,15 @@ def test_a_share_is_written_again_only_when_it_is_another(before: Lag, now: Lag,
     assert ({row["measure"] for row in rows} == {"lag"}) == written_again, why
 
 
+def test_rows_that_did_not_reach_the_table_come_again() -> None:
+    """A full disk for a minute must not leave a hole until the next rebalance."""
+    watch = WorkWatch("prod")
+    _, lost = measured(watch, EVEN, NO_RATES)
+    watch.forget_written()
+    _, again = measured(watch, EVEN, NO_RATES)
+    assert again == lost
+
+
 def test_lag_that_is_unknown_is_no_number() -> None:
     shares, rows = measured(WorkWatch("prod"), {0: 5, 1: 5, 2: 5}, NO_RATES)
     assert shares is not None
