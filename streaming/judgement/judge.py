@@ -6,7 +6,7 @@ Rules, first that applies:
    assignment at the moment: no judgement.
 2. Members do not divide partitions of topics (Kafka Connect, share and streams groups): a judgement without verdicts.
 3. The coordinator is making an epoch's assignment (KIP-848, Assigning): `rebalancing`. While members are on their way
-   to their targets (Reconciling) the targets are judged. A classic group's rebalance is in no record, so `/metrics` alone
+   to their targets (Reconciling) the targets are judged. A classic group's rebalance is in no record: `/metrics` alone
    has it, from listings.
 4. Else drift (`drift`, `consumer_drift`) and how evenly partitions are shared (`imbalance`, `fairness`).
 """

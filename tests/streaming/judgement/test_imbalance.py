@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 import streaming.judgement.imbalance
 from assignors import BUILT_IN, GroupAssignment, GroupSpec
+from assignors.evenness import score
 from assignors.fairest import excess_partitions, fairest_sizes
+from assignors.heaviest_first import heaviest_first_loads
 from streaming.judgement.imbalance import (
     HOST,
     LAG,
@@ -249,3 +251,32 @@ def test_the_excess_is_that_of_the_alert_and_each_host_alone_is_a_member(spec: G
     by_host = among(HOST, found)
     assert (by_host.score, by_host.gini, by_host.excess) == (total.score, total.gini, total.excess)
     assert sum(one.total or 0 for one in found if one.scope == TOPIC) == total.total
+
+
+@given(groups(), st.data())
+def test_the_excess_of_lag_is_that_over_dealing_the_heaviest_first_and_never_negative(
+    spec: GroupSpec, data: st.DataObject
+) -> None:
+    """Whether all members can be given the same, which is judged in short, or not. No scope has an excess below 0."""
+    if not spec.members:
+        return
+    now = BUILT_IN["range"].assign(spec)
+    lag = {at: data.draw(st.integers(0, 50)) for of_member in now.members.values() for at in of_member}
+    found = imbalances(shared(spec, now), LAG, lag)
+    total = among(MEMBER, found)
+    fairest = heaviest_first_loads(spec, lag)
+    assert total.excess == max(0, (total.largest or 0) - max(fairest))
+    assert total.score == score([sum(lag[at] for at in of_member) for of_member in now.members.values()], fairest)
+    assert all(one.excess is not None and one.excess >= 0 for one in (*found, *imbalances(shared(spec, now))))
+
+
+def test_a_topic_that_changed_since_is_not_judged_by_what_it_is_now() -> None:
+    """Whoever assigned knew of two partitions: of the third nothing is to be said, and u is judged all the same."""
+    spec = group({"t": 3, "u": 2}, A="tu", B="tu")
+    found = imbalances(replace(shared(spec, held(A="t0 u0", B="t1 u1")), changed_topics={"t"}))
+    assert {(one.scope, one.topic): one.score_reason for one in found} == {
+        (MEMBER, None): "metadata_changed",
+        (HOST, None): "metadata_changed",
+        (TOPIC, "t"): "metadata_changed",
+        (TOPIC, "u"): "",
+    }
