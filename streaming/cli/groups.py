@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,14 @@ from kafka.errors import KafkaError
 from rich.table import Column, Table
 
 from streaming.cli.conditions import Row, condition_shown, since_shown
+from streaming.cli.fairness import in_short, judged
 from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
 from streaming.config.load import load_settings
 from streaming.config.settings import KafkaSettings
 from streaming.errors import RemedyError
+from streaming.events import POLLED_PARTITION, Position
+from streaming.group.advance import advance
 from streaming.group.listing import (
     CLUSTER_NOT_DESCRIBABLE,
     GROUP_TYPES,
@@ -34,12 +37,18 @@ from streaming.group.listing import (
     Unanswered,
     held_partitions,
 )
+from streaming.group.snapshot import RECONCILING, STABLE, GroupSnapshot
+from streaming.judgement.fairness import KAFKA_STREAMS
+from streaming.judgement.judge import CONSUMER_PROTOCOL_TYPE
+from streaming.judgement.recorded import recorded
+from streaming.polled.descriptions import described_event
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
 
 REQUEST_TIMEOUT_SECONDS = 15.0
 CONNECT_TIMEOUT_SECONDS = 10.0
 _UNKNOWN = "?"
+_DIVIDES = frozenset({STABLE, RECONCILING})
 _RIGHTS = {
     CLUSTER_NOT_DESCRIBABLE: "without DESCRIBE on the cluster only groups are listed that you have DESCRIBE on",
     "group_authorization_failed": "the right DESCRIBE on the group is needed",
@@ -79,9 +88,10 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 ) -> None:
     """List the groups of a cluster: classic, consumer (KIP-848), share and streams.
 
-    Asks the brokers and reads no topic, so it needs no right but DESCRIBE. "?" is what a broker did not tell. Where a
-    monitor writes tables, what it last found to be the matter with a group (a storm, a silent member, ...) stands
-    beside it, and since when, in UTC; `history GROUP` says more.
+    Asks the brokers and reads no topic, so it needs no right but DESCRIBE. "?" is what a broker did not tell. Fairness
+    is that of partitions, held against the fairest valid assignment; a topic's are counted up to the last that somebody
+    holds. Where a monitor writes tables, what it last found to be the matter with a group (a storm, a silent member,
+    ...) stands beside it, and since when, in UTC; `history GROUP` says more.
     """
     try:
         with closing(Connection(_kafka(bootstrap_server, file), REQUEST_TIMEOUT_SECONDS)) as connection:
@@ -244,14 +254,17 @@ def _member_json(group: DescribedGroup, member: DescribedMember) -> dict[str, An
 
 def _table(found: Collection[_Group], conditions: Conditions | None, *, verbose: bool) -> Table:
     table = Table(Column("group", overflow="fold"), "type", "state", "protocol", Column("members", justify="right"))
+    table.add_column("fairness", overflow="fold")
     if conditions is not None:
         table.add_column("conditions", overflow="fold")
     for name in ("member", "instance", "client", "host", "partitions") if verbose else ():
         table.add_column(name, overflow="fold")
     for group in found:
-        cells = _shown([group.group_id, group.group_type, group.state, *_protocol_and_count(group.described)])
+        described = group.described
+        cells = _shown([group.group_id, group.group_type, group.state, *_protocol_and_count(described)])
+        cells.append(_shown([_fairness(group.group_id, described) if described else None])[0])
         cells += [] if conditions is None else [_conditions_in_short(conditions.get(group.group_id, ()))]
-        rows = _member_rows(group.described) if verbose and group.described else []
+        rows = _member_rows(described) if verbose and described else []
         table.add_row(*cells, *(rows[0] if rows else ()))
         for row in rows[1:]:
             table.add_row(*[""] * len(cells), *row)
@@ -266,6 +279,20 @@ def _protocol_and_count(described: DescribedGroup | None) -> tuple[str | None, s
 def _conditions_in_short(rows: Iterable[Row]) -> str:
     """A line each: what, and since when."""
     return "\n".join(f"{condition_shown(row)} since {since_shown(row)}" for row in rows)
+
+
+def _fairness(group_id: str, described: DescribedGroup) -> str | None:
+    """Nothing of a group that divides no partitions, or none at the moment."""
+    if described.state not in _DIVIDES or described.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return ""
+    if described.protocol == KAFKA_STREAMS:
+        return ""
+    event, refusals = described_event(group_id, described, Position(POLLED_PARTITION, 0, 0))
+    known = recorded(advance(GroupSnapshot(group_id), event))
+    counts: dict[str, int] = {}
+    for topic, partition in known.owners:
+        counts[topic] = max(counts.get(topic, 0), partition + 1)
+    return None if refusals else in_short(*judged(replace(known.spec, partitions=counts), known.assignment))
 
 
 def _member_rows(group: DescribedGroup) -> list[list[str]]:

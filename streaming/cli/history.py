@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import itemgetter
@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from streaming.cli.conditions import Row, change_sentence, condition_changes, standing_rows, standing_sentence
+from streaming.cli.fairness import unfairness
 from streaming.cli.gaps import gap_words, gaps_of, with_gaps
 from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
@@ -19,6 +20,9 @@ from streaming.config.load import load_settings
 from streaming.errors import RemedyError
 from streaming.judgement import rebalances as words
 from streaming.judgement.condition_words import counted
+from streaming.judgement.imbalance import MEMBER, PARTITIONS, Imbalance
+
+_Position = tuple[str, int, int]
 
 MOST_NAMED = 3
 _GOES_ON = frozenset({words.UPGRADED, words.DOWNGRADED})
@@ -51,10 +55,11 @@ _KINDS = {
 def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     group: str, last: int, as_json: bool, tables: str | None, cluster: str | None, file: Path | None
 ) -> None:
-    """Tell the last rebalances of GROUP: when, why, who, what moved and what had to. Times are UTC.
+    """Tell the last rebalances of GROUP: when, why, who, what moved and what had to, how fair it is. Times are UTC.
 
     Between them stands when something began to be the matter with the group, and when it ended; last what still is.
-    Reads the tables `rebalances`, `commit_gaps` and `group_conditions`; the monitor may run meanwhile, or not.
+    Reads the tables `rebalances`, `commit_gaps`, `assignment_imbalance` and `group_conditions`; the monitor may run
+    meanwhile, or not.
     """
     try:
         told = _told(group, tables or load_settings(file).paths.tables, cluster, last)
@@ -71,9 +76,13 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """The last rows of `rebalances`, those of `group_conditions` since then, and those that began and did not end."""
+    """The last rows of `rebalances`, those of `group_conditions` since then, and those that began and did not end.
+
+    `unfair` has phrases by the position of a row of `rebalances`.
+    """
 
     rebalances: Sequence[Row]
+    unfair: Mapping[_Position, Sequence[str]]
     changes: Sequence[Row]
     standing: Sequence[Row]
 
@@ -87,14 +96,15 @@ def _told(group: str, root: str, cluster: str | None, last: int) -> _Told:
         )
     if rebalances:
         changes = [row for row in changes if row["sampled_time"] >= rebalances[0]["record_time"]]
-    return _Told(rebalances, changes, standing)
+    return _Told(rebalances, _unfair(group, root, cluster), changes, standing)
 
 
 def _lines(told: _Told, *, several: bool) -> Iterator[str]:
     """Everything in the order of time, and at last what holds now."""
-    lines = [
-        (row["record_time"], row, f"generation {row['generation_id']}: {sentence(row)}") for row in told.rebalances
-    ]
+    lines = []
+    for row in told.rebalances:
+        said = "; ".join([sentence(row), *told.unfair.get(_position(row), ())])
+        lines.append((row["record_time"], row, f"generation {row['generation_id']}: {said}"))
     lines += [(row["sampled_time"], row, change_sentence(row)) for row in told.changes]
     for when, row, text in sorted(lines, key=itemgetter(0)):
         at = when.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
@@ -118,6 +128,30 @@ def _rows(group: str, root: str, cluster: str | None) -> Sequence[Row]:
     # The tombstone of a group that goes on under another protocol is no end.
     over = [now["kind"] == words.DELETED and after["kind"] in _GOES_ON for now, after in pairwise(rows)]
     return [row for row, is_left_out in zip(rows, [*over, False], strict=True) if not is_left_out]
+
+
+def _position(row: Row) -> _Position:
+    return row["cluster"], row["kafka_partition"], row["kafka_offset"]
+
+
+def _unfair(group: str, root: str, cluster: str | None) -> Mapping[_Position, Sequence[str]]:
+    """What is not as fair as can be, by the record that assigned it so."""
+    from streaming.sinks.stored import NoTableError, stored_rows  # noqa: PLC0415 - slow to import; --help need not wait
+    from streaming.sinks.tables import ASSIGNMENT_IMBALANCE  # noqa: PLC0415 - as above
+
+    try:
+        rows = stored_rows(
+            root, ASSIGNMENT_IMBALANCE, group_id=group, cluster=cluster, measure=PARTITIONS, scope=MEMBER
+        )
+    except NoTableError:
+        return {}
+    measures = Imbalance.__struct_fields__
+    return {
+        _position(row): list(
+            unfairness(Imbalance(**{name: row[name] for name in measures}), (row["topic_skew"] or {}).get("topics", 0))
+        )
+        for row in rows
+    }
 
 
 def sentence(row: Row) -> str:

@@ -32,10 +32,11 @@ from streaming.events import OFFSETS_TOPIC, POLLED_PARTITION
 from streaming.group.snapshot import GONE
 from streaming.judgement.turn import Turn, decode_turn
 from streaming.run.prepare import Origin, position_numbers
+from streaming.sinks.cells import Row
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Registry
-from streaming.sinks.rows import Row, arrow_table, commit_gap_rows, quarantine_rows, turn_rows
+from streaming.sinks.rows import arrow_table, commit_gap_rows, quarantine_rows, turn_rows
 from streaming.sinks.tables import GROUP_GENERATIONS, Table
 from streaming.spark.checkpoint import batch_end_positions
 from streaming.spark.files import Files

@@ -6,9 +6,10 @@ from streaming.judgement.condition_watch import Condition, ConditionWatch, Facts
 from streaming.judgement.detectors import Limits
 from streaming.judgement.lag import ClusterSample
 from streaming.judgement.silence import Silence
+from streaming.sinks.cells import timestamp_ms
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Present, Registry
-from streaming.sinks.rows import arrow_table, condition_rows, timestamp_ms
+from streaming.sinks.rows import arrow_table, condition_rows
 from streaming.sinks.stored import standing_conditions
 from streaming.sinks.tables import GROUP_CONDITIONS
 

@@ -31,6 +31,7 @@ from streaming.sinks.tables import (
     GROUP_GENERATIONS,
     QUARANTINE,
     REBALANCES,
+    WHAT_IF,
     Table,
 )
 from streaming.spark.checkpoint import (
@@ -49,6 +50,7 @@ _KEYED_BY_POSITION = (
     COMMIT_GAPS,
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
+    WHAT_IF,
     QUARANTINE,
 )
 _OFFSET_BITS = 48
@@ -108,6 +110,8 @@ def _positions(session: SparkSession, tables: DeltaTables, table: Table, cluster
     if tables.is_empty(table):
         return np.empty(0, dtype=np.int64)
     rows = session.read.format("delta").load(tables.path(table)).where(F.col("cluster") == cluster)
+    if "sampled_time" in rows.columns:
+        rows = rows.where(F.col("sampled_time").isNull())
     found = rows.select("kafka_partition", "kafka_offset").distinct().toArrow()
     return np.sort(position_numbers(found["kafka_partition"], found["kafka_offset"]))
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from streaming.combine.gaps import GapTotals
 from streaming.combine.lanes import GapsClosed, PartitionSnapshot
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
-from streaming.events import POLLED_PARTITION
+from streaming.events import POLLED_PARTITION, Position
 from streaming.group.listing import GroupListing, rebalancing_since_ms
 from streaming.judgement.condition_watch import Condition
+from streaming.judgement.imbalance import Imbalance
 from streaming.judgement.lag import ClusterSample, held_back_groups
 from streaming.judgement.lag_judgement import LagJudgement
 from streaming.judgement.read_up_to import ReadUpTo, passed, sampled_end
@@ -33,6 +34,14 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkShares:
+    """How a group shares lag and throughput among members and hosts, by the assignment judged at `position`."""
+
+    position: Position
+    imbalances: tuple[Imbalance, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Present:
     """Everything a scrape shows, as of one moment.
 
@@ -40,7 +49,7 @@ class Present:
     first of all listings up to the last was made that showed it in the middle of a rebalance. `read_up_to` tells by
     partition of `__consumer_offsets` up to which time it was read, and by -1 up to which time coordinators were asked.
     `conditions` are those that held at the last sample, by group; a group without any is left out. `gap_totals` are
-    those of commit gaps by group.
+    those of commit gaps by group. `work` is as of the last time it was measured.
     """
 
     groups: Mapping[str, GroupRecord] = field(default_factory=dict)
@@ -53,6 +62,7 @@ class Present:
     read_up_to: Mapping[int, ReadUpTo] = field(default_factory=dict)
     gap_totals: Mapping[str, GapTotals] = field(default_factory=dict)
     conditions: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
+    work: Mapping[str, WorkShares] = field(default_factory=dict)
 
     def alive_groups(self) -> Mapping[str, GroupRecord]:
         """Groups that exist, by id, sorted."""
@@ -124,6 +134,11 @@ class Registry:
             position = self._present.health.positions.get(POLLED_PARTITION, 0)
             read = sampled_end(known, position, last_number + 1, polled_at_ms)
             self._present = replace(self._present, read_up_to={**self._present.read_up_to, POLLED_PARTITION: read})
+
+    def put_work(self, work: Mapping[str, WorkShares]) -> None:
+        """Take in how groups share lag and throughput, of all groups it is known of."""
+        with self._lock:
+            self._present = replace(self._present, work=work)
 
     def put_health(self, **changes: object) -> None:
         """Change some of the health's fields."""

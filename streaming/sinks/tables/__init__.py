@@ -1,7 +1,8 @@
 """The schema of every Delta table. The README's reference is printed from here: `describe_tables`.
 
 All tables are partitioned by cluster and date. Rows that stem from a record are keyed by its position (cluster,
-kafka_partition, kafka_offset): a record read twice is one row. Rows of a sample are keyed by its moment.
+kafka_partition, kafka_offset): a record read twice is one row. What is sampled is keyed by the moment of its
+sample, too; where it is of a record's assignment (`assignment_imbalance`), by both.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from streaming.sinks.tables.assignments import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE
+from streaming.sinks.tables.assignments import ASSIGNMENT_DRIFT
 from streaming.sinks.tables.columns import Table
+from streaming.sinks.tables.fairness import ASSIGNMENT_IMBALANCE, WHAT_IF
 from streaming.sinks.tables.groups import COMMIT_GAPS, GROUP_CONDITIONS, GROUP_GENERATIONS, REBALANCES
 from streaming.sinks.tables.lag import GROUP_LAG, PARTITION_STATUS
 from streaming.sinks.tables.quarantine import QUARANTINE
@@ -29,6 +31,7 @@ __all__ = [
     "REBALANCES",
     "SCHEMA_VERSION",
     "TABLES",
+    "WHAT_IF",
     "Table",
     "describe_tables",
 ]
@@ -43,6 +46,7 @@ TABLES = (
     GROUP_CONDITIONS,
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
+    WHAT_IF,
     GROUP_LAG,
     PARTITION_STATUS,
     QUARANTINE,

@@ -23,12 +23,13 @@ from streaming.cli.groups import _conditions, _Group, _json, _listing_warnings, 
 from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
-from streaming.group.listing import CLUSTER_NOT_DESCRIBABLE, GroupListing, ListedGroup, ListingGap
+from streaming.group.listing import CLUSTER_NOT_DESCRIBABLE, DescribedGroup, GroupListing, ListedGroup, ListingGap
 from streaming.judgement.condition_watch import Condition, ConditionChange
 from streaming.sampling.connection import Connection
 from streaming.sinks.rows import arrow_table, condition_rows
 from streaming.sinks.stored import NoTableError
 from streaming.sinks.tables import GROUP_CONDITIONS, PARTITIONED_BY
+from tests.streaming.polled.answers import classic, classic_member, modern, modern_member
 
 WAIT_SECONDS = 30.0
 
@@ -138,7 +139,31 @@ def test_what_was_not_told_is_shown_as_not_known():
         "conditions": None,
     }
     cells = [list(column.cells) for column in _table([group], None, verbose=False).columns]
-    assert cells == [["a"], ["?"], ["?"], ["?"], ["?"]]
+    assert cells == [["a"], ["?"], ["?"], ["?"], ["?"], ["?"]]
+
+
+@pytest.mark.parametrize(
+    ("described", "said", "why"),
+    [
+        (classic(classic_member("a", [0, 1]), classic_member("b", [2])), "fair", "three over two"),
+        (
+            classic(classic_member("a", [0, 1, 2]), classic_member("b", [])),
+            "the busiest member has 1 partition too many; 1 member is idle and need not be",
+            "all on one",
+        ),
+        (
+            modern(4, modern_member("a", [0], epoch=4, target=[0]), modern_member("b", [], epoch=3, target=[1])),
+            "fair",
+            "KIP-848: by what they shall have",
+        ),
+        (classic(classic_member("a", []), state="PreparingRebalance"), "", "nothing is assigned at the moment"),
+        (classic(), "", "nobody is there"),
+    ],
+)
+def test_how_fair_a_group_is_stands_beside_its_members(described: DescribedGroup, said: str, why: str):
+    """Law: a gap nothing can close is fair."""
+    group = _Group("g", ListedGroup(described.group_type, "consumer", described.state, 1), described, None)
+    assert list(_table([group], None, verbose=False).columns[5].cells) == [said], why
 
 
 def conditions_in(folder: Path, *names: str, cluster: str = "default") -> None:

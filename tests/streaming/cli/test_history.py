@@ -23,8 +23,9 @@ from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, To
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.condition_watch import Condition, ConditionChange
 from streaming.judgement.turn import GroupRecord, take_turn
-from streaming.sinks.rows import Row, arrow_table, commit_gap_rows, condition_rows, turn_rows
-from streaming.sinks.tables import COMMIT_GAPS, GROUP_CONDITIONS, PARTITIONED_BY, REBALANCES
+from streaming.sinks.cells import Row
+from streaming.sinks.rows import arrow_table, commit_gap_rows, condition_rows, turn_rows
+from streaming.sinks.tables import ASSIGNMENT_IMBALANCE, COMMIT_GAPS, GROUP_CONDITIONS, PARTITIONED_BY, REBALANCES
 from tests.streaming.groups import (
     at,
     emptied,
@@ -76,6 +77,18 @@ def test_a_groups_life_is_told_line_by_line_with_times(tmp_path: Path) -> None:
         "1970-01-01 00:00:02.000  generation 3: client-a (/127.0.0.1) is gone; the group is empty",
         "1970-01-01 00:00:03.000  generation 3: deleted",
     ]
+
+
+def test_a_generation_that_is_not_as_fair_as_can_be_says_so(tmp_path: Path) -> None:
+    """All four on one of two: it has two too many, and the other is idle for no reason."""
+    turn = take_turn(GroupRecord(GroupSnapshot("g")), [written(0, 1, [ALL, member("b")])], [assignor_named("range")])
+    known = TopicsSampled({"orders": TopicMetadata(4, 10**9)})
+    judged = take_turn(turn.record, [known], [assignor_named("range")])
+    rows = turn_rows("prod", [turn, judged], {})
+    shares = arrow_table(ASSIGNMENT_IMBALANCE, rows[ASSIGNMENT_IMBALANCE])
+    write_deltalake(str(tmp_path / ASSIGNMENT_IMBALANCE.name), shares, partition_by=list(PARTITIONED_BY))
+    (line,) = run(tables_with(tmp_path, *rows[REBALANCES]), "g").stdout.splitlines()
+    assert line.endswith("; 2 members; the busiest member has 2 partitions too many; 1 member is idle and need not be")
 
 
 def test_only_the_last_ones_and_as_json_where_a_program_reads(tmp_path: Path) -> None:
