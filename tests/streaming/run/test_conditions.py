@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from assignors import assignor_named
 from streaming.combine.commits import COMMIT_SCHEMA
@@ -31,11 +32,11 @@ from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Registry
 from streaming.sinks.stored import stored_rows
-from streaming.sinks.tables import GROUP_CONDITIONS, Table
+from streaming.sinks.tables import GROUP_CONDITIONS, PARTITIONED_BY, SCHEMA_VERSION, TABLES, Table
 from tests.streaming.groups import member, metadata
 from tests.streaming.log_records import commit_key
 from tests.streaming.run.test_poller import Folder
-from tests.streaming.sinks.test_delta import create_tables, opened
+from tests.streaming.sinks.test_delta import opened
 
 MINUTE_MS = 60_000
 START_MS = 1000 * MINUTE_MS
@@ -64,12 +65,25 @@ class Cluster:
         return GroupListing(self.now_ms, groups)
 
 
+def _create_tables(root: Path) -> None:
+    """Create every table as the monitor does."""
+    for table in TABLES:
+        DeltaTable.create(
+            str(root / table.name),
+            table.schema,
+            mode="ignore",
+            partition_by=list(PARTITIONED_BY),
+            configuration={"rebalance_monitor.schema_version": str(SCHEMA_VERSION)},
+            raise_if_key_not_exists=False,
+        )
+
+
 class Monitor:
     """The sampler beside a log that is read when told."""
 
     def __init__(self, root: Path, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen
         self.root, self.limits = root, limits
-        create_tables(root / "tables")
+        _create_tables(root / "tables")
         self.cluster = Cluster()
         self.records: dict[str, GroupRecord] = {}
         self.book = CommitBook()
