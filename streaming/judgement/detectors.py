@@ -6,16 +6,17 @@ hour that is read at once is no storm now, and what was not read yet is not take
 
 1. The *window* are the last `window_seconds` before now. A generation that no record carries lies in it if the records
    before and after it do. A group that was deleted has no conditions.
-2. `rolling_restart`: members are replaced one after the other. At least two went, or rejoined under their instance id,
-   each once; as many came, give or take a quarter of the group (or one), and none of them went. A group that starts
-   within the window may be restarted in it, too: who came with its start came for nobody. At least two of three
-   rebalances are somebody's coming or going: clients of real groups rejoin now and then for no reason a record tells.
-3. `rebalance_storm`: at least `storm_rebalances` rebalances in the window, and it is no rolling restart. Not counted:
-   rounds in which cooperative members only hand over what the round before withheld, and the *start* of a group: for
-   `round_seconds` after it had nobody, the rebalances in which members only came, all of whom are still there. Ten pods
-   that come up one after the other stop nobody's work but their own. In a group that works already each of them stops
-   all others: that is counted, and so are members that come and go again while a group starts. A storm is told beside
-   what may be its reason (rules 4 to 6): the reason may explain a part of it only.
+2. `rolling_restart`: members are replaced one after the other. At least two went that were there before the window, or
+   rejoined under their instance id, each once; as many came, give or take a quarter of the group (or one), and none of
+   them went. At least two of three rebalances are somebody's coming or going: clients of real groups rejoin now and
+   then for no reason that a record tells.
+3. `rebalance_storm`: at least `storm_rebalances` rebalances in the window, and it is no rolling restart. Rounds in
+   which cooperative members only hand over what the round before withheld are not counted. The *start* of a group
+   counts as one: the rebalances in which members only come, for `round_seconds` after it had nobody or until somebody
+   goes. Ten pods that come up one after the other stop nobody's work but their own; a group that starts again and again
+   is a storm still. In a group that works already each that comes stops all others: that is counted. Who came with the
+   start was there before (rule 2): a deployment may be rolled minutes after. A storm is told beside what may be its
+   reason (rules 4 to 6): the reason may explain a part of it only.
 4. `flapping_member`: a member came and went within the window, or rejoined, `flaps` times. It is the same by instance
    id, or else by client id and host: a process that is started again and again has a new member id each time. Many
    members on one host of one client id are no reason: only who came within the window can flap.
@@ -37,9 +38,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from itertools import dropwhile, takewhile
+from itertools import takewhile
 
 from streaming.judgement.brief import MemberName, RebalanceInBrief
 from streaming.judgement.hand_over import EAGER_STRATEGIES
@@ -95,7 +95,7 @@ def conditions(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: L
     if not recent or recent[-1].kind == DELETED:
         return ()
     window = window_of(recent, read_up_to_ms, limits)
-    is_rolling = is_rolling_restart(window, limits.round_seconds)
+    is_rolling = is_rolling_restart(_without_starts(recent, window, limits))
     found = {
         ROLLING_RESTART: is_rolling,
         REBALANCE_STORM: _storms(recent, read_up_to_ms, limits) and not is_rolling,
@@ -128,22 +128,38 @@ def window_of(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: Li
 
 
 def counted_rebalances(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: Limits) -> int:
-    """Count the rebalances of the window as rule 3 does: those seen, and those skipped between two that were.
-
-    `recent` and not the window: when a group started is to be known as long as those that came with it are looked at.
-    """
+    """Count the rebalances of the window as rule 3 does: those seen, and those skipped between two that were."""
     window = window_of(recent, read_up_to_ms, limits)
-    gone = {member.key for one in window for member in one.gone}
-    counted = 0
-    starts_until_ms = float("-inf")
-    for number, one in enumerate(recent, start=len(window) - len(recent)):
-        is_of_start = one.timestamp_ms <= starts_until_ms and _only_comes(one, gone)
+    of_start = _starts(recent, limits)[len(recent) - len(window) :]
+    starts = len({start for start in of_start if start is not None})
+    others = [(number, one) for number, one in enumerate(window) if of_start[number] is None]
+    seen = sum(one.kind == REBALANCE and one.causes != (COOPERATIVE_FOLLOWUP,) for _, one in others)
+    skipping = (one for number, one in others if number and one.kind in {REBALANCE, BECAME_EMPTY})
+    return starts + seen + sum(one.skipped_generations for one in skipping)
+
+
+def _starts(recent: Sequence[RebalanceInBrief], limits: Limits) -> list[int | None]:
+    """For each rebalance the number of the start it belongs to (rule 3), None where it belongs to none.
+
+    All that is remembered is looked at, and not the window alone: a start stays one while the window slides over it.
+    """
+    found: list[int | None] = []
+    number, until_ms = 0, float("-inf")
+    for one in recent:
+        is_within = one.timestamp_ms <= until_ms
+        found.append(number if is_within and _only_comes(one) else None)
         if _starts_from_nobody(one):
-            starts_until_ms = one.timestamp_ms + 1000 * limits.round_seconds
-        if number >= 0 and not is_of_start:
-            skipped = one.skipped_generations if number and one.kind in {REBALANCE, BECAME_EMPTY} else 0
-            counted += skipped + (one.kind == REBALANCE and one.causes != (COOPERATIVE_FOLLOWUP,))
-    return counted
+            number, until_ms = number + 1, one.timestamp_ms + 1000 * limits.round_seconds
+        elif one.gone or one.rejoined:
+            until_ms = float("-inf")
+    return found
+
+
+def _without_starts(
+    recent: Sequence[RebalanceInBrief], window: Sequence[RebalanceInBrief], limits: Limits
+) -> list[RebalanceInBrief]:
+    of_start = _starts(recent, limits)[len(recent) - len(window) :]
+    return [one for one, start in zip(window, of_start, strict=True) if start is None]
 
 
 def _starts_from_nobody(one: RebalanceInBrief) -> bool:
@@ -152,14 +168,12 @@ def _starts_from_nobody(one: RebalanceInBrief) -> bool:
     return one.members == 0 or one.kind == CREATED or is_first
 
 
-def _only_comes(one: RebalanceInBrief, gone: AbstractSet[str]) -> bool:
-    has_come = bool(one.joined) and gone.isdisjoint(member.key for member in one.joined)
-    return one.kind == REBALANCE and has_come and not one.gone and not one.rejoined
+def _only_comes(one: RebalanceInBrief) -> bool:
+    return one.kind == REBALANCE and bool(one.joined) and not one.gone and not one.rejoined
 
 
-def is_rolling_restart(window: Sequence[RebalanceInBrief], round_seconds: float) -> bool:
+def is_rolling_restart(window: Sequence[RebalanceInBrief]) -> bool:
     """Whether the members are being replaced one after the other (rule 2)."""
-    window = _after_start(window, round_seconds)
     rebalances = [one for one in window if one.kind == REBALANCE]
     idle = sum(not _is_a_members_doing(one) for one in rebalances)
     if 3 * idle > len(rebalances) or not all(one.is_whole for one in window):
@@ -177,14 +191,6 @@ def is_rolling_restart(window: Sequence[RebalanceInBrief], round_seconds: float)
     members = max((one.members for one in window), default=0)
     is_even = abs(went - joined) <= max(1, members // 4) and (joined > 0 or rejoined > 0)
     return replaced.total() >= 2 and max(replaced.values()) == 1 and is_even
-
-
-def _after_start(window: Sequence[RebalanceInBrief], round_seconds: float) -> Sequence[RebalanceInBrief]:
-    """The window without a start it begins with: until somebody goes, or a round is over."""
-    if not window or not _starts_from_nobody(window[0]):
-        return window
-    until_ms = window[0].timestamp_ms + 1000 * round_seconds
-    return list(dropwhile(lambda one: one.timestamp_ms <= until_ms and not (one.gone or one.rejoined), window))
 
 
 def _is_a_members_doing(one: RebalanceInBrief) -> bool:

@@ -16,7 +16,7 @@ _ORDER = ("record_time", "sampled_time", "cluster", "kafka_partition", "kafka_of
 
 
 class NoTableError(RemedyError):
-    """There is no such table below the root."""
+    """There is no such table below the root, or none that can be read."""
 
 
 def rust_uri(path: str) -> str:
@@ -52,3 +52,6 @@ def _read(root: str, table: Table, equal: Mapping[str, str | None]) -> pa.Table:
         return DeltaTable(rust_uri(path)).to_pyarrow_table(filters=filters or None)
     except DeltaError as error:
         raise NoTableError(f"{path} is no Delta table: name the folder of the tables, or start the monitor") from error
+    except OSError as error:
+        what = str(error).partition("\n")[0]
+        raise NoTableError(f"{path} cannot be read ({what}): is the storage reachable, with rights to read?") from error

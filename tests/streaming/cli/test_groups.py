@@ -19,6 +19,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
 
+import streaming.sinks.stored
 from streaming.cli.groups import _conditions, _Group, _json, _listing_warnings, _ranges, _table, groups
 from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
@@ -191,6 +192,18 @@ def test_what_is_the_matter_with_a_group_stands_beside_it(tmp_path: Path):
         "since": "1970-01-01T00:01:00+00:00",
         "detail": "pod-3",
     }
+
+
+def test_tables_out_of_reach_do_not_keep_the_groups_from_being_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A person may ask the brokers from a machine that has no rights to the object store."""
+
+    def refuses(_path: str) -> None:
+        raise OSError("Generic S3 error\nError performing GET")
+
+    monkeypatch.setattr(streaming.sinks.stored, "DeltaTable", refuses)
+    assert _conditions(None, None, is_other_cluster=False) is None
+    with pytest.raises(NoTableError, match=r"cannot be read \(Generic S3 error\): is the storage reachable"):
+        _conditions(None, str(tmp_path), is_other_cluster=False)
 
 
 def test_without_tables_of_the_cluster_that_is_asked_no_conditions_are_told(tmp_path: Path):

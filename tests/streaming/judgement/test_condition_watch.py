@@ -106,6 +106,13 @@ def test_a_condition_begins_once_goes_on_with_new_words_and_ends_once() -> None:
     assert watch.look(facts(record(recent=restarts(4)), now_ms=NOW_MS + 61 * MINUTE_MS)).changes == ()
 
 
+def test_what_is_remembered_of_a_verdict_is_not_used_for_an_earlier_time() -> None:
+    """A clock that was set back, or a partition that is read anew: the window ends earlier again."""
+    stormy = record(recent=STORM)
+    watch = watch_of(facts(stormy, now_ms=NOW_MS + 60 * MINUTE_MS))
+    assert names(watch.look(facts(stormy))) == {"rebalance_storm"}
+
+
 def test_what_was_not_taken_is_found_again() -> None:
     """A row that could not be written is written at the next sample."""
     watch = ConditionWatch(LIMITS)
@@ -288,6 +295,7 @@ def test_a_member_that_does_not_reach_its_target_is_named_with_the_time_it_may_t
     modern = GroupRecord(advanced(GROWN))
     watch = watch_of(facts(modern, now_ms=10_000))
     assert watch.look(facts(modern, now_ms=300_000)).holding == {}
+    modern = GroupRecord(advanced([joined(299, "late")], modern.snapshot))
     looked = watch.look(facts(modern, now_ms=7 * MINUTE_MS + 9_000))
     (condition,) = looked.holding["g"]
     assert condition.name == "stuck_reconciliation"
@@ -295,7 +303,7 @@ def test_a_member_that_does_not_reach_its_target_is_named_with_the_time_it_may_t
         "members client@/127.0.0.1, client@/127.0.0.1 on the way to the target assignment for at least 7 minutes,"
         " allowed are 5 minutes"
     )
-    arrived = GroupRecord(advanced([current(10, number=4), current(11, "n", (), 4)], modern.snapshot))
+    arrived = GroupRecord(advanced([current(300, number=4), current(301, "n", (), 4)], modern.snapshot))
     watch.take(looked)
     assert changes(watch.look(facts(arrived, now_ms=8 * MINUTE_MS))) == [("g", "stuck_reconciliation", False)]
 

@@ -122,12 +122,26 @@ def started(minutes: int, kind: str = "created", generation_id: int = 0, **more:
         (started(2, "first_seen", 57), True, "first seen in the middle of its life: they come to others"),
         (started(9)[:1] + started(2)[1:], True, "it has worked for minutes when they come"),
         (started(10.4), False, "the start itself is out of the window, and was one all the same"),
-        ([*started(3), *every_minute(4, start=1.8)], False, "four more that nobody explains are restless, no storm"),
-        ([*started(3), *(rebalance(1 - n / 10) for n in range(5))], True, "five more that nobody explains"),
         (
-            [*started(3), *(rebalance(1 - number / 10, gone=f"pod-{number}") for number in range(1, 6))],
+            [*started(3), *every_minute(3, start=1.8)],
+            False,
+            "it counts as one, and three that nobody explains as three",
+        ),
+        ([*started(3), *(rebalance(1 - n / 10) for n in range(4))], True, "and four as four"),
+        (
+            [one for minute in (9, 7, 5, 3, 1) for one in started(minute, "became_empty", members=0)],
             True,
-            "five that came with the start go again: they crash, and their coming counts as well",
+            "all go, and start again, five times: it crashes",
+        ),
+        (
+            [*started(3), *(rebalance(1 - number / 10, gone=f"pod-{number}") for number in range(1, 5))],
+            True,
+            "four that came with the start go again, and nobody comes for them",
+        ),
+        (
+            [*started(4)[:3], rebalance(3.7, gone="pod-1"), *started(3)[1:6]],
+            True,
+            "with the first that goes the start is over: who comes then stops the others",
         ),
         (
             [*started(3), rebalance(1.9, joined="pod-a", skipped_generations=9)],
@@ -170,12 +184,6 @@ def replaced(*keys: str) -> list[RebalanceInBrief]:
             "a leader joined once more than need be",
         ),
         ([*replaced("a-1", "b-1"), rebalance(3), rebalance(2), rebalance(1)], False, True, "too many nobody explains"),
-        (
-            [rebalance(9.5, kind="created", joined="a-1 b-1 c-1"), *replaced("a-1", "b-1", "c-1")],
-            True,
-            False,
-            "deployed and deployed again within ten minutes",
-        ),
         ([rejoin(m, f"pod-{m}") for m in range(5, 0, -1)], True, False, "static members, each rejoined once"),
         ([rejoin(3, "pod-1"), rejoin(2, "pod-1")], False, False, "one of them twice"),
         ([rebalance(m, gone=f"{m}-1") for m in range(8, 1, -1)], False, True, "all go, nobody comes: a collapse"),
@@ -195,6 +203,16 @@ def replaced(*keys: str) -> list[RebalanceInBrief]:
             "with another strategy: the causes' precedence does not hide the members",
         ),
         ([*replaced("a-1", "b-1", "c-1"), rebalance(1, gone="z-1", unnamed=9)], False, True, "not all are named"),
+        (
+            [
+                rebalance(9.9, kind="first_seen", members=0),
+                rebalance(9.8, joined="a-1 b-1 c-1"),
+                *replaced("a-1", "b-1", "c-1"),
+            ],
+            True,
+            False,
+            "it was started just before: its members count as there before",
+        ),
         (
             [
                 one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,18 @@ import pytest
 
 from assignors import assignor_named
 from streaming.combine.commits import COMMIT_SCHEMA
+from streaming.config.settings import JudgementSettings
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.detectors import Limits
 from streaming.judgement.lag import ClusterSample, LogEnds
+from streaming.judgement.status import Status
 from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.run.conditions import GroupConditions
 from streaming.run.hand_back import HandBack
 from streaming.run.lag_watch import LagWatch
+from streaming.run.monitor import _limits
 from streaming.run.readiness import Readiness
 from streaming.run.sampler import Sampler, Upkeep
 from streaming.sinks.commit_book import CommitBook
@@ -63,8 +67,8 @@ class Cluster:
 class Monitor:
     """The sampler beside a log that is read when told."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen
+        self.root, self.limits = root, limits
         self.cluster = Cluster()
         self.records: dict[str, GroupRecord] = {}
         self.book = CommitBook()
@@ -73,7 +77,7 @@ class Monitor:
     def start(self) -> None:
         """Start (again): groups and commits are restored, as of the last batch."""
         self.registry, self.tables = Registry(), opened(self.root / "tables")
-        files, limits = Folder(self.root / "files"), Limits()
+        files, limits = Folder(self.root / "files"), self.limits
         self.registry.put_batch(self.records.values(), [])
         self.read()
         self.sampler = Sampler(
@@ -209,11 +213,14 @@ def test_what_ended_while_no_monitor_ran_is_ended_by_the_next(monitor: Monitor) 
     assert monitor.told() == [(STORM, True, 7), (STORM, False, 7)]
 
 
-def test_until_a_restarted_monitor_is_ready_nothing_ends(monitor: Monitor) -> None:
+@pytest.mark.parametrize("is_new_checkpoint", [True, False])
+def test_until_a_restarted_monitor_is_ready_nothing_ends(monitor: Monitor, is_new_checkpoint: bool) -> None:
     """Law: no verdict from half a log. A group that was not read yet is not gone."""
     storm(monitor)
     monitor.pass_minutes(1)
     monitor.cluster.log_end += 5
+    if is_new_checkpoint:
+        monitor.records.clear()
     monitor.start()
     monitor.registry.put_health(positions={0: 2})
     monitor.pass_minutes(2)
@@ -239,6 +246,29 @@ def test_an_append_that_raises_is_repeated_only_if_it_was_not_committed(
     monkeypatch.undo()
     monitor.pass_minutes(1)
     assert monitor.told() == [(STORM, True, 7 if is_committed else 8)]
+
+
+def test_a_marker_that_nobody_reads_is_neither_a_stall_nor_silence(tmp_path: Path) -> None:
+    """`judgement.allowed_lag`: a topic written in transactions ends in a marker, a lag of 1 for ever."""
+    statuses = {}
+    for allowed_lag in (0, 1):
+        monitor = Monitor(tmp_path / str(allowed_lag), Limits(allowed_lag=allowed_lag))
+        monitor.write(monitor.generation(1))
+        for _ in range(9):
+            monitor.commit(p0=7)
+            monitor.cluster.end_offsets = {("orders", 0): 8}
+            monitor.pass_minutes(1)
+        lag = monitor.registry.present().lag
+        assert lag is not None
+        statuses[allowed_lag] = [Status(status).name for status in lag.partitions["status"].to_pylist()]
+    assert statuses == {0: ["STALL"], 1: ["OK"]}
+
+
+def test_every_setting_reaches_the_limits() -> None:
+    settings = JudgementSettings(
+        storm_window_seconds=1, storm_rebalances=2, flaps=3, cooperative_rounds=4, round_seconds=5, allowed_lag=6
+    )
+    assert astuple(_limits(settings)) == (1, 2, 3, 4, 5, 6)
 
 
 def test_a_backlog_of_an_hour_read_in_one_batch_is_no_storm(monitor: Monitor) -> None:
