@@ -76,10 +76,10 @@ def found_crowd(broker: EmbeddedBroker, crowd: Crowd, on_records: Callable[[int]
     CrowdWriter(broker.bootstrap_servers, crowd).found(on_records)
     broker.stop()
     broker.start()
-    _await_listed(broker, crowd)
+    await_listed(broker, crowd)
 
 
-def _await_listed(broker: EmbeddedBroker, crowd: Crowd) -> None:
+def await_listed(broker: EmbeddedBroker, crowd: Crowd) -> None:
     """Wait until the coordinator lists every group: one that it does not know would be taken for deleted."""
     connection = Connection(KafkaSettings(bootstrap_servers=broker.bootstrap_servers), 30)
     deadline = time.monotonic() + _LOADED_SECONDS
