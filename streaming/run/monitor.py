@@ -15,6 +15,7 @@ from tenacity.nap import sleep_using_event
 
 from streaming.combine.lanes import commits_table
 from streaming.config.load import Settings
+from streaming.config.security import read_secrets
 from streaming.config.settings import ADMIN_API_SOURCE, JudgementSettings
 from streaming.events import OFFSETS_TOPIC
 from streaming.jars import resolve
@@ -33,6 +34,8 @@ from streaming.run.strategies import users_references
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
+from streaming.security.java_client import java_secrets, spark_options
+from streaming.security.secrets_file import secrets_file
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.http import MetricsServer
 from streaming.sinks.metrics import MonitorCollector
@@ -78,6 +81,7 @@ class Monitor:
         self._is_polled = settings.source.kind == ADMIN_API_SOURCE
         self._readiness = Readiness(self._source_is_alive, self._polled_targets if self._is_polled else log_ends)
         self._users_references: tuple[tuple[str, str], ...] = ()
+        self._security_options: Mapping[str, str] = {}
 
     def run(self) -> None:
         """Watch until told to stop. Raises a RemedyError for whatever an operator has to put right first."""
@@ -93,8 +97,11 @@ class Monitor:
             self._on_port(server.port)
             brokers = Brokers(connection, now_ms, samples_offsets_topic=not self._is_polled)
             partitions = [] if self._is_polled else self._offsets_topic_partitions(brokers)
-            if not self._stop.is_set():
-                self._run_with_spark(connection, brokers, partitions)
+            security = settings.kafka.security
+            with secrets_file(java_secrets(security, read_secrets(security))) as file:
+                self._security_options = spark_options(security, file)
+                if not self._stop.is_set():
+                    self._run_with_spark(connection, brokers, partitions)
         finally:
             server.close()
             connection.close()
@@ -227,7 +234,9 @@ class Monitor:
         settings = self._settings
         lanes = handed_back_rows(session, files.uri(HANDED_BACK))
         if not self._is_polled:
-            records = offsets_topic_records(session, settings.kafka, settings.source, partitions)
+            records = offsets_topic_records(
+                session, settings.kafka, settings.source, partitions, self._security_options
+            )
             lanes = lanes_of(records, settings.spark.combine_tasks).unionByName(lanes)
         function = StateFunction(
             strategies=settings.judgement.strategies,
