@@ -109,6 +109,11 @@ class SecuritySettings(Section):
         """Whether we say who we are by a SASL mechanism."""
         return self.protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
 
+    @property
+    def has_key_password(self) -> bool:
+        """Whether the client's key is encrypted."""
+        return self.key_password is not None or self.key_password_file is not None
+
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
         if errors := [*self._useless(), *self._missing()]:
@@ -146,7 +151,7 @@ class SecuritySettings(Section):
 
     def _key_and_password(self) -> Iterator[str]:
         """Rule 6."""
-        has_password = self.key_password is not None or self.key_password_file is not None
+        has_password = self.has_key_password
         if self.key_file is None:
             if has_password:
                 yield "key_password is set without key_file"

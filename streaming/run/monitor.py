@@ -19,7 +19,7 @@ from streaming.config.security import read_secrets
 from streaming.config.settings import ADMIN_API_SOURCE, JudgementSettings
 from streaming.events import OFFSETS_TOPIC
 from streaming.jars import resolve
-from streaming.java import find_java
+from streaming.java import find_java, java_version
 from streaming.judgement.detectors import Limits
 from streaming.judgement.lag import ClusterSample
 from streaming.run.batches import BatchSink, polled_positions
@@ -34,7 +34,7 @@ from streaming.run.strategies import users_references
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
-from streaming.security.java_client import java_secrets, spark_options
+from streaming.security.java_client import check_key, java_secrets, spark_options
 from streaming.security.secrets_file import secrets_file
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.http import MetricsServer
@@ -124,6 +124,7 @@ class Monitor:
         checkpoint = self._settings.paths.checkpoint
         with CheckpointLock(checkpoint) as lock:
             java = find_java()
+            check_key(self._settings.kafka.security, lambda: java_version(java))
             session = spark_session(self._settings.spark, resolve("spark"), java.parent.parent)
             lock.write_holder(session.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]  # noqa: SLF001
             try:

@@ -9,10 +9,12 @@ KIP-651 (PEM), KIP-768 (OAuth client credentials).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from streaming.config.security import Secrets, SecuritySettings
+from streaming.errors import RemedyError
 
 _PROVIDERS = "org.apache.kafka.common.config.provider"
 _LOGIN_MODULES = {
@@ -22,7 +24,13 @@ _LOGIN_MODULES = {
     "OAUTHBEARER": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule",
 }
 _OAUTH_LOGIN = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+_PBES2 = bytes.fromhex("06092a864886f70d01050d")  # the object identifier 1.2.840.113549.1.5.13
+_JAVA_WITHOUT_PBES2 = 17
 _JAAS, _KEY_PASSWORD = "sasl.jaas.config", "ssl.key.password"
+
+
+class KeyEncryptionError(RemedyError):
+    """The client's key is encrypted in a way that Java does not know."""
 
 
 def java_secrets(security: SecuritySettings, secrets: Secrets) -> Mapping[str, str]:
@@ -55,7 +63,7 @@ def spark_options(security: SecuritySettings, secrets_file: Path | None) -> Mapp
         options |= _PROVIDER_OPTIONS
     if security.mechanism is not None:
         options[_JAAS] = f"${{file:{secrets_file}:{_JAAS}}}"
-    if security.key_password is not None or security.key_password_file is not None:
+    if security.has_key_password:
         options[_KEY_PASSWORD] = f"${{file:{secrets_file}:{_KEY_PASSWORD}}}"
     return {f"kafka.{name}": value for name, value in options.items()}
 
@@ -92,6 +100,21 @@ def _sasl(security: SecuritySettings) -> Mapping[str, str]:
         "sasl.login.callback.handler.class": _OAUTH_LOGIN,
         "sasl.oauthbearer.token.endpoint.url": str(security.oauth_token_endpoint),
     }
+
+
+def check_key(security: SecuritySettings, java_version: Callable[[], int]) -> None:
+    """Raise KeyEncryptionError where Java 17 is to decrypt what OpenSSL encrypts keys with today (PBES2, RFC 8018)."""
+    if security.key_file is None or not security.has_key_password:
+        return
+    if _PBES2 in _der(security.key_file.read_text("ascii")) and java_version() == _JAVA_WITHOUT_PBES2:
+        raise KeyEncryptionError(
+            f"Java 17 cannot decrypt {security.key_file} (PBES2): run on Java 21, take the password off the key, or"
+            " encrypt it with `openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES`"
+        )
+
+
+def _der(pem: str) -> bytes:
+    return base64.b64decode(pem.partition("PRIVATE KEY-----")[2].partition("-----")[0])
 
 
 def _content_of(file: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.config.security import Secrets, SecuritySettings, read_secrets
-from streaming.security.java_client import java_secrets, spark_options
+from streaming.security.java_client import KeyEncryptionError, check_key, java_secrets, spark_options
 from streaming.security.oauth import ClientCredentialsTokens
 from streaming.security.python_client import client_arguments
 from tests.streaming.security.pem import KEY_PASSWORD, write_pem_files
@@ -74,6 +75,25 @@ def test_a_clients_key_stays_in_its_file(pem: Path) -> None:
     assert java["ssl.keystore.key"] == f"${{directory:{pem}:locked.key}}"
     assert java["ssl.key.password"] == f"${{file:{FILE}:ssl.key.password}}"
     assert held == {"ssl.key.password": KEY_PASSWORD}
+
+
+@pytest.mark.parametrize(
+    ("key", "java", "is_refused"),
+    [
+        ("locked.key", 17, True),  # as OpenSSL writes it today
+        ("locked.key", 21, False),
+        ("client.key", 17, False),  # no password
+    ],
+)
+def test_a_key_that_java_cannot_decrypt_is_refused_before_spark_starts(
+    pem: Path, key: str, java: int, is_refused: bool
+) -> None:
+    """Measured with Java 17: `NoSuchAlgorithmException: PBES2 SecretKeyFactory not available`, again and again."""
+    files = {"certificate_file": pem / "client.pem", "key_file": pem / key}
+    password = {} if key == "client.key" else {"key_password": KEY_PASSWORD}
+    security = SecuritySettings.model_validate({"protocol": "SSL", **files, **password})
+    with pytest.raises(KeyEncryptionError, match="Java 17 cannot decrypt") if is_refused else nullcontext():
+        check_key(security, lambda: java)
 
 
 @pytest.mark.parametrize(
