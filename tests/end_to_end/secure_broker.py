@@ -101,9 +101,11 @@ def secure_broker(folder: Path) -> Iterator[SecureBroker]:
     signing_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     (folder / "jwks.json").write_text(json.dumps(_jwks(signing_key)))
     with _token_endpoint(authority, signing_key) as endpoint, pytest.MonkeyPatch.context() as environment:
-        jwks = (folder / "jwks.json").as_uri().replace("///", "/")
+        jwks = f"file:{folder / 'jwks.json'}"
         # Brokers from 4.0 on take keys only from where their JVM was told (CVE-2025-27817).
-        environment.setenv("JAVA_TOOL_OPTIONS", f"-D{_SECURITY[:16]}.sasl.oauthbearer.allowed.urls={jwks}")
+        allowed = {"urls": jwks, "files": folder / "jwks.json"}
+        words = (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.{kind}={where}" for kind, where in allowed.items())
+        environment.setenv("JAVA_TOOL_OPTIONS", " ".join(words))
         with EmbeddedBroker(
             folder / "broker",
             properties={**QUICK_BROKER, **_properties(folder, jwks)},
@@ -116,6 +118,8 @@ def secure_broker(folder: Path) -> Iterator[SecureBroker]:
 
 def _properties(folder: Path, jwks: str) -> dict[str, str]:
     secure = "listener.name.secure"
+    # A broker reads its properties as Latin-1, but JAAS knows letters by their octal number.
+    password = json.dumps(PASSWORD, ensure_ascii=False).replace("ü", "\\374")
     return {
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(folder / "server.pem"),
@@ -124,8 +128,7 @@ def _properties(folder: Path, jwks: str) -> dict[str, str]:
         "listener.name.mutual.ssl.client.auth": "required",
         "ssl.principal.mapping.rules": "RULE:^.*CN=([^,]+).*$/$1/",
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
-        f"{secure}.plain.sasl.jaas.config": f"{_SECURITY}.plain.PlainLoginModule required"
-        f" user_{USER}={json.dumps(PASSWORD, ensure_ascii=False)};",
+        f"{secure}.plain.sasl.jaas.config": f"{_SECURITY}.plain.PlainLoginModule required user_{USER}={password};",
         f"{secure}.scram-sha-256.sasl.jaas.config": f"{_SECURITY}.scram.ScramLoginModule required;",
         f"{secure}.scram-sha-512.sasl.jaas.config": f"{_SECURITY}.scram.ScramLoginModule required;",
         f"{secure}.oauthbearer.sasl.jaas.config": f"{_SECURITY}.oauthbearer.OAuthBearerLoginModule required;",

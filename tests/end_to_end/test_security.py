@@ -58,7 +58,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
 
 def _committed(secure: SecureBroker) -> bool:
     with secure.admin() as admin:
-        offsets = admin.list_group_offsets({"shipping": None})["shipping"]
+        offsets = admin.list_group_offsets(["shipping"])["shipping"]
     return sum(commit.offset for commit in offsets.values()) == 30
 
 
