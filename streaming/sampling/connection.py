@@ -79,7 +79,8 @@ class Connection:
         except (KafkaError, OSError) as error:
             raise BrokerUnreachableError(
                 f"no broker at {kafka.bootstrap_servers} answered within {kafka.connect_timeout_seconds:g} s"
-                f" ({type(error).__name__}): check kafka.bootstrap_servers and that the broker runs"
+                f" ({type(error).__name__}): check kafka.bootstrap_servers, kafka.security.protocol and"
+                " that the broker runs"
             ) from None
         # The client has no public way to send a request of one's own to a broker of one's choice.
         self._manager = self.admin._manager  # noqa: SLF001
