@@ -69,7 +69,7 @@ def refusal(error: BaseException, security: SecuritySettings) -> str | None:
     if isinstance(error, (UnsupportedSaslMechanismError, IllegalSaslStateError)):
         return f"the broker does not take {security.mechanism}: check kafka.security.mechanism"
     reason = _tls_error(error)
-    return None if reason is None else _tls_refusal(reason)
+    return None if reason is None or isinstance(reason, _LOST) else _tls_refusal(reason)
 
 
 def _credentials_refused(security: SecuritySettings) -> str:
@@ -81,13 +81,25 @@ def _credentials_refused(security: SecuritySettings) -> str:
     )
 
 
+def suspicion(error: BaseException | None) -> str:
+    """What may be behind a failure that trying again did not help against.
+
+    A plain port hangs up when TLS begins, and so may one that wants a certificate before we hear its alert.
+    """
+    if isinstance(_tls_error(error), _LOST):
+        return "it hangs up while TLS begins: check kafka.security.protocol and certificate_file"
+    return "check kafka.bootstrap_servers, kafka.security.protocol and that the broker runs"
+
+
+_LOST = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+
+
 def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """The TLS error behind one of the client's: its cause, or what it was made of. A lost connection is none."""
+    """The TLS error behind one of the client's: its cause, or what it was made of."""
     while error is not None:
         inside = next((part for part in error.args if isinstance(part, ssl.SSLError)), error)
         if isinstance(inside, ssl.SSLError):
-            is_lost = isinstance(inside, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError))
-            return None if is_lost else inside
+            return inside
         error = error.__cause__ or error.__context__
     return None
 

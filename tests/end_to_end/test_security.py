@@ -156,8 +156,10 @@ def oauth(secure: SecureBroker, **more: str) -> dict[str, str]:
     return {**OAUTH, "oauth_token_endpoint": secure.token_endpoint, "oauth_ca_file": "ca.pem", **more}
 
 
-def connected(bootstrap_servers: str, security: SecuritySettings) -> Connection:
-    kafka = KafkaSettings(bootstrap_servers=bootstrap_servers, connect_timeout_seconds=10, security=security)
+def connected(bootstrap_servers: str, security: SecuritySettings, connect_timeout_seconds: float = 10) -> Connection:
+    kafka = KafkaSettings(
+        bootstrap_servers=bootstrap_servers, connect_timeout_seconds=connect_timeout_seconds, security=security
+    )
     return Connection(kafka, 10)
 
 
@@ -199,12 +201,11 @@ def _records(session: SparkSession, bootstrap_servers: str, security: SecuritySe
 
 def test_what_the_broker_refuses_says_what_to_check(secure: SecureBroker) -> None:
     """Each of these once looked like a broker that is not there."""
-    at, mutual = secure.broker.address("SECURE"), secure.broker.address("MUTUAL")
+    at = secure.broker.address("SECURE")
     unknown_endpoint = {name: value for name, value in oauth(secure).items() if name != "oauth_ca_file"}
     refusals = [
         (at, oauth(secure, oauth_client_secret=PASSWORD), "answers 401: check kafka.security.oauth_client_id"),
         (at, unknown_endpoint, "gives no answer .*certificate verify failed.*oauth_ca_file"),
-        (mutual, {"protocol": "SSL", "ca_file": "ca.pem"}, r"the broker refuses our TLS .*certificate_file"),
         (at.replace("127.0.0.1", "localhost"), SCRAM, "(?i)hostname mismatch.*check kafka.bootstrap_servers"),
     ]
     for address, given, said in refusals:
@@ -212,3 +213,11 @@ def test_what_the_broker_refuses_says_what_to_check(secure: SecureBroker) -> Non
         with pytest.raises(RemedyError, match=f"^no access to {address}: .*{said}"):
             connected(address, settings(secure, given))
         assert time.monotonic() - started < 5
+
+
+def test_a_port_that_hangs_up_says_what_it_may_want(secure: SecureBroker) -> None:
+    """A plain port that is spoken to in TLS, and one that wants a certificate: neither says so before it hangs up."""
+    tls_alone = {"protocol": "SSL", "ca_file": "ca.pem"}
+    for address in (secure.broker.bootstrap_servers, secure.broker.address("MUTUAL")):
+        with pytest.raises(RemedyError, match=r"check kafka\.security\.(protocol and )?certificate_file"):
+            connected(address, settings(secure, tls_alone), connect_timeout_seconds=3)
