@@ -10,29 +10,25 @@ archive and read its directory again: 40 ms of a task that often takes no longer
 
 from __future__ import annotations
 
-import sys
 from zipimport import zipimporter
 
-import py4j
-import pyspark
 from pyspark.daemon import manager
 
 import streaming.spark.steps  # noqa: F401 - imported to be there
 
 
-def leave_archives() -> None:
-    """Look for modules no more in the archives that PySpark and Py4J were imported from, for nothing else is in them.
+def keep_directories_of_archives() -> None:
+    """Have `importlib.invalidate_caches` pass over archives: none of them changes as long as a worker lives.
 
-    Their own parts are still found there, and archives of the user's stay.
+    To take them off the path is not enough: every part of PySpark that a task is the first to need brings one back.
     """
-    loaders = (module.__spec__.loader for module in (pyspark, py4j) if module.__spec__ is not None)
-    archives = {loader.archive for loader in loaders if isinstance(loader, zipimporter)}
-    sys.path[:] = [entry for entry in sys.path if entry not in archives]
-    for path, finder in list(sys.path_importer_cache.items()):
-        if isinstance(finder, zipimporter) and finder.archive in archives:
-            del sys.path_importer_cache[path]
+
+    def pass_over(self: zipimporter) -> None:
+        """Keep what is known of the archive."""
+
+    zipimporter.invalidate_caches = pass_over  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
-    leave_archives()
+    keep_directories_of_archives()
     manager()  # type: ignore[no-untyped-call]
