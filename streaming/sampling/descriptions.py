@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
 from kafka.errors import GroupIdNotFoundError
 from kafka.protocol.admin import DescribeGroupsRequest
@@ -69,13 +70,9 @@ def _classic(group: Message) -> DescribedGroup:
 
 def _consumer(group: Message) -> DescribedGroup:
     members = tuple(
-        DescribedMember(
-            member_id=member.member_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
+        _with_epoch(
+            member,
             group_instance_id=member.instance_id,
-            rack_id=member.rack_id,
-            member_epoch=member.member_epoch,
             subscribed_topics=tuple(member.subscribed_topic_names),
             subscribed_regex=member.subscribed_topic_regex or None,
             held=_held(member.assignment.topic_partitions),
@@ -88,12 +85,8 @@ def _consumer(group: Message) -> DescribedGroup:
 
 def _share(group: Message) -> DescribedGroup:
     members = tuple(
-        DescribedMember(
-            member_id=member.member_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            rack_id=member.rack_id,
-            member_epoch=member.member_epoch,
+        _with_epoch(
+            member,
             subscribed_topics=tuple(member.subscribed_topic_names),
             held=_held(member.assignment.topic_partitions),
         )
@@ -104,13 +97,9 @@ def _share(group: Message) -> DescribedGroup:
 
 def _streams(group: Message) -> DescribedGroup:
     members = tuple(
-        DescribedMember(
-            member_id=member.member_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
+        _with_epoch(
+            member,
             group_instance_id=member.instance_id,
-            rack_id=member.rack_id,
-            member_epoch=member.member_epoch,
             active_tasks=tuple(
                 HeldTask(tasks.subtopology_id, tuple(sorted(tasks.partitions)))
                 for tasks in member.assignment.active_tasks
@@ -119,6 +108,18 @@ def _streams(group: Message) -> DescribedGroup:
         for member in group.members
     )
     return _with_epochs(STREAMS, group, "streams", None, members)
+
+
+def _with_epoch(member: Message, **more: Any) -> DescribedMember:  # noqa: ANN401 - fields of one type of group
+    """A member with what every type of group but the classic one tells of it."""
+    return DescribedMember(
+        member_id=member.member_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        **more,
+    )
 
 
 def _with_epochs(
