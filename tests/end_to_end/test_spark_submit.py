@@ -87,5 +87,13 @@ def test_the_job_runs_on_the_executors_of_the_master_it_was_submitted_to(
 def _what_python_workers_work_for() -> set[str]:
     """The JVMs that have started Spark's Python daemon on this machine below this test."""
     below_us = psutil.Process().children(recursive=True)
-    daemons = [process for process in below_us if "streaming.spark.daemon" in process.cmdline()]
-    return {word for daemon in daemons for word in daemon.parent().cmdline() if word.startswith("org.apache.spark.")}
+    daemons = [process for process in below_us if "streaming.spark.daemon" in _words(process)]
+    parents = [parent for daemon in daemons if (parent := daemon.parent()) is not None]
+    return {word for parent in parents for word in _words(parent) if word.startswith("org.apache.spark.")}
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:  # it ended meanwhile
+        return []
