@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -14,27 +12,7 @@ from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
 from streaming.config.load import load_settings
 from streaming.errors import RemedyError
-from streaming.judgement import rebalances as words
-
-MOST_NAMED = 3
-_GOES_ON = frozenset({words.UPGRADED, words.DOWNGRADED})
-_WHOLE_GROUP = {
-    words.METADATA_CHANGED: "a subscribed topic has another number of partitions",
-    words.COOPERATIVE_FOLLOWUP: "the next round of a cooperative rebalance",
-    words.UNEXPLAINED: "no record says why",
-}
-_WHAT_MEMBERS_DID = {
-    words.MEMBER_GONE: (words.WENT, "is gone", "are gone"),
-    words.MEMBER_JOINED: (words.JOINED, "joined", "joined"),
-    words.SUBSCRIPTION_CHANGED: (words.RESUBSCRIBED, "subscribes anew", "subscribe anew"),
-}
-_KINDS = {
-    words.FIRST_SEEN: "seen for the first time",
-    words.CREATED: "created anew",
-    words.DELETED: "deleted",
-    words.UPGRADED: "upgraded to the consumer protocol (KIP-848)",
-    words.DOWNGRADED: "downgraded to the classic protocol",
-}
+from streaming.judgement.rebalance_words import Row, sentence, without_upgrades_ends
 
 
 @click.command()
@@ -63,11 +41,11 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     for row in rows:
         of_cluster = f"{shown(row['cluster'])}  " if several else ""
         when = row["record_time"].isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
-        line = f"{when}  {of_cluster}generation {row['generation_id']}: {sentence(row)}"
+        line = f"{when}  {of_cluster}generation {row['generation_id']}: {shown(sentence(row))}"
         output_console().print(line, highlight=False, soft_wrap=True)
 
 
-def _rows(group: str, root: str, cluster: str | None) -> Sequence[dict[str, Any]]:
+def _rows(group: str, root: str, cluster: str | None) -> Sequence[Row]:
     from streaming.sinks.stored import stored_rows  # noqa: PLC0415 - slow to import; --help need not wait
     from streaming.sinks.tables import REBALANCES  # noqa: PLC0415 - as above
 
@@ -76,98 +54,4 @@ def _rows(group: str, root: str, cluster: str | None) -> Sequence[dict[str, Any]
         raise RemedyError(
             f"{root} has no rebalance of {group!r}: `rebalance-monitor groups` lists the groups there are"
         )
-    # The tombstone of a group that goes on under another protocol is no end.
-    over = [now["kind"] == words.DELETED and after["kind"] in _GOES_ON for now, after in pairwise(rows)]
-    return [row for row, is_left_out in zip(rows, [*over, False], strict=True) if not is_left_out]
-
-
-def sentence(row: Mapping[str, Any]) -> str:
-    """One row of `rebalances` in words.
-
-    >>> row = {"kind": "static_rejoin", "changes": [{"group_instance_id": "pod-1", "changes": ["rejoined"]}]}
-    >>> sentence(row)
-    'static member pod-1 rejoined under a new member id; no rebalance'
-    """
-    if row["kind"] == words.STATIC_REJOIN:
-        noun = "static member" if len(_that(row, words.REJOINED)) == 1 else "static members"
-        return f"{noun} {_named(row, words.REJOINED)} rejoined under a new member id; no rebalance"
-    if row["kind"] == words.BECAME_EMPTY:
-        return "; ".join([*_why(row), "the group is empty", *_skipped(row)])
-    if row["kind"] == words.DELETED:
-        return _KINDS[words.DELETED]
-    if row["kind"] != words.REBALANCE:
-        return "; ".join([_KINDS.get(row["kind"], row["kind"]), *_why(row), _count(row["members"], "member")])
-    return "; ".join(
-        [
-            *_why(row),
-            _count(row["members"], "member"),
-            *_moves(row),
-            *_unowned(row),
-            *_sync_time(row),
-            *_skipped(row),
-            *(condition.replace("_", " ") for condition in row["conditions"] or ()),
-        ]
-    )
-
-
-def _why(row: Mapping[str, Any]) -> Iterator[str]:
-    if row["causes"] is None:
-        yield f"the cause is unknown: {', '.join(row['not_known'])} missing"
-    for cause in row["causes"] or ():
-        if cause == words.STRATEGY_CHANGED:
-            yield f"the strategy changed from {shown(row['previous_protocol'])} to {shown(row['protocol'])}"
-        elif cause in _WHAT_MEMBERS_DID:
-            did, one, several = _WHAT_MEMBERS_DID[cause]
-            yield f"{_named(row, did)} {one if len(_that(row, did)) == 1 else several}"
-        else:
-            yield _WHOLE_GROUP.get(cause, cause)
-
-
-def _that(row: Mapping[str, Any], did: str) -> list[Mapping[str, Any]]:
-    return [change for change in row["changes"] or () if did in change["changes"]]
-
-
-def _named(row: Mapping[str, Any], did: str) -> str:
-    names = [
-        shown(member["group_instance_id"] or f"{member['client_id']} ({member['client_host']})")
-        for member in _that(row, did)
-    ]
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _moves(row: Mapping[str, Any]) -> Iterator[str]:
-    moved, fewest = row["moved_partitions"], row["fewest_moves"]
-    if row["withheld_partitions"]:
-        yield f"{_count(row['withheld_partitions'], 'partition')} to be handed over in the next round"
-    elif moved is None:
-        yield "moves unknown"
-    elif not moved:
-        yield "no partition moved"
-    elif fewest is None:
-        yield f"{_count(moved, 'partition')} moved"
-    elif moved == fewest:
-        yield f"{_count(moved, 'partition')} moved, no fewer would do"
-    else:
-        bound = "" if row["fewest_is_exact"] else "at least "
-        yield f"{_count(moved, 'partition')} moved, {bound}{fewest} had to"
-
-
-def _unowned(row: Mapping[str, Any]) -> Iterator[str]:
-    unowned = len(row["unowned"] or ()) - (row["withheld_partitions"] or 0)
-    if unowned > 0:
-        yield f"{_count(unowned, 'partition')} without an owner"
-
-
-def _sync_time(row: Mapping[str, Any]) -> Iterator[str]:
-    if row["sync_time_ms"] is not None:
-        yield f"assigned within {row['sync_time_ms']} ms"
-
-
-def _skipped(row: Mapping[str, Any]) -> Iterator[str]:
-    if row["skipped_generations"]:
-        yield f"{_count(row['skipped_generations'], 'generation')} before it without a record"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    return without_upgrades_ends(rows)

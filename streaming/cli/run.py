@@ -48,8 +48,12 @@ def run(file: Path | None, log_level: str) -> None:
         from streaming.run.monitor import Monitor  # noqa: PLC0415 - Spark is slow to import; --help need not wait
 
         settings = load_settings(file)
-        host = settings.metrics.host
-        Monitor(settings, stop, lambda port: _log.info("metrics at http://%s:%d/metrics", host, port)).run()
+        scheme, host = "https" if settings.metrics.tls_key_file else "http", settings.metrics.host
+
+        def tell(port: int) -> None:
+            _log.info("metrics at %s://%s:%d/metrics, pages at /", scheme, host, port)
+
+        Monitor(settings, stop, tell).run()
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     _log.info("stopped")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import date
 from typing import Any
 
 from deltalake import DeltaTable
@@ -23,13 +24,19 @@ def rust_uri(path: str) -> str:
     return path.replace("s3a://", "s3://", 1)
 
 
-def stored_rows(root: str, table: Table, **equal: str | None) -> Sequence[dict[str, Any]]:
+def stored_rows(
+    root: str, table: Table, dates: Collection[date] | None = None, **equal: str | None
+) -> Sequence[dict[str, Any]]:
     """Rows whose columns have the values given (None: any), in the order of the log. Raises NoTableError.
+
+    Of some `dates` (UTC) alone it reads those files alone.
 
     Example: `stored_rows("/var/lib/tables", REBALANCES, group_id="orders", cluster=None)`.
     """
     path = f"{root.rstrip('/')}/{table.name}"
-    filters = [(column, "=", value) for column, value in equal.items() if value is not None]
+    filters: list[tuple[str, str, Any]] = [(column, "=", value) for column, value in equal.items() if value is not None]
+    if dates is not None:
+        filters.append(("date", "in", sorted(dates)))
     try:
         found = DeltaTable(rust_uri(path)).to_pyarrow_table(filters=filters or None)
     except DeltaError as error:

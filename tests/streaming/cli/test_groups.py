@@ -17,11 +17,12 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
 
-from streaming.cli.groups import _Group, _json, _listing_warnings, _ranges, _table, groups
+from streaming.cli.groups import _Group, _json, _listing_warnings, _table, groups
 from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
 from streaming.group.listing import CLUSTER_NOT_DESCRIBABLE, GroupListing, ListedGroup, ListingGap
+from streaming.group.printable import in_ranges
 from streaming.sampling.connection import Connection
 
 WAIT_SECONDS = 30.0
@@ -155,4 +156,4 @@ def test_missing_rights_and_brokers_are_named_with_what_is_needed():
     [((), ""), ((3,), "3"), ((0, 1), "0-1"), ((0, 1, 2, 5, 7, 8), "0-2,5,7-8")],
 )
 def test_partitions_are_written_as_ranges(numbers: tuple[int, ...], text: str):
-    assert _ranges(numbers) == text
+    assert in_ranges(numbers) == text

@@ -14,9 +14,10 @@ from deltalake import write_deltalake
 
 import streaming.cli.history
 from assignors import assignor_named
-from streaming.cli.history import history, sentence
+from streaming.cli.history import history
 from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.rebalance_words import sentence
 from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.sinks.rows import Row, arrow_table, turn_rows
 from streaming.sinks.tables import PARTITIONED_BY, REBALANCES
