@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -66,7 +67,7 @@ class Member:
         """The member as the coordinator records it."""
         held = share if self.held is None else [(topic, number) for topic, of in self.held.items() for number in of]
         return ClassicMember(
-            member_id=f"{self.name}-7f3a9c2e-41d8-4b6e-9d57-{abs(hash(self.name)) % 10**12:012d}",
+            member_id=f"{self.name}-7f3a9c2e-41d8-4b6e-9d57-{crc32(self.name.encode()) * 97 % 16**12:012x}",
             group_instance_id=self.instance_id,
             client_id=self.name.rpartition("-")[0] or self.name,
             client_host=f"/10.4.{len(self.name)}.{ord(self.name[-1])}",
