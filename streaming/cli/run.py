@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 import threading
 from pathlib import Path
 
 import click
 
 from streaming.cli.logs import start_logging
-from streaming.config.load import load_settings
+from streaming.config.load import forget_secrets, load_settings
 from streaming.errors import RemedyError
 
 _log = logging.getLogger(__name__)
@@ -39,6 +40,9 @@ def run(file: Path | None, log_level: str) -> None:
     Stops cleanly on Ctrl-C or SIGTERM and goes on from its checkpoint at the next start. Without a configuration it
     watches localhost:9092 and keeps checkpoint and tables below ~/.local/state/kafka-rebalance-monitor;
     `rebalance-monitor config check` shows every setting.
+
+    Exit codes: 0 stopped; 1 failed, and another start may go well; 78 no start will until somebody changes something
+    (2: the arguments).
     """
     start_logging(log_level)
     stop = threading.Event()
@@ -48,6 +52,7 @@ def run(file: Path | None, log_level: str) -> None:
         from streaming.run.monitor import Monitor  # noqa: PLC0415 - Spark is slow to import; --help need not wait
 
         settings = load_settings(file)
+        forget_secrets()
         scheme, host = "https" if settings.metrics.tls_key_file else "http", settings.metrics.host
 
         def tell(port: int) -> None:
@@ -55,5 +60,6 @@ def run(file: Path | None, log_level: str) -> None:
 
         Monitor(settings, stop, tell).run()
     except RemedyError as error:
-        raise click.ClickException(str(error)) from error
+        click.ClickException(str(error)).show()
+        sys.exit(error.exit_code)
     _log.info("stopped")

@@ -7,16 +7,13 @@ import re
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 from typing_extensions import Self
 
+from streaming.config.section import Section
+from streaming.config.security import SecuritySettings
+
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-class Section(BaseModel):
-    """A section of the settings: frozen, and nothing it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def _state_home() -> Path:
@@ -29,6 +26,7 @@ class KafkaSettings(Section):
     bootstrap_servers: str = Field("localhost:9092", description="host:port, several separated by commas")
     cluster: str = Field("default", min_length=1, description="name of the cluster in tables and labels")
     connect_timeout_seconds: Seconds = Field(30, description="how long to wait for a broker at start before giving up")
+    security: SecuritySettings = SecuritySettings()
 
     @field_validator("bootstrap_servers")
     @classmethod
@@ -146,7 +144,14 @@ class JudgementSettings(Section):
         5, ge=3, description="cooperative generations in a row in which nothing changed that are taken for endless"
     )
     round_seconds: Seconds = Field(
-        300, description="how long one rebalance may leave partitions without an owner, or a deployment take"
+        300,
+        description="how long one rebalance may leave partitions without an owner or a commit, or a deployment take",
+    )
+    allowed_lag: int = Field(
+        0,
+        ge=0,
+        description="a lag of up to so many records counts as none for a partition's status and for silence; 1 where"
+        " topics are written in transactions: they end in a marker nobody reads",
     )
 
     @field_validator("strategies")

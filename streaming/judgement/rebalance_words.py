@@ -10,9 +10,11 @@ from itertools import pairwise
 from typing import Any
 
 from streaming.judgement import rebalances as words
+from streaming.judgement.condition_words import counted
+from streaming.judgement.gap_words import gap_words
 
 Row = Mapping[str, Any]
-"""A row of `rebalances`, by column."""
+"""A row of `rebalances`, by column; with its row of `commit_gaps` as `commit_gap`, where that is known."""
 
 MOST_NAMED = 3
 _GOES_ON = frozenset({words.UPGRADED, words.DOWNGRADED})
@@ -61,14 +63,16 @@ def sentence(row: Row) -> str:
         return _KINDS[words.DELETED]
     kind: str = row["kind"]
     if kind != words.REBALANCE:
-        return "; ".join([_KINDS.get(kind, kind), *_why(row), _count(row["members"], "member")])
+        gap = gap_words(row.get("commit_gap"))
+        return "; ".join([_KINDS.get(kind, kind), *_why(row), counted(row["members"], "member"), *gap])
     return "; ".join(
         [
             *_why(row),
-            _count(row["members"], "member"),
+            counted(row["members"], "member"),
             *_moves(row),
             *_unowned(row),
             *_sync_time(row),
+            *gap_words(row.get("commit_gap")),
             *_skipped(row),
             *(condition.replace("_", " ") for condition in row["conditions"] or ()),
         ]
@@ -103,24 +107,24 @@ def _named(row: Row, did: str) -> str:
 def _moves(row: Row) -> Iterator[str]:
     moved, fewest = row["moved_partitions"], row["fewest_moves"]
     if row["withheld_partitions"]:
-        yield f"{_count(row['withheld_partitions'], 'partition')} to be handed over in the next round"
+        yield f"{counted(row['withheld_partitions'], 'partition')} to be handed over in the next round"
     elif moved is None:
         yield "moves unknown"
     elif not moved:
         yield "no partition moved"
     elif fewest is None:
-        yield f"{_count(moved, 'partition')} moved"
+        yield f"{counted(moved, 'partition')} moved"
     elif moved == fewest:
-        yield f"{_count(moved, 'partition')} moved, no fewer would do"
+        yield f"{counted(moved, 'partition')} moved, no fewer would do"
     else:
         bound = "" if row["fewest_is_exact"] else "at least "
-        yield f"{_count(moved, 'partition')} moved, {bound}{fewest} had to"
+        yield f"{counted(moved, 'partition')} moved, {bound}{fewest} had to"
 
 
 def _unowned(row: Row) -> Iterator[str]:
     unowned = len(row["unowned"] or ()) - (row["withheld_partitions"] or 0)
     if unowned > 0:
-        yield f"{_count(unowned, 'partition')} without an owner"
+        yield f"{counted(unowned, 'partition')} without an owner"
 
 
 def _sync_time(row: Row) -> Iterator[str]:
@@ -130,8 +134,4 @@ def _sync_time(row: Row) -> Iterator[str]:
 
 def _skipped(row: Row) -> Iterator[str]:
     if row["skipped_generations"]:
-        yield f"{_count(row['skipped_generations'], 'generation')} before it without a record"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+        yield f"{counted(row['skipped_generations'], 'generation')} before it without a record"

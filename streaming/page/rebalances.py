@@ -1,30 +1,35 @@
-"""A group's last rebalances in sentences, from the table `rebalances`: what was written is what is told.
+"""A group's last rebalances in sentences, from `rebalances` and `commit_gaps`: what was written is what is told.
 
 1. The group's state says on which days they were, so no other day's files are read, however old the table is.
-2. What was read is kept until the group has another rebalance; the table is written some moments after the registry, so
-   until its last row is there it is read again, but not more than once in `READ_AGAIN_SECONDS`.
-3. A table that cannot be read is said so; the page is shown without it.
+2. What was read is kept until the group has another rebalance, `KEPT_SECONDS` at most: how long nobody committed is
+   written when it is over. The table is written some moments after the registry, so until its last row is there it is
+   read again, but not more than once in `READ_AGAIN_SECONDS`.
+3. A table that cannot be read is said so; the page is shown without it. Without `commit_gaps`, which an older monitor
+   did not write, gaps are left out.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
+from typing import Any
 
 from deltalake.exceptions import DeltaError
 
 from streaming.errors import RemedyError
 from streaming.judgement.brief import RebalanceInBrief
+from streaming.judgement.gap_words import with_gaps
 from streaming.judgement.rebalance_words import Row, sentence, without_upgrades_ends
 from streaming.judgement.turn import GroupRecord
-from streaming.sinks.stored import stored_rows
-from streaming.sinks.tables import REBALANCES
+from streaming.sinks.stored import NoTableError, stored_rows
+from streaming.sinks.tables import COMMIT_GAPS, REBALANCES
 
 MOST_TOLD = 20
 READ_AGAIN_SECONDS = 5.0
+KEPT_SECONDS = 60.0
 KEPT_GROUPS = 64
 
 
@@ -54,7 +59,7 @@ class _Kept:
     found: LastRebalances
 
     def holds_at(self, now_seconds: float) -> bool:
-        return self.is_whole or now_seconds - self.read_at_seconds < READ_AGAIN_SECONDS
+        return now_seconds - self.read_at_seconds < (KEPT_SECONDS if self.is_whole else READ_AGAIN_SECONDS)
 
 
 class RebalanceReader:
@@ -90,10 +95,17 @@ class RebalanceReader:
         dates = {datetime.fromtimestamp(one.timestamp_ms / 1000, timezone.utc).date() for one in recent}
         try:
             rows = stored_rows(self._root, REBALANCES, dates, group_id=group_id, cluster=self._cluster)
+            rows = with_gaps(rows, self._gaps(group_id, dates))
         except (RemedyError, DeltaError, OSError, ValueError) as error:
             return LastRebalances(why_not=f"the table rebalances cannot be read ({type(error).__name__})")
         told = [_told(row) for row in without_upgrades_ends(rows)[-MOST_TOLD:]]
         return LastRebalances(tuple(reversed(told)))
+
+    def _gaps(self, group_id: str, dates: Collection[date]) -> Sequence[dict[str, Any]]:
+        try:
+            return stored_rows(self._root, COMMIT_GAPS, dates, group_id=group_id, cluster=self._cluster)
+        except NoTableError:
+            return ()
 
 
 def _told(row: Row) -> Told:

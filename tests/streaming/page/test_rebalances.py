@@ -6,12 +6,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 import streaming.page.rebalances
+from streaming.combine.gaps import CommitGap
 from streaming.judgement.turn import GroupRecord
-from streaming.page.rebalances import READ_AGAIN_SECONDS, LastRebalances, RebalanceReader
-from streaming.sinks.tables import REBALANCES
+from streaming.page.rebalances import KEPT_SECONDS, READ_AGAIN_SECONDS, LastRebalances, RebalanceReader
+from streaming.sinks.rows import arrow_table, commit_gap_rows
+from streaming.sinks.tables import COMMIT_GAPS, PARTITIONED_BY, REBALANCES, Table
 from tests.streaming.page.scene import CLUSTER, Member, generation, record_of
 
 A, B = Member("app-a", ["orders"]), Member("app-b", ["orders"])
@@ -67,9 +69,25 @@ def test_a_story_is_read_once_until_there_is_more_of_it(tmp_path: Path, monkeypa
     reads = counted_reads(monkeypatch)
     ask, clock = reader(tmp_path)
     first = ask.last(life(tmp_path, 2))
-    clock.now_seconds = 1_000_000
+    clock.now_seconds = KEPT_SECONDS - 1
     record = msgspec.structs.replace(life(tmp_path / "nowhere", 2))
-    assert (ask.last(record), len(reads)) == (first, 1)
+    assert (ask.last(record), reads) == (first, [REBALANCES])
+
+
+def test_how_long_nobody_committed_is_told_when_it_is_over(tmp_path: Path) -> None:
+    """Rule 2: the gap of a rebalance is written after it; and rule 3: there was no such table before."""
+    record = life(tmp_path, 2)
+    ask, clock = reader(tmp_path)
+    assert "committed" not in ask.last(record).told[0].text
+    position = record.snapshot.position
+    assert position is not None
+    gap = CommitGap("g", position, 2, 12_000, None, "orders", 3, 30_500, 0, 5_000, "all_committed")
+    table = arrow_table(COMMIT_GAPS, commit_gap_rows(CLUSTER, [gap])[COMMIT_GAPS])
+    write_deltalake(str(tmp_path / COMMIT_GAPS.name), table, partition_by=list(PARTITIONED_BY))
+    clock.now_seconds = KEPT_SECONDS
+    told = ask.last(record).told
+    assert "nobody committed for 12.0 s, usually every 5.0 s; orders-3 was not committed for 30.5 s" in told[0].text
+    assert "committed" not in told[1].text, "its own"
 
 
 def test_a_row_that_is_not_written_yet_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,21 +98,22 @@ def test_a_row_that_is_not_written_yet_is_waited_for(tmp_path: Path, monkeypatch
     ask, clock = reader(tmp_path)
     assert [one.generation_id for one in ask.last(ahead).told] == [2, 1]
     assert ask.last(ahead).told[0].generation_id == 2
-    assert len(reads) == 1, "not asked again at once"
+    assert reads == [REBALANCES], "not asked again at once"
     life(tmp_path, 3)
     clock.now_seconds += READ_AGAIN_SECONDS
     assert ask.last(ahead).told[0].generation_id == 3
-    assert len(reads) == 2
+    assert reads == [REBALANCES, REBALANCES]
 
 
 def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Note every time the table is read."""
+    """Note every time the table of rebalances is read, or another that is there."""
     reads: list[object] = []
     really = streaming.page.rebalances.stored_rows
 
-    def noted(*arguments: object, **equal: object) -> object:
-        reads.append(arguments)
-        return really(*arguments, **equal)  # type: ignore[arg-type]
+    def noted(root: str, table: Table, *arguments: object, **equal: object) -> object:
+        rows = really(root, table, *arguments, **equal)  # type: ignore[arg-type]
+        reads.append(table)
+        return rows
 
     monkeypatch.setattr(streaming.page.rebalances, "stored_rows", noted)
     return reads

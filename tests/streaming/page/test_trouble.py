@@ -21,13 +21,13 @@ FINE = GroupSummary("g", "classic", "Stable", protocol="range", verdict="match",
     ("changes", "expected", "why"),
     [
         ({}, [], "nothing is wrong"),
-        ({"conditions": (HeldCondition("rebalance_storm"),)}, [(1, "rebalance storm")], "rule 1"),
+        ({"conditions": (HeldCondition("rebalance_storm", 0, "9 times"),)}, [(1, "rebalance storm")], "rule 1"),
         (
-            {"conditions": (HeldCondition("x", detail="pod-1"),)},
+            {"conditions": (HeldCondition("x", 0, "pod-1"),)},
             [(1, "x")],
             "rule 1, whatever conditions there will be",
         ),
-        ({"conditions": (HeldCondition("rolling_restart"),)}, [], "rule 1: a deployment at work"),
+        ({"conditions": (HeldCondition("rolling_restart", 0, "3 members"),)}, [], "rule 1: a deployment at work"),
         ({"verdict": "drift", "drift_partitions": 3}, [(2, "drift")], "rule 2"),
         ({"verdict": "differs_from_java", "drift_partitions": None}, [], "rule 2: lawful, and proves nothing"),
         ({"unowned_partitions": 2}, [(3, "unowned")], "rule 3"),
@@ -47,6 +47,7 @@ FINE = GroupSummary("g", "classic", "Stable", protocol="range", verdict="match",
             "rule 6: no assignment could employ them",
         ),
         ({"shares": Shares(excess_partitions=1)}, [(7, "uneven")], "rule 7"),
+        ({"shares": Shares(excess_partitions=1, skewed_topics=3)}, [(7, "topic skew")], "rule 7, by its name"),
         ({"shares": Shares(excess_partitions=0)}, [], "rule 7: a gap that cannot be closed"),
         ({"status": "WARN"}, [(8, "WARN")], "rule 8"),
         ({"state": "Unknown", "not_known": ("held_back",)}, [(9, "unknown")], "rule 9"),
@@ -65,7 +66,7 @@ def test_each_rule_says_what_is_wrong(changes: dict[str, object], expected: list
 
 
 WORST_FIRST = (
-    replace(FINE, conditions=(HeldCondition("rebalance_storm"),)),
+    replace(FINE, conditions=(HeldCondition("rebalance_storm", 0, "9 times"),)),
     replace(FINE, verdict="drift", drift_partitions=1, status="STOP"),
     replace(FINE, verdict="drift", drift_partitions=1, lag_seconds=9e9),
     replace(FINE, unowned_partitions=1),
