@@ -37,6 +37,7 @@ from streaming.group.listing import (
     Unanswered,
     held_partitions,
 )
+from streaming.group.printable import in_ranges
 from streaming.group.snapshot import RECONCILING, STABLE, GroupSnapshot
 from streaming.judgement.fairness import KAFKA_STREAMS
 from streaming.judgement.judge import CONSUMER_PROTOCOL_TYPE
@@ -312,25 +313,12 @@ def _member_rows(group: DescribedGroup) -> list[list[str]]:
 
 def _held_in_short(group: DescribedGroup, member: DescribedMember) -> str | None:
     if member.active_tasks is not None:
-        return " ".join(f"{task.subtopology_id}[{_ranges(task.partitions)}]" for task in member.active_tasks)
+        return " ".join(f"{task.subtopology_id}[{in_ranges(task.partitions)}]" for task in member.active_tasks)
     held = held_partitions(group, member)
     if held is None:
         return None
     by_topic = groupby(held, key=lambda pair: pair[0])
-    return " ".join(f"{topic}[{_ranges([number for _, number in pairs])}]" for topic, pairs in by_topic)
-
-
-def _ranges(numbers: Collection[int]) -> str:
-    """Ascending numbers in short.
-
-    >>> _ranges([0, 1, 2, 5])
-    '0-2,5'
-    """
-    runs = [
-        [number for _, number in run]
-        for _, run in groupby(enumerate(numbers), key=lambda numbered: numbered[1] - numbered[0])
-    ]
-    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    return " ".join(f"{topic}[{in_ranges([number for _, number in pairs])}]" for topic, pairs in by_topic)
 
 
 def _shown(cells: list[str | None]) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
 
@@ -13,36 +12,16 @@ import click
 
 from streaming.cli.conditions import Row, change_sentence, condition_changes, standing_rows, standing_sentence
 from streaming.cli.fairness import unfairness
-from streaming.cli.gaps import gap_words, gaps_of, with_gaps
+from streaming.cli.gaps import gaps_of
 from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
 from streaming.config.load import load_settings
 from streaming.errors import RemedyError
-from streaming.judgement import rebalances as words
-from streaming.judgement.condition_words import counted
+from streaming.judgement.gap_words import with_gaps
 from streaming.judgement.imbalance import MEMBER, PARTITIONS, Imbalance
+from streaming.judgement.rebalance_words import sentence, without_upgrades_ends
 
 _Position = tuple[str, int, int]
-
-MOST_NAMED = 3
-_GOES_ON = frozenset({words.UPGRADED, words.DOWNGRADED})
-_WHOLE_GROUP = {
-    words.METADATA_CHANGED: "a subscribed topic has another number of partitions",
-    words.COOPERATIVE_FOLLOWUP: "the next round of a cooperative rebalance",
-    words.UNEXPLAINED: "no record says why",
-}
-_WHAT_MEMBERS_DID = {
-    words.MEMBER_GONE: (words.WENT, "is gone", "are gone"),
-    words.MEMBER_JOINED: (words.JOINED, "joined", "joined"),
-    words.SUBSCRIPTION_CHANGED: (words.RESUBSCRIBED, "subscribes anew", "subscribe anew"),
-}
-_KINDS = {
-    words.FIRST_SEEN: "seen for the first time",
-    words.CREATED: "created anew",
-    words.DELETED: "deleted",
-    words.UPGRADED: "upgraded to the consumer protocol (KIP-848)",
-    words.DOWNGRADED: "downgraded to the classic protocol",
-}
 
 
 @click.command()
@@ -104,7 +83,7 @@ def _lines(told: _Told, *, several: bool) -> Iterator[str]:
     lines = []
     for row in told.rebalances:
         said = "; ".join([sentence(row), *told.unfair.get(_position(row), ())])
-        lines.append((row["record_time"], row, f"generation {row['generation_id']}: {said}"))
+        lines.append((row["record_time"], row, f"generation {row['generation_id']}: {shown(said)}"))
     lines += [(row["sampled_time"], row, change_sentence(row)) for row in told.changes]
     for when, row, text in sorted(lines, key=itemgetter(0)):
         at = when.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
@@ -124,10 +103,7 @@ def _rows(group: str, root: str, cluster: str | None) -> Sequence[Row]:
     rows = stored_rows(root, REBALANCES, group_id=group, cluster=cluster)
     if not rows:
         return ()
-    rows = with_gaps(rows, gaps_of(group, root, cluster))
-    # The tombstone of a group that goes on under another protocol is no end.
-    over = [now["kind"] == words.DELETED and after["kind"] in _GOES_ON for now, after in pairwise(rows)]
-    return [row for row, is_left_out in zip(rows, [*over, False], strict=True) if not is_left_out]
+    return without_upgrades_ends(with_gaps(rows, gaps_of(group, root, cluster)))
 
 
 def _position(row: Row) -> _Position:
@@ -152,94 +128,3 @@ def _unfair(group: str, root: str, cluster: str | None) -> Mapping[_Position, Se
         )
         for row in rows
     }
-
-
-def sentence(row: Row) -> str:
-    """One row of `rebalances` in words.
-
-    >>> row = {"kind": "static_rejoin", "changes": [{"group_instance_id": "pod-1", "changes": ["rejoined"]}]}
-    >>> sentence(row)
-    'static member pod-1 rejoined under a new member id; no rebalance'
-    """
-    if row["kind"] == words.STATIC_REJOIN:
-        noun = "static member" if len(_that(row, words.REJOINED)) == 1 else "static members"
-        return f"{noun} {_named(row, words.REJOINED)} rejoined under a new member id; no rebalance"
-    if row["kind"] == words.BECAME_EMPTY:
-        return "; ".join([*_why(row), "the group is empty", *_skipped(row)])
-    if row["kind"] == words.DELETED:
-        return _KINDS[words.DELETED]
-    kind: str = row["kind"]
-    if kind != words.REBALANCE:
-        gap = gap_words(row.get("commit_gap"))
-        return "; ".join([_KINDS.get(kind, kind), *_why(row), counted(row["members"], "member"), *gap])
-    return "; ".join(
-        [
-            *_why(row),
-            counted(row["members"], "member"),
-            *_moves(row),
-            *_unowned(row),
-            *_sync_time(row),
-            *gap_words(row.get("commit_gap")),
-            *_skipped(row),
-            *(condition.replace("_", " ") for condition in row["conditions"] or ()),
-        ]
-    )
-
-
-def _why(row: Row) -> Iterator[str]:
-    if row["causes"] is None:
-        yield f"the cause is unknown: {', '.join(row['not_known'])} missing"
-    for cause in row["causes"] or ():
-        if cause == words.STRATEGY_CHANGED:
-            yield f"the strategy changed from {shown(row['previous_protocol'])} to {shown(row['protocol'])}"
-        elif cause in _WHAT_MEMBERS_DID:
-            did, one, several = _WHAT_MEMBERS_DID[cause]
-            yield f"{_named(row, did)} {one if len(_that(row, did)) == 1 else several}"
-        else:
-            yield _WHOLE_GROUP.get(cause, cause)
-
-
-def _that(row: Row, did: str) -> list[Row]:
-    return [change for change in row["changes"] or () if did in change["changes"]]
-
-
-def _named(row: Row, did: str) -> str:
-    names = [
-        shown(member["group_instance_id"] or f"{member['client_id']} ({member['client_host']})")
-        for member in _that(row, did)
-    ]
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _moves(row: Row) -> Iterator[str]:
-    moved, fewest = row["moved_partitions"], row["fewest_moves"]
-    if row["withheld_partitions"]:
-        yield f"{counted(row['withheld_partitions'], 'partition')} to be handed over in the next round"
-    elif moved is None:
-        yield "moves unknown"
-    elif not moved:
-        yield "no partition moved"
-    elif fewest is None:
-        yield f"{counted(moved, 'partition')} moved"
-    elif moved == fewest:
-        yield f"{counted(moved, 'partition')} moved, no fewer would do"
-    else:
-        bound = "" if row["fewest_is_exact"] else "at least "
-        yield f"{counted(moved, 'partition')} moved, {bound}{fewest} had to"
-
-
-def _unowned(row: Row) -> Iterator[str]:
-    unowned = len(row["unowned"] or ()) - (row["withheld_partitions"] or 0)
-    if unowned > 0:
-        yield f"{counted(unowned, 'partition')} without an owner"
-
-
-def _sync_time(row: Row) -> Iterator[str]:
-    if row["sync_time_ms"] is not None:
-        yield f"assigned within {row['sync_time_ms']} ms"
-
-
-def _skipped(row: Row) -> Iterator[str]:
-    if row["skipped_generations"]:
-        yield f"{counted(row['skipped_generations'], 'generation')} before it without a record"

@@ -53,8 +53,12 @@ def run(file: Path | None, log_level: str) -> None:
 
         settings = load_settings(file)
         forget_secrets()
-        host = settings.metrics.host
-        Monitor(settings, stop, lambda port: _log.info("metrics at http://%s:%d/metrics", host, port)).run()
+        scheme, host = "https" if settings.metrics.tls_key_file else "http", settings.metrics.host
+
+        def tell(port: int) -> None:
+            _log.info("metrics at %s://%s:%d/metrics, pages at /", scheme, host, port)
+
+        Monitor(settings, stop, tell).run()
     except RemedyError as error:
         click.ClickException(str(error)).show()
         sys.exit(error.exit_code)

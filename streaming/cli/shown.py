@@ -7,6 +7,8 @@ import sys
 from rich.console import Console
 from rich.markup import escape
 
+from streaming.group.printable import printable
+
 _WIDTH_WITHOUT_TERMINAL = 140
 
 
@@ -21,5 +23,4 @@ def shown(text: str) -> str:
     >>> shown("orders\x1b[2J"), shown("[red]")
     ('orders\\x1b[2J', '\\[red]')
     """
-    plain = (letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii") for letter in text)
-    return escape("".join(plain))
+    return escape(printable(text))

@@ -100,7 +100,18 @@ class MetricsSettings(Section):
     """The HTTP port."""
 
     host: str = Field("127.0.0.1", description="address to listen on; loopback unless you say otherwise")
-    port: int = Field(9560, ge=0, le=65535, description="port of /metrics; 0 takes a free one")
+    port: int = Field(9560, ge=0, le=65535, description="port of /metrics and the pages; 0 takes a free one")
+    tls_certificate_file: str = Field("", description="PEM file of a certificate and its chain: the port speaks TLS")
+    tls_key_file: str = Field("", description="PEM file of its private key, for its owner's eyes only (chmod 600)")
+    basic_auth_users_file: str = Field(
+        "", description="who may ask: NAME:HASH a line, bcrypt as htpasswd -B writes it, chmod 600; empty: everybody"
+    )
+
+    @model_validator(mode="after")
+    def _key_and_certificate_go_together(self) -> Self:
+        if bool(self.tls_certificate_file) != bool(self.tls_key_file):
+            raise ValueError("tls_certificate_file and tls_key_file go together: set both or neither")
+        return self
 
 
 class SamplingSettings(Section):

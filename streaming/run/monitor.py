@@ -16,12 +16,15 @@ from tenacity.nap import sleep_using_event
 from streaming.combine.lanes import GapsClosed, commits_table
 from streaming.config.load import Settings
 from streaming.config.security import read_secrets
-from streaming.config.settings import ADMIN_API_SOURCE, JudgementSettings
+from streaming.config.settings import ADMIN_API_SOURCE, JudgementSettings, MetricsSettings
 from streaming.events import OFFSETS_TOPIC
 from streaming.jars import resolve
 from streaming.java import find_java, java_version
 from streaming.judgement.detectors import Limits
 from streaming.judgement.lag import ClusterSample
+from streaming.page.application import Pages
+from streaming.page.rebalances import RebalanceReader
+from streaming.page.watched import Watched
 from streaming.run.batches import BatchSink, polled_positions
 from streaming.run.conditions import GroupConditions
 from streaming.run.hand_back import HandBack
@@ -37,8 +40,9 @@ from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
 from streaming.security.java_client import check_key, java_secrets, spark_options
 from streaming.security.secrets_file import secrets_file
+from streaming.sinks.access import Certificate, read_users
 from streaming.sinks.commit_book import CommitBook
-from streaming.sinks.http import MetricsServer
+from streaming.sinks.http import Access, MetricsServer
 from streaming.sinks.metrics import MonitorCollector
 from streaming.sinks.registry import Registry
 from streaming.spark.checkpoint import (
@@ -59,6 +63,7 @@ STALE_INTERVALS = 6
 """Lag of a sample older than so many intervals is not shown: the last value is not the present."""
 
 BATCH_GRACE_SECONDS = 10.0
+_LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +97,13 @@ class Monitor:
         connection = Connection(settings.kafka, settings.sampling.request_timeout_seconds)
         stale_after_ms = int(self._stale_after_seconds * 1000)
         collector = MonitorCollector(settings.kafka.cluster, self._registry, now_ms, stale_after_ms)
-        server = MetricsServer(settings.metrics.host, settings.metrics.port, collector)
+        pages = Pages(
+            lambda: Watched(settings.kafka.cluster, self._registry.present(), now_ms(), stale_after_ms),
+            RebalanceReader(settings.paths.tables, settings.kafka.cluster, time.monotonic),
+            settings.judgement.strategies,
+        )
+        access = _access(settings.metrics)
+        server = MetricsServer(settings.metrics.host, settings.metrics.port, collector, pages, access)
         try:
             self._on_port(server.port)
             brokers = Brokers(connection, now_ms, samples_offsets_topic=not self._is_polled)
@@ -283,6 +294,15 @@ def _limits(judgement: JudgementSettings) -> Limits:
         round_seconds=judgement.round_seconds,
         allowed_lag=judgement.allowed_lag,
     )
+
+
+def _access(metrics: MetricsSettings) -> Access:
+    """Read what guards the port. Raises AccessError for files that cannot do that."""
+    certificate = Certificate(metrics.tls_certificate_file, metrics.tls_key_file) if metrics.tls_key_file else None
+    users = read_users(metrics.basic_auth_users_file) if metrics.basic_auth_users_file else None
+    if users and not certificate and metrics.host not in _LOOPBACK:
+        _log.warning("passwords for the HTTP port cross the network in the clear: set metrics.tls_certificate_file")
+    return Access(certificate, users)
 
 
 def _wait_between_batches(query: StreamingQuery) -> None:

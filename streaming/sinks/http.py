@@ -1,46 +1,86 @@
-"""The HTTP port: `/metrics` in Prometheus' text format or OpenMetrics, gzip where the scraper takes it."""
+"""The HTTP port: `/metrics` in Prometheus' text format or OpenMetrics, gzip where it is taken; pages beside it.
+
+1. A scrape of `/metrics` is written by us (`exposition`), at a fraction of the cost; methods other than GET are
+   prometheus-client's affair. HEAD is GET without the body, there as everywhere.
+2. Everything else is the pages' affair; without any it is not found.
+3. With users, only `/-/healthy` and `/-/ready` are told to everybody: they hold a word, and probes have no password.
+4. What fails is said in the log, and to the client no more than that it failed.
+"""
 
 from __future__ import annotations
 
 import gzip
+import logging
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
-from wsgiref.simple_server import WSGIServer
 
-from prometheus_client import CollectorRegistry, make_wsgi_app, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.exposition import choose_encoder, gzip_accepted
 from prometheus_client.registry import Collector
 
 from streaming.errors import RemedyError
+from streaming.sinks.access import Certificate, Users
 from streaming.sinks.exposition import exposition
+from streaming.sinks.server import POLL_SECONDS, Server
+
+Headers = list[tuple[str, str]]
+Environ = dict[str, Any]
+StartResponse = Callable[[str, Headers], object]
+Application = Callable[[Environ, StartResponse], Iterable[bytes]]
+"""What PEP 3333 calls an application, as far as it is used here."""
+
+TOLD_TO_EVERYBODY = frozenset({"/-/healthy", "/-/ready"})
+_PLAIN = ("Content-Type", "text/plain; charset=utf-8")
 
 GZIP_LEVEL = 1
 """A third more bytes than at level 9, which is what the library takes, for an eighth of the time."""
 
-StartResponse = Callable[[str, list[tuple[str, str]]], object]
-Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
+_log = logging.getLogger(__name__)
 
 
 class PortError(RemedyError):
     """The HTTP port cannot be had."""
 
 
-class MetricsServer:
-    """Serves a collector until closed. `port` is the port that was really taken."""
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How the port is guarded: a certificate for TLS, users for basic authentication, or neither."""
 
-    def __init__(self, host: str, port: int, collector: Collector) -> None:
+    certificate: Certificate | None = None
+    users: Users | None = None
+
+
+def not_found(_: Environ, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer 404: there is no such page."""
+    return _said(start_response, "404 Not Found")
+
+
+class MetricsServer:
+    """Serves a collector, and pages beside it, until closed. `port` is the port that was really taken."""
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        collector: Collector,
+        pages: Application = not_found,
+        access: Access = Access(),
+    ) -> None:
         registry = CollectorRegistry(auto_describe=False)
         registry.register(collector)
         try:
-            self._server: WSGIServer
-            self._thread: threading.Thread
-            self._server, self._thread = start_http_server(port, addr=host, registry=registry)
+            self._server = Server(host, port, access.certificate)
         except OSError as error:
             raise PortError(
                 f"cannot listen on {host}:{port} ({error.strerror}): stop what listens there or set metrics.port"
             ) from None
-        self._server.set_app(_application(collector, make_wsgi_app(registry)))
+        self._server.set_app(_guarded(_routed(_metrics(collector, make_wsgi_app(registry)), pages), access.users))
+        serve = partial(self._server.serve_forever, POLL_SECONDS)
+        self._thread = threading.Thread(target=serve, name="http", daemon=True)
+        self._thread.start()
         self.port = int(self._server.server_port)
 
     def close(self) -> None:
@@ -50,11 +90,11 @@ class MetricsServer:
         self._thread.join()
 
 
-def _application(collector: Collector, library: Application) -> Application:
-    """A whole scrape is written by us, at a fraction of the cost; whatever else is asked is the library's affair."""
+def _metrics(collector: Collector, library: Application) -> Application:
+    """Rule 1."""
 
-    def answer(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        if environ["REQUEST_METHOD"] != "GET" or environ["PATH_INFO"] == "/favicon.ico":
+    def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] != "GET":
             return library(environ, start_response)
         encoder, content_type = choose_encoder(environ.get("HTTP_ACCEPT", ""))
         headers, body = [("Content-Type", content_type)], exposition(collector, encoder)
@@ -65,3 +105,42 @@ def _application(collector: Collector, library: Application) -> Application:
         return [body]
 
     return answer
+
+
+def _routed(metrics: Application, pages: Application) -> Application:
+    """Rules 1, 2 and 4."""
+
+    def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        wanted = metrics if environ["PATH_INFO"] == "/metrics" else pages
+        is_head = environ["REQUEST_METHOD"] == "HEAD"
+        answered: list[tuple[str, Headers]] = []
+        try:
+            asked = {**environ, "REQUEST_METHOD": "GET"} if is_head else environ
+            body = b"".join(wanted(asked, lambda status, headers: answered.append((status, headers))))
+        except Exception:  # noqa: BLE001 - the port outlives whatever one request brings about
+            _log.exception("a request on the HTTP port failed")
+            return _said(start_response, "500 Internal Server Error")
+        status, headers = answered[-1]
+        start_response(status, [*headers, ("Content-Length", str(len(body))), ("Server", "rebalance-monitor")])
+        return [] if is_head else [body]
+
+    return answer
+
+
+def _guarded(application: Application, users: Users | None) -> Application:
+    """Rule 3."""
+
+    def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        is_told = users is None or environ["PATH_INFO"] in TOLD_TO_EVERYBODY
+        if is_told or users.admits(environ.get("HTTP_AUTHORIZATION")):  # type: ignore[union-attr]
+            return application(environ, start_response)
+        challenge = ("WWW-Authenticate", 'Basic realm="kafka-rebalance-monitor", charset="UTF-8"')
+        return _said(start_response, "401 Unauthorized", challenge)
+
+    return answer
+
+
+def _said(start_response: StartResponse, status: str, *headers: tuple[str, str]) -> Iterable[bytes]:
+    body = f"{status}\n".encode()
+    start_response(status, [_PLAIN, ("Content-Length", str(len(body))), *headers])
+    return [body]

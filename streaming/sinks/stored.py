@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -24,12 +25,16 @@ def rust_uri(path: str) -> str:
     return path.replace("s3a://", "s3://", 1)
 
 
-def stored_rows(root: str, table: Table, **equal: str | None) -> Sequence[dict[str, Any]]:
+def stored_rows(
+    root: str, table: Table, dates: Collection[date] | None = None, **equal: str | None
+) -> Sequence[dict[str, Any]]:
     """Rows whose columns have the values given (None: any), in the order of log or samples. Raises NoTableError.
+
+    Of some `dates` (UTC) alone it reads those files alone.
 
     Example: `stored_rows("/var/lib/tables", REBALANCES, group_id="orders", cluster=None)`.
     """
-    rows: list[dict[str, Any]] = _read(root, table, equal).to_pylist()
+    rows: list[dict[str, Any]] = _read(root, table, equal, dates).to_pylist()
     order = [column for column in _ORDER if column in table.schema.names]
     return sorted(rows, key=lambda row: tuple(row[column] for column in order))
 
@@ -45,9 +50,11 @@ def standing_conditions(root: str, cluster: str | None, group_id: str | None = N
     return sorted(rows, key=lambda row: tuple(row[name] for name in keys))
 
 
-def _read(root: str, table: Table, equal: Mapping[str, str | None]) -> pa.Table:
+def _read(root: str, table: Table, equal: Mapping[str, str | None], dates: Collection[date] | None = None) -> pa.Table:
     path = f"{root.rstrip('/')}/{table.name}"
-    filters = [(column, "=", value) for column, value in equal.items() if value is not None]
+    filters: list[tuple[str, str, Any]] = [(column, "=", value) for column, value in equal.items() if value is not None]
+    if dates is not None:
+        filters.append(("date", "in", sorted(dates)))
     try:
         return DeltaTable(rust_uri(path)).to_pyarrow_table(filters=filters or None)
     except DeltaError as error:

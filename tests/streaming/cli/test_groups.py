@@ -20,11 +20,12 @@ from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
 
 import streaming.sinks.stored
-from streaming.cli.groups import _conditions, _Group, _json, _listing_warnings, _ranges, _table, groups
+from streaming.cli.groups import _conditions, _Group, _json, _listing_warnings, _table, groups
 from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
 from streaming.group.listing import CLUSTER_NOT_DESCRIBABLE, DescribedGroup, GroupListing, ListedGroup, ListingGap
+from streaming.group.printable import in_ranges
 from streaming.judgement.condition_watch import Condition, ConditionChange
 from streaming.sampling.connection import Connection
 from streaming.sinks.rows import arrow_table, condition_rows
@@ -234,4 +235,4 @@ def test_missing_rights_and_brokers_are_named_with_what_is_needed():
     [((), ""), ((3,), "3"), ((0, 1), "0-1"), ((0, 1, 2, 5, 7, 8), "0-2,5,7-8")],
 )
 def test_partitions_are_written_as_ranges(numbers: tuple[int, ...], text: str):
-    assert _ranges(numbers) == text
+    assert in_ranges(numbers) == text

@@ -58,12 +58,36 @@ EVERY = [
 ] + [("kafka__security", key) for key in SecuritySettings.model_fields]
 
 
+ANY_TEXT = {
+    ("kafka", "cluster"),
+    ("spark", "master"),
+    ("spark", "driver_memory"),
+    ("metrics", "host"),
+    ("metrics", "basic_auth_users_file"),
+}
+TOGETHER = ("tls_certificate_file", "tls_key_file")
+
+
+def test_a_certificate_without_its_key_is_refused_and_so_is_a_key_without_certificate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Serving in the clear because one of two settings is missing is what nobody means."""
+    for present, missing in (TOGETHER, TOGETHER[::-1]):
+        monkeypatch.setenv(f"REBALANCE_MONITOR_METRICS__{present.upper()}", "/etc/file.pem")
+        monkeypatch.delenv(f"REBALANCE_MONITOR_METRICS__{missing.upper()}", raising=False)
+        assert [line for line in errors(None) if "set both or neither" in line]
+    monkeypatch.setenv(f"REBALANCE_MONITOR_METRICS__{TOGETHER[0].upper()}", "/etc/file.pem")
+    assert load_settings(None).metrics.tls_key_file == "/etc/file.pem"
+
+
 @pytest.mark.parametrize(("section", "key"), EVERY)
 def test_every_setting_is_an_environment_variable_too(section: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     variable = f"{ENVIRONMENT_PREFIX}{section}__{key}".upper()
     monkeypatch.setenv(variable, '{"no": ["setting", "is", "like", "this"]}')
-    if (section, key) in {("kafka", "cluster"), ("spark", "master"), ("spark", "driver_memory"), ("metrics", "host")}:
+    if (section, key) in ANY_TEXT:
         assert getattr(getattr(load_settings(None), section), key) == os.environ[variable]
+    elif key in TOGETHER:
+        assert any(key in line for line in errors(None))
     elif section == "paths":
         assert os.environ[variable] in getattr(load_settings(None).paths, key)
     else:

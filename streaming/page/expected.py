@@ -1,0 +1,91 @@
+"""The actual assignment against the expected one, in words and in partitions per member."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from streaming.group.members import GroupMember
+from streaming.group.printable import in_ranges
+from streaming.judgement import drift as verdicts
+from streaming.judgement.drift import StrategyDrift
+
+_WORDS = {
+    verdicts.MATCH: "every partition is where {strategy} puts it",
+    verdicts.EQUIVALENT: "not what our replay of {strategy} gives, but as even, and as few partitions moved",
+    verdicts.WITHHELD: "first round of a cooperative rebalance: partitions that change hands are given to nobody yet",
+    verdicts.DIFFERS_FROM_JAVA: "lawful, but not what Java's {strategy} gives; the leader is not shown to be Java",
+    verdicts.UNKNOWN: "unknown",
+    verdicts.REBALANCING: "its assignment is being made",
+    verdicts.NOT_EVALUATED: "not judged",
+    verdicts.SAME: "{strategy} would give the same",
+    verdicts.DIFFERS: "{strategy} would place {partitions} elsewhere",
+}
+
+
+def verdict_in_words(drift: StrategyDrift) -> str:
+    """One strategy's verdict in a sentence.
+
+    >>> verdict_in_words(StrategyDrift("range", True, "drift", "", 2, (), ("replay_differs",)))
+    '2 partitions are not where range puts them: replay differs'
+    >>> verdict_in_words(StrategyDrift("sticky", False, "unknown", "metadata_missing"))
+    'unknown: metadata missing'
+    """
+    count = drift.drift_partitions
+    partitions = "an unknown number of partitions" if count is None else f"{count} partition{'' if count == 1 else 's'}"
+    if drift.verdict == verdicts.DRIFT:
+        are = "is" if count == 1 else "are"
+        text = f"{partitions} {are} not where {drift.strategy} puts {'it' if count == 1 else 'them'}"
+        why = ", ".join(drift.laws)
+    else:
+        text = _WORDS.get(drift.verdict, drift.verdict).format(strategy=drift.strategy, partitions=partitions)
+        why = drift.reason
+    return f"{text}: {why.replace('_', ' ')}" if why else text
+
+
+def expected_partitions(members: Sequence[GroupMember], drift: StrategyDrift | None) -> Mapping[str, int] | None:
+    """How many partitions the group's strategy would give each member; None where that is not known.
+
+    Known is it where everything is in place, and where all that is not is listed.
+    """
+    if drift is None or drift.verdict not in {verdicts.MATCH, verdicts.DRIFT}:
+        return None
+    expected = Counter({member.member_id: len(member.target or ()) for member in members})
+    for misplaced in drift.misplaced:
+        expected.subtract(misplaced.actual_members)
+        if misplaced.expected_member is not None:
+            expected[misplaced.expected_member] += 1
+    return expected
+
+
+@dataclass(frozen=True, slots=True)
+class Misplaced:
+    """Partitions of one topic, in ranges, that are with the same members and should be with the same other."""
+
+    topic: str
+    numbers: str
+    actual: tuple[str, ...]
+    expected: str | None
+
+
+def misplaced_in_short(drift: StrategyDrift, names: Mapping[str, str]) -> tuple[Misplaced, ...]:
+    """What is elsewhere, by topic, members by their `names` where they have one.
+
+    >>> from streaming.judgement.drift import MisplacedPartition
+    >>> both = tuple(MisplacedPartition("t", number, ("a",), "b") for number in (0, 1))
+    >>> misplaced_in_short(StrategyDrift("range", True, "drift", misplaced=both), {"a": "pod-0"})
+    (Misplaced(topic='t', numbers='0-1', actual=('pod-0',), expected='b'),)
+    """
+    numbers: dict[tuple[str, tuple[str, ...], str | None], list[int]] = defaultdict(list)
+    for one in drift.misplaced:
+        numbers[one.topic, one.actual_members, one.expected_member].append(one.partition)
+    return tuple(
+        Misplaced(
+            topic,
+            in_ranges(sorted(of_topic)),
+            tuple(names.get(member, member) for member in actual),
+            None if expected is None else names.get(expected, expected),
+        )
+        for (topic, actual, expected), of_topic in numbers.items()
+    )

@@ -1,0 +1,147 @@
+"""Who holds how much of which topic: members down, topics across.
+
+1. What counts is what a member shall have once the group is reconciled: what its leader or coordinator decided. What it
+   has until then stands beside it where that is another number (KIP-848).
+2. The busiest member comes first, of equally busy ones the first by name. The widest topic comes first.
+3. `level` is 0 for nothing and 1 to 5 for a fifth of the map's fullest cell each.
+4. A member or topic too many is counted, not shown.
+5. A member that does not subscribe to a topic has no cell there, unless it was given partitions of it all the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from assignors import TopicPartition
+from streaming.group.members import GroupMember, TopicPartitions
+from streaming.group.printable import in_ranges
+
+MOST_MEMBERS = 100
+MOST_TOPICS = 24
+LEVELS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One member's partitions of one topic: how many, which (in ranges), and how many it has now if not as many."""
+
+    partitions: int
+    numbers: str
+    level: int
+    now: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """One member; `cells` are by topic, None where it does not subscribe. `expected` and `lag` None where unknown.
+
+    `name` is as of `member_name`. `partitions` None: no record told what it shall have.
+    """
+
+    member_id: str
+    name: str
+    is_static: bool
+    client_host: str
+    partitions: int | None
+    expected: int | None
+    lag: int | None
+    cells: tuple[Cell | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """`topics` are names with the partitions held of them; `left_out_*` count what is not shown."""
+
+    topics: tuple[tuple[str, int], ...]
+    rows: tuple[MemberRow, ...]
+    left_out_members: int
+    left_out_topics: int
+
+
+def heat_map(
+    members: Sequence[GroupMember],
+    expected: Mapping[str, int] | None = None,
+    lag: Mapping[TopicPartition, int | None] | None = None,
+) -> HeatMap:
+    """Lay out a group. `expected` is the number of partitions each member should have, `lag` that of partitions.
+
+    >>> member = GroupMember("m-1", None, "app", "/h", None, ("t",), None, None, None, (("t", 0),), (("t", 0),), ())
+    >>> row = heat_map([member], lag={("t", 0): 7}).rows[0]
+    >>> row.name, row.partitions, row.lag, row.cells[0].numbers, row.cells[0].level
+    ('app …m-1', 1, 7, '0', 5)
+    """
+    held = Counter(topic for member in members for topic, _ in member.target or ())
+    subscribed = Counter({topic: 0 for member in members for topic in member.subscribed_topics or ()})
+    topics = sorted({**subscribed, **held}, key=lambda topic: (-held[topic], topic))
+    shown = topics[:MOST_TOPICS]
+    fullest = max(
+        (max(Counter(topic for topic, _ in member.target or ()).values(), default=0) for member in members), default=0
+    )
+    in_order = sorted(members, key=lambda member: (-len(member.target or ()), member_name(member)))
+    return HeatMap(
+        topics=tuple((topic, held[topic]) for topic in shown),
+        rows=tuple(_row(member, shown, fullest, expected, lag or {}) for member in in_order[:MOST_MEMBERS]),
+        left_out_members=max(0, len(members) - MOST_MEMBERS),
+        left_out_topics=len(topics) - len(shown),
+    )
+
+
+def _row(
+    member: GroupMember,
+    topics: Sequence[str],
+    fullest: int,
+    expected: Mapping[str, int] | None,
+    lag: Mapping[TopicPartition, int | None],
+) -> MemberRow:
+    shall, has = _by_topic(member.target or ()), _by_topic(member.assigned or ())
+    subscribed = {*(member.subscribed_topics or ()), *shall, *has}
+    return MemberRow(
+        member_id=member.member_id,
+        name=member_name(member),
+        is_static=member.group_instance_id is not None,
+        client_host=member.client_host,
+        partitions=None if member.target is None else len(member.target),
+        expected=None if expected is None else expected.get(member.member_id, 0),
+        lag=_sum(lag, member.assigned),
+        cells=tuple(
+            _cell(shall[topic], has[topic], fullest, is_told=member.assigned is not None)
+            if topic in subscribed
+            else None
+            for topic in topics
+        ),
+    )
+
+
+def member_name(member: GroupMember) -> str:
+    """What a person tells a member by: its instance id, or its client id and how its member id ends.
+
+    >>> of = [("app-1", "pod-0"), ("app-5c1e99d0-77aa", None)]
+    >>> [member_name(GroupMember(one, pod, "app", "/h", None, *[None] * 7)) for one, pod in of]
+    ['pod-0', 'app …d0-77aa']
+    """
+    if member.group_instance_id is not None:
+        return member.group_instance_id
+    return f"{member.client_id} …{member.member_id[-7:]}".strip()
+
+
+def _by_topic(partitions: TopicPartitions) -> Mapping[str, list[int]]:
+    by_topic: dict[str, list[int]] = defaultdict(list)
+    for topic, number in partitions:
+        by_topic[topic].append(number)
+    return by_topic
+
+
+def _cell(shall: Sequence[int], has: Sequence[int], fullest: int, *, is_told: bool) -> Cell:
+    level = ceil(LEVELS * len(shall) / fullest) if fullest else 0
+    now = len(has) if is_told and list(has) != list(shall) else None
+    return Cell(len(shall), in_ranges(sorted(shall)), level, now)
+
+
+def _sum(lag: Mapping[TopicPartition, int | None], partitions: TopicPartitions | None) -> int | None:
+    """The lag of everything a member reads; None where that of any partition is not known."""
+    known = [lag.get(partition) for partition in partitions or ()]
+    found = [records for records in known if records is not None]
+    return sum(found) if partitions is not None and len(found) == len(known) else None

@@ -1,0 +1,219 @@
+"""Each group on one line: what its records tell, and what the last sample tells of its lag.
+
+1. A group that an open transaction holds back is Unknown: no lag, no shares and no conditions are shown.
+2. Without a fresh sample there is no lag, no status, no condition.
+3. Partitions without an owner are those of the last rebalance, less those withheld for the next cooperative round.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streaming.group.listing import shown_state
+from streaming.group.not_known import not_known
+from streaming.group.snapshot import UNKNOWN, GroupSnapshot
+from streaming.judgement.drift import StrategyDrift
+from streaming.judgement.fairness import among_members
+from streaming.judgement.imbalance import PARTITIONS
+from streaming.judgement.lag import HELD_BACK
+from streaming.judgement.rebalances import STATIC_REJOIN
+from streaming.judgement.status import Status
+from streaming.judgement.turn import GroupRecord
+from streaming.page.watched import Watched
+
+_STATUS_NAMES = {status.value: status.name for status in Status}
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """How a group's partitions are shared among its members; None where it is not known.
+
+    `excess_partitions` is what the busiest member has beyond the busiest of the fairest valid assignment,
+    `idle_in_any_assignment` how many members must be idle in that one. `score` is 100 where no valid assignment is
+    fairer, `score_reason` says why there is none. The same members get the one more of `skewed_topics` topics, where
+    that is what makes it unfair; `remedy` is the strategy that shares those out evenly.
+    """
+
+    assigned_partitions: int | None = None
+    max_partitions: int | None = None
+    min_partitions: int | None = None
+    idle_members: int | None = None
+    idle_in_any_assignment: int | None = None
+    excess_partitions: int | None = None
+    max_to_mean_ratio: float | None = None
+    score: float | None = None
+    score_reason: str | None = None
+    skewed_topics: int | None = None
+    remedy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCondition:
+    """A condition that holds: its name, since when, and words a person reads."""
+
+    condition: str
+    since_ms: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSummary:
+    """One group. None is unknown, always.
+
+    `protocol` is the strategy's name, `verdict` and `drift_partitions` are on the group's own strategy.
+    `lag` is the sum over its committed partitions; `lag_unknown` says why that is unknown of some of them.
+    `lag_seconds_is_bound` says that `lag_seconds` is a lower bound. `not_known` names what is missing, in the words of
+    the tables.
+    """
+
+    group_id: str
+    group_type: str
+    state: str
+    generation_id: int | None = None
+    protocol_type: str | None = None
+    protocol: str | None = None
+    members: int | None = None
+    verdict: str | None = None
+    verdict_reason: str | None = None
+    drift_partitions: int | None = None
+    shares: Shares = Shares()
+    unowned_partitions: int | None = None
+    conditions: tuple[HeldCondition, ...] = ()
+    lag: int | None = None
+    lag_unknown: tuple[str, ...] = ()
+    lag_seconds: float | None = None
+    lag_seconds_is_bound: bool | None = None
+    status: str | None = None
+    records_lost: int | None = None
+    seconds_until_lost: float | None = None
+    rebalances_total: int = 0
+    not_known: tuple[str, ...] = ()
+
+
+def summaries(watched: Watched) -> tuple[GroupSummary, ...]:
+    """Every group that exists, sorted by id; none before the log was read to its end once."""
+    if not watched.present.health.was_ready:
+        return ()
+    lags, is_held_back = _lags(watched), watched.present.held_back_groups()
+    return tuple(
+        _summary(watched, record, lags.get(group_id, {}), is_held_back=is_held_back(group_id))
+        for group_id, record in watched.present.alive_groups().items()
+    )
+
+
+def summary(watched: Watched, group_id: str) -> GroupSummary | None:
+    """The one group; None where there is no such group."""
+    record = watched.present.groups.get(group_id)
+    if record is None or record.snapshot.is_over or not watched.present.health.was_ready:
+        return None
+    is_held_back = watched.present.held_back_groups()(group_id)
+    return _summary(watched, record, _lags(watched).get(group_id, {}), is_held_back=is_held_back)
+
+
+def _lags(watched: Watched) -> Mapping[str, Mapping[str, Any]]:
+    """What the last sample tells, by group: the columns of `LagJudgement.by_group`, the sum, and why it is unknown."""
+    judged = watched.present.lag
+    if judged is None or not watched.is_fresh:
+        return {}
+    sums, why = judged.report.by_group(), defaultdict[str, list[str]](list)
+    for group_id, reason in sorted(judged.report.unknown_partitions()):
+        why[group_id].append(reason)
+    return {
+        row["group_id"]: {**row, "lag": sums[row["group_id"]], "lag_unknown": tuple(why[row["group_id"]])}
+        for row in judged.by_group().to_pylist()
+    }
+
+
+def _summary(watched: Watched, record: GroupRecord, lag: Mapping[str, Any], *, is_held_back: bool) -> GroupSummary:
+    snapshot = record.snapshot
+    known = GroupSummary(
+        group_id=snapshot.group_id,
+        group_type=snapshot.group_type,
+        state=UNKNOWN,
+        rebalances_total=snapshot.totals.rebalances,
+        not_known=(HELD_BACK,),
+    )
+    if is_held_back:
+        return known
+    own = own_drift(record)
+    seconds = lag.get("lag_seconds")
+    return GroupSummary(
+        group_id=known.group_id,
+        group_type=known.group_type,
+        state=shown_state(snapshot, watched.present.listing if watched.is_fresh else None),
+        generation_id=snapshot.generation_id,
+        protocol_type=snapshot.protocol_type,
+        protocol=snapshot.protocol,
+        members=members_known(snapshot),
+        verdict=own.verdict if own else None,
+        verdict_reason=(own.reason or None) if own else None,
+        drift_partitions=own.drift_partitions if own else None,
+        shares=_shares(record),
+        unowned_partitions=_unowned_partitions(record),
+        conditions=held_conditions(watched, snapshot.group_id),
+        lag=lag.get("lag"),
+        lag_unknown=lag.get("lag_unknown", ()),
+        lag_seconds=seconds,
+        lag_seconds_is_bound=None if seconds is None else bool(lag["is_at_least"]),
+        status=_STATUS_NAMES.get(lag.get("status", 0)),
+        records_lost=lag.get("records_lost"),
+        seconds_until_lost=lag.get("seconds_until_lost"),
+        rebalances_total=known.rebalances_total,
+        not_known=not_known(snapshot),
+    )
+
+
+def own_drift(record: GroupRecord) -> StrategyDrift | None:
+    """The verdict on the group's own strategy; None where nothing was judged."""
+    drifts = record.judgement.drifts if record.judgement else ()
+    return next((drift for drift in drifts if drift.is_group_strategy), None)
+
+
+def members_known(snapshot: GroupSnapshot) -> int | None:
+    """Number of members; None where some of their records are missing."""
+    is_told = snapshot.classic is not None if snapshot.modern is None else snapshot.modern.tells_state
+    return snapshot.member_count() if is_told else None
+
+
+def held_conditions(watched: Watched, group_id: str) -> tuple[HeldCondition, ...]:
+    """What was the matter with the group at the last sample."""
+    if not watched.is_fresh:
+        return ()
+    held = watched.present.conditions.get(group_id, ())
+    return tuple(HeldCondition(one.name, one.since_ms, one.detail) for one in held)
+
+
+def _shares(record: GroupRecord) -> Shares:
+    judgement = record.judgement
+    total = among_members(judgement.imbalances, PARTITIONS) if judgement else None
+    if judgement is None or total is None:
+        return Shares()
+    skew, computed = judgement.skew, record.alternatives
+    is_computed = skew is not None and computed is not None and computed.position == judgement.position
+    return Shares(
+        assigned_partitions=_whole(total.total),
+        max_partitions=_whole(total.largest),
+        min_partitions=_whole(total.smallest),
+        idle_members=total.idle,
+        idle_in_any_assignment=total.idle_in_any_assignment,
+        excess_partitions=_whole(total.excess),
+        max_to_mean_ratio=total.max_to_mean_ratio,
+        score=total.score,
+        score_reason=total.score_reason or None,
+        skewed_topics=skew.topics if skew else None,
+        remedy=computed.remedy if computed and is_computed else None,
+    )
+
+
+def _whole(partitions: float | None) -> int | None:
+    return None if partitions is None else int(partitions)
+
+
+def _unowned_partitions(record: GroupRecord) -> int | None:
+    latest = next((one for one in reversed(record.story.recent) if one.kind != STATIC_REJOIN), None)
+    if latest is None or not record.snapshot.member_count():
+        return None
+    return max(0, latest.unowned_partitions - latest.withheld_partitions)

@@ -1,0 +1,150 @@
+"""What is wrong with a group, and which group to look at first.
+
+Each rule that applies is a trouble; the group stands where its first one puts it:
+
+1. A condition holds, such as a storm or a flapping member. Not `rolling_restart`: that is a deployment at work.
+2. The assignment is not what the group's own strategy promises (verdict `drift`).
+3. Partitions have no owner: nobody reads them.
+4. Records are lost to retention, or will be within an hour.
+5. Status REWIND, STALL or STOP: thrown back, standing, silent.
+6. Members are idle although another has two partitions or more; only those beyond the number that no assignment could
+   employ, where that is known.
+7. The busiest member has more partitions than the fairest assignment would give it; with the name of that (topic skew)
+   and the strategy that mends it, where they are known.
+8. Status WARN: slower than its producers.
+9. What is the matter cannot be told: the group's state or lag is unknown.
+
+Of groups that stand on the same rule the one with more troubles comes first, then more lag in seconds, then in records,
+then the first by id. A group without any trouble comes after all that have one. Unknown lag is less than any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from streaming.group.snapshot import UNKNOWN
+from streaming.judgement.detectors import ROLLING_RESTART
+from streaming.judgement.drift import DRIFT
+from streaming.judgement.status import Status
+from streaming.page.summary import GroupSummary
+
+SOON_LOST_SECONDS = 3600
+_STANDING = {
+    Status.REWIND.name: "REWIND: its offsets were set back",
+    Status.STALL.name: "STALL: it commits and does not get on",
+    Status.STOP.name: "STOP: it commits no more",
+}
+_NO_TROUBLE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One rule that applies to a group, in words. `word` is short and one of few; `since_ms` is None where not told."""
+
+    rule: int
+    word: str
+    text: str
+    since_ms: int | None = None
+
+
+def troubles(group: GroupSummary) -> tuple[Trouble, ...]:
+    """Everything that is wrong, the worst first.
+
+    >>> troubles(GroupSummary("g", "classic", "Stable", drift_partitions=2, verdict="drift", protocol="range", lag=0))
+    (Trouble(rule=2, word='drift', text='2 partitions are not where range puts them', since_ms=None),)
+    """
+    return tuple(trouble for rule in _RULES for trouble in rule(group))
+
+
+def by_trouble(groups: Iterable[GroupSummary]) -> list[tuple[GroupSummary, tuple[Trouble, ...]]]:
+    """Groups with their troubles, the one to look at first first."""
+    found = [(group, troubles(group)) for group in groups]
+    return sorted(found, key=lambda pair: _place(*pair))
+
+
+def _place(group: GroupSummary, found: tuple[Trouble, ...]) -> tuple[int, int, float, int, str]:
+    seconds = -1.0 if group.lag_seconds is None else group.lag_seconds
+    records = -1 if group.lag is None else group.lag
+    return (found[0].rule if found else _NO_TROUBLE, -len(found), -seconds, -records, group.group_id)
+
+
+def _conditions(group: GroupSummary) -> Iterator[Trouble]:
+    for held in group.conditions:
+        if held.condition != ROLLING_RESTART:
+            name = held.condition.replace("_", " ")
+            yield Trouble(1, name, f"{name}: {held.detail}", held.since_ms)
+
+
+def _drift(group: GroupSummary) -> Iterator[Trouble]:
+    if group.verdict == DRIFT and group.drift_partitions:
+        are = "partition is" if group.drift_partitions == 1 else "partitions are"
+        strategy = group.protocol or "its strategy"
+        yield Trouble(2, "drift", f"{group.drift_partitions} {are} not where {strategy} puts them")
+
+
+def _unowned(group: GroupSummary) -> Iterator[Trouble]:
+    if group.unowned_partitions:
+        yield Trouble(3, "unowned", f"{_counted(group.unowned_partitions, 'partition')} without an owner")
+
+
+def _loss(group: GroupSummary) -> Iterator[Trouble]:
+    if group.records_lost:
+        yield Trouble(4, "records lost", f"{_counted(group.records_lost, 'record')} lost to retention")
+    elif group.seconds_until_lost is not None and group.seconds_until_lost < SOON_LOST_SECONDS:
+        yield Trouble(4, "losing soon", f"retention takes unread records in {group.seconds_until_lost:.0f} s")
+
+
+def _standing(group: GroupSummary) -> Iterator[Trouble]:
+    if group.status in _STANDING:
+        yield Trouble(5, group.status, _STANDING[group.status])
+
+
+def _idle(group: GroupSummary) -> Iterator[Trouble]:
+    shares = group.shares
+    if not shares.idle_members or (shares.max_partitions or 0) < 2:
+        return
+    idle = shares.idle_members - (shares.idle_in_any_assignment or 0)
+    if idle > 0:
+        yield Trouble(6, "idle", f"{_counted(idle, 'idle member')} while another has {shares.max_partitions}")
+
+
+def _excess(group: GroupSummary) -> Iterator[Trouble]:
+    shares = group.shares
+    if shares.excess_partitions:
+        said = [f"the busiest member has {_counted(shares.excess_partitions, 'partition')} more than need be"]
+        if shares.skewed_topics:
+            said.append(f"topic skew: the same members get the one more of {_counted(shares.skewed_topics, 'topic')}")
+        if shares.remedy:
+            said.append(f"{shares.remedy} would share them out evenly")
+        yield Trouble(7, "topic skew" if shares.skewed_topics else "uneven", "; ".join(said))
+
+
+def _slow(group: GroupSummary) -> Iterator[Trouble]:
+    if group.status == Status.WARN.name:
+        yield Trouble(8, "WARN", "WARN: slower than its producers")
+
+
+def _unknown(group: GroupSummary) -> Iterator[Trouble]:
+    if group.state == UNKNOWN:
+        why = ", ".join(group.not_known).replace("_", " ")
+        yield Trouble(9, "unknown", f"state unknown: {why}" if why else "state unknown")
+    elif group.lag_unknown:
+        yield Trouble(9, "lag unknown", f"lag unknown: {', '.join(group.lag_unknown).replace('_', ' ')}")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+_RULES: tuple[Callable[[GroupSummary], Iterator[Trouble]], ...] = (
+    _conditions,
+    _drift,
+    _unowned,
+    _loss,
+    _standing,
+    _idle,
+    _excess,
+    _slow,
+    _unknown,
+)

@@ -1,0 +1,153 @@
+"""Who may ask on the HTTP port, and how: TLS, and names with passwords.
+
+1. The users' file has a line `name:hash` for each, bcrypt as `htpasswd -B` writes it. Empty lines and `#` lines are
+   passed over. Any other hash is refused: it would be guessed too fast.
+2. The users' file and the private key are refused where everybody on the machine may read them, or others write them.
+3. A name nobody has costs as long as a wrong password. A pair that was right is remembered by its digest, so a scrape
+   does not cost a tenth of a second each time. One password is tried at a time: guessing takes one core at most.
+4. A certificate that was renewed is taken from the next connection on; one that cannot be read leaves the old in place.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import logging
+import os
+import secrets
+import socket
+import ssl
+import stat
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import bcrypt
+
+from streaming.errors import RemedyError
+
+_BCRYPT_STARTS = (b"$2a$", b"$2b$", b"$2y$")
+_BCRYPT_CHARACTERS = 60
+_NOBODYS_HASH = b"$2b$10$" + b"." * 53
+_KEPT_PAIRS = 64
+
+_log = logging.getLogger(__name__)
+
+
+class AccessError(RemedyError):
+    """A certificate, key or users' file that cannot be used."""
+
+
+class Users:
+    """Names and the bcrypt hashes of their passwords."""
+
+    def __init__(self, hashes: Mapping[str, bytes]) -> None:
+        self._hashes = hashes
+        self._salt = secrets.token_bytes(16)
+        self._right: set[bytes] = set()
+        self._lock = threading.Lock()
+
+    def admits(self, authorization: str | None) -> bool:
+        """Whether an Authorization header names a user and their password."""
+        pair = _name_and_password(authorization)
+        if pair is None:
+            return False
+        digest = hmac.new(self._salt, b"\0".join(pair), hashlib.sha256).digest()
+        if digest in self._right:
+            return True
+        name, password = pair
+        expected = self._hashes.get(name.decode("utf-8", "surrogateescape"))
+        with self._lock:
+            is_right = _is_password(password, expected or _NOBODYS_HASH) and expected is not None
+            if is_right and len(self._right) < _KEPT_PAIRS:
+                self._right.add(digest)
+        return is_right
+
+
+def _name_and_password(authorization: str | None) -> tuple[bytes, bytes] | None:
+    scheme, _, encoded = (authorization or "").partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        name, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
+    except (binascii.Error, ValueError):
+        return None
+    return (name, password) if colon else None
+
+
+def _is_password(password: bytes, expected: bytes) -> bool:
+    try:
+        return bcrypt.checkpw(password, expected)
+    except ValueError:  # longer than bcrypt's 72 bytes, or with a zero byte: nobody's
+        return False
+
+
+def read_users(file: str) -> Users:
+    """The users of a file. Raises AccessError for one that is no such file, or that others may read or write."""
+    _check_private(file)
+    try:
+        lines = Path(file).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise AccessError(f"{file} cannot be read ({error}): write it by `htpasswd -B -c {file} NAME`") from None
+    hashes = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        name, _, expected = line.strip().partition(":")
+        hashes[name] = expected.encode()
+        if not name or not expected.encode().startswith(_BCRYPT_STARTS) or len(expected) != _BCRYPT_CHARACTERS:
+            raise AccessError(f"{file}, line {number}: not NAME:BCRYPT-HASH: write it by `htpasswd -B {file} NAME`")
+    if not hashes:
+        raise AccessError(f"{file} names nobody: write it by `htpasswd -B {file} NAME`")
+    return Users(hashes)
+
+
+class Certificate:
+    """A certificate with its key, as the server shows it. Raises AccessError for files that are none."""
+
+    def __init__(self, certificate_file: str, key_file: str) -> None:
+        self._files = (certificate_file, key_file)
+        _check_private(key_file)
+        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self._changed = self._changes()
+        try:
+            self._context.load_cert_chain(*self._files)
+        except (OSError, ssl.SSLError) as error:
+            raise AccessError(
+                f"{certificate_file} and {key_file} are no certificate and its key ({error}): both as PEM are wanted"
+            ) from None
+
+    def wrapped(self, connection: socket.socket) -> ssl.SSLSocket:
+        """The connection with TLS around it; the handshake is still to be made."""
+        self._renew()
+        return self._context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+
+    def _renew(self) -> None:
+        changed = self._changes()
+        if changed == self._changed:
+            return
+        self._changed = changed
+        try:
+            _check_private(self._files[1])
+            self._context.load_cert_chain(*self._files)
+            _log.info("the certificate of the HTTP port was renewed")
+        except (AccessError, OSError) as error:
+            _log.warning("the renewed certificate cannot be used, the old one stays: %s", error)
+
+    def _changes(self) -> tuple[int, ...]:
+        try:
+            return tuple(os.stat(file).st_mtime_ns for file in self._files)  # noqa: PTH116 - called per connection
+        except OSError:
+            return ()
+
+
+def _check_private(file: str) -> None:
+    try:
+        mode = Path(file).stat().st_mode
+    except OSError as error:
+        raise AccessError(f"{file} cannot be read ({error.strerror}): name a file that is there") from None
+    if mode & (stat.S_IRWXO | stat.S_IWGRP):
+        raise AccessError(f"{file} is open to others (mode {stat.S_IMODE(mode):04o}): chmod 600 {file}")

@@ -1,0 +1,61 @@
+"""A real browser, as a person's: of a desktop's or a phone's width, in light or dark."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
+INSTALLER = Path(__file__).parents[3] / "deploy" / "chromium.sh"
+DESKTOP, PHONE = (1280, 900), (390, 844)
+Scheme = Literal["light", "dark"]
+
+
+@contextmanager
+def chromium(folder: Path) -> Iterator[Chrome]:
+    """Start it, installing it first where there is none; everything it writes is below `folder`."""
+    found = subprocess.run([INSTALLER], check=False, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    browser, driver = found.stdout.split()
+    options = ChromeOptions()
+    options.binary_location = browser
+    for argument in (
+        "headless=new",
+        "no-sandbox",
+        "disable-dev-shm-usage",
+        f"user-data-dir={folder}",
+        "hide-scrollbars",
+    ):
+        options.add_argument(f"--{argument}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})  # what a policy forbade is told there
+    started = Chrome(options, ChromeService(driver))
+    try:
+        yield started
+    finally:
+        started.quit()
+
+
+def look(browser: Chrome, address: str, size: tuple[int, int] = DESKTOP, scheme: Scheme = "light") -> None:
+    """Open a page as wide as that, in these colours."""
+    width, height = size
+    is_phone = size == PHONE
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    browser.get(address)
+
+
+def picture(browser: Chrome, file: Path) -> None:
+    """Save the whole page, not only what a window shows of it."""
+    height = browser.execute_script("return document.documentElement.scrollHeight")
+    width = browser.execute_script("return window.innerWidth")
+    clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+    shot = browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip, "captureBeyondViewport": True})
+    import base64  # noqa: PLC0415 - only here
+
+    file.write_bytes(base64.b64decode(shot["data"]))

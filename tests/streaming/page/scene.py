@@ -1,0 +1,255 @@
+"""A cluster as an on-call person meets it: groups after their records, commits and samples over two minutes, tables.
+
+Everything is made by the code that makes it in a running monitor; only broker and Spark are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import pyarrow as pa
+from deltalake import write_deltalake
+
+from assignors import BUILT_IN, GroupSpec, MemberSubscription
+from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
+from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.commit_windows import CommitWindows
+from streaming.judgement.condition_watch import ConditionWatch, Facts
+from streaming.judgement.detectors import Limits
+from streaming.judgement.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
+from streaming.judgement.lag_judgement import LagJudgement, judge_lag
+from streaming.judgement.lag_seconds import END_OFFSET_POINTS
+from streaming.judgement.retention import LOG_START_POINTS
+from streaming.judgement.sampled_offsets import SampledOffsets
+from streaming.judgement.silence import Silence
+from streaming.judgement.turn import GroupRecord, take_turn
+from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
+from streaming.sinks.registry import Registry
+from streaming.sinks.rows import arrow_table, turn_rows
+from streaming.sinks.tables import PARTITIONED_BY, REBALANCES
+
+CLUSTER = "prod-eu"
+NOW_MS = 1_795_300_000_000
+TOPICS = {"orders": 12, "payments": 12, "shipments": 6, "clicks": 24, "audit": 3}
+STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
+ROUNDS, ROUND_MS = 12, 10_000
+PARTITIONS = 50
+
+HOSTILE_NAMES = (
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "javascript:alert('x')",
+    "a/b/../c",
+    "..",
+    ".",
+    "{{ 7 * 7 }}{% raw %}",
+    "ünïcode 🚀 グループ",
+    "\ud800 lone surrogate",
+    "\u202egnp.exe",
+    "line\nfeed\ttab\x1b[2J\0",
+    "100%25?x=1#y&z;",
+    " ",
+)
+"""What Kafka lets a group be called, and a page must not be led astray by."""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member to be; without `held` its strategy gives it its share."""
+
+    name: str
+    topics: Sequence[str]
+    instance_id: str | None = None
+    held: Mapping[str, Sequence[int]] | None = None
+
+    def with_share(self, share: Iterable[tuple[str, int]]) -> ClassicMember:
+        """The member as the coordinator records it."""
+        held = share if self.held is None else [(topic, number) for topic, of in self.held.items() for number in of]
+        digest = crc32(self.name.encode("utf-8", "surrogatepass"))
+        return ClassicMember(
+            member_id=f"{self.name}-7f3a9c2e-41d8-4b6e-9d57-{digest * 97 % 16**12:012x}",
+            group_instance_id=self.instance_id,
+            client_id=self.name.rpartition("-")[0] or self.name,
+            client_host=f"/10.4.{len(self.name)}.{ord(self.name[-1])}",
+            rebalance_timeout_ms=300_000,
+            session_timeout_ms=45_000,
+            subscription=Subscription(3, tuple(self.topics), None, (), -1, None),
+            assignment=Assignment(3, tuple(held), None),
+        )
+
+
+def generation(number: int, ago_seconds: float, protocol: str, members: Sequence[Member]) -> GroupEvent:
+    """Return a generation's record; members get what the strategy gives them unless they say what they hold."""
+    bare = [member.with_share(()) for member in members]
+    share: Mapping[str, Sequence[tuple[str, int]]] = {}
+    if bare:
+        subscribed = tuple(MemberSubscription(one.member_id, one.subscription.topics) for one in bare)  # type: ignore[union-attr]
+        share = BUILT_IN[protocol].assign(GroupSpec(subscribed, TOPICS)).members
+    whole = [member.with_share(share[one.member_id]) for member, one in zip(members, bare, strict=True)]
+    metadata = GroupMetadata(
+        group_id="any",
+        protocol_type="consumer",
+        generation_id=number,
+        protocol=protocol if whole else None,
+        leader=whole[0].member_id if whole else None,
+        current_state_timestamp_ms=None,
+        members=tuple(whole),
+        value_version=3,
+    )
+    return GroupMetadataWritten(Position(0, number, NOW_MS - int(1000 * ago_seconds)), metadata)
+
+
+def record_of(group_id: str, events: Iterable[GroupEvent], tables: Path | None = None) -> GroupRecord:
+    """Take a group's turns, one a record, and write its rebalances if there are tables."""
+    strategies = [BUILT_IN[name] for name in STRATEGIES]
+    sampled = TopicsSampled({topic: TopicMetadata(count, NOW_MS - 10**9) for topic, count in TOPICS.items()})
+    record, turns = GroupRecord(GroupSnapshot(group_id)), []
+    for event in events:
+        turns.append(take_turn(record, [event], strategies))
+        turns.append(take_turn(turns[-1].record, [sampled], strategies))
+        record = turns[-1].record
+    if tables is not None and group_id.isprintable():
+        rows = arrow_table(REBALANCES, turn_rows(CLUSTER, turns, {})[REBALANCES])
+        write_deltalake(str(tables / REBALANCES.name), rows, mode="append", partition_by=list(PARTITIONED_BY))
+    return record
+
+
+@dataclass
+class Commits:
+    """How a group commits: so many records a round and partition, of which so many are written meanwhile."""
+
+    topics: Sequence[str]
+    each_round: int = 100
+    behind: int = 0
+    until_round: int = ROUNDS
+    reset_at_round: int | None = None
+
+    def offset(self, number: int) -> int:
+        """The committed offset after a round."""
+        reached = min(number, self.until_round)
+        if self.reset_at_round is not None and number >= self.reset_at_round:
+            return 10 * (number - self.reset_at_round + 1)
+        return 5_000 + self.each_round * reached - self.behind
+
+
+def judged(commits: Mapping[str, Commits]) -> tuple[ClusterSample, LagJudgement, SampledOffsets]:
+    """Let two minutes pass: records are written, groups commit, brokers are sampled."""
+    keys = [
+        (group, topic, number)
+        for group, of in commits.items()
+        for topic in of.topics
+        for number in range(TOPICS[topic])
+    ]
+    windows = CommitWindows(length=10, slot_ms=1000)
+    ends, starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
+    rows, table, sample = np.arange(len(keys)), pa.table({}), ClusterSample(0)
+    for number in range(ROUNDS + 1):
+        at_ms = NOW_MS - 2_000 - ROUND_MS * (ROUNDS - number)
+        sample = ClusterSample(
+            sampled_at_ms=at_ms,
+            topics={topic: TopicMetadata(count, at_ms) for topic, count in TOPICS.items()},
+            end_offsets={
+                (topic, index): 5_000 + 100 * number for topic, count in TOPICS.items() for index in range(count)
+            },
+            log_start_offsets={(topic, index): 0 for topic, count in TOPICS.items() for index in range(count)},
+            offsets_topic={index: LogEnds(1_000, 1_000) for index in range(PARTITIONS)},
+            offsets_topic_partitions=PARTITIONS,
+        )
+        ends.add(sample.end_offsets, at_ms)
+        starts.add(sample.log_start_offsets, at_ms)
+        offsets = np.array([commits[group].offset(number) for group, _, _ in keys], dtype=np.int64)
+        commit_ms = [at_ms - 500 - ROUND_MS * max(0, number - commits[group].until_round) for group, _, _ in keys]
+        is_new = np.array([number <= commits[group].until_round for group, _, _ in keys], dtype=bool)
+        windows.put(rows[is_new], offsets[is_new], np.array(commit_ms)[is_new], np.full(is_new.sum(), number))
+        windows.observe(rows, np.full(len(keys), number), offsets, np.full(len(keys), 5_000 + 100 * number))
+        columns = [*zip(*keys, strict=True)] or [[], [], []]
+        table = pa.table(
+            [pa.array(column) for column in (*columns, offsets, commit_ms)], schema=pa.schema(list(LAG_SCHEMA)[:5])
+        )
+    report = lag_report(table, sample)
+    read_up_to_ms = pa.array([sample.sampled_at_ms] * len(keys), pa.int64())
+    lag = judge_lag(report, ends, starts, windows.as_of(rows, np.full(len(keys), ROUNDS)), read_up_to_ms)
+    return sample, lag, ends
+
+
+def put_conditions(registry: Registry, lag: LagJudgement, ends: SampledOffsets) -> None:
+    """Look at all groups as the sampler does."""
+    present = registry.present()
+    now_ms = {number: read.read_up_to_ms for number, read in present.read_up_to.items() if read.read_up_to_ms}
+    looked = ConditionWatch(Limits()).look(Facts(present.groups, now_ms, Silence(lag, ends, Limits())))
+    registry.put_conditions(looked.holding)
+
+
+@dataclass
+class Scene:
+    """A registry to be shown, and the tables beside it."""
+
+    registry: Registry
+    tables: Path
+    groups: Sequence[str] = field(default_factory=list)
+
+
+def scene(tables: Path) -> Scene:
+    """Return groups in every kind of trouble, and one of each hostile name."""
+    wide = ("orders", "payments", "shipments")
+    pods = [Member(f"billing-{letter}", wide) for letter in "abcde"]
+    greedy = {"orders": range(12), "payments": range(12), "shipments": range(6)}
+    lives: dict[str, list[GroupEvent]] = {
+        "billing": [
+            generation(1, 7200, "range", pods[:3]),
+            generation(2, 3600, "range", pods[:4]),
+            generation(3, 1500, "range", pods),
+        ],
+        "fraud-detection": [
+            generation(11, 4000, "range", [Member("fraud-a", wide), Member("fraud-b", wide)]),
+            generation(12, 900, "range", [Member("fraud-a", wide, held=greedy), Member("fraud-b", wide, held={})]),
+        ],
+        "clickstream": [
+            generation(
+                40 + number,
+                500 - 60 * number,
+                "range",
+                [Member("clicks-a", ["clicks"]), Member("clicks-b", ["clicks"])][: 1 + number % 2],
+            )
+            for number in range(8)
+        ],
+        "audit-export": [
+            generation(5, 86_000, "roundrobin", [Member(f"audit-{letter}", ["audit"]) for letter in "abcde"])
+        ],
+        "ledger": [
+            generation(
+                9, 50_000, "sticky", [Member(f"ledger-{index}", ["payments"], f"ledger-{index}") for index in range(4)]
+            )
+        ],
+        "search-index": [
+            generation(3, 40_000, "roundrobin", [Member(f"index-{letter}", ["orders", "clicks"]) for letter in "abc"])
+        ],
+        "reporting": [generation(2, 90_000, "range", [Member("report-a", wide)]), generation(3, 20_000, "range", [])],
+    }
+    lives.update(
+        {
+            name: [generation(1, 9_000, "roundrobin", [Member("x-a", ["audit"]), Member("x-b", ["audit"])])]
+            for name in HOSTILE_NAMES
+        }
+    )
+    commits = {
+        "billing": Commits(wide, behind=40),
+        "fraud-detection": Commits(wide, each_round=20),
+        "clickstream": Commits(["clicks"], each_round=60),
+        "audit-export": Commits(["audit"]),
+        "ledger": Commits(["payments"], until_round=1),
+        "search-index": Commits(["orders", "clicks"], reset_at_round=9),
+        "reporting": Commits(wide, each_round=0),
+    }
+    registry = Registry()
+    registry.put_batch([record_of(name, events, tables) for name, events in lives.items()], [])
+    registry.put_health(positions=dict.fromkeys(range(PARTITIONS), 1_000))
+    sample, lag, ends = judged(commits)
+    registry.put_sample(sample, lag)
+    put_conditions(registry, lag, ends)
+    registry.put_health(ready=True, was_ready=True)
+    return Scene(registry, tables, sorted(lives))

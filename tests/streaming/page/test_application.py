@@ -1,0 +1,367 @@
+"""The pages as a browser gets them, through WSGI as PEP 3333 has it; the data is that of `scene`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+from wsgiref.util import setup_testing_defaults
+from wsgiref.validate import validator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streaming.group.printable import printable
+from streaming.judgement.lag import ClusterSample, LogEnds
+from streaming.page.addresses import GROUP_API, group_address
+from streaming.page.application import Pages
+from streaming.page.rebalances import RebalanceReader
+from streaming.page.watched import Watched
+from streaming.sinks.registry import Registry
+from tests.streaming.page.scene import (
+    CLUSTER,
+    HOSTILE_NAMES,
+    NOW_MS,
+    STRATEGIES,
+    Member,
+    Scene,
+    generation,
+    record_of,
+    scene,
+)
+
+STALE_AFTER_MS = 30_000
+
+
+@dataclass
+class Answer:
+    """What came back."""
+
+    status: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """The page."""
+        return self.body.decode()
+
+    def json(self) -> Any:  # noqa: ANN401 - any document
+        """The document."""
+        assert self.headers["Content-Type"] == "application/json"
+        return json.loads(self.body)
+
+
+def pages_of(registry: Registry, tables: Path, now_ms: int = NOW_MS) -> Pages:
+    return Pages(
+        lambda: Watched(CLUSTER, registry.present(), now_ms, STALE_AFTER_MS),
+        RebalanceReader(str(tables), CLUSTER, time.monotonic),
+        STRATEGIES,
+    )
+
+
+def ask(pages: Pages, address: str, method: str = "GET", **headers: str) -> Answer:
+    """Ask as a server does, under the eyes of wsgiref's validator."""
+    parts, told = urlsplit(address), list[Any]()
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote(parts.path, "iso-8859-1"),
+        "QUERY_STRING": parts.query,
+        **headers,
+    }
+    setup_testing_defaults(environ)
+    answered = validator(pages)(environ, lambda *said: told.extend(said))
+    body = b"".join(answered)
+    answered.close()  # type: ignore[attr-defined]
+    return Answer(told[0], dict(told[1]), body)
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return scene(tmp_path_factory.mktemp("tables"))
+
+
+@pytest.fixture(scope="module")
+def pages(shown: Scene) -> Pages:
+    return pages_of(shown.registry, shown.tables)
+
+
+class Seen(HTMLParser):
+    """What a browser would make of a page: elements, links, text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[str] = []
+        self.attributes: list[str] = []
+        self.links: list[str] = []
+        self.pieces: list[str] = []
+        self.feed(page)
+        self.text = " ".join(" ".join(self.pieces).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take in an element."""
+        self.elements.append(tag)
+        self.attributes += [name for name, _ in attrs]
+        self.links += [value or "" for name, value in attrs if name == "href" and tag == "a"]
+
+    def handle_data(self, data: str) -> None:
+        """Take in text."""
+        self.pieces.append(data)
+
+
+OURS = {
+    "a", "bdi", "body", "button", "code", "dd", "div", "dl", "dt", "footer", "form", "h1", "h2", "h3", "head", "header",
+    "html", "input", "label", "li", "link", "main", "meta", "nav", "ol", "p", "q", "section", "small", "span", "strong",
+    "table", "tbody", "td", "th", "thead", "time", "title", "tr", "ul",
+}  # fmt: skip
+
+
+def test_groups_in_trouble_stand_first_and_say_why(pages: Pages) -> None:
+    answer = ask(pages, "/")
+    seen = Seen(answer.text)
+    assert answer.status == "200 OK"
+    assert seen.links[1:6] == [f"/groups/{group}" for group in (
+        "clickstream", "fraud-detection", "search-index", "reporting", "ledger"
+    )]  # fmt: skip
+    assert "6 of 20 groups need a look" in seen.text
+    for word in ("rebalance storm", "flapping member", "drift", "REWIND", "STALL", "STOP"):
+        assert word in seen.text
+
+
+def test_a_group_is_shown_with_members_expectation_story_and_alternatives(pages: Pages) -> None:
+    seen = Seen(ask(pages, "/groups/fraud-detection").text).text
+    assert "15 partitions are not where range puts them" in seen
+    assert "30 should 15 12 12 6 28,800" in seen, "has, expected, the cells of the map, lag"
+    assert "no record says why; 2 members; 15 partitions moved" in seen
+    assert "1 member more: 30 partitions, 3 members" in seen
+    assert "orders -0" in seen.replace("orders-", "orders -"), "lag by partition"
+
+
+@pytest.mark.parametrize("group_id", HOSTILE_NAMES)
+def test_a_hostile_name_is_text_and_nothing_else(pages: Pages, group_id: str) -> None:
+    """A client may call its group what it likes; whoever looks at the page must not run it."""
+    for page in (
+        ask(pages, "/"),
+        ask(pages, group_address(group_id)),
+        ask(pages, f"/?q={group_address(group_id)[8:]}"),
+    ):
+        seen = Seen(page.text)
+        assert page.status == "200 OK"
+        assert set(seen.elements) <= OURS
+        assert not [name for name in seen.attributes if name.startswith("on") or name == "style"]
+        assert not [link for link in seen.links if not link.startswith("/")]
+    assert " ".join(printable(group_id).split()) in Seen(ask(pages, group_address(group_id)).text).text
+    assert group_address(group_id) in Seen(ask(pages, "/").text).links
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(st.characters(), max_size=30), st.text(st.characters(), max_size=30))
+def test_no_name_at_all_gets_out_of_its_place(tmp_path: Path, group_id: str, client: str) -> None:
+    """Law: the elements of a page do not depend on names."""
+    registries = []
+    for name, member in ((group_id, client), ("plain", "member")):
+        registry = Registry()
+        held = {"orders": [0]}
+        event = generation(1, 10, "range", [Member(f"{member}-a", ["orders"], instance_id=member, held=held)])
+        registry.put_batch([record_of(name, [event])], [])
+        registry.put_sample(ClusterSample(NOW_MS), None)
+        registry.put_health(ready=True, was_ready=True)
+        registries.append((name, pages_of(registry, tmp_path)))
+    for address_of in (lambda _: "/", group_address):
+        hostile, plain = (Seen(ask(pages, address_of(name)).text) for name, pages in registries)
+        assert [e for e in hostile.elements if e != "q"] == [e for e in plain.elements if e != "q"]
+        assert hostile.attributes.count("href") == plain.attributes.count("href")
+
+
+def test_every_answer_forbids_what_our_pages_do_not_need(pages: Pages) -> None:
+    for address in ("/", "/groups/billing", "/groups/no-such", "/api/v1/groups", "/style.css", "/nowhere"):
+        headers = ask(pages, address).headers
+        policy = headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none';")
+        assert "unsafe" not in policy
+        assert "script-src" not in policy, "not even our own"
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert headers["Referrer-Policy"] == "no-referrer", "names of groups stand in addresses"
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "status"),
+    [
+        ("GET", "/nowhere", "404 Not Found"),
+        ("GET", "/groups", "404 Not Found"),
+        ("GET", "/groups/no-such-group", "404 Not Found"),
+        ("GET", "/groups/", "404 Not Found"),
+        ("GET", "/groups/%FF", "404 Not Found"),
+        ("GET", "/api/v1/groups/no-such-group", "404 Not Found"),
+        ("GET", "/api/v1/groups/%ED%A0%80gone", "404 Not Found"),
+        ("GET", "/api/v2/groups", "404 Not Found"),
+        ("GET", "/../../etc/passwd", "404 Not Found"),
+        ("GET", "/style.css/../../application.py", "404 Not Found"),
+        ("POST", "/", "405 Method Not Allowed"),
+        ("DELETE", "/groups/billing", "405 Method Not Allowed"),
+        ("PATCH", "/api/v1/groups", "405 Method Not Allowed"),
+        ("GET", "/-/healthy", "200 OK"),
+        ("GET", "/-/ready", "200 OK"),
+        ("GET", "/icon.svg", "200 OK"),
+        ("GET", "/?q=%zz&q=%ff&" + "a=1&" * 100, "200 OK"),
+        ("GET", "/?limit=-1", "200 OK"),
+        ("GET", "/?limit=99999999999999999999", "200 OK"),
+        ("GET", "/?limit=%D9%A3", "200 OK"),
+    ],
+)
+def test_strange_questions_get_the_status_they_deserve(pages: Pages, method: str, address: str, status: str) -> None:
+    answer = ask(pages, address, method)
+    assert answer.status == status
+    if answer.status.startswith("405"):
+        assert answer.headers["Allow"] == "GET, HEAD"
+
+
+def test_groups_are_found_by_part_of_their_name_whatever_its_case(pages: Pages) -> None:
+    seen = Seen(ask(pages, "/?q=BILL").text)
+    assert [link for link in seen.links if link.startswith("/groups/")] == ["/groups/billing"]
+    assert "No group is named like this" in Seen(ask(pages, "/?q=nothing-like-it").text).text
+
+
+def test_only_so_many_rows_are_shown_and_the_rest_is_counted(pages: Pages) -> None:
+    seen = Seen(ask(pages, "/?limit=2").text)
+    assert [link for link in seen.links if link.startswith("/groups/")] == [
+        "/groups/clickstream",
+        "/groups/fraud-detection",
+    ]
+    assert "2 of 20 shown" in seen.text
+
+
+def test_the_api_gives_the_same_order_as_the_page_with_units_in_names(pages: Pages) -> None:
+    document = ask(pages, "/api/v1/groups?limit=3").json()
+    assert [group["group_id"] for group in document["groups"]] == ["clickstream", "fraud-detection", "search-index"]
+    assert (document["total_groups"], document["cluster"], document["phase"]) == (20, CLUSTER, "ready")
+    second = document["groups"][1]
+    assert (second["drift_partitions"], second["lag"], second["lag_seconds"]) == (15, 28_800, 96.0)
+    assert second["shares"]["excess_partitions"] == 15, "thirty on one of two"
+
+
+def test_what_makes_an_assignment_unfair_is_named_with_what_mends_it(pages: Pages) -> None:
+    shares = ask(pages, "/api/v1/groups/billing").json()["shares"]
+    assert (shares["skewed_topics"], shares["remedy"], shares["score_reason"]) == (3, "sticky", None)
+    assert 87 < shares["score"] < 88
+    assert (
+        "the one more of 3 topics; sticky would share them out evenly" in Seen(ask(pages, "/groups/billing").text).text
+    )
+
+
+def test_a_condition_is_told_with_who_it_is_and_since_when(pages: Pages) -> None:
+    """As the sampler judged them last: page, `/metrics` and `history` say the same."""
+    storm, flaps = ask(pages, "/api/v1/groups/clickstream").json()["conditions"]
+    assert (storm["condition"], storm["since_ms"]) == ("rebalance_storm", NOW_MS - 2_000)
+    assert flaps["detail"].startswith("member clicks@/10.4.8.98 joins and goes again: 3 times")
+    text = Seen(ask(pages, "/groups/clickstream").text).text
+    assert f"flapping member: {flaps['detail']}; since 2026-11-21 22:26:38" in text
+
+
+def test_the_api_gives_a_group_whatever_it_is_called(pages: Pages, shown: Scene) -> None:
+    for group_id in shown.groups:
+        document = ask(pages, group_address(group_id, GROUP_API)).json()
+        assert document["group_id"] == group_id
+
+
+def fields_of(document: object) -> Iterator[str]:
+    """Every name of a field anywhere in it."""
+    if isinstance(document, dict):
+        for name, value in document.items():
+            yield name
+            yield from fields_of(value)
+    elif isinstance(document, list):
+        for value in document:
+            yield from fields_of(value)
+
+
+def test_every_field_of_the_api_is_documented_and_the_other_way_round(pages: Pages) -> None:
+    """A field nobody can look up is guessed at; one that is promised and not there breaks a program."""
+    documents = [ask(pages, address).json() for address in (
+        "/api/v1/groups", "/api/v1/groups/fraud-detection", "/api/v1/groups/no-such-group"
+    )]  # fmt: skip
+    given = {name for document in documents for name in fields_of(document)}
+    text = (Path(__file__).parents[3] / "streaming" / "page" / "API.md").read_text().split("## Both")[1]
+    rows = [line.split("|") for line in text.splitlines() if line.startswith("| `")]
+    leading = {name for row in rows for name in row[1].replace("`", "").replace(" ", "").split(",")}
+    assert {name for name in given if f"`{name}`" not in text} == set()
+    assert leading - given == set()
+
+
+def test_until_the_log_was_read_once_there_is_no_verdict_only_how_far_it_is(shown: Scene, tmp_path: Path) -> None:
+    """A verdict from half a log wakes somebody for nothing."""
+    registry = Registry()
+    registry.put_batch(shown.registry.present().groups.values(), [])
+    ends = {number: LogEnds(1_000, 900) for number in range(50)}
+    registry.put_sample(ClusterSample(NOW_MS, offsets_topic=ends, offsets_topic_partitions=50), None)
+    registry.put_health(positions={0: 900, 1: 400})
+    pages = pages_of(registry, tmp_path)
+    for address in ("/", "/groups/billing"):
+        seen = Seen(ask(pages, address).text).text
+        assert "43,700 records to go" in seen
+        assert "range" not in seen
+    answer = ask(pages, "/api/v1/groups")
+    assert (answer.status, answer.json()["records_behind"]) == ("503 Service Unavailable", 43_700)
+    assert ask(pages, "/api/v1/groups/billing").status == "503 Service Unavailable"
+    assert ask(pages, "/-/ready").status == "503 Service Unavailable"
+    assert ask(pages, "/-/healthy").status == "200 OK", "it lives: nobody should restart it"
+
+
+def test_before_any_sample_the_page_waits_for_the_brokers(tmp_path: Path) -> None:
+    assert "waiting for the brokers" in ask(pages_of(Registry(), tmp_path), "/").text
+
+
+def test_what_rests_on_an_old_sample_is_not_shown_as_the_present(shown: Scene) -> None:
+    pages = pages_of(shown.registry, shown.tables, NOW_MS + 3_600_000)
+    seen = Seen(ask(pages, "/").text).text
+    assert "The brokers were last sampled 1 h 2 s ago" in seen
+    assert "REWIND" not in seen
+    document = ask(pages, "/api/v1/groups/billing").json()
+    assert (document["phase"], document["lag"], document["status"], document["partitions"]) == ("stale", None, None, [])
+    assert document["members"] == 5, "who is in it is as it was last read"
+    assert ask(pages, "/-/ready").status == "503 Service Unavailable"
+
+
+def test_a_monitor_that_lost_touch_says_so(shown: Scene) -> None:
+    registry = Registry()
+    present = shown.registry.present()
+    registry.put_batch(present.groups.values(), [])
+    assert present.sample is not None
+    registry.put_sample(present.sample, present.lag)
+    registry.put_health(ready=False, was_ready=True)
+    pages = pages_of(registry, shown.tables)
+    assert "not in touch" in ask(pages, "/").text
+    assert ask(pages, "/-/ready").body == b"Not ready: not ready\n"
+
+
+def test_a_group_behind_an_open_transaction_is_unknown_and_shows_nothing_else(shown: Scene) -> None:
+    registry = Registry()
+    present = shown.registry.present()
+    registry.put_batch(present.groups.values(), [])
+    assert present.sample is not None
+    held = {number: LogEnds(1_005, 1_000) for number in range(50)}
+    registry.put_sample(replace(present.sample, offsets_topic=held), present.lag)
+    registry.put_health(ready=True, was_ready=True)
+    document = ask(pages_of(registry, shown.tables), "/api/v1/groups/billing").json()
+    assert (document["state"], document["not_known"]) == ("Unknown", ["held_back"])
+    assert (document["lag"], document["members"], document["members_in_full"]) == (None, None, [])
+
+
+def test_answers_are_gzipped_for_who_takes_it(pages: Pages) -> None:
+    answer = ask(pages, "/", HTTP_ACCEPT_ENCODING="gzip")
+    assert answer.headers["Content-Encoding"] == "gzip"
+    assert b"Consumer groups" in gzip.decompress(answer.body)
+
+
+def test_tables_that_cannot_be_read_cost_the_story_only(shown: Scene, tmp_path: Path) -> None:
+    page = ask(pages_of(shown.registry, tmp_path), "/groups/billing").text
+    assert "the table rebalances cannot be read (NoTableError)" in page
+    assert "Who holds what" in page

@@ -1,0 +1,66 @@
+"""What a member should have is said where it is known, and not otherwise."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+import streaming.page.expected
+from streaming.group.members import members
+from streaming.judgement import drift as verdicts
+from streaming.judgement.drift import StrategyDrift
+from streaming.page.expected import expected_partitions, misplaced_in_short, verdict_in_words
+from streaming.page.summary import own_drift
+from tests.streaming.page.scene import Member, generation, record_of
+
+TOPICS = ("orders", "payments")
+
+
+def test_expected_counts_are_those_of_the_strategy_itself() -> None:
+    """The greedy member holds all of 24; range gives each of three eight."""
+    everything = {"orders": range(12), "payments": range(12)}
+    of = [Member("m-a", TOPICS, held=everything), Member("m-b", TOPICS, held={}), Member("m-c", TOPICS, held={})]
+    record = record_of("g", [generation(1, 60, "range", of)])
+    found = own_drift(record)
+    assert found is not None
+    assert found.verdict == verdicts.DRIFT
+    expected = expected_partitions(members(record.snapshot), found)
+    assert expected is not None
+    assert sorted(expected.values()) == [8, 8, 8]
+    assert (
+        sum(
+            len(range(int(a), int(b) + 1)) for a, b in (one.numbers.split("-") for one in misplaced_in_short(found, {}))
+        )
+        == 16
+    )
+
+
+@pytest.mark.parametrize("verdict", [verdicts.UNKNOWN, verdicts.EQUIVALENT, verdicts.WITHHELD, verdicts.NOT_EVALUATED])
+def test_where_the_strategys_answer_is_not_listed_nothing_is_expected(verdict: str) -> None:
+    assert expected_partitions((), StrategyDrift("sticky", True, verdict)) is None
+    assert expected_partitions((), None) is None
+
+
+VERDICTS = (
+    verdicts.MATCH,
+    verdicts.DRIFT,
+    verdicts.EQUIVALENT,
+    verdicts.DIFFERS_FROM_JAVA,
+    verdicts.WITHHELD,
+    verdicts.UNKNOWN,
+    verdicts.SAME,
+    verdicts.DIFFERS,
+    verdicts.NOT_EVALUATED,
+)
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_every_verdict_there_is_has_words_of_its_own(verdict: str) -> None:
+    text = verdict_in_words(StrategyDrift("sticky", True, verdict, "", 1))
+    assert text not in VERDICTS or text == "unknown"
+    assert not set(text) & set("_{}")
+
+
+def test_what_the_docstrings_show_is_true() -> None:
+    assert doctest.testmod(streaming.page.expected).failed == 0

@@ -1,0 +1,133 @@
+"""The pages in a real Chromium, as wide as a desk and as narrow as a phone, in light and in dark."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+
+from streaming.page.addresses import group_address
+from streaming.page.application import Pages
+from streaming.page.rebalances import RebalanceReader
+from streaming.page.watched import Watched
+from streaming.sinks.http import MetricsServer
+from streaming.sinks.metrics import MonitorCollector
+from tests.streaming.page.browser import DESKTOP, PHONE, Scheme, chromium, look, picture
+from tests.streaming.page.scene import CLUSTER, HOSTILE_NAMES, NOW_MS, STRATEGIES, scene
+
+pytestmark = pytest.mark.slow
+
+STALE_AFTER_MS = 30_000
+ADDRESSES = ("/", "/?q=billing", "/groups/billing", "/groups/fraud-detection", "/groups/reporting", "/groups/no-such")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with chromium(tmp_path_factory.mktemp("browser")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The whole port, as a monitor serves it."""
+    shown = scene(tmp_path_factory.mktemp("tables"))
+    pages = Pages(
+        lambda: Watched(CLUSTER, shown.registry.present(), NOW_MS, STALE_AFTER_MS),
+        RebalanceReader(str(shown.tables), CLUSTER, time.monotonic),
+        STRATEGIES,
+    )
+    collector = MonitorCollector(CLUSTER, shown.registry, lambda: NOW_MS, STALE_AFTER_MS)
+    server = MetricsServer("127.0.0.1", 0, collector, pages)
+    yield f"http://127.0.0.1:{server.port}"
+    server.close()
+
+
+def ground(browser: Chrome) -> tuple[int, ...]:
+    """The background's red, green and blue as the browser paints it."""
+    colour: str = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    return tuple(int(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(","))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_each_page_fits_its_window_breaks_no_rule_and_keeps_to_the_colours_asked_for(  # noqa: PLR0913, PLR0917 - its cases
+    browser: Chrome, site: str, tmp_path: Path, address: str, size: tuple[int, int], scheme: Scheme
+) -> None:
+    """Wide tables scroll by themselves; a page that scrolls sideways as a whole cannot be read on a phone."""
+    look(browser, site + address, size, scheme)
+    wide, window = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
+    assert wide <= window
+    assert (sum(ground(browser)) > 3 * 128) == (scheme == "light")
+    assert [entry for entry in browser.get_log("browser") if "no-such" not in entry["message"]] == []  # type: ignore[no-untyped-call]
+    picture(browser, tmp_path / "page.png")
+    assert (tmp_path / "page.png").stat().st_size > 5_000
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_ground(browser: Chrome, site: str, scheme: Scheme) -> None:
+    """WCAG 2.1, success criterion 1.4.3: a contrast of 4.5 to 1, for every cell of the map as well."""
+    for address in ("/", "/groups/billing", "/groups/fraud-detection"):
+        look(browser, site + address, DESKTOP, scheme)
+        for place, ratio in browser.execute_script(CONTRASTS).items():
+            assert ratio >= 4.5, place
+
+
+CONTRASTS = """
+const channel = c => { c /= 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
+const canvas = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+const seen = colours => {
+  canvas.clearRect(0, 0, 1, 1);
+  for (const colour of colours) { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); }
+  return canvas.getImageData(0, 0, 1, 1).data;
+};
+const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+const found = {};
+for (const element of document.querySelectorAll('body *')) {
+  if (![...element.childNodes].some(node => node.nodeType === 3 && node.data.trim())) continue;
+  const grounds = [];
+  for (let one = element; one; one = one.parentElement) grounds.unshift(getComputedStyle(one).backgroundColor);
+  const under = light(seen(grounds)), ink = light(seen([...grounds, getComputedStyle(element).color]));
+  const ratio = (Math.max(ink, under) + 0.05) / (Math.min(ink, under) + 0.05);
+  const place = element.tagName + '.' + element.className + '.' + element.parentElement.className;
+  found[place] = Math.min(ratio, found[place] ?? 99);
+}
+return found;
+"""
+
+
+def test_hostile_names_are_read_and_followed_and_never_run(browser: Chrome, site: str) -> None:
+    for name in HOSTILE_NAMES:
+        look(browser, site)
+        browser.execute_script("window.alert = () => { throw 'run'; }")
+        link = browser.find_element(By.CSS_SELECTOR, f'a[href="{group_address(name)}"]')
+        text = link.text
+        link.click()
+        assert browser.find_element(By.TAG_NAME, "h1").text.strip('"“”') == text.strip('"“”')
+        assert browser.find_elements(By.CSS_SELECTOR, "script, img, iframe, object") == []
+    assert browser.get_log("browser") == []  # type: ignore[no-untyped-call]
+
+
+def test_even_markup_that_got_through_could_run_nothing(browser: Chrome, site: str) -> None:
+    """The second line of defence: the policy holds where escaping would have failed."""
+    look(browser, site)
+    browser.execute_script(
+        "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.ran = true\">');"
+        "const script = document.createElement('script'); script.textContent = 'window.ran = true';"
+    )
+    time.sleep(0.5)
+    assert browser.execute_script("return window.ran") is None
+    refused = " ".join(entry["message"] for entry in browser.get_log("browser"))  # type: ignore[no-untyped-call]
+    assert "Content Security Policy" in refused
+
+
+def test_a_group_is_found_by_typing_part_of_its_name(browser: Chrome, site: str) -> None:
+    look(browser, site, PHONE)
+    browser.find_element(By.NAME, "q").send_keys("ledg\n")
+    rows = browser.find_elements(By.CSS_SELECTOR, ".groups tbody tr")
+    assert [row.find_element(By.TAG_NAME, "a").text for row in rows] == ["ledger"]
+    assert browser.find_element(By.NAME, "q").get_attribute("value") == "ledg"

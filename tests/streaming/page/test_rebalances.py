@@ -1,0 +1,131 @@
+"""The story on the page is that of the tables: read as little as needed, and again when there is more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+import streaming.page.rebalances
+from streaming.combine.gaps import CommitGap
+from streaming.judgement.turn import GroupRecord
+from streaming.page.rebalances import KEPT_SECONDS, READ_AGAIN_SECONDS, LastRebalances, RebalanceReader
+from streaming.sinks.rows import arrow_table, commit_gap_rows
+from streaming.sinks.tables import COMMIT_GAPS, PARTITIONED_BY, REBALANCES, Table
+from tests.streaming.page.scene import CLUSTER, Member, generation, record_of
+
+A, B = Member("app-a", ["orders"]), Member("app-b", ["orders"])
+DAY_SECONDS = 86_400
+
+
+class Clock:
+    """A clock somebody sets."""
+
+    now_seconds = 0.0
+
+    def __call__(self) -> float:
+        """Tell the time."""
+        return self.now_seconds
+
+
+def reader(tables: Path) -> tuple[RebalanceReader, Clock]:
+    clock = Clock()
+    return RebalanceReader(str(tables), CLUSTER, clock), clock
+
+
+def life(tables: Path, generations: int = 3, group_id: str = "g") -> GroupRecord:
+    """Return a group whose second member comes and goes, a day between."""
+    events = [
+        generation(number, DAY_SECONDS * (10 - number), "range", [A, B][: 1 + number % 2])
+        for number in range(1, generations + 1)
+    ]
+    return record_of(group_id, events, tables)
+
+
+def test_the_last_rebalances_are_told_the_newest_first(tmp_path: Path) -> None:
+    record = life(tmp_path)
+    life(tmp_path, group_id="other")
+    told = reader(tmp_path)[0].last(record).told
+    assert [(one.generation_id, one.kind) for one in told] == [(3, "rebalance"), (2, "rebalance"), (1, "first_seen")]
+    assert told[1].text.startswith("app (/10.4.5.98) is gone; 1 member; 6 partitions moved")
+
+
+def test_no_other_days_files_are_read(tmp_path: Path) -> None:
+    """Rule 1: a table of ninety days is not read for a group's last three."""
+    record = life(tmp_path, 6)
+    recent = msgspec.structs.replace(record.story, recent=record.story.recent[-2:])
+    for file in DeltaTable(str(tmp_path / REBALANCES.name)).file_uris():
+        if not any(f"date=2026-11-{day}" in file for day in (16, 17)):
+            Path(file).unlink()
+    assert len(list((tmp_path / REBALANCES.name).rglob("*.parquet"))) == 2
+    told = reader(tmp_path)[0].last(msgspec.structs.replace(record, story=recent)).told
+    assert [one.generation_id for one in told] == [6, 5]
+
+
+def test_a_story_is_read_once_until_there_is_more_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 2."""
+    reads = counted_reads(monkeypatch)
+    ask, clock = reader(tmp_path)
+    first = ask.last(life(tmp_path, 2))
+    clock.now_seconds = KEPT_SECONDS - 1
+    record = msgspec.structs.replace(life(tmp_path / "nowhere", 2))
+    assert (ask.last(record), reads) == (first, [REBALANCES])
+
+
+def test_how_long_nobody_committed_is_told_when_it_is_over(tmp_path: Path) -> None:
+    """Rule 2: the gap of a rebalance is written after it; and rule 3: there was no such table before."""
+    record = life(tmp_path, 2)
+    ask, clock = reader(tmp_path)
+    assert "committed" not in ask.last(record).told[0].text
+    position = record.snapshot.position
+    assert position is not None
+    gap = CommitGap("g", position, 2, 12_000, None, "orders", 3, 30_500, 0, 5_000, "all_committed")
+    table = arrow_table(COMMIT_GAPS, commit_gap_rows(CLUSTER, [gap])[COMMIT_GAPS])
+    write_deltalake(str(tmp_path / COMMIT_GAPS.name), table, partition_by=list(PARTITIONED_BY))
+    clock.now_seconds = KEPT_SECONDS
+    told = ask.last(record).told
+    assert "nobody committed for 12.0 s, usually every 5.0 s; orders-3 was not committed for 30.5 s" in told[0].text
+    assert "committed" not in told[1].text, "its own"
+
+
+def test_a_row_that_is_not_written_yet_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 2: the registry knows of a rebalance some moments before the table does."""
+    life(tmp_path, 2)
+    ahead = life(tmp_path / "later", 3)
+    reads = counted_reads(monkeypatch)
+    ask, clock = reader(tmp_path)
+    assert [one.generation_id for one in ask.last(ahead).told] == [2, 1]
+    assert ask.last(ahead).told[0].generation_id == 2
+    assert reads == [REBALANCES], "not asked again at once"
+    life(tmp_path, 3)
+    clock.now_seconds += READ_AGAIN_SECONDS
+    assert ask.last(ahead).told[0].generation_id == 3
+    assert reads == [REBALANCES, REBALANCES]
+
+
+def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Note every time the table of rebalances is read, or another that is there."""
+    reads: list[object] = []
+    really = streaming.page.rebalances.stored_rows
+
+    def noted(root: str, table: Table, *arguments: object, **equal: object) -> object:
+        rows = really(root, table, *arguments, **equal)  # type: ignore[arg-type]
+        reads.append(table)
+        return rows
+
+    monkeypatch.setattr(streaming.page.rebalances, "stored_rows", noted)
+    return reads
+
+
+def test_without_a_table_it_says_so(tmp_path: Path) -> None:
+    """Rule 3."""
+    found = reader(tmp_path / "nowhere")[0].last(life(tmp_path))
+    assert found == LastRebalances(why_not="the table rebalances cannot be read (NoTableError)")
+
+
+def test_a_group_without_a_story_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = counted_reads(monkeypatch)
+    assert reader(tmp_path)[0].last(record_of("g", [])) == LastRebalances()
+    assert reads == []
