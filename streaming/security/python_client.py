@@ -81,14 +81,16 @@ def _credentials_refused(security: SecuritySettings) -> str:
     )
 
 
-def suspicion(error: BaseException | None) -> str:
+def suspicion(error: BaseException | None, security: SecuritySettings) -> str:
     """What may be behind a failure that trying again did not help against.
 
-    A plain port hangs up when TLS begins, and so may one that wants a certificate before we hear its alert.
+    A plain port hangs up when TLS begins, and so may one that wants a certificate before we hear its alert. A refusal
+    of credentials is lost, too, where the broker's hanging up is read together with it.
     """
     if isinstance(_tls_error(error), _LOST):
         return "it hangs up while TLS begins: check kafka.security.protocol and certificate_file"
-    return "check kafka.bootstrap_servers, kafka.security.protocol and that the broker runs"
+    credentials = ", username and password" if security.has_sasl else ""
+    return f"check kafka.bootstrap_servers, kafka.security.protocol{credentials} and that the broker runs"
 
 
 _LOST = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
