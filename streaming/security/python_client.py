@@ -85,12 +85,14 @@ def suspicion(error: BaseException | None, security: SecuritySettings) -> str:
     """What may be behind a failure that trying again did not help against.
 
     A plain port hangs up when TLS begins, and so may one that wants a certificate before we hear its alert. A refusal
-    of credentials is lost, too, where the broker's hanging up is read together with it.
+    of credentials is lost, too: brokers send it just before they hang up, and kafka-python 3.0 drops what it reads
+    together with the end of a connection.
     """
     if isinstance(_tls_error(error), _LOST):
         return "it hangs up while TLS begins: check kafka.security.protocol and certificate_file"
-    credentials = ", username and password" if security.has_sasl else ""
-    return f"check kafka.bootstrap_servers, kafka.security.protocol{credentials} and that the broker runs"
+    if security.has_sasl and "socket disconnected" in str(error):
+        return f"it hangs up while we log in; {_credentials_refused(security).replace('refuses', 'may refuse')}"
+    return "check kafka.bootstrap_servers, kafka.security.protocol and that the broker runs"
 
 
 _LOST = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)

@@ -100,8 +100,11 @@ def _of_processes(watching: MonitorProcess) -> str:
     mine = psutil.Process(watching.process.pid)
     children = mine.children(recursive=True)
     assert any("java" in child.name() for child in children)
-    environments = (f"{child.cmdline()} {child.environ()}" for child in children)
-    return f"{mine.cmdline()} {' '.join(environments)}"
+    told = [str(mine.cmdline())]
+    for child in children:
+        with suppress(psutil.NoSuchProcess):  # workers come and go
+            told.append(f"{child.cmdline()} {child.environ()}")
+    return " ".join(told)
 
 
 def _pages(ui_port: int) -> list[str]:
