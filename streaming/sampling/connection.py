@@ -91,7 +91,7 @@ class Connection:
         except (KafkaError, OSError) as error:
             raise BrokerUnreachableError(
                 f"no broker at {kafka.bootstrap_servers} answered within {kafka.connect_timeout_seconds:g} s"
-                f" ({type(error).__name__}): {suspicion(start.failure)}"
+                f" ({type(error).__name__}): {suspicion(start.failure, kafka.security)}"
             ) from None
         # The client has no public way to send a request of one's own to a broker of one's choice.
         self._manager = self.admin._manager  # noqa: SLF001

@@ -81,13 +81,17 @@ def _credentials_refused(security: SecuritySettings) -> str:
     )
 
 
-def suspicion(error: BaseException | None) -> str:
+def suspicion(error: BaseException | None, security: SecuritySettings) -> str:
     """What may be behind a failure that trying again did not help against.
 
-    A plain port hangs up when TLS begins, and so may one that wants a certificate before we hear its alert.
+    A plain port hangs up when TLS begins, and so may one that wants a certificate before we hear its alert. A refusal
+    of credentials is lost, too: brokers send it just before they hang up, and kafka-python 3.0 drops what it reads
+    together with the end of a connection.
     """
     if isinstance(_tls_error(error), _LOST):
         return "it hangs up while TLS begins: check kafka.security.protocol and certificate_file"
+    if security.has_sasl and "socket disconnected" in str(error):
+        return f"it hangs up while we log in; {_credentials_refused(security).replace('refuses', 'may refuse')}"
     return "check kafka.bootstrap_servers, kafka.security.protocol and that the broker runs"
 
 

@@ -75,12 +75,9 @@ class SecureBroker:
     def add_user(self, user: str, password: str) -> None:
         """Make somebody known to both SCRAM mechanisms."""
         with self.admin() as admin:
-            admin.alter_user_scram_credentials(
-                [
-                    UserScramCredentialUpsertion(user, mechanism, password=password)
-                    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
-                ]
-            )
+            for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+                known = UserScramCredentialUpsertion(user, mechanism, password=password, iterations=8192)
+                assert admin.alter_user_scram_credentials([known]) == {user: None}
 
 
 def _acl(user: str, right: Right) -> ACL:

@@ -9,11 +9,12 @@ import json
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
 import pytest
+from kafka.errors import KafkaError
 from pyspark.sql import SparkSession
 
 from streaming.config.security import SecuritySettings, read_secrets
@@ -57,9 +58,9 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
 
 
 def _committed(secure: SecureBroker) -> bool:
-    with secure.admin() as admin:
-        offsets = admin.list_group_offsets(["shipping"])["shipping"]
-    return sum(commit.offset for commit in offsets.values()) == 30
+    with secure.admin() as admin, suppress(KafkaError):  # until the group's coordinator is there
+        return sum(commit.offset for commit in admin.list_group_offsets(["shipping"])["shipping"].values()) == 30
+    return False
 
 
 def monitor(secure: SecureBroker, folder: Path, given: Mapping[str, str], **more: str) -> MonitorProcess:
@@ -99,8 +100,11 @@ def _of_processes(watching: MonitorProcess) -> str:
     mine = psutil.Process(watching.process.pid)
     children = mine.children(recursive=True)
     assert any("java" in child.name() for child in children)
-    environments = (f"{child.cmdline()} {child.environ()}" for child in children)
-    return f"{mine.cmdline()} {' '.join(environments)}"
+    told = [str(mine.cmdline())]
+    for child in children:
+        with suppress(psutil.NoSuchProcess):  # workers come and go
+            told.append(f"{child.cmdline()} {child.environ()}")
+    return " ".join(told)
 
 
 def _pages(ui_port: int) -> list[str]:
@@ -206,7 +210,7 @@ def test_what_the_broker_refuses_says_what_to_check(secure: SecureBroker) -> Non
     refusals = [
         (at, oauth(secure, oauth_client_secret=PASSWORD), "answers 401: check kafka.security.oauth_client_id"),
         (at, unknown_endpoint, "gives no answer .*certificate verify failed.*oauth_ca_file"),
-        (at.replace("127.0.0.1", "localhost"), SCRAM, "(?i)hostname mismatch.*check kafka.bootstrap_servers"),
+        (at.replace("127.0.0.1", "localhost"), SCRAM, "[Hh]ostname mismatch.*check kafka.bootstrap_servers"),
     ]
     for address, given, said in refusals:
         started = time.monotonic()
