@@ -11,7 +11,7 @@ from assignors.measures import Measures, effective_owners, measure
 from assignors.model import GroupAssignment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from assignors.model import GroupSpec, PartitionAssignor, TopicPartition
 
@@ -28,8 +28,12 @@ class Compared:
     rounds: int
 
 
-def compare(group: GroupSpec, assignor: PartitionAssignor) -> Compared:
+def compare(
+    group: GroupSpec, assignor: PartitionAssignor, owners: Mapping[TopicPartition, str] | None = None
+) -> Compared:
     """Measure a strategy's final answer; moves are counted from what ``group`` owns now.
+
+    ``owners`` is that, where it is known already (``effective_owners``).
 
     A cooperative rebalance is followed until nobody has to revoke anything: its first round withholds what moves.
     """
@@ -38,7 +42,7 @@ def compare(group: GroupSpec, assignor: PartitionAssignor) -> Compared:
     while cooperative and rounds < MOST_ROUNDS and rebalance_needed(current, assignment):
         current = rejoined(current, assignment)
         assignment, rounds = assignor.assign(current), rounds + 1
-    return Compared(assignor.name, measure(group, assignment), rounds)
+    return Compared(assignor.name, measure(group, assignment, owners), rounds)
 
 
 def owned_now(group: GroupSpec) -> GroupAssignment:

@@ -112,9 +112,9 @@ def _busiest_first(loads: Sequence[float]) -> list[float]:
 
 
 def _coefficient_of_variation(loads: Sequence[float], total: float) -> float:
-    mean = total / len(loads)
-    apart = [load - mean for load in loads]
-    return sqrt(fsum(map(mul, apart, apart)) / len(loads)) / mean
+    """In shares of the mean throughout: a mean of the smallest loads there are would be rounded to 0."""
+    apart = [load / total * len(loads) - 1 for load in loads]
+    return sqrt(fsum(map(mul, apart, apart)) / len(loads))
 
 
 def _gini(loads: Sequence[float], total: float) -> float:

@@ -84,14 +84,16 @@ def _wrong_members(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Vi
 
 
 def _wrong_partitions(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:
-    topics = {member.member_id: set(member.topics) for member in group.members}
-    holders: dict[TopicPartition, list[str]] = {}
+    subscriptions = zip(group.members, distinct_subscriptions(group.members), strict=True)
+    topics = {member.member_id: subscribed for member, subscribed in subscriptions}
+    holders: dict[TopicPartition, tuple[str, ...]] = {}
     for member_id in sorted_names(assignment.members):
+        alone, subscribed = (member_id,), topics.get(member_id, frozenset())
         for partition in assignment.members[member_id]:
-            holders.setdefault(partition, []).append(member_id)
+            holders[partition] = (*holders[partition], member_id) if partition in holders else alone
             if not group.exists(partition):
                 yield Violation(Law.UNKNOWN_PARTITION, f"{_named(partition)} of {member_id} does not exist")
-            elif partition[0] not in topics.get(member_id, ()):
+            elif partition[0] not in subscribed:
                 yield Violation(Law.NOT_SUBSCRIBED, f"{member_id} has {_named(partition)} and is not subscribed to it")
     for partition, member_ids in holders.items():
         if len(member_ids) > 1:

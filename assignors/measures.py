@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from assignors.general_balance import balance_score
 from assignors.ordering import members_by_id
 from assignors.racks import member_rack, racks_of
-from assignors.subscriptions import subscribers_by_topic
+from assignors.subscriptions import distinct_subscriptions, subscribers_by_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from assignors.model import GroupAssignment, GroupSpec, TopicPartition
+    from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,12 @@ class Measures:
         return self.sizes[-1] - self.sizes[0] if self.sizes else 0
 
 
-def measure(group: GroupSpec, assignment: GroupAssignment) -> Measures:
+def measure(
+    group: GroupSpec, assignment: GroupAssignment, owners: Mapping[TopicPartition, str] | None = None
+) -> Measures:
     """Measure ``assignment``; a member without an entry in it has nothing.
+
+    ``owners`` are the group's effective owners, where they are known already.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 3})
@@ -56,7 +60,7 @@ def measure(group: GroupSpec, assignment: GroupAssignment) -> Measures:
     """
     assigned = {member.member_id: assignment.members.get(member.member_id, ()) for member in members_by_id(group)}
     sizes = tuple(sorted(map(len, assigned.values())))
-    owners = effective_owners(group)
+    owners = effective_owners(group) if owners is None else owners
     kept = sum(owners.get(partition) == member_id for member_id, held in assigned.items() for partition in held)
     return Measures(
         sizes=sizes,
@@ -75,18 +79,24 @@ def effective_owners(group: GroupSpec) -> dict[TopicPartition, str]:
 
     That is the only claimant of the newest generation among its claimants, if still subscribed to it, and if it exists.
     """
-    claimants: dict[TopicPartition, list[int]] = {}
+    claimants: dict[TopicPartition, tuple[int, ...]] = {}
     members = members_by_id(group)
+    subscriptions = distinct_subscriptions(members)
     for position, member in enumerate(members):
+        alone = (position,)
         for partition in dict.fromkeys(member.owned):
-            claimants.setdefault(partition, []).append(position)
+            claimants[partition] = (*claimants[partition], position) if partition in claimants else alone
     owners = {}
     for partition, positions in claimants.items():
-        newest = max(members[position].claim_generation for position in positions)
-        named = [members[position] for position in positions if members[position].claim_generation == newest]
-        if len(named) == 1 and partition[0] in named[0].topics and group.exists(partition):
-            owners[partition] = named[0].member_id
+        named = positions if len(positions) == 1 else _of_newest_generation(members, positions)
+        if len(named) == 1 and partition[0] in subscriptions[named[0]] and group.exists(partition):
+            owners[partition] = members[named[0]].member_id
     return owners
+
+
+def _of_newest_generation(members: Sequence[MemberSubscription], positions: Sequence[int]) -> Sequence[int]:
+    newest = max(members[position].claim_generation for position in positions)
+    return [position for position in positions if members[position].claim_generation == newest]
 
 
 def _unassigned(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartition, ...]]) -> int:
@@ -110,9 +120,13 @@ def _rack_mismatches(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartiti
 
 def _topic_spread(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartition, ...]]) -> dict[str, int]:
     members = members_by_id(group)
-    counts = [Counter(topic for topic, _ in assigned[member.member_id]) for member in members]
+    counts: dict[str, list[int]] = {}
+    for member, topics in zip(members, distinct_subscriptions(members), strict=True):
+        for topic, held in Counter(topic for topic, _ in assigned[member.member_id]).items():
+            if topic in topics:
+                counts.setdefault(topic, []).append(held)
     spread = {}
     for topic, subscribers in subscribers_by_topic(group, members).items():
-        held = [counts[subscriber][topic] for subscriber in subscribers]
-        spread[topic] = max(held) - min(held)
+        held_by_some = counts.get(topic, [0])
+        spread[topic] = max(held_by_some) - (min(held_by_some) if len(held_by_some) == len(subscribers) else 0)
     return spread

@@ -12,7 +12,7 @@ Rules of a change, so that two monitors answer alike:
    that cannot keep it, moves under every strategy (``unavoidable_moves``) and is included.
 5. A cooperative strategy is followed to its last round, as in ``comparison``.
 
-All built-in strategies for one change of 1,000 members and 10,000 partitions take 0.4 s, or 1 s if all subscriptions
+All built-in strategies for one change of 1,000 members and 10,000 partitions take 0.13 s, or 0.5 s if all subscriptions
 differ (DESIGN.md).
 """
 
@@ -141,7 +141,7 @@ def what_if(
     """
     before = _owning(group, owners)
     after = changed(before, change or Change())
-    yardstick = _Yardstick(_fairest_if_known(after), _moving_in_any_case(after, owners))
+    yardstick = _yardstick(after, owners)
     earlier, later = ({member.member_id for member in found.members} for found in (before, after))
     return WhatIf(
         change=change or Change(),
@@ -165,7 +165,7 @@ def today(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> Outcome:
     ((0, 2), 1, 0.0, ('B',))
     """
     owning = _owning(group, owners)
-    return _outcome(None, measure(owning, owned_now(owning)), _Yardstick(_fairest_if_known(owning), 0), rounds=0)
+    return _outcome(None, measure(owning, owned_now(owning)), _Yardstick(_fairest_if_known(owning), {}, 0), rounds=0)
 
 
 def changed(group: GroupSpec, change: Change) -> GroupSpec:
@@ -207,10 +207,21 @@ def what_if_as_json(found: WhatIf) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _Yardstick:
-    """What holds for a group whatever its strategy. ``fairest`` is None where it would take too long to find."""
+    """What holds for a group whatever its strategy. ``fairest`` is None where it would take too long to find.
+
+    ``owners`` are who has today what it can keep, ``unavoidable_moves`` what nobody has or can keep.
+    """
 
     fairest: tuple[int, ...] | None
+    owners: Mapping[TopicPartition, str]
     unavoidable_moves: int
+
+
+def _yardstick(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> _Yardstick:
+    """Hold the group after the change against ``owners``, who had what before; who left keeps nothing."""
+    topics, kept = subscribers_by_topic(group, group.members), effective_owners(group)
+    assigned = sum(partition[0] in topics and group.exists(partition) for partition in owners)
+    return _Yardstick(_fairest_if_known(group), kept, assigned - len(kept))
 
 
 def _fairest_if_known(group: GroupSpec) -> tuple[int, ...] | None:
@@ -218,12 +229,6 @@ def _fairest_if_known(group: GroupSpec) -> tuple[int, ...] | None:
         return fairest_sizes(group)
     except TooManySubscriptionsError:
         return None
-
-
-def _moving_in_any_case(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> int:
-    topics = subscribers_by_topic(group, group.members)
-    assigned = sum(partition[0] in topics and group.exists(partition) for partition in owners)
-    return assigned - len(effective_owners(group))
 
 
 def _owning(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> GroupSpec:
@@ -237,7 +242,7 @@ def _owning(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> GroupSpec
 
 def _computed(group: GroupSpec, assignor: PartitionAssignor, yardstick: _Yardstick) -> Outcome | FailedOutcome:
     try:
-        compared = compare(group, assignor)
+        compared = compare(group, assignor, yardstick.owners)
     except AssignorFailedError as failure:
         return FailedOutcome(assignor.name, failure.reason, str(failure))
     return _outcome(assignor.name, compared.measures, yardstick, compared.rounds)

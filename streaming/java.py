@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from streaming.errors import RemedyError
+from streaming.errors import STAYS, RemedyError
 
 SUPPORTED_JAVA_VERSIONS = (17, 21)
 """Spark 4.0 names these two as supported; Kafka 4.2 runs on both."""
@@ -20,6 +20,8 @@ _VERSION_TIMEOUT_SECONDS = 30.0
 
 class JavaError(RemedyError):
     """No Java, or not one of the supported versions."""
+
+    exit_code = STAYS
 
 
 def find_java() -> Path:

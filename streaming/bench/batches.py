@@ -43,6 +43,11 @@ class BatchLog:
                 self._batches[batch_id] = self._read_one(batch_id, committed)
         return tuple(batch for _, batch in sorted(self._batches.items()))
 
+    def is_running(self) -> bool:
+        """Whether a batch is planned and not done yet."""
+        planned, done = (self._folder / name for name in ("offsets", "commits"))
+        return any(not (done / plan.name).exists() for plan in planned.glob("[0-9]*"))
+
     def _read_one(self, batch_id: int, committed: Path) -> Batch:
         _, planned, *sources = (self._folder / "offsets" / committed.name).read_text().splitlines()
         started_seconds = json.loads(planned)["batchTimestampMs"] / 1000

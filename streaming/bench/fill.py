@@ -62,6 +62,11 @@ class Fill:
         """Lag of each group when all is committed."""
         return self.partitions * BEHIND_RECORDS
 
+    @property
+    def in_words(self) -> str:
+        """Its size."""
+        return f"{self.groups:,} groups x {self.partitions} partitions x {self.rounds} rounds"
+
     def with_records(self, records: int) -> Fill:
         """As many rounds as it takes for at least so many records."""
         return Fill(self.groups, self.partitions, math.ceil(records / (self.groups * self.partitions)))
@@ -98,7 +103,7 @@ def _make_topic(bootstrap_servers: str, fill: Fill) -> None:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
     try:
         admin.create_topics([NewTopic(TOPIC, num_partitions=fill.partitions, replication_factor=1)])
-        _ask_for_coordinator(admin, fill.group_ids[0])
+        ask_for_coordinator(admin, fill.group_ids[0])
     finally:
         admin.close()
     producer = KafkaProducer(bootstrap_servers=bootstrap_servers, linger_ms=50)
@@ -110,7 +115,7 @@ def _make_topic(bootstrap_servers: str, fill: Fill) -> None:
         producer.close()
 
 
-def _ask_for_coordinator(admin: KafkaAdminClient, group_id: str) -> None:
+def ask_for_coordinator(admin: KafkaAdminClient, group_id: str) -> None:
     """The first question for a group's coordinator makes the broker create `__consumer_offsets`."""
     deadline = time.monotonic() + _LEADERS_SECONDS
     while True:

@@ -29,7 +29,7 @@ SEEN_BAR = Bar(5, "at most")
 _READY_SECONDS = 180.0
 _SECONDS_PER_REBALANCE = 20.0
 _LOOK_SECONDS = 0.1
-_GENERATION = "rebalance_monitor_group_generation"
+GENERATION_GAUGE = "rebalance_monitor_group_generation"
 
 OnSeen = Callable[[int], object]
 """Hears how many rebalances have been seen in all."""
@@ -87,13 +87,13 @@ def watch_rebalances(bootstrap_servers: str, folder: Path, wanted: int, on_seen:
     port = free_port()
     batches = BatchLog(folder / "checkpoint" / QUERY)
     with MeasuredProcess(MONITOR, folder, monitor_environment(bootstrap_servers, folder, port)) as process:
-        _await_ready(process, port)
+        await_ready(process, port)
         done_before = len(batches.read())
         delays = Delays()
         for answer, completed in _looks(process, bootstrap_servers, port, _SECONDS_PER_REBALANCE * wanted):
             for rebalance in completed:
                 delays.completed(rebalance)
-            delays.shown(answer.by_label(_GENERATION, "group"), answer.at_seconds)
+            delays.shown(answer.by_label(GENERATION_GAUGE, "group"), answer.at_seconds)
             batches.read()
             on_seen(len(delays.seconds))
             if len(delays.seconds) >= wanted:
@@ -114,15 +114,16 @@ def _figures(seconds: list[float], batch_seconds: list[float], memory_bytes: int
     ]
 
 
-def _await_ready(process: MeasuredProcess, port: int) -> None:
-    deadline = time.monotonic() + _READY_SECONDS
+def await_ready(process: MeasuredProcess, port: int, within_seconds: float = _READY_SECONDS) -> None:
+    """Ask until the monitor says that it is ready. Raises BenchError where it is not in time."""
+    deadline = time.monotonic() + within_seconds
     while time.monotonic() < deadline:
         process.check()
         answer = scrape(port)
         if answer is not None and answer.value("rebalance_monitor_ready") == 1:
             return
         time.sleep(_LOOK_SECONDS)
-    raise BenchError(f"the monitor was not ready in {_READY_SECONDS:g} s (log: {process.log_path})")
+    raise BenchError(f"the monitor was not ready in {within_seconds:g} s (log: {process.log_path})")
 
 
 def _looks(

@@ -8,20 +8,22 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from streaming.errors import RemedyError
 
 if TYPE_CHECKING:
     from streaming.bench.figures import Figure
     from streaming.bench.fill import Fill
+    from streaming.bench.under_load import Steady
 
 _WIDTH_IN_FILES = 140
 _FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}
@@ -46,7 +48,19 @@ def record_count(_context: click.Context, _option: click.Parameter, given: str |
 )
 @click.option("--rebalances", type=click.IntRange(1), default=30, show_default=True, help="Rebalances to wait for.")
 @click.option(
-    "--part", type=click.Choice(["catch-up", "rebalances", "state"]), help="Measure only this part [default: all]."
+    "--part",
+    type=click.Choice(["catch-up", "rebalances", "state", "judgement"]),
+    help="Measure only this part [default: all].",
+)
+@click.option("--crowd", type=click.IntRange(1), default=10_000, show_default=True, help="Groups judged under load.")
+@click.option(
+    "--commits-per-second", type=click.IntRange(1), default=20_000, show_default=True, help="What they commit."
+)
+@click.option(
+    "--rebalances-per-minute", type=click.IntRange(1), default=500, show_default=True, help="How many rebalance."
+)
+@click.option(
+    "--load-seconds", type=click.FloatRange(1), default=180, show_default=True, help="How long the load runs."
 )
 @click.option(
     "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures here, too."
@@ -62,6 +76,10 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     records: int | None,
     rebalances: int,
     part: str | None,
+    crowd: int,
+    commits_per_second: int,
+    rebalances_per_minute: int,
+    load_seconds: float,
     json_file: Path | None,
     folder: Path,
     keep: bool,
@@ -70,15 +88,19 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 
     Starts a broker of its own, fills the log with groups x partitions x rounds commits and starts the monitor cold,
     with its default settings and those of the environment (REBALANCE_MONITOR_...). Spark's Kafka source alone reads
-    the same log for comparison. Then the demo's groups run until enough rebalances were seen. First of all, what a
-    group of 1,000 members and 10,000 partitions costs.
+    the same log for comparison. Then the demo's groups run until enough rebalances were seen; then a crowd of groups
+    commits and rebalances at a steady pace, and the monitor has to keep a trigger of 10 s. First of all, what a group
+    of 1,000 members and 10,000 partitions costs.
     """
-    from streaming.bench.fill import Fill  # noqa: PLC0415 - Spark is slow to import; --help need not wait
+    from streaming.bench.crowd import Crowd  # noqa: PLC0415 - Spark is slow to import; --help need not wait
+    from streaming.bench.fill import Fill  # noqa: PLC0415
+    from streaming.bench.under_load import Steady  # noqa: PLC0415
 
     for stop_signal in (signal.SIGTERM, signal.SIGINT):
         signal.signal(stop_signal, signal.default_int_handler)
     fill = Fill(groups, partitions, rounds)
     fill = fill if records is None else fill.with_records(records)
+    steady = Steady(Crowd(crowd), commits_per_second, rebalances_per_minute, load_seconds)
     work = folder.absolute() / time.strftime("%Y%m%dT%H%M%S")
     load_average = os.getloadavg()
     figures: list[Figure] = []
@@ -90,11 +112,15 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
                 figures += _catch_up(work / "catch-up", fill, progress)
             if part in {None, "rebalances"}:
                 figures += _rebalances(work / "rebalances", rebalances, progress)
+            if part in {None, "judgement"}:
+                figures += _judgement(work / "judgement", steady, progress)
     except KeyboardInterrupt:
         raise click.Abort from None
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
-    _report(fill, figures, load_average, json_file)
+    sizes = {"catch-up": fill.in_words, "judgement": steady.in_words}
+    measured = [words for name, words in sizes.items() if part in {None, name}]
+    _report(measured, figures, load_average, json_file)
 
 
 @contextmanager
@@ -155,20 +181,45 @@ def _rebalances(work: Path, wanted: int, progress: Progress) -> list[Figure]:
         )
 
 
-def _report(fill: Fill, figures: list[Figure], load_average: tuple[float, ...], json_file: Path | None) -> None:
+def _judgement(work: Path, steady: Steady, progress: Progress) -> list[Figure]:
+    from streaming.bench.judgement import (  # noqa: PLC0415
+        PLAIN_SECONDS,
+        UNHEARD_COORDINATOR,
+        found_crowd,
+        judge_under_load,
+        judgement_figures,
+        read_plainly_under_load,
+    )
+    from streaming.embedded import EmbeddedBroker  # noqa: PLC0415
+
+    def show(task: TaskID, who: str) -> Callable[[float, str], None]:
+        return lambda seconds, fares: progress.update(
+            task, completed=int(seconds), description=f"seconds under load, {who}: {fares}"
+        )
+
+    crowd = steady.crowd
+    with EmbeddedBroker(work / "broker", java_options=UNHEARD_COORDINATOR) as broker:
+        founding = progress.add_task("write the crowd's groups", total=crowd.groups + crowd.commit_keys)
+        found_crowd(broker, crowd, lambda more: progress.advance(founding, more))
+        judging = progress.add_task("seconds under load, the monitor: starting", total=int(steady.seconds))
+        monitor = judge_under_load(broker, work / "monitor", steady, show(judging, "the monitor"))
+        briefly = replace(steady, seconds=min(steady.seconds, PLAIN_SECONDS))
+        reading = progress.add_task("seconds under load, Spark's source alone: starting", total=int(briefly.seconds))
+        plain = read_plainly_under_load(broker, work / "plain", briefly, show(reading, "Spark's source alone"))
+    return judgement_figures(steady, monitor, plain)
+
+
+def _report(sizes: list[str], figures: list[Figure], load_average: tuple[float, ...], json_file: Path | None) -> None:
     from streaming.bench.figures import figures_table  # noqa: PLC0415
 
     load = ", ".join(f"{average:.1f}" for average in load_average)
-    size = f"{fill.groups:,} groups x {fill.partitions} partitions x {fill.rounds} rounds"
-    title = f"{size}, {os.cpu_count()} cores, load average {load} at the start"
+    title = "; ".join([*sizes, f"{os.cpu_count()} cores, load average {load} at the start"])
     console = Console()
     console.width = console.width if console.is_terminal else _WIDTH_IN_FILES
     console.print(figures_table(title, figures))
     if json_file is not None:
         document = {
-            "groups": fill.groups,
-            "partitions": fill.partitions,
-            "rounds": fill.rounds,
+            "sizes": sizes,
             "cores": os.cpu_count(),
             "load_average": load_average,
             "figures": [figure.as_json() for figure in figures],

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,15 @@ import click
 from kafka.errors import KafkaError
 from rich.table import Column, Table
 
+from streaming.cli.conditions import Row, condition_shown, since_shown
+from streaming.cli.fairness import in_short, judged
 from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
 from streaming.config.load import load_settings
 from streaming.config.settings import KafkaSettings
 from streaming.errors import RemedyError
+from streaming.events import POLLED_PARTITION, Position
+from streaming.group.advance import advance
 from streaming.group.listing import (
     CLUSTER_NOT_DESCRIBABLE,
     GROUP_TYPES,
@@ -34,12 +38,18 @@ from streaming.group.listing import (
     held_partitions,
 )
 from streaming.group.printable import in_ranges
+from streaming.group.snapshot import RECONCILING, STABLE, GroupSnapshot
+from streaming.judgement.fairness import KAFKA_STREAMS
+from streaming.judgement.judge import CONSUMER_PROTOCOL_TYPE
+from streaming.judgement.recorded import recorded
+from streaming.polled.descriptions import described_event
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
 
 REQUEST_TIMEOUT_SECONDS = 15.0
 CONNECT_TIMEOUT_SECONDS = 10.0
 _UNKNOWN = "?"
+_DIVIDES = frozenset({STABLE, RECONCILING})
 _RIGHTS = {
     CLUSTER_NOT_DESCRIBABLE: "without DESCRIBE on the cluster only groups are listed that you have DESCRIBE on",
     "group_authorization_failed": "the right DESCRIBE on the group is needed",
@@ -63,6 +73,11 @@ _RIGHTS = {
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a group and line, members included.")
 @click.option("-v", "--verbose", is_flag=True, help="A row for each member, with its partitions.")
+@click.option(
+    "--tables",
+    metavar="PATH",
+    help="Folder of the tables that tell conditions [default: paths.tables of the settings, for the settings' broker].",
+)
 def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     bootstrap_server: str | None,
     file: Path | None,
@@ -70,14 +85,19 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     group_types: tuple[str, ...],
     as_json: bool,
     verbose: bool,
+    tables: str | None,
 ) -> None:
     """List the groups of a cluster: classic, consumer (KIP-848), share and streams.
 
-    Asks the brokers and reads no topic, so it needs no right but DESCRIBE. "?" is what a broker did not tell.
+    Asks the brokers and reads no topic, so it needs no right but DESCRIBE. "?" is what a broker did not tell. Fairness
+    is that of partitions, held against the fairest valid assignment; a topic's are counted up to the last that somebody
+    holds. Where a monitor writes tables, what it last found to be the matter with a group (a storm, a silent member,
+    ...) stands beside it, and since when, in UTC; `history GROUP` says more.
     """
     try:
         with closing(Connection(_kafka(bootstrap_server, file), REQUEST_TIMEOUT_SECONDS)) as connection:
             listing, found = _ask(Groups(connection, lambda: time.time_ns() // 1_000_000), _Wanted(states, group_types))
+        conditions = _conditions(file, tables, is_other_cluster=bootstrap_server is not None)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     except KafkaError as error:
@@ -89,9 +109,9 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
         click.echo(f"Warning: {warning}", err=True)
     if as_json:
         for group in found:
-            click.echo(json.dumps(_json(group), ensure_ascii=True))
+            click.echo(json.dumps(_json(group, conditions), ensure_ascii=True))
     else:
-        output_console().print(_table(found, verbose=verbose))
+        output_console().print(_table(found, conditions, verbose=verbose))
 
 
 def _kafka(bootstrap_server: str | None, file: Path | None) -> KafkaSettings:
@@ -103,6 +123,26 @@ def _kafka(bootstrap_server: str | None, file: Path | None) -> KafkaSettings:
         return KafkaSettings.model_validate({**kafka.model_dump(), **patience, **given})
     except ValueError:
         raise click.BadParameter(f"{bootstrap_server!r} is not HOST:PORT", param_hint="--bootstrap-server") from None
+
+
+Conditions = Mapping[str, list[Row]]
+"""Rows of `group_conditions` that hold, by group."""
+
+
+def _conditions(file: Path | None, tables: str | None, *, is_other_cluster: bool) -> Conditions | None:
+    """What the tables tell of the settings' cluster; None where there are none, or none of the cluster asked."""
+    if tables is None and is_other_cluster:
+        return None
+    from streaming.sinks.stored import NoTableError, standing_conditions  # noqa: PLC0415 - slow to import
+
+    settings = load_settings(file)
+    try:
+        rows = standing_conditions(tables or settings.paths.tables, settings.kafka.cluster)
+    except NoTableError:
+        if tables is not None:
+            raise
+        return None
+    return {group_id: list(of_group) for group_id, of_group in groupby(rows, key=lambda row: row["group_id"])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +215,7 @@ def _description_warnings(found: Collection[_Group]) -> Iterator[str]:
         yield f"members of {count} groups are not told: {_RIGHTS.get(reason, reason)}"
 
 
-def _json(group: _Group) -> dict[str, Any]:
+def _json(group: _Group, conditions: Conditions | None) -> dict[str, Any]:
     described = group.described
     return {
         "group_id": group.group_id,
@@ -187,6 +227,12 @@ def _json(group: _Group) -> dict[str, Any]:
         "assignment_epoch": described and described.assignment_epoch,
         "members": described and [_member_json(described, member) for member in described.members],
         "not_told": group.not_told,
+        "conditions": None
+        if conditions is None
+        else [
+            {"condition": row["condition"], "since": row["since_time"].isoformat(), "detail": row["detail"]}
+            for row in conditions.get(group.group_id, ())
+        ],
     }
 
 
@@ -207,13 +253,19 @@ def _member_json(group: DescribedGroup, member: DescribedMember) -> dict[str, An
     }
 
 
-def _table(found: Collection[_Group], *, verbose: bool) -> Table:
+def _table(found: Collection[_Group], conditions: Conditions | None, *, verbose: bool) -> Table:
     table = Table(Column("group", overflow="fold"), "type", "state", "protocol", Column("members", justify="right"))
+    table.add_column("fairness", overflow="fold")
+    if conditions is not None:
+        table.add_column("conditions", overflow="fold")
     for name in ("member", "instance", "client", "host", "partitions") if verbose else ():
         table.add_column(name, overflow="fold")
     for group in found:
-        cells = _shown([group.group_id, group.group_type, group.state, *_protocol_and_count(group.described)])
-        rows = _member_rows(group.described) if verbose and group.described else []
+        described = group.described
+        cells = _shown([group.group_id, group.group_type, group.state, *_protocol_and_count(described)])
+        cells.append(_shown([_fairness(group.group_id, described) if described else None])[0])
+        cells += [] if conditions is None else [_conditions_in_short(conditions.get(group.group_id, ()))]
+        rows = _member_rows(described) if verbose and described else []
         table.add_row(*cells, *(rows[0] if rows else ()))
         for row in rows[1:]:
             table.add_row(*[""] * len(cells), *row)
@@ -223,6 +275,25 @@ def _table(found: Collection[_Group], *, verbose: bool) -> Table:
 def _protocol_and_count(described: DescribedGroup | None) -> tuple[str | None, str | None]:
     """A group described without a strategy has none at the moment: that is nothing, not unknown."""
     return (described.protocol or "", str(len(described.members))) if described else (None, None)
+
+
+def _conditions_in_short(rows: Iterable[Row]) -> str:
+    """A line each: what, and since when."""
+    return "\n".join(f"{condition_shown(row)} since {since_shown(row)}" for row in rows)
+
+
+def _fairness(group_id: str, described: DescribedGroup) -> str | None:
+    """Nothing of a group that divides no partitions, or none at the moment."""
+    if described.state not in _DIVIDES or described.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return ""
+    if described.protocol == KAFKA_STREAMS:
+        return ""
+    event, refusals = described_event(group_id, described, Position(POLLED_PARTITION, 0, 0))
+    known = recorded(advance(GroupSnapshot(group_id), event))
+    counts: dict[str, int] = {}
+    for topic, partition in known.owners:
+        counts[topic] = max(counts.get(topic, 0), partition + 1)
+    return None if refusals else in_short(*judged(replace(known.spec, partitions=counts), known.assignment))
 
 
 def _member_rows(group: DescribedGroup) -> list[list[str]]:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 import click
 
+from streaming.cli.conditions import Row, change_sentence, condition_changes, standing_rows, standing_sentence
+from streaming.cli.fairness import unfairness
+from streaming.cli.gaps import gaps_of
 from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
 from streaming.config.load import load_settings
 from streaming.errors import RemedyError
-from streaming.judgement.rebalance_words import Row, sentence, without_upgrades_ends
+from streaming.judgement.imbalance import MEMBER, PARTITIONS, Imbalance
+from streaming.judgement.rebalance_words import sentence, with_gaps, without_upgrades_ends
+
+_Position = tuple[str, int, int]
 
 
 @click.command()
@@ -25,24 +33,66 @@ from streaming.judgement.rebalance_words import Row, sentence, without_upgrades_
 def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     group: str, last: int, as_json: bool, tables: str | None, cluster: str | None, file: Path | None
 ) -> None:
-    """Tell the last rebalances of GROUP: when, why, who, what moved and what had to. Times are UTC.
+    """Tell the last rebalances of GROUP: when, why, who, what moved and what had to, how fair it is. Times are UTC.
 
-    Reads the table `rebalances`; the monitor may run meanwhile, or not.
+    Between them stands when something began to be the matter with the group, and when it ended; last what still is.
+    Reads the tables `rebalances`, `commit_gaps`, `assignment_imbalance` and `group_conditions`; the monitor may run
+    meanwhile, or not.
     """
     try:
-        rows = _rows(group, tables or load_settings(file).paths.tables, cluster)[-last:]
+        told = _told(group, tables or load_settings(file).paths.tables, cluster, last)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     if as_json:
-        for row in rows:
+        for row in told.rebalances:
             click.echo(json.dumps(row, default=str, ensure_ascii=True))
         return
-    several = len({row["cluster"] for row in rows}) > 1
-    for row in rows:
-        of_cluster = f"{shown(row['cluster'])}  " if several else ""
-        when = row["record_time"].isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
-        line = f"{when}  {of_cluster}generation {row['generation_id']}: {shown(sentence(row))}"
+    several = len({row["cluster"] for row in told.rebalances}) > 1
+    for line in _lines(told, several=several):
         output_console().print(line, highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """The last rows of `rebalances`, those of `group_conditions` since then, and those that began and did not end.
+
+    `unfair` has phrases by the position of a row of `rebalances`.
+    """
+
+    rebalances: Sequence[Row]
+    unfair: Mapping[_Position, Sequence[str]]
+    changes: Sequence[Row]
+    standing: Sequence[Row]
+
+
+def _told(group: str, root: str, cluster: str | None, last: int) -> _Told:
+    rebalances = _rows(group, root, cluster)[-last:]
+    changes, standing = condition_changes(root, cluster, group), standing_rows(root, cluster, group)
+    if not rebalances and not changes:
+        raise RemedyError(
+            f"{root} has no rebalance of {group!r}: `rebalance-monitor groups` lists the groups there are"
+        )
+    if rebalances:
+        changes = [row for row in changes if row["sampled_time"] >= rebalances[0]["record_time"]]
+    return _Told(rebalances, _unfair(group, root, cluster), changes, standing)
+
+
+def _lines(told: _Told, *, several: bool) -> Iterator[str]:
+    """Everything in the order of time, and at last what holds now."""
+    lines = []
+    for row in told.rebalances:
+        said = "; ".join([shown(sentence(row)), *told.unfair.get(_position(row), ())])
+        lines.append((row["record_time"], row, f"generation {row['generation_id']}: {said}"))
+    lines += [(row["sampled_time"], row, change_sentence(row)) for row in told.changes]
+    for when, row, text in sorted(lines, key=itemgetter(0)):
+        at = when.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
+        yield f"{at}  {_of_cluster(row, several=several)}{text}"
+    for row in told.standing:
+        yield f"{_of_cluster(row, several=several)}{standing_sentence(row)}"
+
+
+def _of_cluster(row: Row, *, several: bool) -> str:
+    return f"{shown(row['cluster'])}  " if several else ""
 
 
 def _rows(group: str, root: str, cluster: str | None) -> Sequence[Row]:
@@ -51,7 +101,29 @@ def _rows(group: str, root: str, cluster: str | None) -> Sequence[Row]:
 
     rows = stored_rows(root, REBALANCES, group_id=group, cluster=cluster)
     if not rows:
-        raise RemedyError(
-            f"{root} has no rebalance of {group!r}: `rebalance-monitor groups` lists the groups there are"
+        return ()
+    return without_upgrades_ends(with_gaps(rows, gaps_of(group, root, cluster)))
+
+
+def _position(row: Row) -> _Position:
+    return row["cluster"], row["kafka_partition"], row["kafka_offset"]
+
+
+def _unfair(group: str, root: str, cluster: str | None) -> Mapping[_Position, Sequence[str]]:
+    """What is not as fair as can be, by the record that assigned it so."""
+    from streaming.sinks.stored import NoTableError, stored_rows  # noqa: PLC0415 - slow to import; --help need not wait
+    from streaming.sinks.tables import ASSIGNMENT_IMBALANCE  # noqa: PLC0415 - as above
+
+    try:
+        rows = stored_rows(
+            root, ASSIGNMENT_IMBALANCE, group_id=group, cluster=cluster, measure=PARTITIONS, scope=MEMBER
         )
-    return without_upgrades_ends(rows)
+    except NoTableError:
+        return {}
+    measures = Imbalance.__struct_fields__
+    return {
+        _position(row): list(
+            unfairness(Imbalance(**{name: row[name] for name in measures}), (row["topic_skew"] or {}).get("topics", 0))
+        )
+        for row in rows
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -39,6 +40,9 @@ def run(file: Path | None, log_level: str) -> None:
     Stops cleanly on Ctrl-C or SIGTERM and goes on from its checkpoint at the next start. Without a configuration it
     watches localhost:9092 and keeps checkpoint and tables below ~/.local/state/kafka-rebalance-monitor;
     `rebalance-monitor config check` shows every setting.
+
+    Exit codes: 0 stopped; 1 failed, and another start may go well; 78 no start will until somebody changes something
+    (2: the arguments).
     """
     start_logging(log_level)
     stop = threading.Event()
@@ -55,5 +59,6 @@ def run(file: Path | None, log_level: str) -> None:
 
         Monitor(settings, stop, tell).run()
     except RemedyError as error:
-        raise click.ClickException(str(error)) from error
+        click.ClickException(str(error)).show()
+        sys.exit(error.exit_code)
     _log.info("stopped")

@@ -10,8 +10,9 @@ from typing import Any
 import click
 from rich.table import Column, Table
 
-from assignors import AssignorFailedError, GroupSpec, MemberSubscription, UnknownAssignorError
+from assignors import AssignorFailedError, GroupAssignment, GroupSpec, MemberSubscription, UnknownAssignorError
 from assignors.comparison import sizes_in_short
+from assignors.topic_skew import remedy
 from assignors.what_if import (
     Change,
     FailedOutcome,
@@ -23,6 +24,7 @@ from assignors.what_if import (
 )
 from assignors.what_if import what_if as computed
 from streaming.cli.assign import assignor_option
+from streaming.cli.fairness import judged, unfairness
 from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
 from streaming.config.load import load_settings
@@ -90,8 +92,10 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
         raise click.ClickException(str(error)) from error
     if as_json:
         click.echo(json.dumps({"group": group, **what_if_as_json(answer)}, ensure_ascii=True))
-    else:
-        _print(group, answer, today(spec, owners))
+        return
+    _print(group, answer, today(spec, owners))
+    for line in _about_today(spec, owners, answer):
+        output_console().print(line, highlight=False, soft_wrap=True)
 
 
 def _last_row(group: str, root: str, cluster: str | None) -> Mapping[str, Any]:
@@ -143,6 +147,21 @@ def _print(group: str, answer: WhatIf, now: Outcome) -> None:
     for row in _rows(now, answer.outcomes):
         table.add_row(*row)
     output_console().print(table)
+
+
+def _about_today(spec: GroupSpec, owners: Owners, answer: WhatIf) -> Iterator[str]:
+    """What is wrong with today's assignment, and which strategy removes that; of a changed group that is not known."""
+    held: dict[str, list[tuple[str, int]]] = {member.member_id: [] for member in spec.members}
+    for topic_partition, member_id in sorted(owners.items()):
+        held[member_id].append(topic_partition)
+    total, skew = judged(spec, GroupAssignment({member_id: tuple(of_member) for member_id, of_member in held.items()}))
+    wrong = list(unfairness(total, skew.topics if skew else 0)) if total else []
+    if wrong:
+        yield "Today: " + "; ".join(wrong) + "."
+    best = remedy(answer.outcomes) if wrong and answer.change == Change() else None
+    if best is not None:
+        noun = "partition" if best.moved_partitions == 1 else "partitions"
+        yield f"{shown(best.strategy or '')} would remove that and move {best.moved_partitions} {noun}."
 
 
 def _rows(now: Outcome, outcomes: Sequence[Outcome | FailedOutcome]) -> Iterator[Iterable[str]]:

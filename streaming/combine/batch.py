@@ -6,20 +6,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, canonical_key, check_commits
+from streaming.combine.commits import TOMBSTONE, canonical_key, check_commits
+from streaming.combine.runs import READ_COMMIT_SCHEMA
 from streaming.combine.wire import BinaryColumn
 from streaming.events import Position
 
 
 class RecordsBatch:
-    """Columns of one batch. `is_commit` says which rows are sound commits, by the bulk rules or by a decoder's word."""
+    """Columns of one batch. `is_commit` says which rows are sound commits, by the bulk rules or by a decoder's word.
+
+    `missing_below` is, of each row, the highest offset of its partition below that told nothing; the combiner says so.
+    """
 
     def __init__(self, records: pa.RecordBatch) -> None:
         self._keys = records.column("key")
         self._values = records.column("value")
         self.kafka_partition = records.column("kafka_partition").to_numpy()
         self.kafka_offset = records.column("kafka_offset").to_numpy()
-        self._timestamp_ms = records.column("timestamp_ms").to_numpy()
+        self.timestamp_ms = records.column("timestamp_ms").to_numpy()
+        self.missing_below = np.full(records.num_rows, -1, dtype=np.int64)
         key, value = BinaryColumn.of(self._keys), BinaryColumn.of(self._values)
         check = check_commits(key, value)
         self.is_commit = check.sound
@@ -29,7 +34,7 @@ class RecordsBatch:
 
     def record(self, row: int) -> tuple[Position, bytes | None, bytes | None]:
         """Position, key and value of one row."""
-        position = Position(int(self.kafka_partition[row]), int(self.kafka_offset[row]), int(self._timestamp_ms[row]))
+        position = Position(int(self.kafka_partition[row]), int(self.kafka_offset[row]), int(self.timestamp_ms[row]))
         return position, self._keys[row].as_py(), self._values[row].as_py()
 
     def vouch_for_commit(self, row: int, committed_offset: int) -> None:
@@ -40,17 +45,23 @@ class RecordsBatch:
         if (canonical := canonical_key(key)) != key:
             self._respelled[row] = canonical
 
+    def miss(self, position: Position) -> None:
+        """Take a record for missing, for it told nothing."""
+        behind = (self.kafka_partition == position.kafka_partition) & (self.kafka_offset > position.kafka_offset)
+        self.missing_below[behind] = np.maximum(self.missing_below[behind], position.kafka_offset)
+
     def commits(self) -> pa.Table:
-        """All vouched commits, in log order."""
+        """All vouched commits, in log order, with what is missing below each."""
         rows = pa.array(np.flatnonzero(self.is_commit))
         columns = [
             pa.array(self.kafka_partition),
             self._canonical_keys(),
             pa.array(self.kafka_offset),
-            pa.array(self._timestamp_ms),
+            pa.array(self.timestamp_ms),
             pa.array(self._committed_offset),
+            pa.array(self.missing_below),
         ]
-        return pa.table(columns, schema=COMMIT_SCHEMA).take(rows)
+        return pa.table(columns, schema=READ_COMMIT_SCHEMA).take(rows)
 
     def _canonical_keys(self) -> pa.Array:
         if not self._respelled:

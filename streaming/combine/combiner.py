@@ -10,9 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from streaming.combine.batch import RecordsBatch
-from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, last_per_slot
+from streaming.combine.boundaries import Boundary, boundary_at, clock_steps, encode_steps
+from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, key_codes, last_per_slot
 from streaming.combine.lanes import PartitionBatch, QuarantinedRecord, commits_bytes, encode_partition_event
-from streaming.combine.wire import Int64Array
+from streaming.combine.runs import RUN_SCHEMA, joined_runs, runs_of
+from streaming.combine.wire import BoolArray, Int64Array
 from streaming.events import Position, encode_event, log_event, unreadable_event
 from streaming.protocol import RecordType, UndecodableRecord, decode
 from streaming.protocol.offset_commit import offset_commit
@@ -43,6 +45,16 @@ class _Span:
     last_missing_offset: int = -1
     records_read: Counter[str] = field(default_factory=Counter)
     quarantined: list[QuarantinedRecord] = field(default_factory=list)
+    boundaries: list[Boundary] = field(default_factory=list)
+    clock_seconds: int = -1
+    clock_steps: list[Int64Array] = field(default_factory=list)
+
+    def take_clock_on(self, mine: BoolArray, batch: RecordsBatch) -> None:
+        columns = (batch.kafka_offset, batch.timestamp_ms, batch.missing_below)
+        steps = clock_steps(self.clock_seconds, *(column[mine] for column in columns))
+        if len(steps):
+            self.clock_steps.append(steps)
+            self.clock_seconds = int(steps[-1, 0])
 
 
 class Combiner:
@@ -51,29 +63,32 @@ class Combiner:
     def __init__(self) -> None:
         self._spans: dict[int, _Span] = {}
         self._group_rows: list[LaneRow] = []
-        self._commits: list[pa.Table] = []
-        self._commit_rows = 0
-        self._reduced_rows = 0
+        self._fresh: list[pa.Table] = []
+        self._fresh_rows = 0
+        self._reduced = COMMIT_SCHEMA.empty_table()
+        self._runs = RUN_SCHEMA.empty_table()
 
     def add(self, records: pa.RecordBatch) -> None:
         """Take in records with columns key, value, kafka_partition, kafka_offset, timestamp_ms."""
         if records.num_rows == 0:
             return
         batch = RecordsBatch(records)
-        for kafka_partition in np.unique(batch.kafka_partition):
-            self._extend_span(int(kafka_partition), batch)
+        partitions = [int(kafka_partition) for kafka_partition in np.unique(batch.kafka_partition)]
+        for kafka_partition in partitions:
+            self._extend_span(kafka_partition, batch)
         for row in np.flatnonzero(~batch.is_commit):
             self._read_one(batch, int(row))
+        for kafka_partition in partitions:
+            self._spans[kafka_partition].take_clock_on(batch.kafka_partition == kafka_partition, batch)
         self._keep_commits(batch.commits())
 
     def rows(self) -> Iterator[LaneRow]:
         """Membership events in log order, then one row for each Kafka partition that was read."""
         yield from self._group_rows
-        commits = last_per_slot(self._all_commits())
-        of_partition = commits["kafka_partition"].to_numpy()
+        self._reduce()
         for kafka_partition, span in sorted(self._spans.items()):
-            own_commits = commits.filter(pa.array(of_partition == kafka_partition))
-            yield PARTITION_LANE, str(kafka_partition), _encode_span(kafka_partition, span, own_commits)
+            commits, runs = (_of_partition(table, kafka_partition) for table in (self._reduced, self._runs))
+            yield PARTITION_LANE, str(kafka_partition), _encode_span(kafka_partition, span, commits, runs)
 
     def _extend_span(self, kafka_partition: int, batch: RecordsBatch) -> None:
         mine = batch.kafka_partition == kafka_partition
@@ -81,8 +96,9 @@ class Combiner:
         span = self._spans.get(kafka_partition)
         if span is None:
             span = self._spans[kafka_partition] = _Span(int(offsets[0]), int(offsets[0]) - 1)
-        missing = _last_missing(np.concatenate(([span.last_offset], offsets)))
-        span.last_missing_offset = max(span.last_missing_offset, missing)
+        missing_below = _missing_below(span, offsets)
+        batch.missing_below[mine] = missing_below
+        span.last_missing_offset = int(missing_below[-1])
         span.last_offset = int(offsets[-1])
         commits = batch.is_commit & mine
         tombstones = int(np.count_nonzero(commits & batch.is_tombstone))
@@ -101,10 +117,13 @@ class Combiner:
             elif (grouped := log_event(record, position)) is not None:
                 group_id, event = grouped
                 self._group_rows.append((GROUP_LANE, group_id, encode_event(event)))
+                boundary = boundary_at(key or b"", group_id, event, int(batch.missing_below[row]))
+                span.boundaries += [boundary] if boundary else []
         except UndecodableRecord as undecodable:
             span.quarantined.append(_quarantined(position, key, value, undecodable))
             # A generation that could not be read is no proof of one that was never synced.
             span.last_missing_offset = max(span.last_missing_offset, position.kafka_offset)
+            batch.miss(position)
             if key is not None and (grouped := unreadable_event(key, position)) is not None:
                 group_id, event = grouped
                 self._group_rows.append((GROUP_LANE, group_id, encode_event(event)))
@@ -112,20 +131,34 @@ class Combiner:
             _count(span, RecordType(record.key_type), 1, is_tombstone=record.value is None)
 
     def _keep_commits(self, commits: pa.Table) -> None:
-        self._commits.append(commits)
-        self._commit_rows += commits.num_rows
-        if self._commit_rows > max(PENDING_COMMIT_ROWS, 2 * self._reduced_rows):
-            reduced = last_per_slot(self._all_commits())
-            self._commits, self._commit_rows, self._reduced_rows = [reduced], reduced.num_rows, reduced.num_rows
+        self._fresh.append(commits)
+        self._fresh_rows += commits.num_rows
+        if self._fresh_rows + self._reduced.num_rows > max(PENDING_COMMIT_ROWS, 2 * self._reduced.num_rows):
+            self._reduce()
 
-    def _all_commits(self) -> pa.Table:
-        return pa.concat_tables([COMMIT_SCHEMA.empty_table(), *self._commits])
+    def _reduce(self) -> None:
+        if not self._fresh_rows:
+            return
+        fresh = pa.concat_tables(self._fresh)
+        keys, code = key_codes(fresh)
+        runs = runs_of(fresh, keys, code, {number: span.boundaries for number, span in self._spans.items()})
+        self._runs = joined_runs(pa.concat_tables([self._runs, runs])) if self._runs.num_rows else runs
+        commits = fresh.select(COMMIT_SCHEMA.names)
+        if self._reduced.num_rows:
+            self._reduced = last_per_slot(pa.concat_tables([self._reduced, commits]))
+        else:
+            self._reduced = last_per_slot(commits, code)
+        self._fresh, self._fresh_rows = [], 0
 
 
-def _last_missing(offsets: Int64Array) -> int:
-    """The highest offset left out of an ascending run, -1 where the run is whole."""
-    jumps = np.flatnonzero(np.diff(offsets) > 1)
-    return int(offsets[jumps[-1] + 1]) - 1 if len(jumps) else -1
+def _of_partition(table: pa.Table, kafka_partition: int) -> pa.Table:
+    return table.filter(pa.array(table["kafka_partition"].to_numpy() == kafka_partition))
+
+
+def _missing_below(span: _Span, offsets: Int64Array) -> Int64Array:
+    """By offset the highest one left out below it, -1 where all are there; offsets go on from the span's last."""
+    is_jump = np.diff(offsets, prepend=span.last_offset) > 1
+    return np.maximum.accumulate(np.where(is_jump, offsets - 1, span.last_missing_offset))
 
 
 def _count(span: _Span, record_type: RecordType, records: int, *, is_tombstone: bool) -> None:
@@ -147,7 +180,7 @@ def _quarantined(
     )
 
 
-def _encode_span(kafka_partition: int, span: _Span, commits: pa.Table) -> bytes:
+def _encode_span(kafka_partition: int, span: _Span, commits: pa.Table, runs: pa.Table) -> bytes:
     return encode_partition_event(
         PartitionBatch(
             kafka_partition=kafka_partition,
@@ -157,5 +190,8 @@ def _encode_span(kafka_partition: int, span: _Span, commits: pa.Table) -> bytes:
             records_read=dict(span.records_read),
             quarantined=tuple(span.quarantined),
             commits=commits_bytes(commits),
+            boundaries=tuple(span.boundaries),
+            runs=commits_bytes(runs),
+            clock=encode_steps(span.clock_steps),
         )
     )

@@ -134,15 +134,21 @@ def last_per_key(commits: pa.Table) -> pa.Table:
     return commits.take(pa.array(np.sort(last.to_numpy())))
 
 
-def last_per_slot(commits: pa.Table) -> pa.Table:
+def key_codes(commits: pa.Table) -> tuple[pa.Array, Int64Array]:
+    """The distinct keys of rows, and by row the place of its own. It is most of the work on commits: do it once."""
+    encoded = commits["key"].combine_chunks().dictionary_encode()
+    return encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
+
+
+def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table:
     """What a batch keeps for the windows commits are judged by: each key's last commit of every slot, in log order.
 
     At most WINDOW_COMMITS a key, the newest: as many push everything older out of a window. Reduced in one go or piece
     by piece, windows come out alike; that is why slots are the clock's. A tombstone is kept beside a commit of its
-    slot, whichever came first: it ends the window before it.
+    slot, whichever came first: it ends the window before it. `code` is of `key_codes`, if it is known already.
     """
     slot = np.floor_divide(commits["timestamp_ms"].to_numpy(), SLOT_MS)
-    key = commits["key"].combine_chunks().dictionary_encode().indices
+    key = pa.array(key_codes(commits)[1] if code is None else code)
     columns = [commits["kafka_partition"], key, slot, pc.equal(commits["committed_offset"], TOMBSTONE)]
     identity = ["kafka_partition", "key", "slot", "is_tombstone"]
     numbered = pa.table([*columns, np.arange(commits.num_rows)], names=[*identity, "row"])

@@ -8,13 +8,21 @@ idle knows them from here.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, last_per_key
+from streaming.combine.boundaries import Boundary
+from streaming.combine.commits import COMMIT_SCHEMA
+from streaming.combine.gaps import CommitGap, GapTotals
+from streaming.combine.lane_gaps import Happened, LaneGaps, MergedGaps, merged_gaps
+from streaming.combine.live import LIVE_SCHEMA, live_commits, without_runs
+from streaming.combine.runs import RUN_SCHEMA, of_boundary
 from streaming.group.codec import StateCodec
+
+ROUND_SECONDS = 300
+"""How long a gap stays open at most, unless the settings say otherwise."""
 
 
 class QuarantinedRecord(msgspec.Struct, frozen=True):
@@ -34,7 +42,8 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
 
     `last_missing_offset` is the highest offset between `first_offset` and `last_offset` that told us nothing: not
     handed out (compacted away, aborted, or a transaction marker), or quarantined; -1 where there is none. `commits` is
-    an Arrow IPC stream.
+    an Arrow IPC stream, and so is `runs` (RUN_SCHEMA); `clock` is of `encode_steps`. Those two and `boundaries` are
+    for the lane alone: the driver gets none of them.
     """
 
     kafka_partition: int
@@ -44,6 +53,9 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
     records_read: dict[str, int]
     quarantined: tuple[QuarantinedRecord, ...]
     commits: bytes
+    boundaries: tuple[Boundary, ...] = ()
+    runs: bytes = b""
+    clock: bytes = b""
 
 
 class CommitsVanished(msgspec.Struct, frozen=True, tag="commits_vanished"):
@@ -56,11 +68,18 @@ class CommitsVanished(msgspec.Struct, frozen=True, tag="commits_vanished"):
     kafka_offsets: tuple[int, ...]
 
 
-PartitionEvent = PartitionBatch | CommitsVanished
+class GapsClosed(msgspec.Struct, frozen=True, tag="gaps_closed"):
+    """What a lane tells the driver: gaps that closed, and by group id the totals after them; None: the group ended."""
+
+    gaps: tuple[CommitGap, ...]
+    totals: dict[str, GapTotals | None]
+
+
+PartitionEvent = PartitionBatch | CommitsVanished | GapsClosed
 
 
 class PartitionSnapshot(msgspec.Struct, frozen=True):
-    """One Kafka partition as read so far: counts are absolute, `commits` holds the last commit of every live key."""
+    """One Kafka partition as read so far: counts are absolute, `commits` those of every live key (LIVE_SCHEMA)."""
 
     kafka_partition: int
     last_offset: int = -1
@@ -68,9 +87,21 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
     records_read: dict[str, int] = {}
     records_skipped: dict[str, int] = {}
     commits: bytes = b""
+    gaps: LaneGaps = LaneGaps()
+
+    def gap_totals(self) -> Mapping[str, GapTotals]:
+        """The totals of every group's commit gaps, by group id."""
+        return {group.group_id: group.totals for group in self.gaps.groups.values()}
 
 
-LANE_CODEC = StateCodec(PartitionSnapshot, version=1)
+def _with_runs(version_1: bytes) -> bytes:
+    """Version 1 kept the last commits alone: of no generation is it known what it committed."""
+    snapshot = msgspec.msgpack.decode(version_1, type=PartitionSnapshot)
+    live = without_runs(commits_table(snapshot.commits).select(COMMIT_SCHEMA.names))
+    return msgspec.msgpack.encode(msgspec.structs.replace(snapshot, commits=commits_bytes(live)))
+
+
+LANE_CODEC = StateCodec(PartitionSnapshot, 2, {1: _with_runs})
 
 _EVENT_ENCODER = msgspec.msgpack.Encoder()
 _EVENT_DECODER: msgspec.msgpack.Decoder[PartitionEvent] = msgspec.msgpack.Decoder(PartitionEvent)
@@ -88,9 +119,25 @@ def decode_partition_event(encoded: bytes) -> PartitionEvent:
 
 def merge_lane(snapshot: PartitionSnapshot, event: PartitionEvent) -> PartitionSnapshot:
     """The snapshot after the event. A batch that starts behind the last offset leaves everything as it is."""
+    return advance_lane(snapshot, event)[0]
+
+
+def advance_lane(
+    snapshot: PartitionSnapshot, event: PartitionEvent, round_seconds: int = ROUND_SECONDS
+) -> tuple[PartitionSnapshot, GapsClosed | None]:
+    """The snapshot after the event, and the commit gaps that it closed."""
     if isinstance(event, CommitsVanished):
-        return msgspec.structs.replace(snapshot, commits=_without(snapshot.commits, event))
-    return _merge_batch(snapshot, event)
+        return msgspec.structs.replace(snapshot, commits=_without(snapshot.commits, event)), None
+    if isinstance(event, GapsClosed) or event.first_offset <= snapshot.last_offset:
+        return snapshot, None
+    return _merge_batch(snapshot, event, round_seconds)
+
+
+def without_gaps(event: PartitionEvent) -> PartitionEvent:
+    """The event as the driver gets it."""
+    if not isinstance(event, PartitionBatch):
+        return event
+    return msgspec.structs.replace(event, boundaries=(), runs=b"", clock=b"")
 
 
 def _without(known: bytes, vanished: CommitsVanished) -> bytes:
@@ -101,31 +148,45 @@ def _without(known: bytes, vanished: CommitsVanished) -> bytes:
     return commits_bytes(commits.filter(pa.array(stays, pa.bool_())))
 
 
-def _merge_batch(snapshot: PartitionSnapshot, batch: PartitionBatch) -> PartitionSnapshot:
-    if batch.first_offset <= snapshot.last_offset:
-        return snapshot
-    missing_before = batch.first_offset - 1 if batch.first_offset > snapshot.last_offset + 1 else -1
+def _merge_batch(
+    snapshot: PartitionSnapshot, batch: PartitionBatch, round_seconds: int
+) -> tuple[PartitionSnapshot, GapsClosed | None]:
+    missing_between = batch.first_offset - 1 if batch.first_offset > snapshot.last_offset + 1 else -1
+    missing_before = max(snapshot.last_missing_offset, missing_between)
     skipped = Counter(record.reason for record in batch.quarantined)
-    return PartitionSnapshot(
+    runs = table_of(batch.runs, RUN_SCHEMA)
+    known = live_table(snapshot.commits if batch.commits or batch.boundaries else b"")
+    happened = Happened(batch.kafka_partition, batch.boundaries, runs, batch.clock, missing_before)
+    merged = merged_gaps(snapshot.gaps, known, happened, round_seconds)
+    advanced = PartitionSnapshot(
         kafka_partition=snapshot.kafka_partition,
         last_offset=batch.last_offset,
-        last_missing_offset=max(snapshot.last_missing_offset, missing_before, batch.last_missing_offset),
+        last_missing_offset=max(missing_before, batch.last_missing_offset),
         records_read=_added(snapshot.records_read, batch.records_read),
         records_skipped=_added(snapshot.records_skipped, skipped),
-        commits=_merge_commits(snapshot.commits, batch.commits),
+        commits=_live_after(known, batch, runs, merged) if batch.commits or merged.standings else snapshot.commits,
+        gaps=merged.gaps,
     )
+    return advanced, _told(snapshot.gaps, merged)
+
+
+def _told(before: LaneGaps, merged: MergedGaps) -> GapsClosed | None:
+    """What the driver is to hear of; a group that ended is known by its name before."""
+    if not merged.closed and not merged.touched:
+        return None
+    after = merged.gaps.groups
+    ended = {before.groups[group].group_id: None for group in merged.touched - after.keys() if group in before.groups}
+    kept = {after[group].group_id: after[group].totals for group in merged.touched & after.keys()}
+    return GapsClosed(merged.closed, {**ended, **kept})
 
 
 def _added(totals: dict[str, int], increments: dict[str, int]) -> dict[str, int]:
     return {kind: totals.get(kind, 0) + increments.get(kind, 0) for kind in sorted({*totals, *increments})}
 
 
-def _merge_commits(known: bytes, newer: bytes) -> bytes:
-    if not newer:
-        return known
-    merged = last_per_key(pa.concat_tables([commits_table(known), commits_table(newer)]))
-    alive = merged.filter(pc.not_equal(merged["committed_offset"], TOMBSTONE))
-    return commits_bytes(alive)
+def _live_after(known: pa.Table, batch: PartitionBatch, runs: pa.Table, merged: MergedGaps) -> bytes:
+    early = of_boundary(runs, is_before_any=True)
+    return commits_bytes(live_commits(known, commits_table(batch.commits), early, merged.standings))
 
 
 def commits_bytes(commits: pa.Table) -> bytes:
@@ -134,14 +195,22 @@ def commits_bytes(commits: pa.Table) -> bytes:
         return b""
     stream = pa.BufferOutputStream()
     options = pa.ipc.IpcWriteOptions(compression="lz4")
-    with pa.ipc.new_stream(stream, COMMIT_SCHEMA, options=options) as writer:
+    with pa.ipc.new_stream(stream, commits.schema, options=options) as writer:
         writer.write_table(commits.combine_chunks())
     encoded: bytes = stream.getvalue().to_pybytes()
     return encoded
 
 
 def commits_table(encoded: bytes) -> pa.Table:
-    """The commits of `commits_bytes`."""
-    if not encoded:
-        return COMMIT_SCHEMA.empty_table()
-    return pa.ipc.open_stream(encoded).read_all()
+    """The commits of `commits_bytes`; of a lane's, what it keeps beside them too."""
+    return table_of(encoded, COMMIT_SCHEMA)
+
+
+def live_table(encoded: bytes) -> pa.Table:
+    """The live commits of a lane."""
+    return table_of(encoded, LIVE_SCHEMA)
+
+
+def table_of(encoded: bytes, schema: pa.Schema) -> pa.Table:
+    """The table of `commits_bytes`; `schema` is that of an empty one."""
+    return pa.ipc.open_stream(encoded).read_all() if encoded else schema.empty_table()

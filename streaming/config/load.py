@@ -26,7 +26,7 @@ from streaming.config.settings import (
     SparkSettings,
     TableSettings,
 )
-from streaming.errors import RemedyError
+from streaming.errors import STAYS, RemedyError
 
 ENVIRONMENT_PREFIX = "REBALANCE_MONITOR_"
 REDACTED = "*********(redacted)"
@@ -36,6 +36,8 @@ _URL_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 class ConfigError(RemedyError):
     """The configuration cannot be used; the message names every error at once, a line each."""
+
+    exit_code = STAYS
 
 
 class Settings(BaseSettings):

@@ -146,7 +146,14 @@ class JudgementSettings(Section):
         5, ge=3, description="cooperative generations in a row in which nothing changed that are taken for endless"
     )
     round_seconds: Seconds = Field(
-        300, description="how long one rebalance may leave partitions without an owner, or a deployment take"
+        300,
+        description="how long one rebalance may leave partitions without an owner or a commit, or a deployment take",
+    )
+    allowed_lag: int = Field(
+        0,
+        ge=0,
+        description="a lag of up to so many records counts as none for a partition's status and for silence; 1 where"
+        " topics are written in transactions: they end in a marker nobody reads",
     )
 
     @field_validator("strategies")

@@ -24,7 +24,7 @@ from streaming.jars import BROKER_SETS, KAFKA_VERSION, resolve
 from streaming.java import find_java
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
     from typing_extensions import Self
@@ -47,7 +47,7 @@ class EmbeddedBroker:
     `folder` holds its log, its properties and its topics, and is made if missing. A broker that was stopped or killed
     can be started again and has the same address and topics. Without `port` a free one is taken. `properties` are
     Kafka's own and win over ours. `kafka_version` is one of `streaming.jars.BROKER_SETS`; its jars are fetched if this
-    user never had them. It ends when this process does, however that happens.
+    user never had them. `java_options` are for its JVM. It ends when this process does, however that happens.
 
     Example:
         with EmbeddedBroker(Path("kafka"), properties={"offsets.topic.num.partitions": "3"}) as broker:
@@ -55,7 +55,7 @@ class EmbeddedBroker:
 
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - everything a broker is started with, named
         self,
         folder: Path,
         *,
@@ -63,6 +63,7 @@ class EmbeddedBroker:
         properties: Mapping[str, str] | None = None,
         heap_mib: int = 512,
         kafka_version: str = KAFKA_VERSION,
+        java_options: Sequence[str] = (),
     ) -> None:
         self.folder = folder.absolute()
         self.port = port if port is not None else free_port()
@@ -70,6 +71,7 @@ class EmbeddedBroker:
         self._overrides = dict(properties or {})
         self._heap_mib = heap_mib
         self._kafka_version = kafka_version
+        self._java_options = tuple(java_options)
         self._process: ChildProcess | None = None
         self._claim: TextIO | None = None
 
@@ -218,7 +220,7 @@ class EmbeddedBroker:
     def _command(self, java: Path, class_path: str) -> list[str]:
         heap = f"-Xmx{self._heap_mib}m"
         logging = [f"-Dlog4j2.configurationFile={_LOG4J_CONFIGURATION}", f"-Dbroker.log.path={self.log_path}"]
-        jvm = [heap, "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", *logging]
+        jvm = [heap, "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", *logging, *self._java_options]
         return [str(java), *jvm, "-cp", class_path, "kafka.Kafka", str(self._properties_path)]
 
     def _answers(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 import msgspec
 import pyarrow as pa
 
-from streaming.errors import RemedyError
+from streaming.errors import STAYS, RemedyError
 
 Stored = TypeVar("Stored")
 
@@ -26,6 +26,8 @@ _NONE: Migrations = MappingProxyType({})
 
 class StateVersionError(RemedyError):
     """The stored value was written by a version of the monitor that this one cannot read."""
+
+    exit_code = STAYS
 
 
 class StateCodec(Generic[Stored]):

@@ -183,7 +183,7 @@ def recounted(group: ModernGroup) -> ModernGroup:
     """The group with its members counted by how far they are on their way to their targets."""
     return msgspec.structs.replace(
         group,
-        unreconciled_members=sum(not _is_reconciled(group, member_id) for member_id in group.members),
+        unreconciled_members=sum(not is_reconciled(group, member_id) for member_id in group.members),
         unheard_members=sum(not _has_heard(group, member_id) for member_id in group.members),
     )
 
@@ -195,7 +195,7 @@ def _counted_again(before: ModernGroup, after: ModernGroup, member_id: str) -> M
         was_counted = member_id in before.members and not is_there_yet(before, member_id)
         return (member_id in after.members and not is_there_yet(after, member_id)) - was_counted
 
-    reconciling, hearing = change(_is_reconciled), change(_has_heard)
+    reconciling, hearing = change(is_reconciled), change(_has_heard)
     if not reconciling and not hearing:
         return after
     return msgspec.structs.replace(
@@ -205,7 +205,7 @@ def _counted_again(before: ModernGroup, after: ModernGroup, member_id: str) -> M
     )
 
 
-def _is_reconciled(group: ModernGroup, member_id: str) -> bool:
+def is_reconciled(group: ModernGroup, member_id: str) -> bool:
     """Whether the member has its target (`ModernGroupMember.isReconciledTo`)."""
     current = group.currents.get(member_id)
     return current is not None and current.state == STABLE_MEMBER and current.member_epoch == group.assignment_epoch

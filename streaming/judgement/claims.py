@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
 import msgspec
 
-from streaming.group.members import TopicPartitions, members
+from streaming.group.members import GroupMember, TopicPartitions
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.hand_over import EAGER_STRATEGIES
 
@@ -26,13 +27,13 @@ class RecordedClaims(msgspec.Struct, frozen=True):
     subscriptions: int = 0
 
 
-def recorded_claims(snapshot: GroupSnapshot) -> RecordedClaims:
-    """Look at what the members said; other than classic members claim nothing.
+def recorded_claims(snapshot: GroupSnapshot, of_group: Iterable[GroupMember]) -> RecordedClaims:
+    """Look at what the snapshot's members said; other than classic members claim nothing.
 
-    >>> recorded_claims(GroupSnapshot("g"))
+    >>> recorded_claims(GroupSnapshot("g"), ())
     RecordedClaims(claimed_twice=(), eager_claimers=0, subscriptions=0)
     """
-    subscriptions = len({member.subscribed_topics for member in members(snapshot)})
+    subscriptions = len({member.subscribed_topics for member in of_group})
     if snapshot.classic is None:
         return RecordedClaims(subscriptions=subscriptions)
     said = [member.subscription for member in snapshot.classic.members if member.subscription]

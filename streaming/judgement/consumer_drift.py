@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from assignors import GroupSpec, MemberSubscription, PartitionAssignor
-from streaming.group.members import GroupMember, members
+from assignors import PartitionAssignor
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.drift import (
     DIFFERS_FROM_JAVA,
@@ -25,10 +24,9 @@ from streaming.judgement.drift import (
     NOT_EVALUATED,
     UNKNOWN,
     StrategyDrift,
-    recorded,
     strategy_drift,
 )
-from streaming.judgement.group_spec import Owners, sampled_partitions, sampled_racks
+from streaming.judgement.recorded import Recorded
 
 BROKER = "broker"
 """Who assigned, as `judgement.leader` names a leader's program."""
@@ -39,18 +37,18 @@ SERVER_ASSIGNORS: Mapping[str, str] = {"uniform": "uniform", "range": "server-ra
 _BEST_FIRST = (MATCH, EQUIVALENT, DIFFERS_FROM_JAVA)
 
 
-def consumer_drifts(snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]) -> tuple[StrategyDrift, ...]:
+def consumer_drifts(
+    snapshot: GroupSnapshot, known: Recorded, strategies: Sequence[PartitionAssignor]
+) -> tuple[StrategyDrift, ...]:
     """Verdicts on the targets of a consumer group, the group's own strategy among them."""
-    of_group = members(snapshot)
-    known = recorded(snapshot, _spec(snapshot, of_group), _target_owners(of_group), BROKER)
     own = SERVER_ASSIGNORS.get(snapshot.protocol or "")
-    verdicts = tuple(strategy_drift(known, one, is_group_strategy=one.name == own) for one in strategies)
+    verdicts = tuple(strategy_drift(known, one, BROKER, is_group_strategy=one.name == own) for one in strategies)
     if own is not None and any(verdict.is_group_strategy for verdict in verdicts):
         return verdicts
     if snapshot.protocol is not None:
         return (StrategyDrift(snapshot.protocol, True, NOT_EVALUATED, "strategy_not_known"), *verdicts)
     candidates = [one for one in strategies if one.name in SERVER_ASSIGNORS.values()]
-    best = _best([strategy_drift(known, one, is_group_strategy=True) for one in candidates])
+    best = _best([strategy_drift(known, one, BROKER, is_group_strategy=True) for one in candidates])
     return (best, *(verdict for verdict in verdicts if verdict.strategy != best.strategy))
 
 
@@ -61,28 +59,3 @@ def _best(candidates: Sequence[StrategyDrift]) -> StrategyDrift:
     if candidates and candidates[0].verdict != DRIFT:
         return candidates[0]
     return StrategyDrift("", True, UNKNOWN, "server_assignor_not_told")
-
-
-def _spec(snapshot: GroupSnapshot, of_group: Sequence[GroupMember]) -> GroupSpec:
-    return GroupSpec(
-        members=tuple(
-            MemberSubscription(
-                member.member_id,
-                member.subscribed_topics or (),
-                instance_id=member.group_instance_id,
-                rack=member.rack_id,
-                owned=member.target or (),
-            )
-            for member in of_group
-        ),
-        partitions=sampled_partitions(snapshot),
-        racks=sampled_racks(snapshot),
-    )
-
-
-def _target_owners(of_group: Sequence[GroupMember]) -> Owners:
-    owners: dict[tuple[str, int], tuple[str, ...]] = {}
-    for member in of_group:
-        for topic_partition in member.target or ():
-            owners[topic_partition] = (*owners.get(topic_partition, ()), member.member_id)
-    return owners

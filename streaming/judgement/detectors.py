@@ -8,9 +8,15 @@ hour that is read at once is no storm now, and what was not read yet is not take
    before and after it do. A group that was deleted has no conditions.
 2. `rolling_restart`: members are replaced one after the other. At least two went that were there before the window, or
    rejoined under their instance id, each once; as many came, give or take a quarter of the group (or one), and none of
-   them went; every rebalance is somebody's coming or going.
-3. `rebalance_storm`: at least `storm_rebalances` rebalances in the window, and it is no rolling restart. The rounds in
-   which cooperative members only hand over what the round before withheld are not counted.
+   them went. At least two of three rebalances are somebody's coming or going: clients of real groups rejoin now and
+   then for no reason that a record tells.
+3. `rebalance_storm`: at least `storm_rebalances` rebalances in the window, and it is no rolling restart. Rounds in
+   which cooperative members only hand over what the round before withheld are not counted. The *start* of a group
+   counts as one: the rebalances in which members only come, for `round_seconds` after it had nobody or until somebody
+   goes. Ten pods that come up one after the other stop nobody's work but their own; a group that starts again and again
+   is a storm still. In a group that works already each that comes stops all others: that is counted. Who came with the
+   start was there before (rule 2): a deployment may be rolled minutes after. A storm is told beside what may be its
+   reason (rules 4 to 6): the reason may explain a part of it only.
 4. `flapping_member`: a member came and went within the window, or rejoined, `flaps` times. It is the same by instance
    id, or else by client id and host: a process that is started again and again has a new member id each time. Many
    members on one host of one client id are no reason: only who came within the window can flap.
@@ -24,12 +30,8 @@ hour that is read at once is no storm now, and what was not read yet is not take
 9. `unowned_partitions`: somebody's partitions are nobody's after two rebalances in a row, or for longer than
    `round_seconds`: a cooperative hand-over is one round.
 
-What no record tells is given to `is_stuck` and `silent_static_owners`:
-
-10. A group is stuck in a rebalance if it has members, nobody committed for longer than `round_seconds`, and end offsets
-    of its partitions grow. A rebalance in progress writes no record at all.
-11. A static member is silent if its partitions grow, it committed none of them for longer than
-    `round_seconds`, and somebody else of the group did commit. Its instance id is fenced, or it is stuck in its work.
+What no record tells follows from silence and listings (`silence.py`) and from members' way to their targets
+(`reconciliation.py`); the words for each condition are in `condition_words.py`.
 """
 
 from __future__ import annotations
@@ -37,16 +39,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import takewhile
 
-from assignors import TopicPartition
-from streaming.group.members import TopicPartitions
 from streaming.judgement.brief import MemberName, RebalanceInBrief
 from streaming.judgement.hand_over import EAGER_STRATEGIES
 from streaming.judgement.rebalances import (
     BECAME_EMPTY,
     COOPERATIVE_FOLLOWUP,
+    CREATED,
     DELETED,
+    FIRST_SEEN,
     MEMBER_GONE,
     MEMBER_JOINED,
     REBALANCE,
@@ -67,13 +69,17 @@ UNOWNED_PARTITIONS = "unowned_partitions"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """From when on something is a condition. `flaps` are comings that ended, `cooperative_rounds` generations."""
+    """From when on something is a condition. `flaps` are comings that ended, `cooperative_rounds` generations.
+
+    A lag of up to `allowed_lag` records is none: where records end in markers of transactions nobody reads them.
+    """
 
     window_seconds: float = 600
     storm_rebalances: int = 5
     flaps: int = 3
     cooperative_rounds: int = 5
     round_seconds: float = 300
+    allowed_lag: int = 0
 
 
 def conditions(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: Limits) -> tuple[str, ...]:
@@ -88,36 +94,93 @@ def conditions(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: L
     """
     if not recent or recent[-1].kind == DELETED:
         return ()
-    window = _window(recent, read_up_to_ms - 1000 * limits.window_seconds)
-    is_rolling = is_rolling_restart(window)
+    window = window_of(recent, read_up_to_ms, limits)
+    is_rolling = is_rolling_restart(_without_starts(recent, window, limits))
     found = {
         ROLLING_RESTART: is_rolling,
-        REBALANCE_STORM: not is_rolling and _counted_rebalances(window) >= limits.storm_rebalances,
+        REBALANCE_STORM: _storms(recent, read_up_to_ms, limits) and not is_rolling,
         FLAPPING_MEMBER: bool(flapping_members(window, limits.flaps)),
-        ENDLESS_COOPERATIVE_REJOIN: _idle_cooperative_rounds(window) >= limits.cooperative_rounds,
+        ENDLESS_COOPERATIVE_REJOIN: idle_cooperative_rounds(window) >= limits.cooperative_rounds,
         DUPLICATE_CLAIMS: any(one.claimed_twice_partitions for one in window),
         **_standing_conditions(recent, window, read_up_to_ms - 1000 * limits.round_seconds),
     }
     return tuple(name for name, holds in found.items() if holds)
 
 
-def _window(recent: Sequence[RebalanceInBrief], since_ms: float) -> list[RebalanceInBrief]:
+def same_until_ms(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: Limits) -> float:
+    """The first moment after now at which `conditions` may be others without another rebalance.
+
+    Time alone changes them only where a rebalance leaves the window, or is a round ago.
+    """
+    spans_ms = (1000 * limits.window_seconds, 1000 * limits.round_seconds)
+    changes_ms = (one.timestamp_ms + span_ms for one in recent for span_ms in spans_ms)
+    return min((at_ms for at_ms in changes_ms if at_ms > read_up_to_ms), default=float("inf"))
+
+
+def _storms(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: Limits) -> bool:
+    return counted_rebalances(recent, read_up_to_ms, limits) >= limits.storm_rebalances
+
+
+def window_of(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: Limits) -> list[RebalanceInBrief]:
+    """The rebalances within the window (rule 1), oldest first."""
+    since_ms = read_up_to_ms - 1000 * limits.window_seconds
     return list(takewhile(lambda one: one.timestamp_ms > since_ms, reversed(recent)))[::-1]
 
 
-def _counted_rebalances(window: Sequence[RebalanceInBrief]) -> int:
-    """Count those seen, and those skipped between two that were."""
-    seen = sum(one.kind == REBALANCE and one.causes != (COOPERATIVE_FOLLOWUP,) for one in window)
-    return seen + sum(one.skipped_generations for _, one in pairwise(window) if one.kind in {REBALANCE, BECAME_EMPTY})
+def counted_rebalances(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: Limits) -> int:
+    """Count the rebalances of the window as rule 3 does: those seen, and those skipped between two that were."""
+    window = window_of(recent, read_up_to_ms, limits)
+    of_start = _starts(recent, limits)[len(recent) - len(window) :]
+    starts = len({start for start in of_start if start is not None})
+    others = [(number, one) for number, one in enumerate(window) if of_start[number] is None]
+    seen = sum(one.kind == REBALANCE and one.causes != (COOPERATIVE_FOLLOWUP,) for _, one in others)
+    skipping = (one for number, one in others if number and one.kind in {REBALANCE, BECAME_EMPTY})
+    return starts + seen + sum(one.skipped_generations for one in skipping)
+
+
+def _starts(recent: Sequence[RebalanceInBrief], limits: Limits) -> list[int | None]:
+    """For each rebalance the number of the start it belongs to (rule 3), None where it belongs to none.
+
+    All that is remembered is looked at, and not the window alone: a start stays one while the window slides over it.
+    """
+    found: list[int | None] = []
+    number, until_ms = 0, float("-inf")
+    for one in recent:
+        is_within = one.timestamp_ms <= until_ms
+        found.append(number if is_within and _only_comes(one) else None)
+        if _starts_from_nobody(one):
+            number, until_ms = number + 1, one.timestamp_ms + 1000 * limits.round_seconds
+        elif one.gone or one.rejoined:
+            until_ms = float("-inf")
+    return found
+
+
+def _without_starts(
+    recent: Sequence[RebalanceInBrief], window: Sequence[RebalanceInBrief], limits: Limits
+) -> list[RebalanceInBrief]:
+    of_start = _starts(recent, limits)[len(recent) - len(window) :]
+    return [one for one, start in zip(window, of_start, strict=True) if start is None]
+
+
+def _starts_from_nobody(one: RebalanceInBrief) -> bool:
+    """Whether the group has nobody now, or had nobody just before. Generation 1 is a new group's first."""
+    is_first = one.kind == FIRST_SEEN and one.generation_id <= 1
+    return one.members == 0 or one.kind == CREATED or is_first
+
+
+def _only_comes(one: RebalanceInBrief) -> bool:
+    return one.kind == REBALANCE and bool(one.joined) and not one.gone and not one.rejoined
 
 
 def is_rolling_restart(window: Sequence[RebalanceInBrief]) -> bool:
     """Whether the members are being replaced one after the other (rule 2)."""
+    rebalances = [one for one in window if one.kind == REBALANCE]
+    idle = sum(not _is_a_members_doing(one) for one in rebalances)
+    if 3 * idle > len(rebalances) or not all(one.is_whole for one in window):
+        return False
     came: set[str] = set()
     replaced: Counter[str] = Counter()
     for one in window:
-        if not one.is_whole or (one.kind == REBALANCE and not _is_a_members_doing(one)):
-            return False
         left = [member.key for member in (*one.gone, *one.rejoined)]
         if came.intersection(left):
             return False
@@ -136,6 +199,11 @@ def _is_a_members_doing(one: RebalanceInBrief) -> bool:
 
 def flapping_members(window: Iterable[RebalanceInBrief], flaps: int) -> tuple[str, ...]:
     """Members that came and went again `flaps` times (rule 4): instance ids, or client id and host."""
+    return tuple(sorted(name for name, times in flaps_of(window).items() if times >= flaps))
+
+
+def flaps_of(window: Iterable[RebalanceInBrief]) -> Counter[str]:
+    """How often each member came and went again, or rejoined."""
     came: set[str] = set()
     ended: Counter[str] = Counter()
     for one in window:
@@ -143,14 +211,15 @@ def flapping_members(window: Iterable[RebalanceInBrief], flaps: int) -> tuple[st
         ended.update(_shown(member) for member in one.gone if member.key in came)
         came.difference_update(member.key for member in one.gone)
         came.update(member.key for member in one.joined)
-    return tuple(sorted(name for name, times in ended.items() if times >= flaps))
+    return ended
 
 
 def _shown(member: MemberName) -> str:
     return member.key if member.is_static else member.client
 
 
-def _idle_cooperative_rounds(window: Sequence[RebalanceInBrief]) -> int:
+def idle_cooperative_rounds(window: Sequence[RebalanceInBrief]) -> int:
+    """How many generations in a row nobody came, went or changed anything in (rule 5)."""
     rounds = (one for one in reversed(window) if one.kind != STATIC_REJOIN)
     return sum(1 for _ in takewhile(_is_idle_and_cooperative, rounds))
 
@@ -165,7 +234,7 @@ def _standing_conditions(
     recent: Sequence[RebalanceInBrief], window: Iterable[RebalanceInBrief], a_round_ago_ms: float
 ) -> Mapping[str, bool]:
     """What the last generation leaves the group in; rejoins of static members leave it as it is."""
-    latest = next((one for one in reversed(recent) if one.kind != STATIC_REJOIN), recent[-1])
+    latest = latest_generation(recent)
     different = list(takewhile(lambda one: one.subscriptions > 1, reversed(recent)))
     changes = sum(STRATEGY_CHANGED in (one.causes or ()) for one in window)
     lasts = latest.unowned_before_partitions > 0 or latest.timestamp_ms <= a_round_ago_ms
@@ -176,57 +245,6 @@ def _standing_conditions(
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Commits:
-    """What is known of a group's commits and of its partitions, beside what records of the group tell.
-
-    `last_commit_ms` by partition that has a commit; `growing` are those of its partitions that got records within the
-    last `round_seconds`, None where end offsets are not known; `read_up_to_ms` None where the log was not read yet.
-    """
-
-    last_commit_ms: Mapping[TopicPartition, int]
-    growing: frozenset[TopicPartition] | None
-    read_up_to_ms: int | None
-
-
-def is_stuck(members: int, commits: Commits, limits: Limits) -> bool | None:
-    """Whether a group hangs in a rebalance no record tells of (rule 10); None where something is not known.
-
-    >>> at = ("orders", 0)
-    >>> is_stuck(3, Commits({at: 0}, frozenset({at}), 600_000), Limits())
-    True
-    >>> is_stuck(3, Commits({at: 0}, frozenset(), 600_000), Limits())
-    False
-    """
-    if not members:
-        return False
-    if not commits.last_commit_ms or commits.growing is None or commits.read_up_to_ms is None:
-        return None
-    silent_ms = commits.read_up_to_ms - max(commits.last_commit_ms.values())
-    return bool(commits.growing) and silent_ms > 1000 * limits.round_seconds
-
-
-def silent_static_owners(
-    owned: Mapping[str, TopicPartitions], owned_since_ms: int, commits: Commits, limits: Limits
-) -> tuple[str, ...] | None:
-    """Static members that own partitions and commit none of them (rule 11); None where something is not known.
-
-    `owned` is by group instance id, since `owned_since_ms`. Of a group that is silent as a whole nobody is named.
-
-    >>> owned = {"pod-0": (("t", 0),), "pod-1": (("t", 1),)}
-    >>> commits = Commits({("t", 0): 10, ("t", 1): 900_000}, frozenset({("t", 0), ("t", 1)}), 900_000)
-    >>> silent_static_owners(owned, 20, commits, Limits())
-    ('pod-0',)
-    """
-    growing, last_commit_ms = commits.growing, commits.last_commit_ms
-    if growing is None or commits.read_up_to_ms is None:
-        return None
-    a_round_ago_ms = commits.read_up_to_ms - 1000 * limits.round_seconds
-    if owned_since_ms > a_round_ago_ms or max(last_commit_ms.values(), default=owned_since_ms) <= a_round_ago_ms:
-        return ()
-
-    def is_silent(partitions: TopicPartitions) -> bool:
-        last = max((last_commit_ms.get(at, owned_since_ms) for at in partitions), default=owned_since_ms)
-        return not growing.isdisjoint(partitions) and last <= a_round_ago_ms
-
-    return tuple(sorted(instance_id for instance_id, partitions in owned.items() if is_silent(partitions)))
+def latest_generation(recent: Sequence[RebalanceInBrief]) -> RebalanceInBrief:
+    """The last of a group's rebalances that made a generation: a static member's rejoin makes none."""
+    return next((one for one in reversed(recent) if one.kind != STATIC_REJOIN), recent[-1])

@@ -20,18 +20,14 @@ Strategies other than the group's own are compared too, so that one can see what
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
 import msgspec
 
 from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec, PartitionAssignor, TopicPartition
 from assignors.invariants import violations
 from assignors.measures import effective_owners
-from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.group_spec import Owners, unknown_topics
+from streaming.judgement.group_spec import Owners
 from streaming.judgement.leader import JAVA, LIBRDKAFKA
+from streaming.judgement.recorded import Recorded
 
 MATCH = "match"
 """The group's own strategy: every partition is where it belongs."""
@@ -40,6 +36,8 @@ EQUIVALENT = "equivalent"
 DIFFERS_FROM_JAVA = "differs_from_java"
 WITHHELD = "withheld"
 UNKNOWN = "unknown"
+REBALANCING = "rebalancing"
+"""There is no assignment of this epoch yet."""
 SAME = "same"
 DIFFERS = "differs"
 """Verdicts on other strategies than the group's own: what they would do is no judgement of what the leader did."""
@@ -79,37 +77,13 @@ class StrategyDrift(msgspec.Struct, frozen=True):
     laws: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What one generation's record gives to every strategy alike: its inputs, its owners, and what is doubtful of them.
+def strategy_drift(
+    known: Recorded, assignor: PartitionAssignor, implementation: str, *, is_group_strategy: bool
+) -> StrategyDrift:
+    """Judge the actual owners by one strategy; `implementation` is the leader's (`judgement.leader`).
 
-    `owners` are those that the assignment names; `implementation` is the leader's (`judgement.leader`).
+    A user's strategy that fails is reported for the group, no more.
     """
-
-    spec: GroupSpec
-    owners: Owners
-    implementation: str
-    unknown_topics: tuple[str, ...]
-    changed_topics: tuple[str, ...]
-
-    def assignment(self) -> GroupAssignment:
-        """The owners as an assignment: every member of the group, and who else was named."""
-        held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in self.spec.members}
-        for topic_partition, member_ids in sorted(self.owners.items()):
-            for member_id in member_ids:
-                held.setdefault(member_id, []).append(topic_partition)
-        return GroupAssignment({member_id: tuple(partitions) for member_id, partitions in held.items()})
-
-
-def recorded(snapshot: GroupSnapshot, spec: GroupSpec, owners: Owners, implementation: str) -> Recorded:
-    """What every strategy is judged by; found once for all of them."""
-    unknown = unknown_topics(snapshot)
-    changed = () if unknown else changed_topics(snapshot, owners)
-    return Recorded(spec, owners, implementation, unknown, changed)
-
-
-def strategy_drift(known: Recorded, assignor: PartitionAssignor, *, is_group_strategy: bool) -> StrategyDrift:
-    """Judge the actual owners by one strategy. A user's strategy that fails is reported for the group, no more."""
     strategy = assignor.name
     if known.unknown_topics:
         return StrategyDrift(strategy, is_group_strategy, UNKNOWN, "metadata_missing")
@@ -117,21 +91,30 @@ def strategy_drift(known: Recorded, assignor: PartitionAssignor, *, is_group_str
         expected = assignor.assign(known.spec)
     except AssignorFailedError as failure:
         return StrategyDrift(strategy, is_group_strategy, NOT_EVALUATED, f"assignor_{failure.reason}")
-    misplaced = _misplaced(known.owners, expected)
-    if misplaced and known.changed_topics:
+    wanted = _wanted_owners(expected)
+    elsewhere = _elsewhere(known.owners, wanted)
+    if elsewhere and known.changed_topics:
         return StrategyDrift(strategy, is_group_strategy, UNKNOWN, "metadata_changed")
     if not is_group_strategy:
-        return StrategyDrift(strategy, False, DIFFERS if misplaced else SAME, "", len(misplaced))
-    if not misplaced:
+        return StrategyDrift(strategy, False, DIFFERS if elsewhere else SAME, "", len(elsewhere))
+    if not elsewhere:
         return StrategyDrift(strategy, True, MATCH, "", 0)
-    return _judged(known, strategy, expected, misplaced)
+    misplaced = tuple(
+        MisplacedPartition(*at, known.owners.get(at, ()), next(iter(wanted.get(at, ())), None))
+        for at in sorted(elsewhere)
+    )
+    return _judged(known, strategy, implementation, expected, misplaced)
 
 
 def _judged(
-    known: Recorded, strategy: str, expected: GroupAssignment, misplaced: tuple[MisplacedPartition, ...]
+    known: Recorded,
+    strategy: str,
+    implementation: str,
+    expected: GroupAssignment,
+    misplaced: tuple[MisplacedPartition, ...],
 ) -> StrategyDrift:
     """Rules 5 to 9."""
-    actual = known.assignment()
+    actual = known.assignment
     laws = sorted({violation.law.value for violation in violations(known.spec, actual, strategy)})
     if laws:
         return StrategyDrift(strategy, True, DRIFT, "", len(misplaced), misplaced, tuple(laws))
@@ -139,9 +122,9 @@ def _judged(
         return StrategyDrift(strategy, True, WITHHELD, "", 0)
     if strategy not in EXACT_STRATEGIES and strategy in BUILT_IN and _is_as_good(known.spec, actual, expected):
         return StrategyDrift(strategy, True, EQUIVALENT, "", 0)
-    if _answers_as_replayed(known.implementation, strategy):
+    if _answers_as_replayed(implementation, strategy):
         return StrategyDrift(strategy, True, DRIFT, "", len(misplaced), misplaced, (REPLAY_DIFFERS,))
-    return StrategyDrift(strategy, True, DIFFERS_FROM_JAVA, f"leader_{known.implementation}")
+    return StrategyDrift(strategy, True, DIFFERS_FROM_JAVA, f"leader_{implementation}")
 
 
 def _answers_as_replayed(implementation: str, strategy: str) -> bool:
@@ -169,41 +152,10 @@ def _is_as_good(spec: GroupSpec, actual: GroupAssignment, expected: GroupAssignm
     return outcome(actual) == outcome(expected)
 
 
-def _misplaced(owners: Owners, expected: GroupAssignment) -> tuple[MisplacedPartition, ...]:
-    wanted: Mapping[TopicPartition, str] = {
-        topic_partition: member_id
-        for member_id, topic_partitions in expected.members.items()
-        for topic_partition in topic_partitions
-    }
-    elsewhere = [at for at in {*owners, *wanted} if owners.get(at, ()) != _as_owners(wanted.get(at))]
-    return tuple(
-        MisplacedPartition(topic, partition, owners.get((topic, partition), ()), wanted.get((topic, partition)))
-        for topic, partition in sorted(elsewhere)
-    )
+def _wanted_owners(expected: GroupAssignment) -> Owners:
+    return {at: owner for member_id, held in expected.members.items() for owner in [(member_id,)] for at in held}
 
 
-def _as_owners(member_id: str | None) -> tuple[str, ...]:
-    return () if member_id is None else (member_id,)
-
-
-def changed_topics(snapshot: GroupSnapshot, owners: Owners) -> tuple[str, ...]:
-    """Topics whose count, sampled after the record, shows that whoever assigned knew another one; sorted."""
-    held: dict[str, list[int]] = defaultdict(list)
-    for topic, partition in owners:
-        held[topic].append(partition)
-    return tuple(
-        topic for topic in snapshot.subscribed_topics() if _has_changed(snapshot, topic, sorted(held.get(topic, ())))
-    )
-
-
-def _has_changed(snapshot: GroupSnapshot, topic: str, held: Sequence[int]) -> bool:
-    sampled = snapshot.topics[topic]
-    if snapshot.position is None:
-        return False
-    # A polled group's assignment is older than the poll that saw it, and nobody knows how much.
-    if not snapshot.is_polled and sampled.sampled_at_ms <= snapshot.position.timestamp_ms:
-        return False
-    partitions = sampled.partitions or 0
-    has_shrunk = bool(held) and held[-1] >= partitions
-    has_grown = 0 < len(held) < partitions and list(held) == list(range(len(held)))
-    return has_shrunk or has_grown
+def _elsewhere(owners: Owners, wanted: Owners) -> set[TopicPartition]:
+    """Partitions whose owners differ. Most are where they belong, so whole items are compared first."""
+    return {at for at, _ in owners.items() ^ wanted.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from assignors import GroupSpec, MemberSubscription, TopicPartition
@@ -60,14 +60,44 @@ def _with_sticky_claim(joined: MemberSubscription, user_data: bytes | None) -> M
 
 def actual_owners(metadata: GroupMetadata) -> Owners:
     """Who was assigned each partition, by the leader's own assignment bytes; owners sorted."""
-    owners: dict[TopicPartition, list[str]] = {}
-    for member in metadata.members:
-        for topic, partition in member.assignment.partitions if member.assignment else ():
-            owners.setdefault((topic, partition), []).append(member.member_id)
-    return {topic_partition: tuple(sorted(holders)) for topic_partition, holders in owners.items()}
+    by_id = sorted(metadata.members, key=lambda member: member.member_id)
+    return _owners((member.member_id, member.assignment.partitions if member.assignment else ()) for member in by_id)
 
 
-def unknown_topics(snapshot: GroupSnapshot) -> tuple[str, ...]:
+def target_spec(snapshot: GroupSnapshot) -> GroupSpec:
+    """The group as a coordinator sees it (KIP-848), the targets as what its members have now."""
+    return GroupSpec(
+        members=tuple(
+            MemberSubscription(
+                member.member_id,
+                member.subscribed_topics or (),
+                instance_id=member.group_instance_id,
+                rack=member.rack_id,
+                owned=member.target or (),
+            )
+            for member in members(snapshot)
+        ),
+        partitions=sampled_partitions(snapshot),
+        racks=sampled_racks(snapshot),
+    )
+
+
+def target_owners(snapshot: GroupSnapshot) -> Owners:
+    """Who shall have each partition; owners sorted. Of a classic group that is who was assigned it."""
+    return _owners((member.member_id, member.target or ()) for member in members(snapshot))
+
+
+def _owners(held: Iterable[tuple[str, Iterable[TopicPartition]]]) -> Owners:
+    """Who has each partition, from what each member has; one tuple serves all that a member has alone."""
+    owners: dict[TopicPartition, tuple[str, ...]] = {}
+    for member_id, partitions in held:
+        alone = (member_id,)
+        for at in partitions:
+            owners[at] = (*owners[at], member_id) if at in owners else alone
+    return owners
+
+
+def unknown_topics(snapshot: GroupSnapshot, owners: Owners | None = None) -> tuple[str, ...]:
     """Subscribed topics whose partition count is not known as of the current record, sorted.
 
     A sample made before the record was written does for a topic that existed and had every partition the record
@@ -75,7 +105,11 @@ def unknown_topics(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """
     if snapshot.position is None:
         return snapshot.subscribed_topics()
-    written_at_ms, assigned = snapshot.position.timestamp_ms, assigned_partitions(snapshot)
+    written_at_ms = snapshot.position.timestamp_ms
+    is_older = any(sampled.sampled_at_ms < written_at_ms for sampled in snapshot.topics.values())
+    # It walks through all members, and every group is asked about in every sample: only where the answer hangs on it.
+    held = owners or (at for member in members(snapshot) for at in member.target or ())
+    assigned = _assigned_partitions(held) if is_older else {}
 
     def is_known(topic: str, sampled: TopicMetadata | None) -> bool:
         if sampled is None or sampled.sampled_at_ms >= written_at_ms:
@@ -85,10 +119,10 @@ def unknown_topics(snapshot: GroupSnapshot) -> tuple[str, ...]:
     return tuple(topic for topic in snapshot.subscribed_topics() if not is_known(topic, snapshot.topics.get(topic)))
 
 
-def assigned_partitions(snapshot: GroupSnapshot) -> Mapping[str, int]:
+def _assigned_partitions(held: Iterable[TopicPartition]) -> Mapping[str, int]:
     """How many partitions each topic must have had for the assignment to be possible: the highest number, and one."""
     counts: dict[str, int] = {}
-    for member in members(snapshot):
-        for topic, partition in member.target or ():
-            counts[topic] = max(counts.get(topic, 0), partition + 1)
+    for topic, partition in held:
+        if partition >= counts.get(topic, 0):
+            counts[topic] = partition + 1
     return counts

@@ -1,4 +1,15 @@
-"""All verdicts on one group, from its snapshot alone."""
+"""All verdicts on one group, from its snapshot alone.
+
+Rules, first that applies:
+
+1. No members, or records are missing that tell the state, or a coordinator that was asked says that the group has no
+   assignment at the moment: no judgement.
+2. Members do not divide partitions of topics (Kafka Connect, share and streams groups): a judgement without verdicts.
+3. The coordinator is making an epoch's assignment (KIP-848, Assigning): `rebalancing`. While members are on their way
+   to their targets (Reconciling) the targets are judged. A classic group's rebalance is in no record: `/metrics` alone
+   has it, from listings.
+4. Else drift (`drift`, `consumer_drift`) and how evenly partitions are shared (`imbalance`, `fairness`).
+"""
 
 from __future__ import annotations
 
@@ -7,69 +18,86 @@ from collections.abc import Sequence
 import msgspec
 
 from assignors import PartitionAssignor
+from assignors.topic_skew import TopicSkew
 from streaming.events import CONSUMER, Position
-from streaming.group.members import members
 from streaming.group.not_known import not_known
-from streaming.group.snapshot import ASSIGNING, REBALANCING, GroupSnapshot
+from streaming.group.snapshot import ASSIGNING, GroupSnapshot
+from streaming.group.snapshot import REBALANCING as REBALANCING_STATES
 from streaming.group.snapshot import UNKNOWN as UNKNOWN_STATE
-from streaming.judgement.consumer_drift import BROKER, consumer_drifts
-from streaming.judgement.drift import NOT_EVALUATED, UNKNOWN, StrategyDrift, recorded, strategy_drift
-from streaming.judgement.group_spec import actual_owners, group_spec
-from streaming.judgement.imbalance import PartitionShares, imbalance
+from streaming.judgement.consumer_drift import BROKER, SERVER_ASSIGNORS, consumer_drifts
+from streaming.judgement.drift import NOT_EVALUATED, REBALANCING, UNKNOWN, StrategyDrift, strategy_drift
+from streaming.judgement.fairness import KAFKA_STREAMS, named_skew, shared_work
+from streaming.judgement.imbalance import TOPIC, Imbalance, divided
 from streaming.judgement.leader import UNKNOWN_LEADER, Leader, leader_of
-from streaming.protocol.classic import GroupMetadata
+from streaming.judgement.recorded import Recorded, recorded
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
-KAFKA_STREAMS_PROTOCOL = "stream"
-"""Classic Kafka Streams (and ksqlDB) runs its own task assignor under this name: ours say nothing about it."""
 
-
-_NOT_JUDGED = frozenset({ASSIGNING, UNKNOWN_STATE, *REBALANCING})
+_NOT_JUDGED = frozenset({UNKNOWN_STATE, *REBALANCING_STATES})
 
 
 class Judgement(msgspec.Struct, frozen=True):
     """The verdicts on a group as of one record, and what they were made from.
 
-    `metadata_sampled_at_ms` is when the oldest topic metadata was sampled, `assigned_by` whose program assigned and how
-    that is told, `not_known` what the verdicts had to do without.
+    `imbalances` are of partitions, `skew` is what makes them uneven if it has that name. `metadata_sampled_at_ms` is
+    when the oldest topic metadata was sampled, `assigned_by` whose program assigned and how that is told, `not_known`
+    what the verdicts had to do without.
     """
 
     position: Position
     generation_id: int | None
     drifts: tuple[StrategyDrift, ...]
-    shares: tuple[PartitionShares, ...]
+    imbalances: tuple[Imbalance, ...]
     metadata_sampled_at_ms: int | None
     assigned_by: Leader | None = None
     not_known: tuple[str, ...] = ()
+    skew: TopicSkew | None = None
 
     @property
     def is_complete(self) -> bool:
         """Whether nothing was missing; an incomplete judgement is made again when its inputs come."""
         return all(drift.reason != "metadata_missing" for drift in self.drifts)
 
+    def in_short(self) -> Judgement:
+        """What is kept once its rows are written: topics are many, and nobody asks the present for them."""
+        if not self.is_complete:
+            return self
+        return msgspec.structs.replace(self, imbalances=tuple(one for one in self.imbalances if one.scope != TOPIC))
+
 
 def judge(snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]) -> Judgement | None:
-    """Judge the current generation; None for a group that has no members to judge, or no assignment of this epoch."""
-    position, generation_id = snapshot.position, snapshot.generation_id
+    """Judge the current generation; None for a group that has no members to judge.
+
+    That a coordinator is still making the assignment of an epoch (KIP-848) is a verdict, too: `rebalancing`.
+    """
+    position = snapshot.position
     if position is None or not snapshot.member_count() or snapshot.state in _NOT_JUDGED:
         return None
-    if generation_id is None and snapshot.classic is None:
+    if snapshot.generation_id is None and snapshot.classic is None:
         return None
-    if not _is_evaluated(snapshot):
-        return Judgement(position, generation_id, (), (), None, not_known=not_known(snapshot))
-    sampled = [topic.sampled_at_ms for topic in snapshot.topics.values()]
+    if snapshot.state == ASSIGNING or not _is_evaluated(snapshot):
+        return _without_assignment(snapshot, position)
+    return _judged(snapshot, position, strategies)
+
+
+def _judged(snapshot: GroupSnapshot, position: Position, strategies: Sequence[PartitionAssignor]) -> Judgement:
+    known, sampled = recorded(snapshot), [topic.sampled_at_ms for topic in snapshot.topics.values()]
     if snapshot.classic is not None:
-        assigned_by, drifts = leader_of(snapshot.classic), _drifts(snapshot, snapshot.classic, strategies)
+        assigned_by = leader_of(snapshot.classic)
+        drifts = _drifts(known, snapshot.protocol or "", assigned_by.implementation, strategies)
     else:
-        assigned_by, drifts = Leader(BROKER, ()), consumer_drifts(snapshot, strategies)
+        assigned_by, drifts = Leader(BROKER, ()), consumer_drifts(snapshot, known, strategies)
+    shared = shared_work(snapshot, known)
+    imbalances = divided(shared).imbalance()
     return Judgement(
         position=position,
-        generation_id=generation_id,
+        generation_id=snapshot.generation_id,
         drifts=drifts,
-        shares=imbalance(members(snapshot)),
+        imbalances=imbalances,
         metadata_sampled_at_ms=min(sampled, default=None),
         assigned_by=assigned_by,
         not_known=_not_known(snapshot, assigned_by),
+        skew=named_skew(shared, imbalances),
     )
 
 
@@ -93,15 +121,29 @@ def _is_evaluated(snapshot: GroupSnapshot) -> bool:
     return snapshot.group_type == CONSUMER
 
 
+def _without_assignment(snapshot: GroupSnapshot, position: Position) -> Judgement | None:
+    """A group of another kind than we judge; or one whose assignment is being made, by the strategy most members name.
+
+    Where no member names one, the broker's default is in no record.
+    """
+    own = snapshot.protocol or ""
+    drifts: tuple[StrategyDrift, ...] = ()
+    if _is_evaluated(snapshot):
+        drifts = (StrategyDrift(SERVER_ASSIGNORS.get(own, own), True, REBALANCING),)
+    elif snapshot.state == ASSIGNING:
+        return None
+    return Judgement(position, snapshot.generation_id, drifts, (), None, not_known=not_known(snapshot))
+
+
 def _drifts(
-    snapshot: GroupSnapshot, metadata: GroupMetadata, strategies: Sequence[PartitionAssignor]
+    known: Recorded, own: str, implementation: str, strategies: Sequence[PartitionAssignor]
 ) -> tuple[StrategyDrift, ...]:
-    own = metadata.protocol or ""
-    if own == KAFKA_STREAMS_PROTOCOL:
+    if own == KAFKA_STREAMS:
         return (StrategyDrift(own, True, NOT_EVALUATED, "kafka_streams"),)
-    spec, owners = group_spec(snapshot, metadata), actual_owners(metadata)
-    known = recorded(snapshot, spec, owners, leader_of(metadata).implementation)
-    judged = tuple(strategy_drift(known, assignor, is_group_strategy=assignor.name == own) for assignor in strategies)
+    judged = tuple(
+        strategy_drift(known, assignor, implementation, is_group_strategy=assignor.name == own)
+        for assignor in strategies
+    )
     if any(drift.is_group_strategy for drift in judged):
         return judged
     return (StrategyDrift(own, True, NOT_EVALUATED, "strategy_not_known"), *judged)
@@ -118,6 +160,8 @@ def keeps_verdict(previous: Judgement | None, snapshot: GroupSnapshot) -> bool:
         return False
     if previous.generation_id != snapshot.generation_id:
         return False
+    if any(drift.verdict == REBALANCING for drift in previous.drifts):
+        return snapshot.state == ASSIGNING
     if snapshot.modern is not None:
         return previous.is_complete
     return all(drift.verdict != UNKNOWN for drift in previous.drifts)

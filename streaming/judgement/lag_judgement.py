@@ -15,7 +15,14 @@ from streaming.judgement.lag import ClusterSample, LagReport
 from streaming.judgement.lag_seconds import AT_LEAST, LAG_SECONDS_SCHEMA, lag_seconds, lowest_end_offset_since
 from streaming.judgement.retention import RETENTION_SCHEMA, retention
 from streaming.judgement.sampled_offsets import SampledOffsets
-from streaming.judgement.status import RECENT_END_OFFSETS_MS, STATUS_SCHEMA, group_statuses, statuses
+from streaming.judgement.status import (
+    DEFAULT_RULES,
+    RECENT_END_OFFSETS_MS,
+    STATUS_SCHEMA,
+    StatusRules,
+    group_statuses,
+    statuses,
+)
 
 BY_GROUP_SCHEMA = pa.schema(
     [
@@ -63,12 +70,13 @@ class LagJudgement:
         return pa.table(columns, schema=BY_GROUP_SCHEMA)
 
 
-def judge_lag(
+def judge_lag(  # noqa: PLR0913, PLR0917 - all that one sample is judged by, named
     report: LagReport,
     ends: SampledOffsets,
     starts: SampledOffsets,
     windows: Windows | None,
     read_up_to_ms: pa.Array,
+    rules: StatusRules = DEFAULT_RULES,
 ) -> LagJudgement:
     """Judge every row of the report; `ends` and `starts` have its sample. Without windows no status is known."""
     partitions = report.partitions
@@ -77,7 +85,7 @@ def judge_lag(
         columns += [pa.nulls(partitions.num_rows, field.type) for field in STATUS_SCHEMA]
     else:
         lowest = _lowest_recent(report, ends)
-        columns += statuses(windows, partitions["lag"].combine_chunks(), read_up_to_ms, lowest).columns
+        columns += statuses(windows, partitions["lag"].combine_chunks(), read_up_to_ms, lowest, rules).columns
     columns += retention(report, starts).columns
     schemas = (partitions.schema, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA)
     return LagJudgement(report, pa.table(columns, schema=pa.schema([field for schema in schemas for field in schema])))

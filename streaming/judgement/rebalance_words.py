@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from streaming.combine import gaps
 from streaming.judgement import rebalances as words
+from streaming.judgement.condition_words import counted
 
 Row = Mapping[str, Any]
 """A row of `rebalances`, by column."""
@@ -33,6 +35,11 @@ _KINDS = {
     words.UPGRADED: "upgraded to the consumer protocol (KIP-848)",
     words.DOWNGRADED: "downgraded to the classic protocol",
 }
+_NOBODY_COMMITTED = {
+    gaps.NEXT_REBALANCE: "nobody committed before the next rebalance",
+    gaps.ROUND_PASSED: "nobody committed for a whole round (judgement.round_seconds)",
+    gaps.GROUP_DELETED: "nobody committed before the group was deleted",
+}
 
 
 def without_upgrades_ends(rows: Sequence[Row]) -> Sequence[Row]:
@@ -43,6 +50,21 @@ def without_upgrades_ends(rows: Sequence[Row]) -> Sequence[Row]:
     """
     over = [now["kind"] == words.DELETED and after["kind"] in _GOES_ON for now, after in pairwise(rows)]
     return [row for row, is_left_out in zip(rows, [*over, False], strict=True) if not is_left_out] if rows else ()
+
+
+def with_gaps(rows: Sequence[Row], of_gaps: Sequence[Row]) -> Sequence[Row]:
+    """Rows of `rebalances`, each with its row of `commit_gaps` as `commit_gap`; None where there is none (yet).
+
+    >>> rebalance = {"cluster": "prod", "kafka_partition": 3, "kafka_offset": 17}
+    >>> with_gaps([rebalance], [{**rebalance, "commit_gap_ms": 12_000}])[0]["commit_gap"]["commit_gap_ms"]
+    12000
+    """
+    by_position = {_position(gap): gap for gap in of_gaps}
+    return [{**row, "commit_gap": by_position.get(_position(row))} for row in rows]
+
+
+def _position(row: Row) -> tuple[str, int, int]:
+    return row["cluster"], row["kafka_partition"], row["kafka_offset"]
 
 
 def sentence(row: Row) -> str:
@@ -61,14 +83,16 @@ def sentence(row: Row) -> str:
         return _KINDS[words.DELETED]
     kind: str = row["kind"]
     if kind != words.REBALANCE:
-        return "; ".join([_KINDS.get(kind, kind), *_why(row), _count(row["members"], "member")])
+        gap = gap_words(row.get("commit_gap"))
+        return "; ".join([_KINDS.get(kind, kind), *_why(row), counted(row["members"], "member"), *gap])
     return "; ".join(
         [
             *_why(row),
-            _count(row["members"], "member"),
+            counted(row["members"], "member"),
             *_moves(row),
             *_unowned(row),
             *_sync_time(row),
+            *gap_words(row.get("commit_gap")),
             *_skipped(row),
             *(condition.replace("_", " ") for condition in row["conditions"] or ()),
         ]
@@ -103,24 +127,24 @@ def _named(row: Row, did: str) -> str:
 def _moves(row: Row) -> Iterator[str]:
     moved, fewest = row["moved_partitions"], row["fewest_moves"]
     if row["withheld_partitions"]:
-        yield f"{_count(row['withheld_partitions'], 'partition')} to be handed over in the next round"
+        yield f"{counted(row['withheld_partitions'], 'partition')} to be handed over in the next round"
     elif moved is None:
         yield "moves unknown"
     elif not moved:
         yield "no partition moved"
     elif fewest is None:
-        yield f"{_count(moved, 'partition')} moved"
+        yield f"{counted(moved, 'partition')} moved"
     elif moved == fewest:
-        yield f"{_count(moved, 'partition')} moved, no fewer would do"
+        yield f"{counted(moved, 'partition')} moved, no fewer would do"
     else:
         bound = "" if row["fewest_is_exact"] else "at least "
-        yield f"{_count(moved, 'partition')} moved, {bound}{fewest} had to"
+        yield f"{counted(moved, 'partition')} moved, {bound}{fewest} had to"
 
 
 def _unowned(row: Row) -> Iterator[str]:
     unowned = len(row["unowned"] or ()) - (row["withheld_partitions"] or 0)
     if unowned > 0:
-        yield f"{_count(unowned, 'partition')} without an owner"
+        yield f"{counted(unowned, 'partition')} without an owner"
 
 
 def _sync_time(row: Row) -> Iterator[str]:
@@ -130,8 +154,24 @@ def _sync_time(row: Row) -> Iterator[str]:
 
 def _skipped(row: Row) -> Iterator[str]:
     if row["skipped_generations"]:
-        yield f"{_count(row['skipped_generations'], 'generation')} before it without a record"
+        yield f"{counted(row['skipped_generations'], 'generation')} before it without a record"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def gap_words(gap: Row | None) -> Iterator[str]:
+    """What a row of `commit_gaps` says, in none, one or two phrases."""
+    if gap is None:
+        return
+    gap_ms, usual_ms, worst_ms = gap["commit_gap_ms"], gap["usual_interval_ms"], gap["worst_gap_ms"]
+    if gap_ms is not None:
+        usually = "" if usual_ms is None else f", usually every {_seconds(usual_ms)}"
+        yield f"nobody committed for {_seconds(gap_ms)}{usually}"
+        if worst_ms is not None and worst_ms > gap_ms:
+            yield f"{gap['worst_topic']}-{gap['worst_partition']} was not committed for {_seconds(worst_ms)}"
+    elif gap["unknown_reason"] == gaps.NO_COMMIT_AFTER:
+        yield _NOBODY_COMMITTED.get(gap["closed_by"], "nobody committed again")
+    elif gap["unknown_reason"] != gaps.NO_COMMIT_BEFORE:
+        yield f"how long nobody committed is unknown: {gap['unknown_reason'].replace('_', ' ')}"
+
+
+def _seconds(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:.1f} s"

@@ -191,7 +191,7 @@ def rebalance_between(
         previous_protocol=compared.protocol if compared else None,
         changes=changes,
         hand_over=HandOver() if kind in _HANDS_NOTHING_OVER else hand_over(_earlier(standing, then, now), now, after),
-        claims=recorded_claims(after),
+        claims=recorded_claims(after, now),
         sync_time_ms=_sync_time_ms(after) if kind in {REBALANCE, CREATED} else None,
         skipped_generations=_skipped_generations(kind, compared, after),
         not_known=tuple(dict.fromkeys(not_known)),

@@ -68,6 +68,10 @@ class SampledOffsets:
         """The row of each topic partition in `points`; NO_ROW where it was never sampled."""
         return self._rows.find(topics, partitions)
 
+    def names(self) -> tuple[pa.Array, Int64Array]:
+        """Topics and partition numbers, by row."""
+        return self._rows.names()
+
     def sampled_at(self, rows: Int64Array, at_ms: int) -> BoolArray:
         """Whether the rows' newest points are of the sample at a time; NO_ROW is of none."""
         known: BoolArray = rows != NO_ROW
@@ -89,7 +93,7 @@ class SampledOffsets:
     def encode(self) -> tuple[int, bytes]:
         """Today's version, and all points as a compressed Arrow IPC stream: about 2 bytes a point."""
         counts = self.points.counts[: len(self)]
-        topics, partitions = self._rows.names()
+        topics, partitions = self.names()
         row_of_point = np.repeat(np.arange(len(self)), counts)
         is_point = np.arange(self.points.limit) < counts[:, np.newaxis]
         stored = pa.table(

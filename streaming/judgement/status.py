@@ -77,7 +77,7 @@ class StatusRules:
     lone_commit_silence_ms: int = 300_000
 
 
-_DEFAULT_RULES = StatusRules()
+DEFAULT_RULES = StatusRules()
 _BY_RULE = np.array(
     [Status.OK, Status.OK, Status.STOP, Status.REWIND, Status.OK, Status.STALL, Status.WARN, Status.OK], dtype=np.int8
 )
@@ -88,7 +88,7 @@ def statuses(
     lag: pa.Array,
     read_up_to_ms: pa.Array,
     lowest_recent_end_offset: pa.Array,
-    rules: StatusRules = _DEFAULT_RULES,
+    rules: StatusRules = DEFAULT_RULES,
 ) -> pa.Table:
     """Judge every window at once (STATUS_SCHEMA), all columns row by row, null where unknown.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 import msgspec
@@ -13,6 +14,7 @@ from streaming.group.advance import advance
 from streaming.group.codec import StateCodec
 from streaming.group.history import awaits_names, is_reread, is_told, was_told
 from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.alternatives import Alternatives, alternatives
 from streaming.judgement.detectors import Limits
 from streaming.judgement.judge import Judgement, judge, keeps_verdict
 from streaming.judgement.story import Story, ToldRebalance, continued
@@ -25,13 +27,15 @@ class GroupRecord(msgspec.Struct, frozen=True):
     """What is stored per group: the snapshot, the verdict on its current generation, and what is still to be told.
 
     `untold` are earlier snapshots in which topics are known by id only: their names are on the way from the brokers.
-    `story` is that of its rebalances, as far as they are told.
+    `story` is that of its rebalances, as far as they are told. `alternatives` are those of the judged generation, as it
+    is: what changes would make of it is in the table alone.
     """
 
     snapshot: GroupSnapshot
     judgement: Judgement | None = None
     untold: tuple[GroupSnapshot, ...] = ()
     story: Story = Story()
+    alternatives: Alternatives | None = None
 
     def topics_to_sample(self) -> frozenset[str]:
         """Topics of which the group needs to know more, or will."""
@@ -41,7 +45,8 @@ class GroupRecord(msgspec.Struct, frozen=True):
 class Turn(msgspec.Struct, frozen=True):
     """What a turn leaves behind: the new record, the snapshots to be told (`is_told`), each verdict and rebalance.
 
-    `forgotten` says that nothing of the group is to be kept: it is dead, and has been for long.
+    `forgotten` says that nothing of the group is to be kept: it is dead, and has been for long. `alternatives` are
+    those of the last verdict of the turn.
     """
 
     record: GroupRecord
@@ -49,6 +54,7 @@ class Turn(msgspec.Struct, frozen=True):
     judgements: tuple[Judgement, ...] = ()
     forgotten: bool = False
     rebalances: tuple[ToldRebalance, ...] = ()
+    alternatives: Alternatives | None = None
 
 
 KEPT_UNTOLD = 8
@@ -89,7 +95,7 @@ def take_turn(
     in_log_order = sorted((event for event in happened if isinstance(event, LogEvent)), key=_position)
     if not in_log_order and record.snapshot.is_over and any(isinstance(fact, GroupForgotten) for fact in handed_back):
         return Turn(record, forgotten=True)
-    snapshot, judgement, answered = _with_facts(record, handed_back, strategies)
+    snapshot, present, answered = _with_facts(record, handed_back, strategies)
     waiting = [_advanced(untold, handed_back) for untold in record.untold]
     waiting += [snapshot for fact in handed_back if is_told(record.snapshot, fact, snapshot)]
     for event in in_log_order:
@@ -99,13 +105,14 @@ def take_turn(
     released, untold = _released(waiting)
     story, rebalances = continued(record.story, record.snapshot, released, snapshot, limits)
     history = tuple(one for one in released if not is_reread(one))
-    judgement, judgements = _judge_history(judgement, history, strategies)
-    if judgement is None and not untold:
+    present, judgements = _judge_history(present, history, strategies)
+    if present.judgement is None and not untold:
         # What an earlier checkpoint told is not told again, but it is the present all the same.
-        judgement = judge(snapshot, strategies)
-    return Turn(
-        GroupRecord(snapshot, judgement, untold, story), history, (*answered, *judgements), rebalances=rebalances
-    )
+        present = _judged(snapshot, strategies)
+    final = (*answered, *judgements)
+    computed, told = _alternatives(record.alternatives, present, final, strategies)
+    kept = GroupRecord(snapshot, present.judgement and present.judgement.in_short(), untold, story, computed)
+    return Turn(kept, history, final, rebalances=rebalances, alternatives=told)
 
 
 def _advanced(snapshot: GroupSnapshot, events: Iterable[GroupEvent]) -> GroupSnapshot:
@@ -128,39 +135,63 @@ def _position(event: LogEvent) -> Position:
     return event.position
 
 
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A verdict, and of which snapshot it was made; None for one of an earlier turn."""
+
+    judgement: Judgement | None
+    snapshot: GroupSnapshot | None = None
+
+
+def _judged(snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]) -> _Judged:
+    return _Judged(judge(snapshot, strategies), snapshot)
+
+
 def _with_facts(
     record: GroupRecord, facts: Iterable[HandedBackEvent], strategies: Sequence[PartitionAssignor]
-) -> tuple[GroupSnapshot, Judgement | None, tuple[Judgement, ...]]:
+) -> tuple[GroupSnapshot, _Judged, tuple[Judgement, ...]]:
     """The snapshot with what was handed back, its verdict made again if it waited for that, and whether it is final."""
     snapshot, judgement = record.snapshot, record.judgement
     for fact in facts:
         snapshot = advance(snapshot, fact)
     if judgement is None or judgement.is_complete or snapshot == record.snapshot:
-        return snapshot, judgement, ()
+        return snapshot, _Judged(judgement), ()
     again = judge(snapshot, strategies)
     if again is not None and again.generation_id == judgement.generation_id:
         # Members that moved meanwhile change nothing of what is judged: the verdict stays where it was first due.
         again = msgspec.structs.replace(again, position=judgement.position)
-    return snapshot, again, _final(again)
+    return snapshot, _Judged(again, snapshot), _final(again)
 
 
 def _judge_history(
-    judgement: Judgement | None, history: Sequence[GroupSnapshot], strategies: Sequence[PartitionAssignor]
-) -> tuple[Judgement | None, tuple[Judgement, ...]]:
+    present: _Judged, history: Sequence[GroupSnapshot], strategies: Sequence[PartitionAssignor]
+) -> tuple[_Judged, tuple[Judgement, ...]]:
     """The verdict on the last snapshot, and every verdict that will not change any more.
 
     An incomplete verdict waits for its inputs and is made again; once a newer record takes its place it is final.
     """
     final: list[Judgement] = []
     for snapshot in history[-JUDGED_RECORDS_PER_TURN:]:
-        if keeps_verdict(judgement, snapshot):
+        if keeps_verdict(present.judgement, snapshot):
             continue
-        if judgement is not None and not judgement.is_complete:
-            final.append(judgement)
-        judgement = judge(snapshot, strategies)
-        final.extend(_final(judgement))
-    return judgement, tuple(final)
+        if present.judgement is not None and not present.judgement.is_complete:
+            final.append(present.judgement)
+        present = _judged(snapshot, strategies)
+        final.extend(_final(present.judgement))
+    return present, tuple(final)
 
 
 def _final(judgement: Judgement | None) -> tuple[Judgement, ...]:
     return (judgement,) if judgement is not None and judgement.is_complete else ()
+
+
+def _alternatives(
+    known: Alternatives | None, present: _Judged, final: Iterable[Judgement], strategies: Sequence[PartitionAssignor]
+) -> tuple[Alternatives | None, Alternatives | None]:
+    """The present's, as it is, and all there is to be told: of a verdict made in this turn whose rows are written."""
+    if present.judgement is None:
+        return None, None
+    if present.snapshot is None:
+        return known, None
+    found = alternatives(present.judgement, present.snapshot, strategies)
+    return found and found.as_it_is(), found if present.judgement in final else None

@@ -15,8 +15,9 @@ from typing import Any
 from streaming.group.listing import shown_state
 from streaming.group.not_known import not_known
 from streaming.group.snapshot import UNKNOWN, GroupSnapshot
-from streaming.judgement.detectors import conditions
 from streaming.judgement.drift import StrategyDrift
+from streaming.judgement.fairness import among_members
+from streaming.judgement.imbalance import PARTITIONS
 from streaming.judgement.lag import HELD_BACK
 from streaming.judgement.rebalances import STATIC_REJOIN
 from streaming.judgement.status import Status
@@ -31,7 +32,8 @@ class Shares:
     """How a group's partitions are shared among its members; None where it is not known.
 
     `excess_partitions` is what the busiest member has beyond the busiest of the fairest valid assignment,
-    `idle_in_any_assignment` how many members must be idle in that one.
+    `idle_in_any_assignment` how many members must be idle in that one. `score` is 100 for the fairest. The same
+    members have the one more of `skewed_topics`, and `remedy` is the strategy that would end that with fewest moves.
     """
 
     assigned_partitions: int | None = None
@@ -41,15 +43,18 @@ class Shares:
     idle_in_any_assignment: int | None = None
     excess_partitions: int | None = None
     max_to_mean_ratio: float | None = None
+    score: float | None = None
+    skewed_topics: int = 0
+    remedy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HeldCondition:
-    """A condition that holds now; since when and in what words, where that is known."""
+    """A condition that holds now: since when, and in words."""
 
     condition: str
-    since_ms: int | None = None
-    detail: str | None = None
+    since_ms: int
+    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,26 +177,34 @@ def members_known(snapshot: GroupSnapshot) -> int | None:
 
 
 def held_conditions(watched: Watched, record: GroupRecord) -> tuple[HeldCondition, ...]:
-    """What is the matter with the group, as of the time up to which its partition was read."""
-    position = record.snapshot.position
-    read = watched.present.read_up_to.get(position.kafka_partition) if position else None
-    if not watched.is_fresh or read is None or read.read_up_to_ms is None:
+    """What is the matter with the group, as of the last sample."""
+    if not watched.is_fresh:
         return ()
-    return tuple(map(HeldCondition, conditions(record.story.recent, read.read_up_to_ms, watched.limits)))
+    held = watched.present.conditions.get(record.snapshot.group_id, ())
+    return tuple(HeldCondition(one.name, one.since_ms, one.detail) for one in held)
 
 
 def _shares(record: GroupRecord) -> Shares:
-    shares = record.judgement.shares if record.judgement else ()
-    if not shares:
+    total = among_members(record.judgement.imbalances, PARTITIONS) if record.judgement else None
+    if total is None or record.judgement is None:
         return Shares()
-    total = shares[0]
+    skew = record.judgement.skew
     return Shares(
-        assigned_partitions=total.assigned_partitions,
-        max_partitions=total.max_partitions,
-        min_partitions=total.min_partitions,
-        idle_members=total.idle_members,
+        assigned_partitions=_whole(total.total),
+        max_partitions=_whole(total.largest),
+        min_partitions=_whole(total.smallest),
+        idle_members=total.idle,
+        idle_in_any_assignment=total.idle_in_any_assignment,
+        excess_partitions=_whole(total.excess),
         max_to_mean_ratio=total.max_to_mean_ratio,
+        score=total.score,
+        skewed_topics=skew.topics if skew else 0,
+        remedy=record.alternatives.remedy if record.alternatives else None,
     )
+
+
+def _whole(amount: float | None) -> int | None:
+    return None if amount is None else int(amount)
 
 
 def _unowned_partitions(record: GroupRecord) -> int | None:

@@ -9,7 +9,7 @@ Each rule that applies is a trouble; the group stands where its first one puts i
 5. Status REWIND, STALL or STOP: thrown back, standing, silent.
 6. Members are idle although another has two partitions or more; only those beyond the number that no assignment could
    employ, where that is known.
-7. The busiest member has more partitions than the fairest assignment would give it.
+7. The busiest member has more partitions than the fairest assignment would give it; `topic skew` where that is why.
 8. Status WARN: slower than its producers.
 9. What is the matter cannot be told: the group's state or lag is unknown.
 
@@ -39,18 +39,19 @@ _NO_TROUBLE = 10
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One rule that applies to a group, in words. `word` is short and one of few."""
+    """One rule that applies to a group, in words. `word` is short and one of few; `since_ms` where that is known."""
 
     rule: int
     word: str
     text: str
+    since_ms: int | None = None
 
 
 def troubles(group: GroupSummary) -> tuple[Trouble, ...]:
     """Everything that is wrong, the worst first.
 
     >>> troubles(GroupSummary("g", "classic", "Stable", drift_partitions=2, verdict="drift", protocol="range", lag=0))
-    (Trouble(rule=2, word='drift', text='2 partitions are not where range puts them'),)
+    (Trouble(rule=2, word='drift', text='2 partitions are not where range puts them', since_ms=None),)
     """
     return tuple(trouble for rule in _RULES for trouble in rule(group))
 
@@ -71,7 +72,7 @@ def _conditions(group: GroupSummary) -> Iterator[Trouble]:
     for held in group.conditions:
         if held.condition != ROLLING_RESTART:
             name = held.condition.replace("_", " ")
-            yield Trouble(1, name, name if held.detail is None else f"{name}: {held.detail}")
+            yield Trouble(1, name, f"{name}: {held.detail}" if held.detail else name, held.since_ms)
 
 
 def _drift(group: GroupSummary) -> Iterator[Trouble]:
@@ -108,9 +109,16 @@ def _idle(group: GroupSummary) -> Iterator[Trouble]:
 
 
 def _excess(group: GroupSummary) -> Iterator[Trouble]:
-    excess = group.shares.excess_partitions
-    if excess:
-        yield Trouble(7, "uneven", f"the busiest member has {_counted(excess, 'partition')} more than need be")
+    shares = group.shares
+    if not shares.excess_partitions:
+        return
+    text = f"the busiest member has {_counted(shares.excess_partitions, 'partition')} more than need be"
+    if not shares.skewed_topics:
+        yield Trouble(7, "uneven", text)
+        return
+    remedy = f"; {shares.remedy} would end that" if shares.remedy else ""
+    skew = f"the same members have the one more of {_counted(shares.skewed_topics, 'topic')}"
+    yield Trouble(7, "topic skew", f"{text}: {skew}{remedy}")
 
 
 def _slow(group: GroupSummary) -> Iterator[Trouble]:

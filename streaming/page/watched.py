@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streaming.judgement.detectors import Limits
 from streaming.sinks.registry import Present
 
 CATCHING_UP, STALE, NOT_READY, READY = "catching_up", "stale", "not_ready", "ready"
@@ -25,7 +24,6 @@ class Watched:
     present: Present
     now_ms: int
     stale_after_ms: int
-    limits: Limits = Limits()  # noqa: RUF009 - frozen
 
     @property
     def phase(self) -> str:

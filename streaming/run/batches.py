@@ -17,8 +17,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from streaming.combine.combiner import GROUP_LANE
+from streaming.combine.gaps import CommitGap
 from streaming.combine.lanes import (
     CommitsVanished,
+    GapsClosed,
     PartitionBatch,
     PartitionEvent,
     PartitionSnapshot,
@@ -30,10 +32,11 @@ from streaming.events import OFFSETS_TOPIC, POLLED_PARTITION
 from streaming.group.snapshot import GONE
 from streaming.judgement.turn import Turn, decode_turn
 from streaming.run.prepare import Origin, position_numbers
+from streaming.sinks.cells import Row
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Registry
-from streaming.sinks.rows import Row, arrow_table, quarantine_rows, turn_rows
+from streaming.sinks.rows import arrow_table, commit_gap_rows, quarantine_rows, turn_rows
 from streaming.sinks.tables import GROUP_GENERATIONS, Table
 from streaming.spark.checkpoint import batch_end_positions
 from streaming.spark.files import Files
@@ -68,14 +71,17 @@ class BatchSink:
         partition_batches = [event for event in partition_events if isinstance(event, PartitionBatch)]
         lanes = self._merged_lanes(partition_batches)
         forgotten = [turn.record.snapshot.group_id for turn in turns if turn.forgotten]
+        closed = [event for event in partition_events if isinstance(event, GapsClosed)]
         self._registry.put_batch([turn.record for turn in turns], lanes.values(), forgotten)
+        self._registry.put_gap_totals(closed)
         for event in partition_events:
             if isinstance(event, CommitsVanished):
                 self._book.forget(event.keys, event.kafka_offsets)
-            else:
+            elif isinstance(event, PartitionBatch):
                 self._book.apply(commits_table(event.commits))
         self._registry.put_health(batch_id=batch_id, positions=self._positions(batch_id))
-        self._write_tables(turns, partition_batches, lanes, batch_id)
+        gaps = [gap for event in closed for gap in event.gaps]
+        self._write_tables(turns, partition_batches, gaps, lanes, batch_id)
         batch_seconds = time.monotonic() - started
         self._registry.put_health(batch_seconds=batch_seconds)
         _log.debug("batch %d: %d groups, %d partitions, %.2f s", batch_id, len(turns), len(lanes), batch_seconds)
@@ -98,12 +104,14 @@ class BatchSink:
         self,
         turns: list[Turn],
         partition_batches: list[PartitionBatch],
+        gaps: list[CommitGap],
         lanes: Mapping[int, PartitionSnapshot],
         batch_id: int,
     ) -> None:
         rows: dict[Table, list[Row]] = {**turn_rows(self._cluster, turns, lanes)}
         quarantined = (record for batch in partition_batches for record in batch.quarantined)
         rows.update(quarantine_rows(self._cluster, quarantined))
+        rows.update(commit_gap_rows(self._cluster, gaps))
         self._tables.append_batches(
             {
                 table: self._unwritten(table, arrow_table(table, of_table))

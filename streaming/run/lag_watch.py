@@ -8,12 +8,17 @@ from collections.abc import Mapping
 
 import msgspec
 
+from streaming.events import POLLED_PARTITION
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.lag import ClusterSample, lag_report
+from streaming.judgement.detectors import Limits
+from streaming.judgement.lag import ClusterSample, TopicPartition, lag_report
 from streaming.judgement.lag_judgement import LagJudgement, judge_lag, observed_rows, read_up_to_of_groups
 from streaming.judgement.lag_seconds import END_OFFSET_POINTS
 from streaming.judgement.retention import LOG_START_POINTS
 from streaming.judgement.sampled_offsets import SampledOffsets
+from streaming.judgement.silence import Silence
+from streaming.judgement.status import StatusRules
+from streaming.judgement.throughput import WINDOW_MS, end_offset_rates
 from streaming.judgement.unsubscribed import ReadTopics, is_unsubscribed, read_topics
 from streaming.sinks.commit_book import BookView, CommitBook
 from streaming.sinks.registry import Present
@@ -22,6 +27,9 @@ from streaming.spark.files import Files
 STORED = "samples/lag"
 STORE_SECONDS = 60.0
 """How much of the samples a kill may cost. Writing 100,000 topic partitions takes a second of CPU."""
+
+_SAMPLES_IN_WINDOW = 2.5
+"""A rate needs two samples: where they come seldom, it is told of a longer time."""
 
 _log = logging.getLogger(__name__)
 
@@ -39,13 +47,13 @@ class _Stored(msgspec.Struct, frozen=True):
 class LagWatch:
     """One thread's: the sampler's."""
 
-    def __init__(self, book: CommitBook, files: Files) -> None:
+    def __init__(self, book: CommitBook, files: Files, limits: Limits) -> None:
         self._book = book
         self._files = files
+        self._limits = limits
         self._ends = SampledOffsets(END_OFFSET_POINTS)
         self._starts = SampledOffsets(LOG_START_POINTS)
         self._read_topics: dict[str, tuple[GroupSnapshot, ReadTopics]] = {}
-        self._sampled_at_ms: int | None = None
         self._stored_seconds = time.monotonic()
 
     def restore(self) -> None:
@@ -83,14 +91,23 @@ class LagWatch:
         report = lag_report(view.commits, sample)
         ends = report.partitions["end_offset"].fill_null(0).to_numpy()
         windows = self._book.observe(view, ends, observed_rows(report))
-        read_up_to_ms = read_up_to_of_groups(
-            report.partitions["group_id"],
-            {number: read.read_up_to_ms for number, read in before.read_up_to.items()},
-            sample,
-            self._sampled_at_ms,
-        )
+        times_ms = {number: read.read_up_to_ms for number, read in before.read_up_to.items()}
+        polled_at_ms = times_ms.get(POLLED_PARTITION)
+        read_up_to_ms = read_up_to_of_groups(report.partitions["group_id"], times_ms, sample, polled_at_ms)
         self._sampled_at_ms = sample.sampled_at_ms
-        return judge_lag(report, self._ends, self._starts, windows, read_up_to_ms)
+        rules = StatusRules(allowed_lag=self._limits.allowed_lag)
+        return judge_lag(report, self._ends, self._starts, windows, read_up_to_ms, rules)
+
+    def silence(self, lag: LagJudgement) -> Silence:
+        """What the last judgement says of groups that hang."""
+        return Silence(lag, self._ends, self._limits)
+
+    def end_offset_rates(self, interval_seconds: float) -> Mapping[TopicPartition, float]:
+        """Records per second of each topic partition as of the last sample; samples come every so many seconds."""
+        if self._sampled_at_ms is None:
+            return {}
+        window_ms = max(WINDOW_MS, int(_SAMPLES_IN_WINDOW * interval_seconds * 1000))
+        return end_offset_rates(self._ends, self._sampled_at_ms, window_ms)
 
     def _topics_read(self, present: Present) -> Mapping[str, ReadTopics]:
         """What each group reads; looked at again only where its snapshot is another."""

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tenacity import Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential
 from tenacity.nap import sleep_using_event
 
-from streaming.combine.lanes import commits_table
+from streaming.combine.lanes import GapsClosed, commits_table
 from streaming.config.load import Settings
 from streaming.config.settings import ADMIN_API_SOURCE, JudgementSettings, MetricsSettings
 from streaming.events import OFFSETS_TOPIC
@@ -25,6 +25,7 @@ from streaming.page.application import Pages
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import Watched
 from streaming.run.batches import BatchSink, polled_positions
+from streaming.run.conditions import GroupConditions
 from streaming.run.hand_back import HandBack
 from streaming.run.lag_watch import LagWatch
 from streaming.run.poller import Poller
@@ -50,7 +51,7 @@ from streaming.spark.checkpoint import (
 )
 from streaming.spark.files import Files
 from streaming.spark.query import lanes_of, start_query
-from streaming.spark.session import spark_session, stop_spark
+from streaming.spark.session import jvm_pid, spark_session, stop_spark
 from streaming.spark.source import handed_back_rows, offsets_topic_records
 from streaming.spark.state import stored_state
 from streaming.spark.steps import StateFunction
@@ -91,10 +92,9 @@ class Monitor:
         self._registry.put_health(source=settings.source.kind)
         connection = Connection(settings.kafka, settings.sampling.request_timeout_seconds)
         stale_after_ms = int(self._stale_after_seconds * 1000)
-        limits = _limits(settings.judgement)
-        collector = MonitorCollector(settings.kafka.cluster, self._registry, now_ms, stale_after_ms, limits)
+        collector = MonitorCollector(settings.kafka.cluster, self._registry, now_ms, stale_after_ms)
         pages = Pages(
-            lambda: Watched(settings.kafka.cluster, self._registry.present(), now_ms(), stale_after_ms, limits),
+            lambda: Watched(settings.kafka.cluster, self._registry.present(), now_ms(), stale_after_ms),
             RebalanceReader(settings.paths.tables, settings.kafka.cluster, time.monotonic),
             settings.judgement.strategies,
         )
@@ -129,7 +129,7 @@ class Monitor:
         with CheckpointLock(checkpoint) as lock:
             java = find_java()
             session = spark_session(self._settings.spark, resolve("spark"), java.parent.parent)
-            lock.write_holder(session.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]  # noqa: SLF001
+            lock.write_holder(jvm_pid(session))
             try:
                 self._watch(session, connection, brokers, partitions, Files(session, checkpoint))
             finally:
@@ -149,7 +149,8 @@ class Monitor:
             files=files,
             origin=origin,
         )
-        lag_watch = LagWatch(self._book, files)
+        limits = _limits(settings.judgement)
+        lag_watch = LagWatch(self._book, files, limits)
         lag_watch.restore()
         groups = Groups(connection, now_ms)
         reconciler = Reconciler(groups, self._book, settings.sampling.reconcile_seconds)
@@ -163,6 +164,7 @@ class Monitor:
             tables=tables,
             hand_back=HandBack(files),
             lag_watch=lag_watch,
+            conditions=GroupConditions(settings.kafka.cluster, self._registry, tables, limits),
             readiness=self._readiness,
             interval_seconds=settings.sampling.interval_seconds,
             lag_table_seconds=settings.sampling.lag_table_seconds,
@@ -202,6 +204,7 @@ class Monitor:
         for lane in lanes:
             self._book.apply(commits_table(lane.commits))
         self._registry.put_batch(groups, lanes)
+        self._registry.put_gap_totals(GapsClosed((), {**lane.gap_totals()}) for lane in lanes)
         read = batch_end_positions(files, batch_id, OFFSETS_TOPIC)
         positions = read or polled_positions(self._registry.present().lanes)
         self._registry.put_health(batch_id=batch_id, positions=positions)
@@ -279,6 +282,7 @@ def _limits(judgement: JudgementSettings) -> Limits:
         flaps=judgement.flaps,
         cooperative_rounds=judgement.cooperative_rounds,
         round_seconds=judgement.round_seconds,
+        allowed_lag=judgement.allowed_lag,
     )
 
 

@@ -85,6 +85,7 @@ class Poller:
         if poll.is_complete:
             self._complete_seconds = time.monotonic()
             self._marked_at = found.last_number if is_marked else self._marked_at
+            self._registry.put_poll(found.last_number if found.rows else known.last_number, poll.began_at_ms)
         _log.debug(
             "poll: %d groups, %d new rows, %.2f s",
             len(poll.listing.groups),

@@ -27,9 +27,11 @@ from streaming.sinks.delta import DeltaTables
 from streaming.sinks.tables import (
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
+    COMMIT_GAPS,
     GROUP_GENERATIONS,
     QUARANTINE,
     REBALANCES,
+    WHAT_IF,
     Table,
 )
 from streaming.spark.checkpoint import (
@@ -42,7 +44,15 @@ from streaming.spark.checkpoint import (
 )
 from streaming.spark.files import Files
 
-_KEYED_BY_POSITION = (GROUP_GENERATIONS, REBALANCES, ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, QUARANTINE)
+_KEYED_BY_POSITION = (
+    GROUP_GENERATIONS,
+    REBALANCES,
+    COMMIT_GAPS,
+    ASSIGNMENT_DRIFT,
+    ASSIGNMENT_IMBALANCE,
+    WHAT_IF,
+    QUARANTINE,
+)
 _OFFSET_BITS = 48
 
 
@@ -100,6 +110,8 @@ def _positions(session: SparkSession, tables: DeltaTables, table: Table, cluster
     if tables.is_empty(table):
         return np.empty(0, dtype=np.int64)
     rows = session.read.format("delta").load(tables.path(table)).where(F.col("cluster") == cluster)
+    if "sampled_time" in rows.columns:
+        rows = rows.where(F.col("sampled_time").isNull())
     found = rows.select("kafka_partition", "kafka_offset").distinct().toArrow()
     return np.sort(position_numbers(found["kafka_partition"], found["kafka_offset"]))
 

@@ -10,7 +10,7 @@ from streaming.java import find_java
 from streaming.run.prepare import prepare_checkpoint
 from streaming.spark.checkpoint import CheckpointLock
 from streaming.spark.files import Files
-from streaming.spark.session import spark_session, stop_spark
+from streaming.spark.session import jvm_pid, spark_session, stop_spark
 
 
 def rebuild_checkpoint(settings: Settings, stamp: str) -> str | None:
@@ -18,7 +18,7 @@ def rebuild_checkpoint(settings: Settings, stamp: str) -> str | None:
     checkpoint = settings.paths.checkpoint
     with CheckpointLock(checkpoint) as lock:
         session = spark_session(settings.spark, resolve("spark"), find_java().parent.parent)
-        lock.write_holder(session.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]  # noqa: SLF001 - no public way
+        lock.write_holder(jvm_pid(session))
         try:
             return _rebuild(session, settings, stamp)
         finally:

@@ -17,17 +17,20 @@ from deltalake.exceptions import DeltaError
 from kafka.errors import KafkaError
 
 from streaming.judgement.lag_judgement import LagJudgement
+from streaming.run.conditions import GroupConditions
 from streaming.run.hand_back import AwaitedFacts, HandBack, awaited_by_group
 from streaming.run.lag_watch import LagWatch
 from streaming.run.readiness import Readiness
 from streaming.run.reconcile import Reconciler
+from streaming.run.work_watch import WorkWatch
 from streaming.sampling.brokers import Brokers
 from streaming.sampling.groups import Groups
+from streaming.sinks.cells import utc
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Registry
-from streaming.sinks.rows import lag_rows, utc
-from streaming.sinks.tables import GROUP_LAG, PARTITION_STATUS
+from streaming.sinks.rows import lag_rows
+from streaming.sinks.tables import ASSIGNMENT_IMBALANCE, GROUP_LAG, PARTITION_STATUS
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +70,7 @@ class Sampler:
         tables: DeltaTables,
         hand_back: HandBack,
         lag_watch: LagWatch,
+        conditions: GroupConditions,
         readiness: Readiness,
         interval_seconds: float,
         lag_table_seconds: float,
@@ -81,10 +85,12 @@ class Sampler:
         self._tables = tables
         self._hand_back = hand_back
         self._lag_watch = lag_watch
+        self._conditions = conditions
         self._readiness = readiness
         self._interval_seconds = interval_seconds
         self._lag_table_seconds = lag_table_seconds
         self._upkeep = upkeep
+        self._work_watch = WorkWatch(cluster)
         self._lag_written: pa.Table | None = None
         self._lag_written_seconds = float("-inf")
 
@@ -122,14 +128,17 @@ class Sampler:
         self._hand_back.send(_both(awaited, vanished), time.monotonic())
         ready = self._readiness.after(before.health.positions, sample, is_judged=not awaited)
         self._registry.put_health(ready=ready, was_ready=ready or before.health.was_ready)
+        if ready or before.health.was_ready:
+            self._conditions.after_sample(sample, self._lag_watch.silence(lag))
         if ready:
             if self._reconciler:
                 self._hand_back.send_vanished(self._reconciler.vanished_commits(now, sample, time.monotonic()))
-            self._write_lag(lag)
+            self._tell_lag(lag)
             self._lag_watch.store_if_due(time.monotonic())
             self._upkeep.if_due(sample.sampled_at_ms)
 
-    def _write_lag(self, lag: LagJudgement) -> None:
+    def _tell_lag(self, lag: LagJudgement) -> None:
+        """Write lag, status and who has how much of it, now and then; the registry has the last of it as of then."""
         now_seconds = time.monotonic()
         if now_seconds - self._lag_written_seconds < self._lag_table_seconds:
             return
@@ -139,6 +148,14 @@ class Sampler:
             if changed.num_rows:
                 self._tables.append(table, lag_rows(table, self._cluster, lag.report.sampled_at_ms, changed))
         self._lag_written, self._lag_written_seconds = lag.partitions, now_seconds
+        rates, sampled_at_ms = self._lag_watch.end_offset_rates(self._interval_seconds), lag.report.sampled_at_ms
+        work, rows = self._work_watch.measure(self._registry.present(), lag.partitions, rates, sampled_at_ms)
+        self._registry.put_work(work)
+        try:
+            self._tables.append(ASSIGNMENT_IMBALANCE, rows)
+        except Exception:
+            self._work_watch.forget_written()
+            raise
 
 
 def _both(one: AwaitedFacts, other: AwaitedFacts) -> AwaitedFacts:

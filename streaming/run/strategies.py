@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from assignors import AssignorFailedError
 from streaming.custom.catalogue import Catalogue
-from streaming.errors import RemedyError
+from streaming.errors import STAYS, RemedyError
 
 
 class AssignorSettingError(RemedyError):
     """A strategy named in the configuration cannot be loaded."""
+
+    exit_code = STAYS
 
 
 def users_references(configured: tuple[str, ...]) -> tuple[tuple[str, str], ...]:

@@ -20,7 +20,7 @@ from datetime import date
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from streaming.errors import RemedyError
+from streaming.errors import STAYS, RemedyError
 from streaming.sinks.stored import rust_uri
 from streaming.sinks.tables import PARTITIONED_BY, SCHEMA_VERSION, TABLES, Table
 
@@ -31,6 +31,8 @@ _log = logging.getLogger(__name__)
 
 class TableVersionError(RemedyError):
     """A table was written by a version of the monitor with another schema."""
+
+    exit_code = STAYS
 
 
 class DeltaTables:
@@ -47,6 +49,11 @@ class DeltaTables:
         for table in TABLES:
             self._open[table.name] = delta_table = self._created(table)
             _check_version(delta_table, self.path(table))
+
+    @property
+    def root(self) -> str:
+        """The folder of all tables."""
+        return self._root
 
     def path(self, table: Table) -> str:
         """Where a table lies."""

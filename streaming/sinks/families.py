@@ -12,6 +12,9 @@ GROUP = ("cluster", "group")
 
 def add(family: GaugeMetricFamily | CounterMetricFamily, labels: Iterable[str], value: float) -> None:
     """Add a sample; what no UTF-8 can say (a lone surrogate) becomes `?` rather than breaking the whole scrape."""
-    family.add_metric(
-        [label if label.isascii() else label.encode(errors="replace").decode() for label in labels], value
-    )
+    family.add_metric(printable(labels), value)
+
+
+def printable(labels: Iterable[str]) -> list[str]:
+    """The labels as a scrape can say them."""
+    return [label if label.isascii() else label.encode(errors="replace").decode() for label in labels]

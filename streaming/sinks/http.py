@@ -1,6 +1,7 @@
 """The HTTP port: `/metrics` in Prometheus' text format or OpenMetrics, gzip where it is taken; pages beside it.
 
-1. `/metrics` is prometheus-client's own. HEAD is GET without the body, there as everywhere.
+1. `/metrics` is written by us at a fraction of the cost (`exposition`); methods other than GET are prometheus-client's
+   affair. HEAD is GET without the body, there as everywhere.
 2. Everything else is the pages' affair; without any it is not found.
 3. With users, only `/-/healthy` and `/-/ready` are told to everybody: they hold a word, and probes have no password.
 4. What fails is said in the log, and to the client no more than that it failed.
@@ -8,6 +9,7 @@
 
 from __future__ import annotations
 
+import gzip
 import logging
 import threading
 from collections.abc import Callable, Iterable
@@ -16,11 +18,16 @@ from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client.exposition import choose_encoder, gzip_accepted
 from prometheus_client.registry import Collector
 
 from streaming.errors import RemedyError
 from streaming.sinks.access import Certificate, Users
+from streaming.sinks.exposition import exposition
 from streaming.sinks.server import POLL_SECONDS, Server
+
+GZIP_LEVEL = 1
+"""A third more bytes than at level 9, which is what the library takes, for an eighth of the time."""
 
 Headers = list[tuple[str, str]]
 Environ = dict[str, Any]
@@ -70,7 +77,7 @@ class MetricsServer:
             raise PortError(
                 f"cannot listen on {host}:{port} ({error.strerror}): stop what listens there or set metrics.port"
             ) from None
-        self._server.set_app(_guarded(_routed(make_wsgi_app(registry), pages), access.users))
+        self._server.set_app(_guarded(_routed(_metrics(collector, make_wsgi_app(registry)), pages), access.users))
         serve = partial(self._server.serve_forever, POLL_SECONDS)
         self._thread = threading.Thread(target=serve, name="http", daemon=True)
         self._thread.start()
@@ -81,6 +88,23 @@ class MetricsServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+def _metrics(collector: Collector, library: Application) -> Application:
+    """Rule 1."""
+
+    def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] != "GET":
+            return library(environ, start_response)
+        encoder, content_type = choose_encoder(environ.get("HTTP_ACCEPT", ""))
+        headers, body = [("Content-Type", content_type)], exposition(collector, encoder)
+        if gzip_accepted(environ.get("HTTP_ACCEPT_ENCODING", "")):
+            headers.append(("Content-Encoding", "gzip"))
+            body = gzip.compress(body, GZIP_LEVEL)
+        start_response("200 OK", headers)
+        return [body]
+
+    return answer
 
 
 def _routed(metrics: Application, pages: Application) -> Application:

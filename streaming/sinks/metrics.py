@@ -17,9 +17,10 @@ from prometheus_client.registry import Collector
 from streaming.group.listing import GroupListing, shown_state
 from streaming.group.not_known import REBALANCES_FAILED, not_known
 from streaming.group.snapshot import UNKNOWN
-from streaming.judgement.detectors import Limits
 from streaming.judgement.turn import GroupRecord
 from streaming.sinks.families import GROUP, add
+from streaming.sinks.gap_families import commit_gap_family
+from streaming.sinks.imbalance_families import imbalance_families, verdict_family
 from streaming.sinks.lag_metrics import lag_families
 from streaming.sinks.rebalance_families import condition_family, rebalance_families
 from streaming.sinks.registry import Present, Registry
@@ -38,10 +39,8 @@ class MonitorCollector(Collector):
         registry: Registry,
         now_ms: Callable[[], int],
         stale_after_ms: int,
-        limits: Limits = Limits(),  # noqa: B008 - frozen
     ) -> None:
         self._cluster = cluster
-        self._limits = limits
         self._registry = registry
         self._now_ms = now_ms
         self._stale_after_ms = stale_after_ms
@@ -52,9 +51,9 @@ class MonitorCollector(Collector):
         is_fresh = self._is_fresh(present)
         yield from _health(self._cluster, present, is_fresh=is_fresh)
         if present.health.was_ready:
-            yield from _groups(self._cluster, present, present.listing if is_fresh else None)
+            yield from _groups(self._cluster, present, is_fresh=is_fresh)
             if is_fresh:
-                yield condition_family(self._cluster, present, self._limits)
+                yield condition_family(self._cluster, present)
                 yield from lag_families(self._cluster, present)
                 yield from _listing(self._cluster, present, self._now_ms())
 
@@ -62,8 +61,9 @@ class MonitorCollector(Collector):
         return present.sample is not None and self._now_ms() - present.sample.sampled_at_ms <= self._stale_after_ms
 
 
-def _groups(cluster: str, present: Present, listing: GroupListing | None) -> Iterator[Metric]:
+def _groups(cluster: str, present: Present, *, is_fresh: bool) -> Iterator[Metric]:
     alive, is_held_back = present.alive_groups(), present.held_back_groups()
+    listing, work = (present.listing, present.work) if is_fresh else (None, {})
     every_record = list(alive.items())
     records = [(group_id, record) for group_id, record in every_record if not is_held_back(group_id)]
     for name, text, value in _GROUP_GAUGES:
@@ -79,8 +79,11 @@ def _groups(cluster: str, present: Present, listing: GroupListing | None) -> Ite
                 add(counter, (cluster, group_id), counted)
         yield counter
     yield from rebalance_families(cluster, every_record)
+    yield commit_gap_family(cluster, present, alive)
     yield _group_state(cluster, every_record, listing, is_held_back)
     yield _drift(cluster, records)
+    yield verdict_family(cluster, every_record, listing, is_held_back)
+    yield from imbalance_families(cluster, records, work)
     yield _members_compatible(records)
 
 
@@ -91,16 +94,6 @@ def _members(record: GroupRecord) -> float | None:
     return snapshot.member_count() if is_told else None
 
 
-def _share(field: str) -> Callable[[GroupRecord], float | None]:
-    """One figure of how the whole group shares its partitions; None where that was not judged."""
-
-    def figure(record: GroupRecord) -> float | None:
-        shares = record.judgement.shares if record.judgement else ()
-        return getattr(shares[0], field) if shares else None
-
-    return figure
-
-
 def _generation(record: GroupRecord) -> float | None:
     return record.snapshot.generation_id
 
@@ -108,14 +101,6 @@ def _generation(record: GroupRecord) -> float | None:
 _GROUP_GAUGES: tuple[tuple[str, str, Callable[[GroupRecord], float | None]], ...] = (
     ("rebalance_monitor_group_members", "Members of the group at its last recorded generation.", _members),
     ("rebalance_monitor_group_generation", "Last recorded generation, or group epoch.", _generation),
-    (
-        "rebalance_monitor_imbalance_ratio",
-        "Most partitions held by a member over the mean.",
-        _share("max_to_mean_ratio"),
-    ),
-    ("rebalance_monitor_idle_members", "Members that hold no partition.", _share("idle_members")),
-    ("rebalance_monitor_member_partitions_max", "Most partitions held by a member.", _share("max_partitions")),
-    ("rebalance_monitor_member_partitions_min", "Fewest partitions held by a member.", _share("min_partitions")),
 )
 
 

@@ -1,4 +1,4 @@
-"""Metric families of rebalances: counted by cause, moves by need, and what the last of them show together."""
+"""Metric families of rebalances: counted by cause, moves by need, and the conditions that hold."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from streaming.judgement.detectors import Limits, conditions
 from streaming.judgement.turn import GroupRecord
 from streaming.sinks.families import GROUP, add
 from streaming.sinks.registry import Present
@@ -34,19 +33,17 @@ def rebalance_families(cluster: str, records: Iterable[tuple[str, GroupRecord]])
     yield moved
 
 
-def condition_family(cluster: str, present: Present, limits: Limits) -> Metric:
-    """What the last rebalances show together, as of the time up to which the group's partition was read."""
+def condition_family(cluster: str, present: Present) -> Metric:
+    """What is the matter with groups, as of the last sample. Who it is, and since when, is in `group_conditions`."""
     family = GaugeMetricFamily(
         "rebalance_monitor_group_condition",
-        "1 for each condition the group's last rebalances show: a storm, a flapping member, ...",
+        "1 for each condition that holds: a storm, a flapping member, a stuck rebalance, ...",
         labels=(*GROUP, "condition"),
     )
-    is_held_back = present.held_back_groups()
-    for group_id, record in present.alive_groups().items():
-        position = record.snapshot.position
-        read = present.read_up_to.get(position.kafka_partition) if position else None
-        if read is None or read.read_up_to_ms is None or is_held_back(group_id):
+    for group_id, conditions in sorted(present.conditions.items()):
+        record = present.groups.get(group_id)
+        if record is None or record.snapshot.is_over:
             continue
-        for condition in conditions(record.story.recent, read.read_up_to_ms, limits):
-            add(family, (cluster, group_id, condition), 1)
+        for condition in conditions:
+            add(family, (cluster, group_id, condition.name), 1)
     return family

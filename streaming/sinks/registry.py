@@ -6,9 +6,13 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from streaming.combine.lanes import PartitionSnapshot
+from streaming.combine.gaps import GapTotals
+from streaming.combine.lanes import GapsClosed, PartitionSnapshot
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
+from streaming.events import POLLED_PARTITION, Position
 from streaming.group.listing import GroupListing, rebalancing_since_ms
+from streaming.judgement.condition_watch import Condition
+from streaming.judgement.imbalance import Imbalance
 from streaming.judgement.lag import ClusterSample, held_back_groups
 from streaming.judgement.lag_judgement import LagJudgement
 from streaming.judgement.read_up_to import ReadUpTo, passed, sampled_end
@@ -30,12 +34,22 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkShares:
+    """How a group shares lag and throughput among members and hosts, by the assignment judged at `position`."""
+
+    position: Position
+    imbalances: tuple[Imbalance, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Present:
     """Everything a scrape shows, as of one moment.
 
     `groups` holds dead groups too, as long as their totals are kept. `rebalancing_since_ms` tells by group when the
     first of all listings up to the last was made that showed it in the middle of a rebalance. `read_up_to` tells by
-    partition of `__consumer_offsets` up to which time it was read.
+    partition of `__consumer_offsets` up to which time it was read, and by -1 up to which time coordinators were asked.
+    `conditions` are those that held at the last sample, by group; a group without any is left out. `gap_totals` are
+    those of commit gaps by group. `work` is as of the last time it was measured.
     """
 
     groups: Mapping[str, GroupRecord] = field(default_factory=dict)
@@ -46,6 +60,9 @@ class Present:
     lag: LagJudgement | None = None
     health: Health = field(default_factory=Health)
     read_up_to: Mapping[int, ReadUpTo] = field(default_factory=dict)
+    gap_totals: Mapping[str, GapTotals] = field(default_factory=dict)
+    conditions: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
+    work: Mapping[str, WorkShares] = field(default_factory=dict)
 
     def alive_groups(self) -> Mapping[str, GroupRecord]:
         """Groups that exist, by id, sorted."""
@@ -83,6 +100,15 @@ class Registry:
             known = {**self._present.lanes, **{lane.kafka_partition: lane for lane in lanes}}
             self._present = replace(self._present, groups=groups, lanes=known)
 
+    def put_gap_totals(self, closed: Iterable[GapsClosed]) -> None:
+        """Take in the totals of commit gaps that changed; those of a group that ended are kept no longer."""
+        with self._lock:
+            totals: dict[str, GapTotals | None] = {**self._present.gap_totals}
+            for event in closed:
+                totals.update(event.totals)
+            known = {group_id: of_group for group_id, of_group in totals.items() if of_group is not None}
+            self._present = replace(self._present, gap_totals=known)
+
     def put_sample(self, sample: ClusterSample, lag: LagJudgement | None, listing: GroupListing | None = None) -> None:
         """Take in what the brokers said and the lag that follows; None where no lag could be told."""
         with self._lock:
@@ -95,6 +121,24 @@ class Registry:
                 rebalancing_since_ms=since_ms,
                 read_up_to=_with_ends(self._present, sample),
             )
+
+    def put_conditions(self, conditions: Mapping[str, tuple[Condition, ...]]) -> None:
+        """Take in what held at the last sample, by group."""
+        with self._lock:
+            self._present = replace(self._present, conditions=conditions)
+
+    def put_poll(self, last_number: int, polled_at_ms: int) -> None:
+        """Take in that coordinators said everything up to a time, in answers up to a number."""
+        with self._lock:
+            known = self._present.read_up_to.get(POLLED_PARTITION, ReadUpTo())
+            position = self._present.health.positions.get(POLLED_PARTITION, 0)
+            read = sampled_end(known, position, last_number + 1, polled_at_ms)
+            self._present = replace(self._present, read_up_to={**self._present.read_up_to, POLLED_PARTITION: read})
+
+    def put_work(self, work: Mapping[str, WorkShares]) -> None:
+        """Take in how groups share lag and throughput, of all groups it is known of."""
+        with self._lock:
+            self._present = replace(self._present, work=work)
 
     def put_health(self, **changes: object) -> None:
         """Change some of the health's fields."""

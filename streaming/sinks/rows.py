@@ -3,39 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
-from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streaming.combine.gaps import CommitGap
 from streaming.combine.lanes import PartitionSnapshot, QuarantinedRecord
 from streaming.events import Position
 from streaming.group.members import GroupMember, TopicPartitions, members
 from streaming.group.not_known import REBALANCES_FAILED, not_known
 from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.condition_watch import ConditionChange
 from streaming.judgement.drift import StrategyDrift
-from streaming.judgement.imbalance import PartitionShares
 from streaming.judgement.judge import Judgement
 from streaming.judgement.rebalances import MemberChange
 from streaming.judgement.skips import proven_failures
 from streaming.judgement.status import Status
 from streaming.judgement.story import ToldRebalance
 from streaming.judgement.turn import Turn
+from streaming.sinks.cells import LAST_MS, Row, record_cells, utc
+from streaming.sinks.fairness_rows import alternative_rows, partition_rows
 from streaming.sinks.tables import (
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
+    COMMIT_GAPS,
     GROUP_GENERATIONS,
     QUARANTINE,
     REBALANCES,
+    WHAT_IF,
     Table,
 )
-
-Row = dict[str, Any]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_LAST_MS = 253_402_300_799_000
-"""The last second of the year 9999, beyond which neither Python nor SQL has a calendar."""
 
 
 def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
@@ -45,16 +43,18 @@ def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
 
 def turn_rows(cluster: str, turns: Iterable[Turn], lanes: Mapping[int, PartitionSnapshot]) -> Mapping[Table, list[Row]]:
     """What the turns of one batch add to the tables. `lanes` tell which skipped generations are proven failures."""
-    tables = (GROUP_GENERATIONS, REBALANCES, ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE)
+    tables = (GROUP_GENERATIONS, REBALANCES, ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, WHAT_IF)
     rows: dict[Table, list[Row]] = {table: [] for table in tables}
     for turn in turns:
         group_id = turn.record.snapshot.group_id
         rows[GROUP_GENERATIONS] += [_generation_row(cluster, snapshot, lanes) for snapshot in turn.history]
         rows[REBALANCES] += [_rebalance_row(cluster, group_id, told) for told in turn.rebalances]
         for judgement in turn.judgements:
-            key = {**_record(cluster, judgement.position), "group_id": group_id}
+            key = {**record_cells(cluster, judgement.position), "group_id": group_id}
             rows[ASSIGNMENT_DRIFT] += [_drift_row(key, judgement, drift) for drift in judgement.drifts]
-            rows[ASSIGNMENT_IMBALANCE] += [_imbalance_row(key, judgement, shares) for shares in judgement.shares]
+            rows[ASSIGNMENT_IMBALANCE] += partition_rows(key, judgement)
+        if turn.alternatives is not None:
+            rows[WHAT_IF] += alternative_rows(cluster, group_id, turn.alternatives)
     return rows
 
 
@@ -62,7 +62,7 @@ def quarantine_rows(cluster: str, records: Iterable[QuarantinedRecord]) -> Mappi
     """Records nobody could read, as rows."""
     rows = [
         {
-            **_record(cluster, Position(record.kafka_partition, record.kafka_offset, record.timestamp_ms)),
+            **record_cells(cluster, Position(record.kafka_partition, record.kafka_offset, record.timestamp_ms)),
             "key": record.key,
             "value": record.value,
             "reason": record.reason,
@@ -73,20 +73,13 @@ def quarantine_rows(cluster: str, records: Iterable[QuarantinedRecord]) -> Mappi
     return {QUARANTINE: rows}
 
 
-def _record(cluster: str, position: Position) -> Row:
-    record_time = utc(position.timestamp_ms)
-    return {
-        "cluster": cluster,
-        "date": record_time.date(),
-        "kafka_partition": position.kafka_partition,
-        "kafka_offset": position.kafka_offset,
-        "record_time": record_time,
-    }
-
-
-def utc(timestamp_ms: int) -> datetime:
-    """Kafka's milliseconds as a time in UTC; times beyond the calendar (hostile records) at its nearest end."""
-    return _EPOCH + timedelta(milliseconds=min(max(timestamp_ms, 0), _LAST_MS))
+def commit_gap_rows(cluster: str, gaps: Iterable[CommitGap]) -> Mapping[Table, list[Row]]:
+    """Commit gaps as rows: the columns are named as their fields are."""
+    rows = []
+    for gap in gaps:
+        fields = msgspec.structs.asdict(gap)
+        rows.append({**record_cells(cluster, fields.pop("position")), **fields})
+    return {COMMIT_GAPS: rows}
 
 
 def _generation_row(cluster: str, snapshot: GroupSnapshot, lanes: Mapping[int, PartitionSnapshot]) -> Row:
@@ -95,7 +88,7 @@ def _generation_row(cluster: str, snapshot: GroupSnapshot, lanes: Mapping[int, P
         raise ValueError(f"{snapshot.group_id}: a snapshot in the history stems from a record")
     lane = lanes.get(position.kafka_partition, PartitionSnapshot(position.kafka_partition))
     return {
-        **_record(cluster, position),
+        **record_cells(cluster, position),
         "group_id": snapshot.group_id,
         "group_type": snapshot.group_type,
         "state": snapshot.state,
@@ -155,7 +148,7 @@ def _rebalance_row(cluster: str, group_id: str, told: ToldRebalance) -> Row:
     rebalance, totals = told.rebalance, told.totals
     handed_over, claims = rebalance.hand_over, rebalance.claims
     return {
-        **_record(cluster, rebalance.position),
+        **record_cells(cluster, rebalance.position),
         "group_id": group_id,
         "generation_id": rebalance.generation_id,
         "kind": rebalance.kind,
@@ -227,19 +220,23 @@ def _drift_row(key: Row, judgement: Judgement, drift: StrategyDrift) -> Row:
     }
 
 
-def _imbalance_row(key: Row, judgement: Judgement, shares: PartitionShares) -> Row:
-    return {
-        **key,
-        "generation_id": judgement.generation_id,
-        "topic": shares.topic,
-        "members": shares.members,
-        "assigned_partitions": shares.assigned_partitions,
-        "max_partitions": shares.max_partitions,
-        "min_partitions": shares.min_partitions,
-        "idle_members": shares.idle_members,
-        "max_to_mean_ratio": shares.max_to_mean_ratio,
-        "not_known": list(judgement.not_known),
-    }
+def condition_rows(cluster: str, sampled_at_ms: int, changes: Iterable[ConditionChange]) -> list[Row]:
+    """Conditions that began or ended by one sample, as rows of `group_conditions`."""
+    sampled_time = utc(sampled_at_ms)
+    return [
+        {
+            "cluster": cluster,
+            "date": sampled_time.date(),
+            "sampled_time": sampled_time,
+            "group_id": change.group_id,
+            "condition": change.condition.name,
+            "holds": change.holds,
+            "since_time": utc(change.condition.since_ms),
+            "detail": change.condition.detail,
+            "read_up_to_time": None if change.read_up_to_ms is None else utc(change.read_up_to_ms),
+        }
+        for change in changes
+    ]
 
 
 def lag_rows(table: Table, cluster: str, sampled_at_ms: int, partitions: pa.Table) -> pa.Table:
@@ -260,7 +257,7 @@ def lag_rows(table: Table, cluster: str, sampled_at_ms: int, partitions: pa.Tabl
 
 
 def _as_time(times_ms: pa.ChunkedArray) -> pa.ChunkedArray:
-    in_calendar = pc.min_element_wise(pc.max_element_wise(times_ms, 0, skip_nulls=False), _LAST_MS, skip_nulls=False)
+    in_calendar = pc.min_element_wise(pc.max_element_wise(times_ms, 0, skip_nulls=False), LAST_MS, skip_nulls=False)
     return in_calendar.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
 
 

@@ -24,7 +24,7 @@ import psutil
 from typing_extensions import Self
 
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
-from streaming.errors import RemedyError
+from streaming.errors import MAY_PASS, STAYS, RemedyError
 from streaming.spark.files import Files
 
 CHECKPOINT_VERSION = 1
@@ -36,6 +36,14 @@ _LEFTOVER_JVM_SECONDS = 20.0
 
 class CheckpointError(RemedyError):
     """The checkpoint cannot be used."""
+
+    exit_code = STAYS
+
+
+class CheckpointInUseError(CheckpointError):
+    """Another process on this machine holds it; it may be about to end."""
+
+    exit_code = MAY_PASS
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -124,7 +132,7 @@ class CheckpointLock:
         self._descriptor = -1
 
     def __enter__(self) -> Self:
-        """Take it. Raises CheckpointError if another process holds it."""
+        """Take it. Raises CheckpointInUseError if another process holds it."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
@@ -132,7 +140,7 @@ class CheckpointLock:
         except BlockingIOError:
             holder = os.pread(self._descriptor, 200, 0).decode().split()
             os.close(self._descriptor)
-            raise CheckpointError(
+            raise CheckpointInUseError(
                 f"checkpoint {self._checkpoint} is in use by process {holder[0] if holder else 'unknown'}: "
                 "stop it, or choose another paths.checkpoint"
             ) from None

@@ -1,4 +1,10 @@
-"""The SparkSession the monitor runs in."""
+"""The SparkSession the monitor runs in.
+
+1. Started by itself, the monitor starts Spark: settings.spark says which master and how much memory.
+2. Started by `spark-submit`, Spark runs already: master, memory, jars, addresses and the JVM's options are what
+   spark-submit was told (`SUBMITTED`), and what settings.spark says of these is passed over. All else is set as always.
+3. Driver and executors talk over loopback only where they are on one machine: with a master called local.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +23,57 @@ _JVM_EXIT_SECONDS = 5.0
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
+SUBMITTED = frozenset(
+    {
+        "spark.master",
+        "spark.jars",
+        "spark.driver.memory",
+        "spark.driver.extraJavaOptions",
+        "spark.driver.host",
+        "spark.driver.bindAddress",
+    }
+)
+"""What a driver that runs already can't be told any more, or was told better."""
+
 
 def spark_session(settings: SparkSettings, jars: Sequence[Path], java_home: Path) -> SparkSession:
     """Start Spark. The workers run this very interpreter: the driver's `sys.path` is not theirs."""
     os.environ["JAVA_HOME"] = str(java_home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.appName("kafka-rebalance-monitor").master(settings.master)
-    for name, value in {**_conf(settings, jars), **settings.conf}.items():
+    builder = SparkSession.builder.appName("kafka-rebalance-monitor")
+    for name, value in session_conf(settings, jars, submitted="PYSPARK_GATEWAY_PORT" in os.environ).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel(settings.log_level)
     return session
 
 
+def session_conf(settings: SparkSettings, jars: Sequence[Path], *, submitted: bool) -> Mapping[str, str]:
+    """Return all that the session is told, by rules 1 to 3; `spark.conf` of the settings wins over ours.
+
+    Example: `session_conf(SparkSettings(), [], submitted=True)` says nothing of `spark.master`.
+    """
+    loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    is_here = settings.master.startswith("local")
+    told = {"spark.master": settings.master, **(loopback if is_here else {}), **_conf(settings, jars), **settings.conf}
+    return {name: value for name, value in told.items() if not (submitted and name in SUBMITTED)}
+
+
+def jvm_pid(session: SparkSession) -> int:
+    """The process of Spark's JVM: the one we started, or else `spark-submit`, which started us."""
+    process = session.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no public way to it
+    return os.getppid() if process is None else int(process.pid)
+
+
 def stop_spark(session: SparkSession) -> None:
-    """Stop the session and its JVM, and return when that is gone: `session.stop()` alone leaves it running."""
-    gateway = session.sparkContext._gateway  # noqa: SLF001 - PySpark has no public way to the process it started
+    """Stop the session and its JVM, and return when that is gone: `session.stop()` alone leaves it running.
+
+    The JVM that `spark-submit` started ends with this process.
+    """
+    process = session.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - as above
     session.stop()
-    process = gateway.proc  # type: ignore[union-attr]
+    if process is None:
+        return
     process.stdin.close()  # at which it exits
     try:
         process.wait(_JVM_EXIT_SECONDS)
@@ -54,8 +93,6 @@ def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:
         "spark.driver.extraJavaOptions": (
             f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOGGING} -Drebalance.monitor.log.level={level}"
         ),
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.enabled": str(settings.ui).lower(),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

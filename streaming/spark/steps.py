@@ -13,7 +13,15 @@ from pyspark.sql.streaming.state import GroupState
 
 from assignors import AS_JAVA_LEADER
 from streaming.combine.combiner import GROUP_LANE, LANE_SCHEMA, Combiner
-from streaming.combine.lanes import LANE_CODEC, PartitionSnapshot, decode_partition_event, merge_lane
+from streaming.combine.lanes import (
+    LANE_CODEC,
+    PartitionEvent,
+    PartitionSnapshot,
+    advance_lane,
+    decode_partition_event,
+    encode_partition_event,
+    without_gaps,
+)
 from streaming.custom.catalogue import users_assignors
 from streaming.custom.guard import LIMIT_SECONDS
 from streaming.events import LogEvent, decode_event
@@ -61,7 +69,7 @@ class StateFunction:
         if lane == GROUP_LANE:
             payloads = [self._advance_group(lane_key, payloads, state)]
         else:
-            _advance_partition(int(lane_key), payloads, state)
+            payloads = _advance_partition(int(lane_key), payloads, state, self.limits.round_seconds)
         yield pd.DataFrame({"lane": lane, "lane_key": lane_key, "payload": payloads})
 
     def _advance_group(self, group_id: str, payloads: list[bytes], state: GroupState) -> bytes:
@@ -86,8 +94,15 @@ class StateFunction:
         return GroupRecord(GroupSnapshot(group_id))
 
 
-def _advance_partition(kafka_partition: int, payloads: list[bytes], state: GroupState) -> None:
+def _advance_partition(
+    kafka_partition: int, payloads: list[bytes], state: GroupState, round_seconds: float
+) -> list[bytes]:
+    """Advance the lane; what the driver is to hear are the events themselves and the commit gaps that closed."""
     snapshot = LANE_CODEC.decode(*state.get) if state.exists else PartitionSnapshot(kafka_partition)
+    told: list[PartitionEvent] = []
     for payload in payloads:
-        snapshot = merge_lane(snapshot, decode_partition_event(payload))
+        event = decode_partition_event(payload)
+        snapshot, closed = advance_lane(snapshot, event, int(round_seconds))
+        told += [without_gaps(event), *([closed] if closed else [])]
     state.update(LANE_CODEC.encode(snapshot))
+    return [encode_partition_event(event) for event in told]

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from streaming.config.settings import SparkSettings
 from streaming.embedded import EmbeddedBroker
+from streaming.jars import resolve
+from streaming.java import find_java
+from streaming.sinks.tables import TABLES
+from streaming.spark.session import spark_session, stop_spark
 from tests.end_to_end.broken_groups import PARTITIONS, TROUBLES, Scene, healthy
 from tests.end_to_end.conftest import create_topics, produce
 from tests.end_to_end.monitor_process import MonitorProcess, until
@@ -50,7 +58,7 @@ SIGNS = (
     _condition("mixed", "eager_and_cooperative_mixed", "the strategy went there and back"),
     _condition("claims", "duplicate_claims", "two members claimed one partition"),
     _condition("mismatch", "subscription_mismatch", "two subscriptions for longer than a round"),
-    _condition("silent", "stuck_rebalance", "nobody commits and the topic grows"),
+    _condition("silent", "silent_group", "nobody commits and the topic grows"),
     _condition("static", "silent_static_member", "pod-0 owns and does not commit, pod-1 does"),
     Sign("loss", "rebalance_monitor_group_records_lost", {}, "the log starts behind the committed offset"),
 )
@@ -137,3 +145,44 @@ def test_a_healthy_group_is_not_accused(broken: tuple[Scene, MonitorProcess]):
     assert monitor.value("rebalance_monitor_excess_partitions", group=healthy_group) == 0
     assert monitor.value("rebalance_monitor_drift_partitions", group=healthy_group, strategy="range") == 0
     assert monitor.value("rebalance_monitor_group_status", group=healthy_group, status="OK") == 1
+
+
+QUERIES = Path(__file__).parents[2] / "dashboards" / "QUERIES.md"
+
+ANSWERS = (
+    ("Who holds more than they must?", {"skew"}),
+    ("Which assignments are not what their strategy promises?", {"greed", "forgotten"}),
+    ("What happened to a group?", {"storm", "rolling"}),
+    ("Why do groups rebalance?", {"flapping"}),
+    ("What did each rebalance cost?", {"rolling"}),
+    ("Which moves need not have been?", {"rolling"}),
+    ("Which strategy would share a group's partitions better?", {"skew"}),
+    ("Which partitions lag, and for how long?", {"silent"}),
+    ("What stands still, and what did retention take?", {"loss", "rewind"}),
+    ("What is the matter now?", {"claims", "static"}),
+)
+"""The title of each example query, and groups that must be in its answer."""
+
+
+@pytest.fixture(scope="module")
+def spark(broken: tuple[Scene, MonitorProcess]) -> Iterator[SparkSession]:
+    """Spark as a user has it, on the tables of the monitor that still writes them."""
+    _, monitor = broken
+    session = spark_session(SparkSettings(), resolve("spark"), find_java().parent.parent)
+    try:
+        for table in TABLES:
+            path = str(monitor.folder / "tables" / table.name)
+            session.read.format("delta").load(path).createOrReplaceTempView(table.name)
+        yield session
+    finally:
+        stop_spark(session)
+
+
+def test_every_example_query_names_the_groups_it_asks_for(broken: tuple[Scene, MonitorProcess], spark: SparkSession):
+    """A query in the documentation that nobody runs is wrong sooner or later."""
+    scene, _ = broken
+    queries = dict(re.findall(r"^## \d+\. (.+?)$.*?```sql\n(.*?)```", QUERIES.read_text(), re.DOTALL | re.MULTILINE))
+    assert list(queries) == [title for title, _ in ANSWERS]
+    for title, troubles in ANSWERS:
+        found = {row["group_id"] for row in spark.sql(queries[title]).collect()}
+        assert {scene.group_id(trouble) for trouble in troubles} <= found, title

@@ -6,15 +6,20 @@ import random
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import asdict
 
+from streaming.combine.lanes import ROUND_SECONDS
 from streaming.embedded import EmbeddedBroker
 from streaming.protocol import RecordType
-from tests.end_to_end.conftest import Group, create_topics
+from tests.end_to_end.conftest import Group, create_topics, produce
 from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.end_to_end.what_kafka_says import WhatKafkaSays
+from tests.streaming.combine.gap_model import gaps_plainly
+from tests.streaming.log_records import LogRecord
 
 EPOCHS = {
     RecordType.GROUP_METADATA,
@@ -33,13 +38,23 @@ KEPT_FAMILIES = (
     "rebalance_monitor_rebalances_total",
     "rebalance_monitor_rebalances_failed_total",
     "rebalance_monitor_empty_transitions_total",
+    "rebalance_monitor_commit_gap_seconds_count",
+    "rebalance_monitor_commit_gap_seconds_sum",
     "rebalance_monitor_drift_partitions",
     "rebalance_monitor_imbalance_ratio",
     "rebalance_monitor_idle_members",
     "kafka_consumergroup_current_offset",
     "kafka_consumergroup_lag",
 )
-RECORD_TABLES = ("group_generations", "rebalances", "assignment_drift", "assignment_imbalance", "quarantine")
+RECORD_TABLES = (
+    "group_generations",
+    "rebalances",
+    "commit_gaps",
+    "assignment_drift",
+    "assignment_imbalance",
+    "what_if",
+    "quarantine",
+)
 
 
 def test_killed_five_times_and_rebuilt_it_loses_nothing_and_doubles_nothing(
@@ -50,12 +65,13 @@ def test_killed_five_times_and_rebuilt_it_loses_nothing_and_doubles_nothing(
     The last two are what breaks monitors in production: nobody commits any more, so everything shown must come from
     durable state; and a new checkpoint counts its batches from 0, which Delta's own idempotence would skip silently.
     """
-    create_topics(broker, {f"{name}-a": 4, f"{name}-b": 2})
+    partitions = {f"{name}-a": 4, f"{name}-b": 2}
+    create_topics(broker, partitions)
     group = Group(broker.bootstrap_servers, name)
     group.join([f"{name}-a", f"{name}-b"])
     monitor = MonitorProcess(broker.bootstrap_servers, folder)
     try:
-        _kill_at_random_moments(monitor, group, [f"{name}-a", f"{name}-b"])
+        _kill_at_random_moments(monitor, group, lambda: produce(broker, partitions, records=2), list(partitions))
         _kill_between_two_tables(monitor, group, [f"{name}-a", f"{name}-b"])
     finally:
         group.leave_all()
@@ -63,6 +79,7 @@ def test_killed_five_times_and_rebuilt_it_loses_nothing_and_doubles_nothing(
     until("the last generation", lambda: monitor.value("rebalance_monitor_group_members", group=name) == 0)
     _tables_hold_the_log(monitor, kafka_says)
     _totals_follow_the_log(monitor, kafka_says, name)
+    _gaps_are_those_of_the_log(monitor, kafka_says, name)
     before = _kept(monitor)
 
     monitor.kill()
@@ -71,21 +88,31 @@ def test_killed_five_times_and_rebuilt_it_loses_nothing_and_doubles_nothing(
     _tables_hold_the_log(monitor, kafka_says)
 
     assert monitor.stop() == 0
-    rows_before = {table: len(monitor.rows(table)) for table in RECORD_TABLES}
+    rows_before = _rows_of_records(monitor)
     monitor.run_command("rebuild")
     monitor.start().wait_until_ready()
     assert _kept(monitor) == before, "a fresh checkpoint over the same tables"
     _tables_hold_the_log(monitor, kafka_says)
-    assert {table: len(monitor.rows(table)) for table in RECORD_TABLES} == rows_before
+    assert _rows_of_records(monitor) == rows_before
+    _gaps_are_those_of_the_log(monitor, kafka_says, name)
     assert monitor.stop() == 0
 
 
-def _kill_at_random_moments(monitor: MonitorProcess, group: Group, topics: list[str]) -> None:
+def _rows_of_records(monitor: MonitorProcess) -> dict[str, int]:
+    """How many rows each table has that stem from records alone; what samples make comes on and on."""
+    return {table: sum(row.get("sampled_time") is None for row in monitor.rows(table)) for table in RECORD_TABLES}
+
+
+def _kill_at_random_moments(
+    monitor: MonitorProcess, group: Group, write: Callable[[], None], topics: list[str]
+) -> None:
     moments = random.Random(20261121)
     for _ in range(3):
         monitor.start()
         group.join(topics)
-        time.sleep(moments.uniform(9, 22))
+        for _ in range(3):  # members commit only what is new
+            time.sleep(moments.uniform(3, 7))
+            write()
         group.leave()
         monitor.kill()
 
@@ -124,10 +151,18 @@ def _tables_hold_the_log(monitor: MonitorProcess, kafka_says: WhatKafkaSays) -> 
     assert max(told.values()) == 1
     assert kafka_says.positions(EPOCHS) <= told.keys()
     assert told.keys() <= kafka_says.positions(set(RecordType) - COMMITS)
-    for table, key in (("assignment_drift", "strategy"), ("assignment_imbalance", "topic")):
-        keys = Counter((row["kafka_partition"], row["kafka_offset"], row[key]) for row in monitor.rows(table))
+    for table, of_row in (
+        ("assignment_drift", ("strategy",)),
+        ("assignment_imbalance", ("sampled_time", "measure", "scope", "topic")),
+        ("what_if", ("change", "strategy")),
+    ):
+        named = ("kafka_partition", "kafka_offset", *of_row)
+        keys = Counter(tuple(row[name] for name in named) for row in monitor.rows(table))
         assert keys
         assert max(keys.values()) == 1, table
+    gaps = Counter((row["kafka_partition"], row["kafka_offset"]) for row in monitor.rows("commit_gaps"))
+    assert max(gaps.values()) == 1
+    assert gaps.keys() <= {(row["kafka_partition"], row["kafka_offset"]) for row in monitor.rows("rebalances")}
     samples = Counter(
         (row["group_id"], row["topic"], row["partition"], row["sampled_time"]) for row in monitor.rows("group_lag")
     )
@@ -139,3 +174,20 @@ def _totals_follow_the_log(monitor: MonitorProcess, kafka_says: WhatKafkaSays, g
     emptied = sum(not has_members for _, has_members in generations[1:])
     difference = generations[-1][0] - generations[0][0]
     assert monitor.value("rebalance_monitor_rebalances_total", group=group_id) == difference - emptied
+
+
+def _gaps_are_those_of_the_log(monitor: MonitorProcess, kafka_says: WhatKafkaSays, group_id: str) -> None:
+    """Read record by record the log holds the same commit gaps, wherever the kills cut it into batches."""
+    records = [
+        LogRecord(record.key, record.value, record.partition, record.offset, record.timestamp_ms)
+        for record in kafka_says.records()
+    ]
+    gaps = [asdict(gap) for gap in gaps_plainly(records, ROUND_SECONDS) if gap.group_id == group_id]
+    expected = sorted((gap.pop("position").kafka_offset, gap) for gap in gaps)
+
+    def told() -> list[tuple[int, dict[str, object]]]:
+        rows = monitor.rows_of("commit_gaps", group_id)
+        return sorted((row["kafka_offset"], {name: row[name] for name in gaps[0]}) for row in rows)
+
+    until("the same gaps", lambda: told() == expected)
+    assert any(gap["commit_gap_ms"] is not None for _, gap in expected)

@@ -21,6 +21,7 @@ class RawRecord:
     offset: int
     key: bytes | None
     value: bytes | None
+    timestamp_ms: int
 
 
 class WhatKafkaSays:
@@ -74,7 +75,10 @@ class WhatKafkaSays:
             found: list[RawRecord] = []
             while any(consumer.position(partition) < ends[partition] for partition in assigned):
                 for batch in consumer.poll(500).values():
-                    found += [RawRecord(record.partition, record.offset, record.key, record.value) for record in batch]
+                    found += [
+                        RawRecord(record.partition, record.offset, record.key, record.value, record.timestamp)
+                        for record in batch
+                    ]
             return found
         finally:
             consumer.close()

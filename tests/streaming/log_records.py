@@ -8,18 +8,21 @@ from typing import Any
 
 import pyarrow as pa
 
+from streaming.bench.encoder import record_key, record_value, versioned
 from streaming.protocol.layouts import (
+    CONSUMER_GROUP_MEMBER_METADATA,
     CONSUMER_GROUP_METADATA,
+    CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
     CONSUMER_PROTOCOL_ASSIGNMENT,
     CONSUMER_PROTOCOL_SUBSCRIPTION,
     GROUP_METADATA,
     LEGACY_OFFSET_COMMIT,
     OFFSET_COMMIT,
     SHARE_GROUP_METADATA,
+    SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
     STREAMS_GROUP_METADATA,
+    STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
 )
-from streaming.protocol.schema import RecordLayout
-from tests.streaming.protocol.encoder import encode
 
 RECORDS_SCHEMA = pa.schema(
     [
@@ -41,21 +44,6 @@ class LogRecord:
     kafka_partition: int = 0
     kafka_offset: int = 0
     timestamp_ms: int = 0
-
-
-def int16(number: int) -> bytes:
-    """Return a number as the wire has a version or a record type."""
-    return number.to_bytes(2, "big", signed=True)
-
-
-def record_key(layout: RecordLayout, **fields: object) -> bytes:
-    """Return a key with its record type."""
-    return int16(layout.key_type) + encode(layout.key, 0, fields)
-
-
-def record_value(layout: RecordLayout, version: int, /, **fields: object) -> bytes:
-    """Return a value with its version."""
-    return int16(version) + encode(layout.value, version, fields)
 
 
 def commit_key(group: str, topic: str = "orders", partition: int = 0, *, legacy: bool = False) -> bytes:
@@ -117,8 +105,8 @@ def member_fields(
         "clientHost": "/127.0.0.1",
         "rebalanceTimeout": 300_000,
         "sessionTimeout": 45_000,
-        "subscription": int16(3) + encode(CONSUMER_PROTOCOL_SUBSCRIPTION, 3, subscription),
-        "assignment": int16(3) + encode(CONSUMER_PROTOCOL_ASSIGNMENT, 3, assignment),
+        "subscription": versioned(CONSUMER_PROTOCOL_SUBSCRIPTION, 3, subscription),
+        "assignment": versioned(CONSUMER_PROTOCOL_ASSIGNMENT, 3, assignment),
     }
 
 
@@ -140,6 +128,44 @@ def other_group_value(group_type: str, epoch: int) -> bytes:
     if group_type != "consumer":
         fields["metadataHash"] = 0
     return record_value(OTHER_GROUP_LAYOUTS[group_type], 0, **fields)
+
+
+TARGET_EPOCH_LAYOUTS = {
+    "consumer": CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
+    "share": SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
+    "streams": STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
+}
+
+
+def target_epoch_key(group_type: str, group: str) -> bytes:
+    """Return the key of the epoch that targets were computed for."""
+    return record_key(TARGET_EPOCH_LAYOUTS[group_type], groupId=group)
+
+
+def target_epoch_value(group_type: str, epoch: int) -> bytes:
+    """Return the epoch that targets were computed for."""
+    return record_value(TARGET_EPOCH_LAYOUTS[group_type], 0, assignmentEpoch=epoch)
+
+
+def consumer_member_key(group: str, member_id: str) -> bytes:
+    """Return the key of a KIP-848 member's own description."""
+    return record_key(CONSUMER_GROUP_MEMBER_METADATA, groupId=group, memberId=member_id)
+
+
+def consumer_member_value() -> bytes:
+    """Return how a KIP-848 member describes itself."""
+    return record_value(
+        CONSUMER_GROUP_MEMBER_METADATA,
+        0,
+        instanceId=None,
+        rackId=None,
+        clientId="client",
+        clientHost="/127.0.0.1",
+        subscribedTopicNames=["orders"],
+        subscribedTopicRegex=None,
+        rebalanceTimeoutMs=300_000,
+        serverAssignor=None,
+    )
 
 
 def record_batch(records: Sequence[LogRecord], schema: pa.Schema = RECORDS_SCHEMA) -> pa.RecordBatch:

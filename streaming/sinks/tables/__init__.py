@@ -1,7 +1,8 @@
 """The schema of every Delta table. The README's reference is printed from here: `describe_tables`.
 
 All tables are partitioned by cluster and date. Rows that stem from a record are keyed by its position (cluster,
-kafka_partition, kafka_offset): a record read twice is one row. `group_lag` is keyed by the moment of its sample.
+kafka_partition, kafka_offset): a record read twice is one row. What is sampled is keyed by the moment of its
+sample, too; where it is of a record's assignment (`assignment_imbalance`), by both.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from streaming.sinks.tables.assignments import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE
+from streaming.sinks.tables.assignments import ASSIGNMENT_DRIFT
 from streaming.sinks.tables.columns import Table
-from streaming.sinks.tables.groups import GROUP_GENERATIONS, REBALANCES
+from streaming.sinks.tables.fairness import ASSIGNMENT_IMBALANCE, WHAT_IF
+from streaming.sinks.tables.groups import COMMIT_GAPS, GROUP_CONDITIONS, GROUP_GENERATIONS, REBALANCES
 from streaming.sinks.tables.lag import GROUP_LAG, PARTITION_STATUS
 from streaming.sinks.tables.quarantine import QUARANTINE
 
 __all__ = [
     "ASSIGNMENT_DRIFT",
     "ASSIGNMENT_IMBALANCE",
+    "COMMIT_GAPS",
+    "GROUP_CONDITIONS",
     "GROUP_GENERATIONS",
     "GROUP_LAG",
     "PARTITIONED_BY",
@@ -27,6 +31,7 @@ __all__ = [
     "REBALANCES",
     "SCHEMA_VERSION",
     "TABLES",
+    "WHAT_IF",
     "Table",
     "describe_tables",
 ]
@@ -37,8 +42,11 @@ PARTITIONED_BY = ("cluster", "date")
 TABLES = (
     GROUP_GENERATIONS,
     REBALANCES,
+    COMMIT_GAPS,
+    GROUP_CONDITIONS,
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
+    WHAT_IF,
     GROUP_LAG,
     PARTITION_STATUS,
     QUARANTINE,

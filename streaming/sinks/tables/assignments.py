@@ -38,7 +38,8 @@ ASSIGNMENT_DRIFT = Table(
                 pa.string(),
                 "match; drift: a law is broken, or the leader's own program answers otherwise; equivalent: another"
                 " answer, as good; withheld: a cooperative first round; differs_from_java: lawful, and the leader is"
-                " not shown to be Java; unknown; not_evaluated. Of other strategies same or differs",
+                " not shown to be Java; rebalancing: the coordinator is making the epoch's assignment; unknown;"
+                " not_evaluated. Of other strategies same or differs",
             ),
             column("reason", pa.string(), "why it is unknown or not evaluated; empty otherwise"),
             column("drift_partitions", pa.int32(), "partitions that are elsewhere than expected; null where unknown"),
@@ -48,26 +49,6 @@ ASSIGNMENT_DRIFT = Table(
             column("evidence", pa.list_(pa.string()), "what that is told from"),
             NOT_KNOWN,
             column("metadata_sampled_time", TIME, "age of the oldest topic metadata the verdict rests on"),
-        ]
-    ),
-)
-
-ASSIGNMENT_IMBALANCE = Table(
-    "assignment_imbalance",
-    "how evenly one generation shares its partitions, in total or within one topic",
-    pa.schema(
-        [
-            *RECORD,
-            GROUP,
-            GENERATION,
-            column("topic", pa.string(), "the topic; null for the group's total"),
-            column("members", pa.int32(), "members that could hold partitions (of the topic: its subscribers)"),
-            column("assigned_partitions", pa.int32(), "partitions assigned"),
-            column("max_partitions", pa.int32(), "most partitions held by one member"),
-            column("min_partitions", pa.int32(), "fewest partitions held by one member"),
-            column("idle_members", pa.int32(), "members that hold none"),
-            column("max_to_mean_ratio", pa.float64(), "most held over the mean; null where nothing is assigned"),
-            NOT_KNOWN,
         ]
     ),
 )

@@ -38,10 +38,13 @@ RECORD = (
     ),
 )
 GROUP = column("group_id", pa.string(), "consumer group")
-SAMPLED_PARTITION = (
+SAMPLED = (
     CLUSTER,
     column("date", pa.date32(), "UTC date of sampled_time"),
     column("sampled_time", TIME, "when end offsets were asked for, after the commits were read"),
+)
+SAMPLED_PARTITION = (
+    *SAMPLED,
     GROUP,
     column("topic", pa.string(), "topic"),
     column("partition", pa.int32(), "partition"),

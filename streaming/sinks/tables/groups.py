@@ -9,6 +9,8 @@ from streaming.sinks.tables.columns import (
     GROUP,
     NAMED_PARTITIONS,
     RECORD,
+    SAMPLED,
+    TIME,
     TOPIC_PARTITIONS,
     Table,
     column,
@@ -165,6 +167,79 @@ REBALANCES = Table(
                 "moved_partitions_total",
                 _BY_NEED,
                 "partitions moved since then: necessary true, false, or unknown",
+            ),
+        ]
+    ),
+)
+
+GROUP_CONDITIONS = Table(
+    "group_conditions",
+    "a condition of a group that began to hold, or ended, at one sample",
+    pa.schema(
+        [
+            *SAMPLED,
+            GROUP,
+            column(
+                "condition",
+                pa.string(),
+                "rolling_restart, rebalance_storm, flapping_member, endless_cooperative_rejoin,"
+                " eager_and_cooperative_mixed, duplicate_claims, subscription_mismatch, unowned_partitions,"
+                " stuck_rebalance, silent_group, silent_static_member, stuck_reconciliation: the rules in"
+                " streaming/judgement (detectors.py, silence.py, reconciliation.py)",
+            ),
+            column("holds", pa.bool_(), "true: it began; false: it ended, or the group did"),
+            column("since_time", TIME, "when it was first found to hold; before that, nobody may have looked"),
+            column("detail", pa.string(), "in words: which member, how often, for how long; as last found"),
+            column(
+                "read_up_to_time",
+                TIME,
+                "time up to which the group's records were read, as of which this is said; null: it is gone",
+            ),
+        ]
+    ),
+)
+
+COMMIT_GAPS = Table(
+    "commit_gaps",
+    "how long a group did not commit at one rebalance, which has the same position in rebalances; written once it is"
+    " closed, at the latest judgement.round_seconds after it; none with source.kind admin-api",
+    pa.schema(
+        [
+            *RECORD,
+            GROUP,
+            GENERATION,
+            column(
+                "commit_gap_ms",
+                pa.int64(),
+                "milliseconds from the group's last commit before it to its first commit after it; null where unknown",
+            ),
+            column(
+                "unknown_reason",
+                pa.string(),
+                "why commit_gap_ms is unknown: no_commit_before, no_commit_after (until it was closed),"
+                " offsets_missing (the log lacks a record in between: compacted away, aborted, a transaction's marker,"
+                " or quarantined), clock_went_back",
+            ),
+            column("worst_topic", pa.string(), "topic of the partition that waited longest for its next commit"),
+            column("worst_partition", pa.int32(), "that partition; null where none committed again, or unknown"),
+            column("worst_gap_ms", pa.int64(), "milliseconds between its two commits"),
+            column(
+                "silent_partitions",
+                pa.int32(),
+                "partitions with a commit before and none after until it was closed: nothing to commit, or nobody to"
+                " do it; null where unknown",
+            ),
+            column(
+                "usual_interval_ms",
+                pa.int64(),
+                "mean milliseconds between two commits of a partition in the generation before; null where unknown",
+            ),
+            column(
+                "closed_by",
+                pa.string(),
+                "all_committed: every partition that had a commit has one again, or lost it; next_rebalance;"
+                " round_passed: judgement.round_seconds went by; group_deleted; nothing_before: there is no"
+                " commit before",
             ),
         ]
     ),

@@ -84,3 +84,12 @@ def test_rates_follow_from_times() -> None:
     """300 records from second 10 to 24; their second half from the middle of nowhere, second 22.5, to 24."""
     assert records_per_second(THREE, 300, since_seconds=9.0) == 300 / 15
     assert second_half_per_second(THREE, 300) == 150 / 1.5
+
+
+def test_a_batch_runs_from_its_plan_to_its_end(query: Path) -> None:
+    log = BatchLog(query)
+    assert not log.is_running()
+    _plan(query, 0, 10_000, {"0": 100})
+    assert log.is_running()
+    _commit(query, 0, 20.0)
+    assert not log.is_running()

@@ -74,3 +74,22 @@ def test_rebalances_of_the_demo_are_seen_within_their_bar(tmp_path: Path) -> Non
     p50 = figures["rebalance completed to seen, p50 (of 3)"]["value"]
     p95 = figures["rebalance completed to seen, p95"]["value"]
     assert 0 < p50 <= p95 < 10
+
+
+@pytest.mark.slow
+def test_a_small_crowd_under_load_is_judged_whole_and_its_figures_agree_with_each_other(tmp_path: Path) -> None:
+    """The run itself checks every group, every rebalance's row and every verdict; here: that the figures fit."""
+    sizes = ("--crowd", "40", "--commits-per-second", "1000", "--rebalances-per-minute", "120", "--load-seconds", "25")
+    figures = _figures(tmp_path, "--part", "judgement", *sizes)
+    batches, longest, median = (figures[name] for name in ("batches done meanwhile", "longest batch", "median batch"))
+    for column in ("value", "plain_read"):
+        assert 1 <= batches[column] <= 5
+        assert 0 < median[column] <= longest[column] < 25
+    assert figures["commits written, over 25 s"]["value"] == pytest.approx(1_000, rel=0.05)
+    assert figures["rebalances written, each in its table once and judged"]["value"] == pytest.approx(50, abs=6)
+    p50, p95 = (
+        figures[f"rebalance written to shown{words}"]["value"] for words in (", asked every 15 s, p50", ", p95")
+    )
+    assert 0 < p50 <= p95 < 60
+    for who in ("processor", "processor, the load", "processor, broker"):
+        assert 0 < figures[who]["value"] < 2

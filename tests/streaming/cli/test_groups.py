@@ -8,22 +8,30 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from confluent_kafka import Consumer
+from deltalake import write_deltalake
 from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
 
-from streaming.cli.groups import _Group, _json, _listing_warnings, _table, groups
+import streaming.sinks.stored
+from streaming.cli.groups import _conditions, _Group, _json, _listing_warnings, _table, groups
 from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
-from streaming.group.listing import CLUSTER_NOT_DESCRIBABLE, GroupListing, ListedGroup, ListingGap
+from streaming.group.listing import CLUSTER_NOT_DESCRIBABLE, DescribedGroup, GroupListing, ListedGroup, ListingGap
 from streaming.group.printable import in_ranges
+from streaming.judgement.condition_watch import Condition, ConditionChange
 from streaming.sampling.connection import Connection
+from streaming.sinks.rows import arrow_table, condition_rows
+from streaming.sinks.stored import NoTableError
+from streaming.sinks.tables import GROUP_CONDITIONS, PARTITIONED_BY
+from tests.streaming.polled.answers import classic, classic_member, modern, modern_member
 
 WAIT_SECONDS = 30.0
 
@@ -120,7 +128,7 @@ def test_an_address_of_another_shape_is_refused():
 def test_what_was_not_told_is_shown_as_not_known():
     """Law 2: an old broker's list, and a group we may not describe."""
     group = _Group("a", ListedGroup(None, "consumer", None, 1), None, "group_authorization_failed")
-    assert _json(group) == {
+    assert _json(group, None) == {
         "group_id": "a",
         "group_type": None,
         "state": None,
@@ -130,15 +138,86 @@ def test_what_was_not_told_is_shown_as_not_known():
         "assignment_epoch": None,
         "members": None,
         "not_told": "group_authorization_failed",
+        "conditions": None,
     }
-    cells = [list(column.cells) for column in _table([group], verbose=False).columns]
-    assert cells == [["a"], ["?"], ["?"], ["?"], ["?"]]
+    cells = [list(column.cells) for column in _table([group], None, verbose=False).columns]
+    assert cells == [["a"], ["?"], ["?"], ["?"], ["?"], ["?"]]
+
+
+@pytest.mark.parametrize(
+    ("described", "said", "why"),
+    [
+        (classic(classic_member("a", [0, 1]), classic_member("b", [2])), "fair", "three over two"),
+        (
+            classic(classic_member("a", [0, 1, 2]), classic_member("b", [])),
+            "the busiest member has 1 partition too many; 1 member is idle and need not be",
+            "all on one",
+        ),
+        (
+            modern(4, modern_member("a", [0], epoch=4, target=[0]), modern_member("b", [], epoch=3, target=[1])),
+            "fair",
+            "KIP-848: by what they shall have",
+        ),
+        (classic(classic_member("a", []), state="PreparingRebalance"), "", "nothing is assigned at the moment"),
+        (classic(), "", "nobody is there"),
+    ],
+)
+def test_how_fair_a_group_is_stands_beside_its_members(described: DescribedGroup, said: str, why: str):
+    """Law: a gap nothing can close is fair."""
+    group = _Group("g", ListedGroup(described.group_type, "consumer", described.state, 1), described, None)
+    assert list(_table([group], None, verbose=False).columns[5].cells) == [said], why
+
+
+def conditions_in(folder: Path, *names: str, cluster: str = "default") -> None:
+    """Have a monitor tell conditions of group `a` of a cluster."""
+    changes = [
+        ConditionChange("a", Condition(name, 60_000, "pod-3"), holds=True, read_up_to_ms=60_000) for name in names
+    ]
+    table = arrow_table(GROUP_CONDITIONS, condition_rows(cluster, 60_000, changes))
+    write_deltalake(str(folder / GROUP_CONDITIONS.name), table, mode="append", partition_by=list(PARTITIONED_BY))
+
+
+def test_what_is_the_matter_with_a_group_stands_beside_it(tmp_path: Path):
+    """Of the cluster that the settings name; another one's group of the same name is another group."""
+    conditions_in(tmp_path, "flapping_member", "rebalance_storm")
+    conditions_in(tmp_path, "silent_group", cluster="other")
+    conditions = _conditions(None, str(tmp_path), is_other_cluster=True)
+    fine, restless = (_Group(name, ListedGroup("classic", "", "Stable", 1), None, "no_answer") for name in "ba")
+    table = _table([fine, restless], conditions, verbose=False)
+    assert [list(column.cells) for column in table.columns if column.header == "conditions"] == [
+        ["", "flapping member since 1970-01-01 00:01:00\nrebalance storm since 1970-01-01 00:01:00"]
+    ]
+    assert _json(fine, conditions)["conditions"] == []
+    assert _json(restless, conditions)["conditions"][0] == {
+        "condition": "flapping_member",
+        "since": "1970-01-01T00:01:00+00:00",
+        "detail": "pod-3",
+    }
+
+
+def test_tables_out_of_reach_do_not_keep_the_groups_from_being_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A person may ask the brokers from a machine that has no rights to the object store."""
+
+    def refuses(_path: str) -> None:
+        raise OSError("Generic S3 error\nError performing GET")
+
+    monkeypatch.setattr(streaming.sinks.stored, "DeltaTable", refuses)
+    assert _conditions(None, None, is_other_cluster=False) is None
+    with pytest.raises(NoTableError, match=r"cannot be read \(Generic S3 error\): is the storage reachable"):
+        _conditions(None, str(tmp_path), is_other_cluster=False)
+
+
+def test_without_tables_of_the_cluster_that_is_asked_no_conditions_are_told(tmp_path: Path):
+    """The settings' tables are the settings' cluster's; a folder that was named and is none is an error."""
+    assert _conditions(None, None, is_other_cluster=True) is None
+    with pytest.raises(NoTableError):
+        _conditions(None, str(tmp_path), is_other_cluster=False)
 
 
 def test_a_name_that_would_steer_the_terminal_is_spelled_out():
     """Law 4: names are chosen by whoever commits."""
     group = _Group("\x1b[2Jred", ListedGroup("classic", "", "Empty", 1), None, "no_answer")
-    [name] = _table([group], verbose=False).columns[0].cells
+    [name] = _table([group], None, verbose=False).columns[0].cells
     assert name == "\\x1b[2Jred"
 
 
@@ -155,5 +234,5 @@ def test_missing_rights_and_brokers_are_named_with_what_is_needed():
     ("numbers", "text"),
     [((), ""), ((3,), "3"), ((0, 1), "0-1"), ((0, 1, 2, 5, 7, 8), "0-2,5,7-8")],
 )
-def test_partitions_are_written_as_ranges(numbers: tuple[int, ...], text: str):
+def test_partitions_are_written_asin_ranges(numbers: tuple[int, ...], text: str):
     assert in_ranges(numbers) == text

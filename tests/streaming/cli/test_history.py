@@ -7,20 +7,26 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from click.testing import CliRunner, Result
 from deltalake import write_deltalake
+from msgspec import structs
 
+import streaming.cli.conditions
 import streaming.cli.history
 from assignors import assignor_named
 from streaming.cli.history import history
+from streaming.combine.gaps import CommitGap
 from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.condition_watch import Condition, ConditionChange
 from streaming.judgement.rebalance_words import sentence
 from streaming.judgement.turn import GroupRecord, take_turn
-from streaming.sinks.rows import Row, arrow_table, turn_rows
-from streaming.sinks.tables import PARTITIONED_BY, REBALANCES
+from streaming.sinks.cells import Row
+from streaming.sinks.rows import arrow_table, commit_gap_rows, condition_rows, turn_rows
+from streaming.sinks.tables import ASSIGNMENT_IMBALANCE, COMMIT_GAPS, GROUP_CONDITIONS, PARTITIONED_BY, REBALANCES
 from tests.streaming.groups import (
     at,
     emptied,
@@ -74,6 +80,18 @@ def test_a_groups_life_is_told_line_by_line_with_times(tmp_path: Path) -> None:
     ]
 
 
+def test_a_generation_that_is_not_as_fair_as_can_be_says_so(tmp_path: Path) -> None:
+    """All four on one of two: it has two too many, and the other is idle for no reason."""
+    turn = take_turn(GroupRecord(GroupSnapshot("g")), [written(0, 1, [ALL, member("b")])], [assignor_named("range")])
+    known = TopicsSampled({"orders": TopicMetadata(4, 10**9)})
+    judged = take_turn(turn.record, [known], [assignor_named("range")])
+    rows = turn_rows("prod", [turn, judged], {})
+    shares = arrow_table(ASSIGNMENT_IMBALANCE, rows[ASSIGNMENT_IMBALANCE])
+    write_deltalake(str(tmp_path / ASSIGNMENT_IMBALANCE.name), shares, partition_by=list(PARTITIONED_BY))
+    (line,) = run(tables_with(tmp_path, *rows[REBALANCES]), "g").stdout.splitlines()
+    assert line.endswith("; 2 members; the busiest member has 2 partitions too many; 1 member is idle and need not be")
+
+
 def test_only_the_last_ones_and_as_json_where_a_program_reads(tmp_path: Path) -> None:
     result = run(tables_with(tmp_path, *rows_of(LIFE)), "g", "--last", "3", "--json")
     found = [json.loads(line) for line in result.stdout.splitlines()]
@@ -113,6 +131,50 @@ def test_what_is_missing_is_said_with_the_remedy(tmp_path: Path) -> None:
     unknown = run(tables_with(tmp_path, *rows_of(LIFE)), "nobody")
     assert unknown.exit_code == 1
     assert "no rebalance of 'nobody'" in unknown.output
+
+
+def conditions_in(folder: Path, *changes: tuple[int, bool, str]) -> None:
+    """Have a monitor tell at some seconds that a member flaps, and whether it still does."""
+    for second, holds, detail in changes:
+        condition = Condition("flapping_member", 1000, detail)
+        change = ConditionChange("g", condition, holds=holds, read_up_to_ms=second * 1000)
+        table = arrow_table(GROUP_CONDITIONS, condition_rows("prod", second * 1000, [change]))
+        write_deltalake(str(folder / GROUP_CONDITIONS.name), table, mode="append", partition_by=list(PARTITIONED_BY))
+
+
+FLAPS = "member pod-3 joins and goes again: 4 times in 10 minutes"
+
+
+def test_conditions_stand_in_the_order_of_time_and_what_still_holds_at_last(tmp_path: Path) -> None:
+    """The page says that a member flaps; who it is, a person finds here."""
+    folder = tables_with(tmp_path, *rows_of(LIFE[:3]))
+    conditions_in(folder, (1, True, FLAPS), (91, False, FLAPS), (92, True, FLAPS))
+    lines = run(folder, "g").stdout.splitlines()
+    assert [line for line in lines if "flapping" in line] == [
+        f"1970-01-01 00:00:01.000  flapping member: {FLAPS}",
+        f"1970-01-01 00:01:31.000  no flapping member any more, after 90 seconds; it was: {FLAPS}",
+        f"1970-01-01 00:01:32.000  flapping member: {FLAPS}",
+        f"since 1970-01-01 00:00:01 flapping member: {FLAPS}",
+    ]
+    assert "generation 2" in lines[1], "in the order of time"
+    assert len(run(folder, "g", "--json").stdout.splitlines()) == 3, "rows of `rebalances` alone"
+
+
+def test_conditions_from_before_the_rebalances_that_are_shown_are_left_out_unless_they_hold(tmp_path: Path) -> None:
+    folder = tables_with(tmp_path, *rows_of(LIFE[:3]))
+    conditions_in(folder, (0, True, FLAPS), (1, False, FLAPS))
+    assert "flapping" not in run(folder, "g", "--last", "1").stdout
+    conditions_in(folder, (2, True, FLAPS))
+    told = run(folder, "g", "--last", "1").stdout.splitlines()
+    assert told[-1] == f"since 1970-01-01 00:00:01 flapping member: {FLAPS}"
+
+
+def test_a_group_without_a_rebalance_can_have_conditions(tmp_path: Path) -> None:
+    """A classic group that is asked for names no generation: it has no rows of rebalances."""
+    folder = tables_with(tmp_path, *rows_of(LIFE, "other"))
+    conditions_in(folder, (1, True, "static member \x1b[2J commits none of 1 partition"))
+    told = run(folder, "g").stdout
+    assert "since 1970-01-01 00:00:01 flapping member: static member \\x1b[2J commits none" in told
 
 
 def cooperative(kafka_offset: int, generation_id: int, *members: object) -> GroupEvent:
@@ -186,11 +248,61 @@ def test_the_sync_time_is_told_where_the_record_tells_it() -> None:
     assert sentence({**row, "sync_time_ms": 120}).endswith("; assigned within 120 ms")
 
 
-def test_the_example_in_the_docstring_is_true() -> None:
-    assert doctest.testmod(streaming.cli.history).failed == 0
+@pytest.mark.parametrize("module", [streaming.cli.history, streaming.cli.conditions])
+def test_the_examples_in_the_docstrings_are_true(module: ModuleType) -> None:
+    assert doctest.testmod(module).failed == 0
 
 
 def test_what_the_last_ones_show_together_ends_the_line() -> None:
     """Five within five seconds: the fifth says that it is a storm."""
     rows = arrow_table(REBALANCES, rows_of([written(number, number, [ALL]) for number in range(6)])).to_pylist()
     assert [sentence(row).endswith("; rebalance storm") for row in rows] == [False] * 5 + [True]
+
+
+ONCE_MORE = f"{CLIENT_B} is gone; 1 member; 2 partitions moved, no fewer would do"
+SETTLED = CommitGap("g", at(1), 2, 12_000, None, "orders", 3, 30_500, 0, 5_000, "all_committed")
+
+
+@pytest.mark.parametrize(
+    ("gap", "said", "why"),
+    [
+        (
+            SETTLED,
+            "; nobody committed for 12.0 s, usually every 5.0 s; orders-3 was not committed for 30.5 s",
+            "the group, its habit, and the worst of its partitions",
+        ),
+        (
+            structs.replace(SETTLED, usual_interval_ms=None, worst_gap_ms=12_000),
+            "; nobody committed for 12.0 s",
+            "no habit known, and the worst waited no longer than the group",
+        ),
+        (
+            structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="no_commit_after", closed_by="next_rebalance"),
+            "; nobody committed before the next rebalance",
+            "a storm",
+        ),
+        (
+            structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="no_commit_after", closed_by="round_passed"),
+            "; nobody committed for a whole round (judgement.round_seconds)",
+            "stuck, or nothing to commit",
+        ),
+        (
+            structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="offsets_missing"),
+            "; how long nobody committed is unknown: offsets missing",
+            "compacted away",
+        ),
+        (
+            structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="no_commit_before", closed_by="nothing_before"),
+            "",
+            "a group that commits nothing (Kafka Connect) need not be told so",
+        ),
+        (structs.replace(SETTLED, position=at(0)), "", "the gap of another rebalance"),
+    ],
+)
+def test_how_long_nobody_committed_is_told_with_its_rebalance(
+    tmp_path: Path, gap: CommitGap, said: str, why: str
+) -> None:
+    tables_with(tmp_path, *rows_of(LIFE[:2]))
+    rows = arrow_table(COMMIT_GAPS, commit_gap_rows("prod", [gap])[COMMIT_GAPS])
+    write_deltalake(str(tmp_path / COMMIT_GAPS.name), rows, partition_by=list(PARTITIONED_BY))
+    assert run(tmp_path, "g", "--last", "1").stdout.strip().endswith(f"{ONCE_MORE}{said}"), why

@@ -84,6 +84,18 @@ def test_a_person_reads_a_table_that_begins_with_today(tmp_path: Path) -> None:
     assert any("cooperative-sticky" in line and "2x6" in line for line in lines)
 
 
+def test_multi_topic_range_skew_is_called_that_and_who_removes_it_is_named(tmp_path: Path) -> None:
+    shown = run(tmp_path, [SKEWED], "--strategy", "range", "--strategy", "sticky").output
+    assert "Today: the busiest member has 2 partitions too many;" in shown
+    assert "topic skew: the same members get the one more of 4 topics." in shown
+    assert "sticky would remove that and move 2 partitions." in shown
+
+
+def test_of_a_fair_group_nothing_is_said_below_the_table(tmp_path: Path) -> None:
+    even = written(0, 1, [member("a", {"t0": [0]}, ["t0"]), member("b", {"t0": [1]}, ["t0"])])
+    assert "Today:" not in run(tmp_path, [even]).output
+
+
 @pytest.mark.parametrize(
     ("events", "arguments", "said"),
     [

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from assignors import assignor_named
 from streaming.events import GroupMetadataWritten, Position
@@ -21,12 +20,10 @@ from streaming.judgement.detectors import (
     ROLLING_RESTART,
     SUBSCRIPTION_MISMATCH,
     UNOWNED_PARTITIONS,
-    Commits,
     Limits,
     conditions,
     flapping_members,
-    is_stuck,
-    silent_static_owners,
+    same_until_ms,
 )
 from streaming.judgement.turn import GroupRecord, take_turn
 from tests.streaming.groups import member, metadata
@@ -109,6 +106,62 @@ def test_a_storm(recent: list[RebalanceInBrief], holds: bool, why: str) -> None:
     assert (REBALANCE_STORM in conditions(recent, NOW_MS, LIMITS)) is holds, why
 
 
+def started(minutes: int, kind: str = "created", generation_id: int = 0, **more: int) -> list[RebalanceInBrief]:
+    """Return a group's start so many minutes ago: it has its first member, and nine come within the minute after."""
+    first = replace(rebalance(minutes, kind=kind, **more), generation_id=generation_id)
+    return [first, *(rebalance(minutes - number / 10, joined=f"pod-{number}") for number in range(1, 10))]
+
+
+@pytest.mark.parametrize(
+    ("recent", "storms", "why"),
+    [
+        (started(2), False, "ten pods come up within a minute: a deployment, and nobody's work is stopped"),
+        (started(2, "first_seen", 1), False, "the first generation of a group that nobody saw before"),
+        (started(2, "became_empty", 80, members=0), False, "all had gone, and come back"),
+        (started(2, "first_seen", 0, members=0), False, "it only committed until now"),
+        (started(2, "first_seen", 57), True, "first seen in the middle of its life: they come to others"),
+        (started(9)[:1] + started(2)[1:], True, "it has worked for minutes when they come"),
+        (started(10.4), False, "the start itself is out of the window, and was one all the same"),
+        (
+            [*started(3), *every_minute(3, start=1.8)],
+            False,
+            "it counts as one, and three that nobody explains as three",
+        ),
+        ([*started(3), *(rebalance(1 - n / 10) for n in range(4))], True, "and four as four"),
+        (
+            [one for minute in (9, 7, 5, 3, 1) for one in started(minute, "became_empty", members=0)],
+            True,
+            "all go, and start again, five times: it crashes",
+        ),
+        (
+            [*started(3), *(rebalance(1 - number / 10, gone=f"pod-{number}") for number in range(1, 5))],
+            True,
+            "four that came with the start go again, and nobody comes for them",
+        ),
+        (
+            [*started(4)[:3], rebalance(3.7, gone="pod-1"), *started(3)[1:6]],
+            True,
+            "with the first that goes the start is over: who comes then stops the others",
+        ),
+        (
+            [*started(3), rebalance(1.9, joined="pod-a", skipped_generations=9)],
+            False,
+            "who joins before the last join was synced skips a generation",
+        ),
+    ],
+)
+def test_a_group_that_starts_is_no_storm(recent: list[RebalanceInBrief], storms: bool, why: str) -> None:
+    """Rule 3: a deployment that scales up from nothing must not page anybody."""
+    assert (REBALANCE_STORM in conditions(recent, NOW_MS, LIMITS)) is storms, why
+
+
+@given(st.integers(2, 60), st.integers(0, 20 * MINUTE_MS))
+def test_a_start_is_no_storm_at_any_time_it_is_looked_at(pods: int, later_ms: int) -> None:
+    """Law: as the window slides over a start, what was not counted is not counted any more either."""
+    recent = [rebalance(0, kind="created"), *(rebalance(-n / 20, joined=f"pod-{n}") for n in range(pods))]
+    assert conditions(recent, NOW_MS + later_ms, LIMITS) == ()
+
+
 def replaced(*keys: str) -> list[RebalanceInBrief]:
     """Return the rebalances of a rolling restart: each goes, and another comes half a minute later."""
     steps = [(9 - number, key) for number, key in enumerate(keys)]
@@ -124,7 +177,13 @@ def replaced(*keys: str) -> list[RebalanceInBrief]:
         (replaced("a-1", "b-1"), True, False, "two are enough to call it so"),
         (replaced("a-1"), False, False, "one restart is one restart"),
         ([*replaced("a-1", "b-1", "c-1"), rebalance(1, gone="a-1'")], False, True, "the new one is gone already"),
-        ([*replaced("a-1", "b-1", "c-1"), rebalance(1)], False, True, "one that nobody's going explains"),
+        (
+            [*replaced("a-1", "b-1", "c-1"), rebalance(1)],
+            True,
+            False,
+            "a leader joined once more than need be",
+        ),
+        ([*replaced("a-1", "b-1"), rebalance(3), rebalance(2), rebalance(1)], False, True, "too many nobody explains"),
         ([rejoin(m, f"pod-{m}") for m in range(5, 0, -1)], True, False, "static members, each rejoined once"),
         ([rejoin(3, "pod-1"), rejoin(2, "pod-1")], False, False, "one of them twice"),
         ([rebalance(m, gone=f"{m}-1") for m in range(8, 1, -1)], False, True, "all go, nobody comes: a collapse"),
@@ -144,6 +203,16 @@ def replaced(*keys: str) -> list[RebalanceInBrief]:
             "with another strategy: the causes' precedence does not hide the members",
         ),
         ([*replaced("a-1", "b-1", "c-1"), rebalance(1, gone="z-1", unnamed=9)], False, True, "not all are named"),
+        (
+            [
+                rebalance(9.9, kind="first_seen", members=0),
+                rebalance(9.8, joined="a-1 b-1 c-1"),
+                *replaced("a-1", "b-1", "c-1"),
+            ],
+            True,
+            False,
+            "it was started just before: its members count as there before",
+        ),
         (
             [
                 one
@@ -285,54 +354,20 @@ def test_a_backlog_of_an_hour_that_arrives_in_one_batch_is_no_storm_now() -> Non
     assert rows == [()] * 5 + [(REBALANCE_STORM,)] * 55, "its rows say so as of their own time"
 
 
+@given(generations(), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_time_alone_changes_conditions_only_where_it_is_said_to(
+    events: list[object], then_ms: int, for_ms: int
+) -> None:
+    """Law: who remembers a verdict until `same_until_ms` says what a fresh look says."""
+    recent = turns([events])[-1].record.story.recent  # type: ignore[list-item]
+    until_ms = same_until_ms(recent, then_ms, LIMITS)
+    assert until_ms > then_ms
+    later_ms = min(then_ms + for_ms, int(min(until_ms, 10**9)) - 1)
+    assert conditions(recent, later_ms, LIMITS) == conditions(recent, then_ms, LIMITS)
+
+
 @given(generations(), st.integers(0, 10**6))
 def test_conditions_are_the_same_whatever_the_batches(events: list[object], read_up_to_ms: int) -> None:
     at_once = turns([events])[-1].record.story.recent  # type: ignore[list-item]
     one_by_one = turns([[event] for event in events])[-1].record.story.recent  # type: ignore[list-item]
     assert conditions(at_once, read_up_to_ms, LIMITS) == conditions(one_by_one, read_up_to_ms, LIMITS)
-
-
-AT, OTHER = ("orders", 0), ("orders", 1)
-
-
-@pytest.mark.parametrize(
-    ("members", "commits", "stuck", "why"),
-    [
-        (3, Commits({AT: NOW_MS - 6 * MINUTE_MS}, frozenset({AT}), NOW_MS), True, "silent while records come"),
-        (3, Commits({AT: NOW_MS - 6 * MINUTE_MS}, frozenset(), NOW_MS), False, "nothing to commit"),
-        (3, Commits({AT: NOW_MS - 4 * MINUTE_MS}, frozenset({AT}), NOW_MS), False, "not for long"),
-        (3, Commits({AT: 0, OTHER: NOW_MS - MINUTE_MS}, frozenset({AT}), NOW_MS), False, "one goes on: no rebalance"),
-        (0, Commits({}, None, None), False, "nobody is there to rebalance"),
-        (3, Commits({}, frozenset({AT}), NOW_MS), None, "it never committed: it keeps its offsets elsewhere, maybe"),
-        (3, Commits({AT: 0}, None, NOW_MS), None, "end offsets are not known"),
-        (3, Commits({AT: 0}, frozenset({AT}), None), None, "the log was not read yet: silence is no proof"),
-    ],
-)
-def test_a_stuck_rebalance(members: int, commits: Commits, stuck: bool | None, why: str) -> None:
-    """Redpanda 3300: PreparingRebalance for ever. No record says so; silence does."""
-    assert is_stuck(members, commits, LIMITS) is stuck, why
-
-
-OWNED = {"pod-0": (AT,), "pod-1": (OTHER,)}
-LONG_AGO, JUST_NOW = NOW_MS - 60 * MINUTE_MS, NOW_MS - MINUTE_MS
-BOTH = frozenset({AT, OTHER})
-
-
-@pytest.mark.parametrize(
-    ("since_ms", "commits", "silent", "why"),
-    [
-        (LONG_AGO, Commits({OTHER: JUST_NOW}, BOTH, NOW_MS), ("pod-0",), "PostHog 65809: ready, consuming nothing"),
-        (LONG_AGO, Commits({AT: LONG_AGO - 1, OTHER: JUST_NOW}, BOTH, NOW_MS), ("pod-0",), "the one before it did"),
-        (LONG_AGO, Commits({AT: JUST_NOW, OTHER: JUST_NOW}, BOTH, NOW_MS), (), "both commit"),
-        (LONG_AGO, Commits({OTHER: JUST_NOW}, frozenset({OTHER}), NOW_MS), (), "it has nothing to commit"),
-        (LONG_AGO, Commits({OTHER: LONG_AGO}, BOTH, NOW_MS), (), "all are silent: stuck, or idle, as a whole"),
-        (JUST_NOW, Commits({OTHER: JUST_NOW}, BOTH, NOW_MS), (), "it has had them for a minute"),
-        (LONG_AGO, Commits({OTHER: JUST_NOW}, None, NOW_MS), None, "end offsets are not known"),
-        (LONG_AGO, Commits({OTHER: JUST_NOW}, BOTH, None), None, "the log was not read yet"),
-        (LONG_AGO, Commits({}, BOTH, NOW_MS), (), "no commits at all"),
-    ],
-)
-def test_static_members_that_own_and_never_commit(
-    since_ms: int, commits: Commits, silent: Sequence[str] | None, why: str
-) -> None:
-    assert silent_static_owners(OWNED, since_ms, commits, LIMITS) == silent, why

@@ -206,7 +206,7 @@ def test_groups_of_other_protocol_types_are_members_without_partitions(kind: str
     opaque = [member("c0", topics=[])]
     judgement = judge(group(opaque, {}, "sessioned", kind), BOTH)
     assert judgement is not None
-    assert (judgement.drifts, judgement.shares) == ((), ())
+    assert (judgement.drifts, judgement.imbalances) == ((), ())
 
 
 @pytest.mark.parametrize(("held", "verdict", "partitions"), [([[0, 2], [1]], SAME, 0), ([[0, 1], [2]], DIFFERS, 2)])

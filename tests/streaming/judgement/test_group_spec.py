@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from assignors import MemberSubscription
+from streaming.bench.encoder import encode
 from streaming.events import TopicMetadata, TopicsSampled
 from streaming.judgement.group_spec import actual_owners, group_spec, unknown_topics
 from streaming.protocol.classic import ClassicMember
 from streaming.protocol.layouts import STICKY_USER_DATA
 from tests.streaming.groups import advanced, member, metadata, sampled, written
-from tests.streaming.protocol.encoder import encode
 
 PREVIOUS = [{"topic": "orders", "partitions": [1, 2]}]
 STICKY_V0 = encode(STICKY_USER_DATA, 0, {"previousAssignment": PREVIOUS})

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import streaming.judgement.imbalance
 from assignors import BUILT_IN, GroupAssignment, GroupSpec
+from assignors.evenness import score
 from assignors.fairest import excess_partitions, fairest_sizes
-from streaming.group.members import GroupMember
-from streaming.group.members import members as group_members
+from assignors.heaviest_first import heaviest_first_loads
 from streaming.judgement.imbalance import (
     HOST,
     LAG,
@@ -24,85 +24,12 @@ from streaming.judgement.imbalance import (
     THROUGHPUT,
     TOPIC,
     Imbalance,
-    PartitionShares,
     SharedWork,
-    imbalance,
-    work_imbalance,
+    Weights,
+    divided,
 )
-from streaming.protocol.classic import ClassicMember
 from tests.assignors.groups import groups
 from tests.assignors.spelled import group, held, of_too_many_subscriptions
-from tests.streaming.groups import advanced, member, written
-
-
-def spread(*partitions: Sequence[int]) -> list[ClassicMember]:
-    """Return members of the topic `orders`, each with the partitions given."""
-    return [member(f"c{number}", {"orders": numbers}) for number, numbers in enumerate(partitions)]
-
-
-def members_of(members: Sequence[ClassicMember]) -> Sequence[GroupMember]:
-    """Return the members as judgement sees them."""
-    return group_members(advanced([written(0, 1, members)]))
-
-
-@pytest.mark.parametrize(
-    ("partitions", "largest", "smallest", "idle", "ratio", "why"),
-    [
-        ([[0, 1, 2], [3], [4], [5], [6]], 3, 1, 0, 15 / 7, "7 over 5, unevenly: 2.14"),
-        ([[0, 1], [2, 3], [4], [5], [6]], 2, 1, 0, 10 / 7, "7 over 5, as even as can be: 1.43"),
-        ([[0], [1], [2]], 1, 1, 0, 1.0, "exactly even"),
-        ([[0], [1], [2], [], []], 1, 0, 2, 5 / 3, "five members on three partitions: two idle"),
-        ([[0, 1, 2]], 3, 3, 0, 1.0, "one member has all, and that is even"),
-        ([[], []], 0, 0, 2, None, "nothing assigned: no ratio, neither 0 nor infinite"),
-    ],
-)
-def test_the_total_counts_every_member(  # noqa: PLR0913, PLR0917 - a row of the table
-    partitions: list[list[int]], largest: int, smallest: int, idle: int, ratio: float | None, why: str
-) -> None:
-    total, by_topic = imbalance(members_of(spread(*partitions)))
-    assigned, members = sum(map(len, partitions)), len(partitions)
-    assert total == PartitionShares(None, members, assigned, largest, smallest, idle, ratio), why
-    assert by_topic == PartitionShares("orders", members, assigned, largest, smallest, idle, ratio), why
-
-
-def test_sticky_can_be_even_in_total_and_skewed_in_every_topic() -> None:
-    """confluent-kafka-dotnet 1712: 4/0 in one topic against 0/4 in the other. One number cannot show it."""
-    both = ["a", "b"]
-    first, second = member("c0", {"a": [0, 1, 2, 3]}, both), member("c1", {"b": [0, 1, 2, 3]}, both)
-    assert [
-        (shares.topic, shares.max_to_mean_ratio, shares.idle_members)
-        for shares in imbalance(members_of([first, second]))
-    ] == [
-        (None, 1.0, 0),
-        ("a", 2.0, 1),
-        ("b", 2.0, 1),
-    ]
-
-
-def test_a_topic_counts_its_subscribers_only() -> None:
-    """A member is not idle in a topic it never asked for."""
-    members = [member("c0", {"a": [0, 1]}, ["a"]), member("c1", {"b": [0]}, ["b"]), member("c2", {}, ["a"])]
-    shares = {one.topic: (one.members, one.idle_members) for one in imbalance(members_of(members))}
-    assert shares == {None: (3, 1), "a": (2, 1), "b": (1, 0)}
-
-
-def test_a_group_without_members_has_no_shares() -> None:
-    assert imbalance(members_of([])) == ()
-
-
-def test_a_topic_subscribed_to_twice_by_one_member_counts_it_once() -> None:
-    (_, orders) = imbalance(members_of([member("m", {"orders": [0]}, ["orders", "orders"])]))
-    assert orders.members == 1
-
-
-@given(st.lists(st.lists(st.integers(0, 20), max_size=6), min_size=1, max_size=6))
-def test_the_ratio_is_at_least_one_and_at_most_the_number_of_members(partitions: list[list[int]]) -> None:
-    total, *_ = imbalance(members_of(spread(*partitions)))
-    assert total.assigned_partitions == sum(map(len, partitions))
-    assert total.min_partitions <= total.max_partitions
-    if total.max_to_mean_ratio is not None:
-        assert 1 - 1e-9 <= total.max_to_mean_ratio <= total.members + 1e-9
-
 
 SEVEN = group({"t": 7}, A="t", B="t", C="t", D="t", E="t")
 
@@ -111,6 +38,12 @@ def shared(spec: GroupSpec, now: GroupAssignment, hosts: Mapping[str, str] | Non
     """Return the assignment to be judged; unless told otherwise every member is on a host of its own."""
     own = {found.member_id: f"/{found.member_id}" for found in spec.members}
     return SharedWork(spec, now, own if hosts is None else hosts)
+
+
+def imbalances(work: SharedWork, measure: str = PARTITIONS, weights: Weights | None = None) -> Sequence[Imbalance]:
+    """Return all there is to be said of one measure."""
+    division = divided(work)
+    return division.imbalance(measure, None if weights is None else division.amounts(weights))
 
 
 def among(scope: str, found: Sequence[Imbalance], topic: str | None = None) -> Imbalance:
@@ -124,7 +57,7 @@ def test_the_worked_examples_are_true() -> None:
 
 def test_every_number_of_a_partition_imbalance() -> None:
     """7 over 5, held 3/1/1/1/1: one partition too many on A, and nothing else to blame."""
-    found = work_imbalance(shared(SEVEN, held(A="t0 t1 t2", B="t3", C="t4", D="t5", E="t6")))
+    found = imbalances(shared(SEVEN, held(A="t0 t1 t2", B="t3", C="t4", D="t5", E="t6")))
     assert among(MEMBER, found) == Imbalance(
         measure=PARTITIONS,
         scope=MEMBER,
@@ -166,7 +99,7 @@ def test_every_number_of_a_partition_imbalance() -> None:
 def test_what_cannot_be_helped_never_counts(  # noqa: PLR0913, PLR0917 - a row of the table
     spec: GroupSpec, now: GroupAssignment, score: float, excess: float, idle: int, must_be_idle: int, why: str
 ) -> None:
-    found = among(MEMBER, work_imbalance(shared(spec, now)))
+    found = among(MEMBER, imbalances(shared(spec, now)))
     assert (found.score, found.excess) == (pytest.approx(score), excess), why
     assert (found.idle, found.idle_in_any_assignment) == (idle, must_be_idle), why
 
@@ -174,7 +107,7 @@ def test_what_cannot_be_helped_never_counts(  # noqa: PLR0913, PLR0917 - a row o
 def test_a_topic_is_judged_as_if_there_were_no_other() -> None:
     """confluent-kafka-dotnet 1712 again: 4/0 and 0/4 is even in total and as uneven as can be in each topic."""
     spec = group({"t": 4, "u": 4}, A="tu", B="tu")
-    found = work_imbalance(shared(spec, held(A="t0 t1 t2 t3", B="u0 u1 u2 u3")))
+    found = imbalances(shared(spec, held(A="t0 t1 t2 t3", B="u0 u1 u2 u3")))
     assert [(one.scope, one.topic, one.score) for one in found] == [
         (MEMBER, None, 100),
         (HOST, None, 100),
@@ -195,7 +128,7 @@ def test_work_is_summed_up_by_client_host(
     hosts: dict[str, str], largest: int, busiest: str, score: float, why: str
 ) -> None:
     spec = group({"t": 6}, A="t", B="t", C="t")
-    found = among(HOST, work_imbalance(shared(spec, held(A="t0 t1", B="t2 t3", C="t4 t5"), hosts)))
+    found = among(HOST, imbalances(shared(spec, held(A="t0 t1", B="t2 t3", C="t4 t5"), hosts)))
     assert (found.sharers, found.largest, found.busiest) == (len(set(hosts.values())), largest, busiest), why
     assert found.score == pytest.approx(score), why
 
@@ -203,16 +136,14 @@ def test_work_is_summed_up_by_client_host(
 def test_a_host_can_take_what_any_of_its_members_subscribes_to() -> None:
     """A and B on one host, subscribed to one topic each: only that host can have u, and half of t besides."""
     spec = group({"t": 2, "u": 2}, A="t", B="u", C="t")
-    found = among(
-        HOST, work_imbalance(shared(spec, held(A="t0", B="u0 u1", C="t1"), {"A": "/a", "B": "/a", "C": "/c"}))
-    )
+    found = among(HOST, imbalances(shared(spec, held(A="t0", B="u0 u1", C="t1"), {"A": "/a", "B": "/a", "C": "/c"})))
     assert (found.largest, found.excess) == (3, 1)
 
 
 @pytest.mark.parametrize("hosts", [{"A": "/a"}, {"A": "/a", "B": ""}], ids=["missing", "empty"])
 def test_an_unknown_host_makes_all_hosts_unknown(hosts: dict[str, str]) -> None:
     """The member is on some host: to leave it out would make that one look idle."""
-    found = work_imbalance(shared(group({"t": 2}, A="t", B="t"), held(A="t0", B="t1"), hosts))
+    found = imbalances(shared(group({"t": 2}, A="t", B="t"), held(A="t0", B="t1"), hosts))
     assert among(HOST, found) == Imbalance(measure=PARTITIONS, scope=HOST, unknown_reason="host_unknown")
     assert among(MEMBER, found).score == 100
 
@@ -221,7 +152,7 @@ def test_an_unknown_host_makes_all_hosts_unknown(hosts: dict[str, str]) -> None:
 def test_lag_that_is_not_known_of_every_partition_is_not_known(lag: dict[tuple[str, int], int | None]) -> None:
     """Unknown is not 0: B would look as if it had caught up. The topic that is whole keeps its numbers."""
     spec = group({"t": 2, "u": 1}, A="tu", B="tu")
-    found = work_imbalance(shared(spec, held(A="t0 u0", B="t1")), LAG, {**lag, ("u", 0): 7})
+    found = imbalances(shared(spec, held(A="t0 u0", B="t1")), LAG, {**lag, ("u", 0): 7})
     why = {"unknown_reason": "lag_unknown", "unknown_partitions": 1}
     assert among(MEMBER, found) == Imbalance(measure=LAG, scope=MEMBER, **why)
     assert among(TOPIC, found, "t") == Imbalance(measure=LAG, scope=TOPIC, topic="t", **why)
@@ -243,9 +174,7 @@ def test_weights_are_held_against_dealing_the_heaviest_first(
     weights: list[float], now: GroupAssignment, score: float, excess: float, why: str
 ) -> None:
     spec = group({"t": 4}, A="t", B="t", C="t")
-    found = work_imbalance(
-        shared(spec, now), THROUGHPUT, {("t", number): weight for number, weight in enumerate(weights)}
-    )
+    found = imbalances(shared(spec, now), THROUGHPUT, {("t", number): weight for number, weight in enumerate(weights)})
     for one in (among(MEMBER, found), among(TOPIC, found, "t")):
         assert (one.measure, one.score, one.excess) == (THROUGHPUT, pytest.approx(score), pytest.approx(excess)), why
         assert (one.idle, one.idle_in_any_assignment) == (None, None), "no lag is not idleness"
@@ -253,7 +182,7 @@ def test_weights_are_held_against_dealing_the_heaviest_first(
 
 def test_nobody_is_busiest_where_there_is_nothing_to_do() -> None:
     """All caught up: a name here would send somebody to look at an innocent member."""
-    found = work_imbalance(shared(group({"t": 1}, A="t", B="t"), held(A="t0", B="")), LAG, {("t", 0): 0})
+    found = imbalances(shared(group({"t": 1}, A="t", B="t"), held(A="t0", B="")), LAG, {("t", 0): 0})
     assert {(one.busiest, one.max_to_mean_ratio, one.gini) for one in found} == {(None, None, None)}
 
 
@@ -261,7 +190,7 @@ def test_nobody_is_busiest_where_there_is_nothing_to_do() -> None:
 def test_a_weight_that_cannot_be_is_refused(lag: float) -> None:
     """Lag is never negative by rule; one that is was computed wrongly and must not be shown as anything."""
     with pytest.raises(ValueError, match="lag of a partition is negative or not finite"):
-        work_imbalance(shared(group({"t": 2}, A="t"), held(A="t0 t1")), LAG, {("t", 0): lag, ("t", 1): 5})
+        imbalances(shared(group({"t": 2}, A="t"), held(A="t0 t1")), LAG, {("t", 0): lag, ("t", 1): 5})
 
 
 @pytest.mark.parametrize(
@@ -278,7 +207,7 @@ def test_a_weight_that_cannot_be_is_refused(lag: float) -> None:
 def test_of_what_is_not_whole_there_are_numbers_and_no_score(
     now: GroupAssignment, member_reason: str, t_reason: str, u_reason: str, why: str
 ) -> None:
-    found = work_imbalance(shared(group({"t": 2, "u": 1}, A="tu", B="tu"), now))
+    found = imbalances(shared(group({"t": 2, "u": 1}, A="tu", B="tu"), now))
     judged = (among(MEMBER, found), among(HOST, found), among(TOPIC, found, "t"), among(TOPIC, found, "u"))
     assert tuple(one.score_reason for one in judged) == (member_reason, member_reason, t_reason, u_reason), why
     assert all((one.score is None) == (one.excess is None) == bool(one.score_reason) for one in judged), why
@@ -288,7 +217,7 @@ def test_of_what_is_not_whole_there_are_numbers_and_no_score(
 def test_a_topic_of_unknown_size_leaves_the_others_their_score() -> None:
     """Its partitions count for who has how many; what would be fair in total is not known without them."""
     spec = group({"t": 2}, A="tu", B="tu")
-    found = work_imbalance(replace(shared(spec, held(A="t0 u0", B="t1 u1")), unknown_topics={"u"}))
+    found = imbalances(replace(shared(spec, held(A="t0 u0", B="t1 u1")), unknown_topics={"u"}))
     reasons = {(one.scope, one.topic): one.score_reason for one in found}
     missing = "metadata_missing"
     assert reasons == {(MEMBER, None): missing, (HOST, None): missing, (TOPIC, "t"): "", (TOPIC, "u"): missing}
@@ -298,14 +227,14 @@ def test_a_topic_of_unknown_size_leaves_the_others_their_score() -> None:
 def test_where_too_many_subscriptions_differ_there_are_numbers_and_no_score() -> None:
     """Law of bounds: a judgement of one group must not hold up all others. Within a topic nothing is to be searched."""
     spec = of_too_many_subscriptions()
-    found = work_imbalance(shared(spec, BUILT_IN["roundrobin"].assign(spec)))
+    found = imbalances(shared(spec, BUILT_IN["roundrobin"].assign(spec)))
     assert (among(MEMBER, found).total, among(MEMBER, found).score) == (600, None)
     assert among(MEMBER, found).score_reason == among(HOST, found).score_reason == "subscriptions_too_many"
     assert among(TOPIC, found, "t000").score == 100
 
 
 def test_a_group_without_members_has_no_imbalance() -> None:
-    assert work_imbalance(shared(group({"t": 1}), GroupAssignment({}))) == ()
+    assert imbalances(shared(group({"t": 1}), GroupAssignment({}))) == ()
 
 
 @given(groups(), st.sampled_from(["range", "roundrobin", "sticky", "uniform"]))
@@ -314,7 +243,7 @@ def test_the_excess_is_that_of_the_alert_and_each_host_alone_is_a_member(spec: G
     now = BUILT_IN[strategy].assign(spec)
     if not spec.members:
         return
-    found = work_imbalance(SharedWork(spec, now, {one.member_id: f"/{one.member_id}" for one in spec.members}))
+    found = imbalances(SharedWork(spec, now, {one.member_id: f"/{one.member_id}" for one in spec.members}))
     total = among(MEMBER, found)
     assert total.excess == excess_partitions(spec, now)
     assert total.score is not None
@@ -322,3 +251,32 @@ def test_the_excess_is_that_of_the_alert_and_each_host_alone_is_a_member(spec: G
     by_host = among(HOST, found)
     assert (by_host.score, by_host.gini, by_host.excess) == (total.score, total.gini, total.excess)
     assert sum(one.total or 0 for one in found if one.scope == TOPIC) == total.total
+
+
+@given(groups(), st.data())
+def test_the_excess_of_lag_is_that_over_dealing_the_heaviest_first_and_never_negative(
+    spec: GroupSpec, data: st.DataObject
+) -> None:
+    """Whether all members can be given the same, which is judged in short, or not. No scope has an excess below 0."""
+    if not spec.members:
+        return
+    now = BUILT_IN["range"].assign(spec)
+    lag = {at: data.draw(st.integers(0, 50)) for of_member in now.members.values() for at in of_member}
+    found = imbalances(shared(spec, now), LAG, lag)
+    total = among(MEMBER, found)
+    fairest = heaviest_first_loads(spec, lag)
+    assert total.excess == max(0, (total.largest or 0) - max(fairest))
+    assert total.score == score([sum(lag[at] for at in of_member) for of_member in now.members.values()], fairest)
+    assert all(one.excess is not None and one.excess >= 0 for one in (*found, *imbalances(shared(spec, now))))
+
+
+def test_a_topic_that_changed_since_is_not_judged_by_what_it_is_now() -> None:
+    """Whoever assigned knew of two partitions: of the third nothing is to be said, and u is judged all the same."""
+    spec = group({"t": 3, "u": 2}, A="tu", B="tu")
+    found = imbalances(replace(shared(spec, held(A="t0 u0", B="t1 u1")), changed_topics={"t"}))
+    assert {(one.scope, one.topic): one.score_reason for one in found} == {
+        (MEMBER, None): "metadata_changed",
+        (HOST, None): "metadata_changed",
+        (TOPIC, "t"): "metadata_changed",
+        (TOPIC, "u"): "",
+    }

@@ -15,12 +15,17 @@ from streaming.judgement.lag_judgement import LagJudgement, judge_lag, observed_
 from streaming.judgement.lag_seconds import END_OFFSET_POINTS
 from streaming.judgement.retention import LOG_START_POINTS
 from streaming.judgement.sampled_offsets import SampledOffsets
-from streaming.judgement.status import Status
+from streaming.judgement.status import DEFAULT_RULES, Status, StatusRules
 
 SECOND_MS = 1000
 
 
-def judged(commits: Sequence[tuple[str, int, Sequence[int]]], ends: Sequence[int], log_start: int = 0) -> LagJudgement:
+def judged(
+    commits: Sequence[tuple[str, int, Sequence[int]]],
+    ends: Sequence[int],
+    log_start: int = 0,
+    rules: StatusRules = DEFAULT_RULES,
+) -> LagJudgement:
     """Judge groups on `orders`: (group, partition, offsets committed second by second); `ends` are sampled likewise."""
     last = len(ends) - 1
     rows = [("orders", number, offsets) for _, number, offsets in commits]
@@ -49,7 +54,7 @@ def judged(commits: Sequence[tuple[str, int, Sequence[int]]], ends: Sequence[int
     newest = np.array([len(offsets) - 1 for *_, offsets in rows])
     view = windows.as_of(np.arange(len(rows)), newest)
     read_up_to = pa.array([last * SECOND_MS] * len(rows))
-    return judge_lag(lag_report(table, sample), sampled_ends, starts, view, read_up_to)
+    return judge_lag(lag_report(table, sample), sampled_ends, starts, view, read_up_to, rules)
 
 
 GROWING = [0, 10, 20, 30, 40, 50]
@@ -85,6 +90,19 @@ def test_a_bound_is_said_to_be_one_only_where_it_is_the_worst() -> None:
 def test_what_retention_took_is_summed_over_partitions() -> None:
     (row,) = judged([("g", 0, [3]), ("g", 1, [5])], [50], log_start=20).by_group().to_pylist()
     assert row["records_lost"] == 17 + 15
+
+
+def test_a_lag_that_is_allowed_is_none_for_the_status() -> None:
+    """A transactional topic ends in a marker nobody reads: a group that has read all of it has a lag of 1 for ever."""
+    ends = [0, 10, 20, 21, 21, 21]
+    standing = [("g", 0, [0, 10, 20, 20, 20, 20])]
+    (strict,) = judged(standing, ends).partitions.to_pylist()
+    assert (Status(strict["status"]), strict["status_rule"], strict["lag"]) == (Status.OK, 4, 1)
+    stuck = [("g", 0, [20, 20, 20, 20, 20, 20])]
+    (marker,) = judged(stuck, [21] * 6).partitions.to_pylist()
+    assert Status(marker["status"]) is Status.STALL
+    (allowed,) = judged(stuck, [21] * 6, rules=StatusRules(allowed_lag=1)).partitions.to_pylist()
+    assert (Status(allowed["status"]), allowed["status_rule"], allowed["lag"]) == (Status.OK, 1, 1), "and is shown"
 
 
 def test_without_windows_there_is_no_status_and_everything_else() -> None:

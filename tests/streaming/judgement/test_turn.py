@@ -122,7 +122,7 @@ def test_a_verdict_that_waits_is_shown_as_unknown_meanwhile() -> None:
     assert turn.record.judgement is not None
     assert not turn.record.judgement.is_complete
     assert {drift.verdict for drift in turn.record.judgement.drifts} == {UNKNOWN}
-    assert turn.record.judgement.shares[0].assigned_partitions == 2, "how partitions are shared needs no metadata"
+    assert turn.record.judgement.imbalances[0].total == 2, "how partitions are shared needs no metadata"
 
 
 def test_an_answer_to_a_skip_wakes_no_verdict() -> None:
@@ -280,11 +280,14 @@ def test_waiting_rows_are_few_and_none_is_lost() -> None:
 
 def test_an_epochs_targets_are_judged_once_however_long_members_move() -> None:
     taken = turns([formed(0), [NAMED], [*left(5), epoch(8, 4)]])
-    assert [(judgement.position.kafka_offset, judgement.generation_id) for judgement in finals(taken)] == [(3, 3)]
+    told = [(judgement.position.kafka_offset, judgement.drifts[0].verdict) for judgement in finals(taken)]
+    assert told == [(1, "rebalancing"), (3, UNKNOWN)]
     assert taken[-1].record.judgement is None, "nobody is there any more"
 
 
-def test_a_group_whose_targets_are_being_made_has_no_verdict() -> None:
+def test_a_group_whose_targets_are_being_made_is_rebalancing() -> None:
     taken = turns([formed(0), [NAMED], [joined(5, "n"), epoch(6, 4)]])
     assert taken[-2].record.judgement is not None
-    assert taken[-1].record.judgement is None, "the last epoch's is not this one's"
+    judgement = taken[-1].record.judgement
+    assert judgement is not None
+    assert [drift.verdict for drift in judgement.drifts] == ["rebalancing"], "the last epoch's is not this one's"

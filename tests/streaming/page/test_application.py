@@ -245,7 +245,9 @@ def test_the_api_gives_the_same_order_as_the_page_with_units_in_names(pages: Pag
     assert (document["total_groups"], document["cluster"], document["phase"]) == (20, CLUSTER, "ready")
     second = document["groups"][1]
     assert (second["drift_partitions"], second["lag"], second["lag_seconds"]) == (15, 28_800, 96.0)
-    assert second["shares"]["excess_partitions"] is None, "not judged yet is not 0"
+    assert (second["shares"]["excess_partitions"], second["shares"]["score"]) == (15, 0.0)
+    unjudged = ask(pages, "/api/v1/groups/reporting").json()
+    assert unjudged["shares"]["excess_partitions"] is None, "not judged is not 0"
 
 
 def test_the_api_gives_a_group_whatever_it_is_called(pages: Pages, shown: Scene) -> None:

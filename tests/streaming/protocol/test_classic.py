@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from streaming.bench.encoder import encode
 from streaming.protocol import DecodedRecord, UndecodableRecord, decode
 from streaming.protocol.classic import Assignment, ClassicMember, Subscription, group_metadata
 from streaming.protocol.layouts import (
@@ -13,7 +14,6 @@ from streaming.protocol.layouts import (
     CONSUMER_PROTOCOL_SUBSCRIPTION,
     GROUP_METADATA,
 )
-from tests.streaming.protocol.encoder import encode
 from tests.streaming.protocol.records import sample_records
 
 KEY = bytes.fromhex("0002 0001 67")

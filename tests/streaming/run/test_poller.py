@@ -253,3 +253,29 @@ def test_brokers_that_are_away_change_nothing(monitor: Monitor):
     with pytest.raises(KafkaConnectionError):
         monitor.poll()
     assert monitor.state.records["g"].snapshot.state == "Stable"
+
+
+def test_now_is_when_all_coordinators_were_last_asked_and_their_answers_are_taken_in(monitor: Monitor):
+    """The clock on the wall says nothing of a group that nobody answers for, nor of answers still on their way."""
+
+    def asked_up_to_ms() -> int | None:
+        read = monitor.registry.present().read_up_to.get(POLLED_PARTITION)
+        return read.read_up_to_ms if read else None
+
+    assert asked_up_to_ms() is None
+    monitor.cluster.groups = {"g": ALONE}
+    monitor.poll()
+    assert asked_up_to_ms() is None, "its answers are on their way"
+    monitor.batch()
+    first_ms = monitor.now_ms
+    assert asked_up_to_ms() == first_ms
+    monitor.poll()
+    assert asked_up_to_ms() == first_ms + 1000, "nothing is new: that is as of now"
+    monitor.cluster.gaps = (LOADING,)
+    monitor.poll()
+    assert asked_up_to_ms() == first_ms + 1000, "a coordinator did not answer"
+    monitor.cluster.gaps = ()
+    monitor.cluster.groups = {"g": SHARED}
+    monitor.poll()
+    monitor.batch()
+    assert asked_up_to_ms() == first_ms + 3000

@@ -6,6 +6,7 @@ import gzip
 import socket
 import threading
 from collections.abc import Iterator
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -72,3 +73,9 @@ def test_after_closing_the_port_is_free_and_no_thread_is_left() -> None:
     server.close()
     assert threading.active_count() == before
     MetricsServer("127.0.0.1", server.port, One()).close()
+
+
+def test_what_is_no_scrape_costs_none(server: MetricsServer) -> None:
+    """Browsers ask for an icon."""
+    with pytest.raises(HTTPError, match="404"):
+        urlopen(f"http://127.0.0.1:{server.port}/favicon.ico", timeout=10)

@@ -257,7 +257,9 @@ def test_groups_behind_an_open_transaction_are_unknown_and_all_others_are_not() 
         "rebalance_monitor_rebalances_failed_total",
         "rebalance_monitor_empty_transitions_total",
         "rebalance_monitor_lag_unknown_partitions",
+        "rebalance_monitor_assignment_verdict",
     }, "counters stand: they count what was read; why there is no lag is said"
+    assert named(series, "rebalance_monitor_assignment_verdict", group="g") == {"strategy=range,verdict=unknown": 1}
     (state,) = named(series, "rebalance_monitor_group_state", group="g")
     assert state.endswith("state=Unknown")
     assert named(series, "rebalance_monitor_offsets_topic_held_back")[f"partition={held}"] == 5

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry
-from prometheus_client.exposition import generate_latest
-
-from streaming.sinks.metrics import MonitorCollector
-from tests.streaming.groups import member, written
+from streaming.judgement.condition_watch import Condition
+from tests.streaming.groups import member, tombstoned, written
 from tests.streaming.sinks.test_metrics import (
     NOW_MS,
     STALE_AFTER_MS,
@@ -35,15 +32,29 @@ def test_rebalances_are_counted_by_cause_and_moves_by_whether_they_had_to_be() -
     }
 
 
-def test_a_storm_is_shown_as_of_the_time_the_log_was_read_up_to() -> None:
-    """A backlog that is still being read is no storm, nor was it quiet: no condition until its end was reached."""
-    stormy = record("g", [written(offset, offset, [member("m", {"orders": [0]})]) for offset in range(990, 999)])
-    registry = registry_of([stormy])
+def test_each_condition_that_held_at_the_last_sample_is_one_series() -> None:
+    """Who flaps is in the table `group_conditions`: a label for every member would be a series for every member."""
+    registry = registry_of([record("g", [written(5, 3)]), record("h", [written(5, 3)])])
     condition = "rebalance_monitor_group_condition"
-    assert named(scraped(registry), condition, group="g") == {}, "partition 0 ended at 20, read up to 0"
-    registry.put_health(positions={0: 20})
-    assert named(scraped(registry), condition, group="g") == {"condition=rebalance_storm": 1}
-    registry.put_sample(sample_of(NOW_MS + 3_600_000), None)
-    quiet = CollectorRegistry(auto_describe=False)
-    quiet.register(MonitorCollector("prod", registry, lambda: NOW_MS + 3_600_000, STALE_AFTER_MS))
-    assert "rebalance_storm" not in generate_latest(quiet).decode(), "an hour later, all read"
+    assert named(scraped(registry), condition) == {}
+    flapping, storm = (Condition(name, 5, "pod-3") for name in ("flapping_member", "rebalance_storm"))
+    registry.put_conditions({"g": (flapping, storm), "h": (storm,)})
+    assert named(scraped(registry), condition) == {
+        "condition=flapping_member,group=g": 1,
+        "condition=rebalance_storm,group=g": 1,
+        "condition=rebalance_storm,group=h": 1,
+    }
+    assert not [labels for _, labels in scraped(registry) if "pod-3" in str(labels)]
+
+
+def test_a_group_that_ended_since_the_last_sample_has_no_conditions() -> None:
+    registry = registry_of([record("g", [written(5, 3)])])
+    registry.put_conditions({"g": (Condition("rebalance_storm", 5, ""),), "h": (Condition("rebalance_storm", 5, ""),)})
+    registry.put_batch([record("g", [written(5, 3), tombstoned(6)])], [])
+    assert named(scraped(registry), "rebalance_monitor_group_condition") == {}
+
+
+def test_a_sample_that_is_not_the_present_shows_no_conditions() -> None:
+    registry = registry_of([record("g", [written(5, 3)])], sample=sample_of(NOW_MS - STALE_AFTER_MS - 1))
+    registry.put_conditions({"g": (Condition("rebalance_storm", 5, ""),)})
+    assert named(scraped(registry), "rebalance_monitor_group_condition") == {}

@@ -10,21 +10,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import assignor_named
+from streaming.combine.gaps import CommitGap
 from streaming.combine.lanes import PartitionSnapshot, QuarantinedRecord
-from streaming.events import GroupEvent
+from streaming.events import GroupEvent, Position
 from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.imbalance import LAG, Imbalance
 from streaming.judgement.lag import LAG_SCHEMA, ClusterSample
 from streaming.judgement.turn import GroupRecord, Turn, take_turn
-from streaming.sinks.rows import arrow_table, lag_rows, quarantine_rows, turn_rows, utc
+from streaming.sinks.cells import utc
+from streaming.sinks.fairness_rows import work_rows
+from streaming.sinks.rows import arrow_table, commit_gap_rows, lag_rows, quarantine_rows, turn_rows
 from streaming.sinks.tables import (
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
+    COMMIT_GAPS,
     GROUP_GENERATIONS,
     GROUP_LAG,
     PARTITION_STATUS,
     QUARANTINE,
     REBALANCES,
     TABLES,
+    WHAT_IF,
     describe_tables,
 )
 from tests.streaming.group.test_advance import histories
@@ -121,11 +127,69 @@ def test_a_verdict_is_a_row_a_strategy_and_a_row_a_share() -> None:
     assert drifts[0]["misplaced"] == [{"topic": "orders", "partition": 0, "actual_members": [], "expected_member": "m"}]
     assert drifts[0]["metadata_sampled_time"] == datetime(1970, 1, 1, 0, 0, 9, tzinfo=timezone.utc)
     shares = arrow_table(ASSIGNMENT_IMBALANCE, rows[ASSIGNMENT_IMBALANCE]).to_pylist()
-    assert [(row["topic"], row["assigned_partitions"], row["max_to_mean_ratio"]) for row in shares] == [
-        (None, 1, 1.0),
-        ("orders", 1, 1.0),
+    assert [
+        (row["scope"], row["topic"], row["total"], row["max_to_mean_ratio"], row["score_reason"]) for row in shares
+    ] == [
+        ("member", None, 1, 1.0, "partitions_unassigned"),
+        ("host", None, 1, 1.0, "partitions_unassigned"),
+        ("topic", "orders", 1, 1.0, "partitions_unassigned"),
     ]
+    assert {(row["measure"], row["sampled_time"], row["topic_skew"]) for row in shares} == {("partitions", None, None)}
+    assert rows[WHAT_IF] == [], "what nobody has cannot be counted as moved"
     assert {row["kafka_offset"] for row in drifts + shares} == {10}
+
+
+SKEWED = [
+    member("a", {"t": [0], "u": [0]}, ["t", "u"]),
+    member("b", {"t": [1], "u": [1]}, ["t", "u"]),
+    member("c", {}, ["t", "u"]),
+    member("d", {}, ["t", "u"]),
+]
+"""Range over two topics of two partitions: the same two members get both."""
+
+
+def test_a_topic_skew_is_named_in_the_row_of_the_whole_group_and_what_if_says_what_removes_it() -> None:
+    strategies = (assignor_named("range"), assignor_named("sticky"))
+    turn = take_turn(GroupRecord(GroupSnapshot("g")), [written(10, 3, SKEWED)], strategies)
+    turn = take_turn(turn.record, [sampled(99_000, t=2, u=2)], strategies)
+    rows = turn_rows("prod", [turn], {})
+    shares = arrow_table(ASSIGNMENT_IMBALANCE, rows[ASSIGNMENT_IMBALANCE]).to_pylist()
+    assert [(row["scope"], row["score"], row["excess"], row["idle"], row["topic_skew"]) for row in shares] == [
+        ("member", pytest.approx(100 / 3), 1, 2, {"members": ["a", "b"], "topics": 2, "surplus_partitions": 2}),
+        ("host", 100, 0, 0, None),
+        ("topic", 100, 0, 2, None),
+        ("topic", 100, 0, 2, None),
+    ]
+    found = arrow_table(WHAT_IF, rows[WHAT_IF]).to_pylist()
+    assert [
+        (row["strategy"], row["is_group_strategy"], row["moved_partitions"], row["rounds"]) for row in found[:3]
+    ] == [
+        ("(today)", False, 0, 0),
+        ("range", True, 0, 1),
+        ("sticky", False, 2, 1),
+    ]
+    assert [(row["change"], row["strategy"]) for row in found if row["removes_topic_skew"]] == [("as it is", "sticky")]
+    assert {(row["kafka_offset"], row["generation_id"], row["failure"]) for row in found} == {(10, 3, "")}
+
+
+def test_work_is_a_row_of_its_assignments_record_and_of_its_sample() -> None:
+    """A group that is stable for months writes into today's partition of the table, or it would be tidied away."""
+    turn = turn_of([written(10, 3, [member("m", {"orders": [0]})])], sampled(99_000, orders=1))
+    lag = Imbalance(measure=LAG, scope="member", unknown_reason="lag_unknown", unknown_partitions=1)
+    (judgement,) = turn.judgements
+    rows = list(work_rows("prod", "g", judgement, 3 * 86_400_000, [lag]))
+    (row,) = arrow_table(ASSIGNMENT_IMBALANCE, rows).to_pylist()
+    assert (row["date"], row["sampled_time"], row["record_time"]) == (
+        date(1970, 1, 4),
+        datetime(1970, 1, 4, tzinfo=timezone.utc),
+        datetime(1970, 1, 1, 0, 0, 10, tzinfo=timezone.utc),
+    )
+    assert (row["measure"], row["kafka_offset"], row["unknown_reason"], row["total"]) == (
+        "lag",
+        10,
+        "lag_unknown",
+        None,
+    )
 
 
 def test_a_rebalance_is_a_row_with_who_what_and_the_totals_as_of_it() -> None:
@@ -214,6 +278,26 @@ def test_lag_has_rows_whatever_time_a_commit_claims(timestamps: list[int]) -> No
     assert rows["commit_time"].to_pylist() == [utc(timestamp) for timestamp in timestamps]
     assert set(rows["date"].to_pylist()) <= {date(1970, 1, 2)}
     assert rows["log_start_offset"].null_count == count
+
+
+def test_a_commit_gap_is_a_row_at_the_position_of_its_rebalance_and_unknowns_are_null() -> None:
+    gap = CommitGap("g", Position(3, 17, 1_000), 5, None, "no_commit_after", None, None, None, 2, 5_000, "round_passed")
+    (row,) = arrow_table(COMMIT_GAPS, commit_gap_rows("prod", [gap])[COMMIT_GAPS]).to_pylist()
+    assert (row["cluster"], row["kafka_partition"], row["kafka_offset"]) == ("prod", 3, 17)
+    assert row["record_time"] == datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc)
+    told = {name: row[name] for name in COMMIT_GAPS.schema.names[5:]}
+    assert told == {
+        "group_id": "g",
+        "generation_id": 5,
+        "commit_gap_ms": None,
+        "unknown_reason": "no_commit_after",
+        "worst_topic": None,
+        "worst_partition": None,
+        "worst_gap_ms": None,
+        "silent_partitions": 2,
+        "usual_interval_ms": 5_000,
+        "closed_by": "round_passed",
+    }
 
 
 def test_the_tables_reference_names_every_table_and_column_with_what_it_holds() -> None:

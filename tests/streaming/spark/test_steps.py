@@ -15,16 +15,32 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import Row
 
 from streaming.combine.combiner import GROUP_LANE, LANE_SCHEMA, PARTITION_LANE, Combiner
-from streaming.combine.lanes import LANE_CODEC, PartitionSnapshot
+from streaming.combine.lanes import (
+    LANE_CODEC,
+    GapsClosed,
+    PartitionBatch,
+    PartitionSnapshot,
+    decode_partition_event,
+    without_gaps,
+)
 from streaming.events import GroupEvent, GroupForgotten, SkipSettled, encode_event
 from streaming.group.snapshot import DEAD, GroupTotals
+from streaming.judgement.detectors import Limits
 from streaming.judgement.turn import GROUP_CODEC, GroupRecord, Turn, decode_turn
 from streaming.spark.query import STORED_STATE
 from streaming.spark.steps import ROWS_PER_BATCH, StateFunction, combine
 from tests.streaming.combine.plain_model import merged_lanes
 from tests.streaming.combine.strategies import logs, pieces
 from tests.streaming.groups import advanced, sampled, tombstoned, written
-from tests.streaming.log_records import LogRecord, group_key, group_value, record_batch
+from tests.streaming.log_records import (
+    LogRecord,
+    commit_key,
+    commit_value,
+    group_key,
+    group_value,
+    member_fields,
+    record_batch,
+)
 
 
 @given(st.data())
@@ -129,10 +145,30 @@ def test_a_lane_goes_through_its_state_as_through_one_batch(data: st.DataObject)
         rows = [row for batch in combine([record_batch(piece)]) for row in batch.to_pylist()]
         payloads = [row["payload"] for row in rows if row["lane"] == PARTITION_LANE]
         frames: list[Any] = list(function(("c", PARTITION_LANE, "0"), chunks_of(payloads), state)) if payloads else []
-        assert [payload for frame in frames for payload in frame["payload"]] == payloads, "the driver gets them too"
+        told = [decode_partition_event(payload) for frame in frames for payload in frame["payload"]]
+        sent = [without_gaps(decode_partition_event(payload)) for payload in payloads]
+        assert [event for event in told if not isinstance(event, GapsClosed)] == sent, "the driver gets them too"
     lane = LANE_CODEC.decode(*state.get)
     assert merged_lanes([[record_batch(records)]])[0][0].records_read == lane.records_read
     assert isinstance(lane, PartitionSnapshot)
+
+
+def test_a_lane_tells_a_gap_that_a_round_passed_over_as_long_as_the_settings_say() -> None:
+    """`judgement.round_seconds` reaches the lanes; the driver hears of the gap, and of no commit run."""
+    generation = group_value(1, [member_fields("m")])
+    records = [
+        LogRecord(commit_key("g"), commit_value(1), 0, 0, 1_000),
+        LogRecord(group_key("g"), generation, 0, 1, 2_000),
+        LogRecord(commit_key("other"), commit_value(1), 0, 2, 13_000),
+    ]
+    (batch,) = combine([record_batch(records)])
+    payloads = [row["payload"] for row in batch.to_pylist() if row["lane"] == PARTITION_LANE]
+    for round_seconds, closed in ((10, ["round_passed"]), (11, [])):
+        function = StateFunction(("range",), limits=Limits(round_seconds=round_seconds))
+        (frame,) = function(("c", PARTITION_LANE, "0"), chunks_of(payloads), state_of(None))
+        told = [decode_partition_event(payload) for payload in frame["payload"]]
+        assert [gap.closed_by for event in told if isinstance(event, GapsClosed) for gap in event.gaps] == closed
+        assert [(event.runs, event.boundaries) for event in told if isinstance(event, PartitionBatch)] == [(b"", ())]
 
 
 def test_a_state_function_is_small_to_ship() -> None:

@@ -1,11 +1,15 @@
-"""Kafka's wire format in the other direction, straight from a layout: the tests' own writer, slow and plain."""
+"""Kafka's wire format in the other direction, straight from a layout.
+
+Nothing here needs it but what writes records of `__consumer_offsets` itself: the benchmark and the tests. Slow and
+plain.
+"""
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode
 from typing import TYPE_CHECKING, Any
 
-from streaming.protocol.schema import ArrayOf, Field, Message, Struct
+from streaming.protocol.schema import ArrayOf, Field, Message, RecordLayout, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +24,31 @@ def varint(value: int) -> bytes:
         encoded.append(value & 0x7F | 0x80)
         value >>= 7
     return bytes([*encoded, value])
+
+
+def int16(number: int) -> bytes:
+    """Return a number as the wire has a version or a record type."""
+    return number.to_bytes(2, "big", signed=True)
+
+
+def record_key(layout: RecordLayout, **fields: object) -> bytes:
+    r"""Return a key with its record type.
+
+    >>> from streaming.protocol.layouts import GROUP_METADATA
+    >>> record_key(GROUP_METADATA, group="g")
+    b'\x00\x02\x00\x01g'
+    """
+    return int16(layout.key_type) + encode(layout.key, 0, fields)
+
+
+def record_value(layout: RecordLayout, version: int, /, **fields: object) -> bytes:
+    """Return a value with its version."""
+    return versioned(layout.value, version, fields)
+
+
+def versioned(message: Message, version: int, fields: Mapping[str, Any]) -> bytes:
+    """Return a message with its version in front, as values and what members say are written."""
+    return int16(version) + encode(message, version, fields)
 
 
 def encode(message: Message, version: int, fields: Mapping[str, Any]) -> bytes:

@@ -1,0 +1,43 @@
+"""How fair an assignment is, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from assignors import GroupAssignment, GroupSpec
+from assignors.topic_skew import TopicSkew
+from streaming.judgement.fairness import among_members, named_skew
+from streaming.judgement.imbalance import PARTITIONS, Imbalance, SharedWork, divided
+
+FAIR = "fair"
+
+
+def unfairness(total: Imbalance, skewed_topics: int) -> Iterator[str]:
+    """What is not as fair as can be; nothing of what no valid assignment could make fairer.
+
+    >>> list(unfairness(Imbalance(measure="partitions", scope="member", score=50, excess=2), skewed_topics=4))
+    ['the busiest member has 2 partitions too many', 'topic skew: the same members get the one more of 4 topics']
+    """
+    if total.excess:
+        noun = "partition" if total.excess == 1 else "partitions"
+        yield f"the busiest member has {total.excess:.0f} {noun} too many"
+    avoidable = (total.idle or 0) - (total.idle_in_any_assignment or 0)
+    if avoidable > 0 and total.score is not None:
+        yield f"{avoidable} {'member is' if avoidable == 1 else 'members are'} idle and need not be"
+    if skewed_topics:
+        yield f"topic skew: the same members get the one more of {skewed_topics} topics"
+
+
+def judged(spec: GroupSpec, assignment: GroupAssignment) -> tuple[Imbalance | None, TopicSkew | None]:
+    """How fairly members share partitions, and the topic skew, if that is why not; None of a group without members."""
+    shared = SharedWork(spec, assignment, {})
+    imbalances = divided(shared).imbalance()
+    return among_members(imbalances, PARTITIONS), named_skew(shared, imbalances) if imbalances else None
+
+
+def in_short(total: Imbalance | None, skew: TopicSkew | None) -> str | None:
+    """A few words for a table; None where it is not known."""
+    if total is None or total.score is None:
+        return None
+    said = list(unfairness(total, skew.topics if skew else 0))
+    return "; ".join(said) or (FAIR if total.score == 100 else "uneven")

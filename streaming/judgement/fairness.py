@@ -1,0 +1,55 @@
+"""How fairly one generation's work is shared, and why not.
+
+Rules:
+
+1. Judged is the decision: what a leader assigned, what a KIP-848 coordinator wants its members to have.
+2. Classic Kafka Streams divides tasks, not partitions: there are numbers and no score (`kafka_streams`).
+3. A topic skew (`assignors.topic_skew`) is looked for where the group's score is known and not 100, and every topic is
+   shared evenly by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from assignors.topic_skew import TopicSkew, topic_skew
+from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.imbalance import MEMBER, TOPIC, Imbalance, SharedWork
+from streaming.judgement.recorded import Recorded
+
+KAFKA_STREAMS = "stream"
+"""Classic Kafka Streams (and ksqlDB) runs its own task assignor under this name: ours say nothing about it."""
+
+MOST_NAMED = 10
+
+
+def shared_work(snapshot: GroupSnapshot, known: Recorded) -> SharedWork:
+    """A generation's work as it is shared out; `known` is what `recorded` found in the snapshot."""
+    classic, modern = snapshot.classic, snapshot.modern
+    hosts = {member.member_id: member.client_host for member in classic.members} if classic else {}
+    if modern is not None:
+        hosts = {member_id: member.client_host for member_id, member in modern.members.items()}
+    return SharedWork(
+        known.spec,
+        known.assignment,
+        hosts,
+        known.unknown_topics,
+        known.changed_topics,
+        not_scored="kafka_streams" if classic and classic.protocol == KAFKA_STREAMS else "",
+    )
+
+
+def among_members(imbalances: Iterable[Imbalance], measure: str) -> Imbalance | None:
+    """How the whole group shares one kind of work; None where that was not judged."""
+    return next((one for one in imbalances if (one.measure, one.scope) == (measure, MEMBER)), None)
+
+
+def named_skew(shared: SharedWork, imbalances: Iterable[Imbalance]) -> TopicSkew | None:
+    """The topic skew, its first ten members named; None where there is none. `imbalances` are those of partitions."""
+    if any(one.scope == MEMBER and (one.score is None or one.score == 100) for one in imbalances):
+        return None
+    if any(one.scope == TOPIC and (one.largest or 0) - (one.smallest or 0) > 1 for one in imbalances):
+        return None
+    found = topic_skew(shared.spec, shared.assignment)
+    return found and replace(found, members=found.members[:MOST_NAMED])

@@ -1,0 +1,71 @@
+"""The sampler's part in groups' conditions: judge them once a sample, show them, write down what began or ended."""
+
+from __future__ import annotations
+
+from streaming.judgement.condition_watch import Condition, ConditionWatch, Facts
+from streaming.judgement.detectors import Limits
+from streaming.judgement.lag import ClusterSample
+from streaming.judgement.silence import Silence
+from streaming.sinks.cells import timestamp_ms
+from streaming.sinks.delta import DeltaTables
+from streaming.sinks.registry import Present, Registry
+from streaming.sinks.rows import arrow_table, condition_rows
+from streaming.sinks.stored import standing_conditions
+from streaming.sinks.tables import GROUP_CONDITIONS
+
+
+class GroupConditions:
+    """One thread's: the sampler's.
+
+    What holds is compared with the table's last rows: read from it at the first sample and whenever an append raised,
+    which it may after it was committed. So a kill between judging and writing loses nothing (the next start finds the
+    condition missing from the table and writes it, as of then) and one after writing repeats nothing.
+    """
+
+    def __init__(self, cluster: str, registry: Registry, tables: DeltaTables, limits: Limits) -> None:
+        self._cluster = cluster
+        self._registry = registry
+        self._tables = tables
+        self._watch = ConditionWatch(limits)
+        self._is_in_doubt = True
+
+    def after_sample(self, sample: ClusterSample, silence: Silence) -> None:
+        """Judge by the sample, which the registry has taken in."""
+        if self._is_in_doubt:
+            self._restore()
+        looked = self._watch.look(_facts(self._registry.present(), sample, silence))
+        self._registry.put_conditions(looked.holding)
+        if looked.changes:
+            self._is_in_doubt = True
+            rows = condition_rows(self._cluster, sample.sampled_at_ms, looked.changes)
+            self._tables.append(GROUP_CONDITIONS, arrow_table(GROUP_CONDITIONS, rows))
+        self._is_in_doubt = False
+        self._watch.take(looked)
+
+    def _restore(self) -> None:
+        rows = standing_conditions(self._tables.root, self._cluster)
+        self._watch.restore(
+            {
+                (row["group_id"], row["condition"]): Condition(
+                    row["condition"], timestamp_ms(row["since_time"]), row["detail"]
+                )
+                for row in rows
+            }
+        )
+
+
+def _facts(present: Present, sample: ClusterSample, silence: Silence) -> Facts:
+    held_back = {
+        number for number, ends in sample.offsets_topic.items() if ends.high_watermark > ends.last_stable_offset
+    }
+    return Facts(
+        groups=present.groups,
+        now_ms={
+            number: read.read_up_to_ms
+            for number, read in present.read_up_to.items()
+            if read.read_up_to_ms is not None and number not in held_back
+        },
+        silence=silence,
+        listing=present.listing,
+        rebalancing_since_ms=present.rebalancing_since_ms,
+    )

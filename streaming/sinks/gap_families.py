@@ -1,0 +1,29 @@
+"""The metric family of commit gaps: how long groups did not commit at their rebalances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate
+
+from prometheus_client.core import HistogramMetricFamily, Metric
+
+from streaming.combine.gaps import GAP_BUCKETS_SECONDS
+from streaming.sinks.families import GROUP, printable
+from streaming.sinks.registry import Present
+
+_BOUNDS = (*(str(float(bound)) for bound in GAP_BUCKETS_SECONDS), "+Inf")
+
+
+def commit_gap_family(cluster: str, present: Present, group_ids: Iterable[str]) -> Metric:
+    """Known gaps of some groups, kept with the group; a group without one has no series."""
+    family = HistogramMetricFamily(
+        "rebalance_monitor_commit_gap_seconds",
+        "Time from a group's last commit before a rebalance to its first one after; unknown ones left out.",
+        labels=GROUP,
+    )
+    for group_id in group_ids:
+        totals = present.gap_totals.get(group_id)
+        if totals is not None and any(totals.buckets):
+            buckets = list(zip(_BOUNDS, accumulate(totals.buckets), strict=True))
+            family.add_metric(printable((cluster, group_id)), buckets, totals.sum_ms / 1000)
+    return family

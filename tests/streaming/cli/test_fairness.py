@@ -1,0 +1,48 @@
+"""How fair an assignment is, in words that need no manual."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+import streaming.cli.fairness
+from assignors import GroupAssignment, GroupSpec
+from streaming.cli.fairness import in_short, judged
+from tests.assignors.spelled import group, held
+
+SKEWED = group({"t": 2, "u": 2, "v": 2}, A="tuv", B="tuv", C="tuv")
+
+
+ONE_TOO_MANY = "the busiest member has 1 partition too many"
+ONE_IDLE = "1 member is idle and need not be"
+SKEW = "topic skew: the same members get the one more of 3 topics"
+THREE, SIX, EIGHT, NINE = (
+    group({"t": 3}, A="t", B="t"),
+    group({"t": 6}, A="t", B="t", C="t", D="t"),
+    group({"t": 8}, A="t", B="t", C="t", D="t", E="t"),
+    group({"t": 9}, A="t", B="t", C="t", D="t"),
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "now", "said", "why"),
+    [
+        (THREE, held(A="t0 t1", B="t2"), ["fair"], "a gap nothing can close"),
+        (THREE, held(A="t0 t1 t2", B=""), [ONE_TOO_MANY, ONE_IDLE], "all on one"),
+        (SIX, held(A="t0 t1", B="t2 t3", C="t4 t5", D=""), [ONE_IDLE], "the busiest has what it must"),
+        (EIGHT, held(A="t0 t1", B="t2 t3", C="t4 t5", D="t6", E="t7"), ["fair"], "8 over 5"),
+        (NINE, held(A="t0 t1 t2", B="t3 t4 t5", C="t6 t7", D="t8"), ["uneven"], "3 3 2 1 where 3 2 2 2 can be"),
+        (SKEWED, held(A="t0 u0 v0", B="t1 u1 v1", C=""), [ONE_TOO_MANY, ONE_IDLE, SKEW], "what range does by design"),
+        (THREE, held(A="t0", B="t1"), None, "t2 has no owner: what is fair is not known"),
+        (group({"t": 2}), GroupAssignment({}), None, "nobody is there"),
+    ],
+)
+def test_what_is_wrong_is_said_and_what_cannot_be_helped_is_not(
+    spec: GroupSpec, now: GroupAssignment, said: list[str] | None, why: str
+) -> None:
+    assert in_short(*judged(spec, now)) == (None if said is None else "; ".join(said)), why
+
+
+def test_the_example_in_the_docstring_is_true() -> None:
+    assert doctest.testmod(streaming.cli.fairness).failed == 0

@@ -1,0 +1,196 @@
+"""Commit gaps said plainly: one record after another, dictionaries, every commit remembered. Slow and obvious."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from streaming.combine.commits import canonical_key
+from streaming.combine.gaps import CommitGap
+from streaming.events import Position, log_event
+from streaming.protocol import RecordType, UndecodableRecord, decode
+from tests.streaming.log_records import LogRecord
+
+TARGET_EPOCHS = (
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
+    RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
+)
+COMMITS = (RecordType.OFFSET_COMMIT, RecordType.OFFSET_COMMIT_LEGACY)
+
+
+@dataclass
+class Commit:
+    """One commit where it stands."""
+
+    offset: int
+    ms: int
+    missing_below: int = -1
+
+
+@dataclass
+class Gap:
+    """One gap: the commits before, the first ones after, and the partitions whose commit was deleted first."""
+
+    boundary: LogRecord
+    group_id: str
+    generation_id: int
+    until_seconds: int
+    missing_below: int
+    before: dict[bytes, Commit]
+    usual_interval_ms: int | None
+    after: dict[bytes, Commit] = field(default_factory=dict)
+    deleted: set[bytes] = field(default_factory=set)
+
+
+@dataclass
+class Lane:
+    """One Kafka partition, read record by record."""
+
+    round_seconds: int
+    clock_seconds: int = -1
+    next_offset: int = 0
+    missing: int = -1
+    live: dict[bytes, Commit] = field(default_factory=dict)
+    in_generation: dict[bytes, list[int]] = field(default_factory=dict)
+    last_boundary: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    open: dict[bytes, Gap] = field(default_factory=dict)
+    closed: list[CommitGap] = field(default_factory=list)
+
+    def read(self, record: LogRecord) -> None:
+        """Take in the next record."""
+        if record.kafka_offset > self.next_offset:
+            self.missing = record.kafka_offset - 1
+        self.next_offset = record.kafka_offset + 1
+        self.clock_seconds = max(self.clock_seconds, record.timestamp_ms // 1000)
+        for group in [group for group, gap in self.open.items() if self.clock_seconds > gap.until_seconds]:
+            self.close(group, "round_passed")
+        try:
+            self.take(record)
+        except UndecodableRecord:
+            self.missing = record.kafka_offset
+
+    def take(self, record: LogRecord) -> None:
+        """Take in a record that can be read."""
+        decoded, key = decode(record.key, record.value), record.key or b""
+        position = Position(record.kafka_partition, record.kafka_offset, record.timestamp_ms)
+        if decoded.key_type in COMMITS:
+            is_tombstone = decoded.value is None or decoded.value["offset"] < 0
+            self.commit(canonical_key(key), record, is_tombstone=is_tombstone)
+            return
+        told, kind = log_event(decoded, position), RecordType(decoded.key_type)
+        if told is None:
+            return
+        group, group_id = group_bytes(key), told[0]
+        is_metadata = kind.name.endswith("GROUP_METADATA")
+        if is_metadata and decoded.value is None:
+            self.close(group, "group_deleted")
+            self.last_boundary.pop(group, None)
+        elif kind is RecordType.GROUP_METADATA and decoded.value["members"]:
+            self.rebalance(group, group_id, decoded.value["generation"], record)
+        elif kind in TARGET_EPOCHS and decoded.value is not None:
+            self.rebalance(group, group_id, decoded.value["assignmentEpoch"], record)
+
+    def commit(self, key: bytes, record: LogRecord, *, is_tombstone: bool) -> None:
+        """Take in a commit, or its deletion."""
+        commit = Commit(record.kafka_offset, record.timestamp_ms, self.missing)
+        gap = self.open.get(group_bytes(key))
+        if is_tombstone:
+            self.live.pop(key, None)
+            self.in_generation.pop(key, None)
+            if gap and key not in gap.after:
+                gap.deleted.add(key)
+        else:
+            self.live[key] = commit
+            self.in_generation.setdefault(key, []).append(record.timestamp_ms)
+            if gap and key not in gap.after:
+                gap.after[key] = commit
+        if gap and gap.before.keys() <= gap.after.keys() | gap.deleted:
+            self.close(group_bytes(key), "all_committed")
+
+    def rebalance(self, group: bytes, group_id: str, generation_id: int, record: LogRecord) -> None:
+        """Take in a boundary."""
+        last_generation, last_offset = self.last_boundary.get(group, (None, None))
+        if last_generation == generation_id:
+            return
+        self.close(group, "next_rebalance")
+        own = [key for key in self.live if group_bytes(key) == group]
+        times = [self.in_generation[key] for key in own if self.in_generation.get(key)]
+        intervals, spans = sum(len(of_key) - 1 for of_key in times), sum(of_key[-1] - of_key[0] for of_key in times)
+        is_known = last_offset is not None and self.missing <= last_offset and intervals > 0 and spans >= 0
+        self.open[group] = Gap(
+            boundary=record,
+            group_id=group_id,
+            generation_id=generation_id,
+            until_seconds=self.clock_seconds + self.round_seconds,
+            missing_below=self.missing,
+            before={key: self.live[key] for key in own},
+            usual_interval_ms=spans // intervals if is_known else None,
+        )
+        self.last_boundary[group] = (generation_id, record.kafka_offset)
+        for key in own:
+            self.in_generation.pop(key, None)
+        if not own:
+            self.close(group, "nothing_before")
+
+    def close(self, group: bytes, closed_by: str) -> None:
+        """Make the row of a group's open gap, if there is one."""
+        if (gap := self.open.pop(group, None)) is None:
+            return
+        gap_ms, reason = self._group_gap(gap)
+        silent = [key for key in gap.before if key not in gap.after and key not in gap.deleted]
+        is_whole = all(gap.before[key].offset >= self.missing for key in silent)
+        waits = {key: self._gap(gap.before[key], gap.after[key]) for key in gap.before if key in _committed_first(gap)}
+        is_known = is_whole and all(wait is not None for wait in waits.values())
+        worst = min(waits, key=lambda key: (-(waits[key] or 0), key)) if waits and is_known else None
+        fields = decode(worst, None).key if worst else {}
+        record = gap.boundary
+        self.closed.append(
+            CommitGap(
+                group_id=gap.group_id,
+                position=Position(record.kafka_partition, record.kafka_offset, record.timestamp_ms),
+                generation_id=gap.generation_id,
+                commit_gap_ms=gap_ms,
+                unknown_reason=reason,
+                worst_topic=fields.get("topic"),
+                worst_partition=fields.get("partition"),
+                worst_gap_ms=waits[worst] if worst else None,
+                silent_partitions=len(silent) if gap.before and is_whole else None,
+                usual_interval_ms=gap.usual_interval_ms,
+                closed_by=closed_by,
+            )
+        )
+
+    def _group_gap(self, gap: Gap) -> tuple[int | None, str | None]:
+        if not gap.before:
+            return None, "no_commit_before" if gap.missing_below < 0 else "offsets_missing"
+        before = max(gap.before.values(), key=lambda commit: commit.offset)
+        if not gap.after:
+            is_deleted = gap.before.keys() <= gap.deleted
+            return None, "no_commit_after" if is_deleted or self.missing <= before.offset else "offsets_missing"
+        first = min(gap.after.values(), key=lambda commit: commit.offset)
+        if first.missing_below > before.offset:
+            return None, "offsets_missing"
+        return (first.ms - before.ms, None) if first.ms >= before.ms else (None, "clock_went_back")
+
+    @staticmethod
+    def _gap(before: Commit, after: Commit) -> int | None:
+        is_known = after.missing_below <= before.offset and after.ms >= before.ms
+        return after.ms - before.ms if is_known else None
+
+
+def _committed_first(gap: Gap) -> set[bytes]:
+    return {key for key in gap.after if key not in gap.deleted}
+
+
+def group_bytes(key: bytes) -> bytes:
+    """Return the group's name in the key of a record."""
+    return key[4 : 4 + int.from_bytes(key[2:4], "big")]
+
+
+def gaps_plainly(records: Iterable[LogRecord], round_seconds: int) -> list[CommitGap]:
+    """Return the gaps that closed, in the order of their boundaries."""
+    lanes: dict[int, Lane] = {}
+    for record in records:
+        lanes.setdefault(record.kafka_partition, Lane(round_seconds)).read(record)
+    closed = [gap for lane in lanes.values() for gap in lane.closed]
+    return sorted(closed, key=lambda gap: gap.position)

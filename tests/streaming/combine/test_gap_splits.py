@@ -1,0 +1,125 @@
+"""Commit gaps do not depend on how records came: in one batch or in twenty, reduced early, run twice, restored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming.combine import combiner as combiner_module
+from streaming.combine.combiner import GROUP_LANE, Combiner
+from streaming.combine.gaps import CommitGap
+from streaming.combine.lanes import (
+    LANE_CODEC,
+    GapsClosed,
+    PartitionSnapshot,
+    advance_lane,
+    decode_partition_event,
+)
+from tests.streaming.combine.gap_model import gaps_plainly
+from tests.streaming.combine.strategies import logs, pieces
+from tests.streaming.log_records import (
+    LogRecord,
+    commit_key,
+    commit_value,
+    group_key,
+    group_value,
+    member_fields,
+    other_group_key,
+    record_batch,
+    target_epoch_key,
+    target_epoch_value,
+)
+
+ROUND_SECONDS = 300
+UNREADABLE = (b"\x00\x63", b"")
+STEPS_MS = ([0, 100, 1_000, 5_000], [1_000, 5_000, 60_000, 120_000], [0, 5_000, 50_000, 400_000, -20_000])
+
+
+def group_record(rng: Random) -> tuple[bytes, bytes | None]:
+    """Return a commit (most likely), its deletion, a generation, a target epoch, a group's tombstone, or rubbish."""
+    group = rng.choice(["a", "bb"])
+    (kind,) = rng.choices(["commit", "deleted", "generation", "epoch", "ended", "rubbish"], [60, 8, 12, 4, 1, 1])
+    key = commit_key(group, "orders", rng.randrange(3), legacy=rng.random() < 0.1)
+    if kind == "commit":
+        return key, commit_value(1, 0)
+    if kind == "deleted":
+        return key, None
+    if kind == "generation":
+        members = [member_fields("m")] if rng.random() < 0.8 else []
+        return group_key(group), group_value(rng.randrange(1, 4), members)
+    if kind == "epoch":
+        group_type = rng.choice(["consumer", "share", "streams"])
+        return target_epoch_key(group_type, group), target_epoch_value(group_type, rng.randrange(1, 4))
+    if kind == "ended":
+        return rng.choice([group_key(group), other_group_key("consumer", group)]), None
+    return UNREADABLE
+
+
+@st.composite
+def group_logs(draw: Callable[..., Any]) -> list[LogRecord]:
+    """Draw two Kafka partitions of two groups, whole or with holes; time goes on, stands, leaps, goes back.
+
+    The records are a seed's: drawn one by one they hardly ever make a rebalance with commits on both sides.
+    """
+    rng, kafka_offsets, times_ms = Random(draw(st.integers(0, 2**32))), [0, 0], [10_000, 10_000]
+    hole_rate, steps_ms = draw(st.sampled_from([0, 0, 0.05])), draw(st.sampled_from(STEPS_MS))
+    records = []
+    for _ in range(draw(st.integers(0, 80))):
+        partition = int(rng.random() < 0.2)
+        kafka_offsets[partition] += rng.randrange(1, 4) if rng.random() < hole_rate else 0
+        times_ms[partition] += rng.choice(steps_ms)
+        records.append(LogRecord(*group_record(rng), partition, kafka_offsets[partition], times_ms[partition]))
+        kafka_offsets[partition] += 1
+    return records
+
+
+def gaps_of(batches: Sequence[Sequence[LogRecord]], *, is_restored: bool = False) -> list[CommitGap]:
+    """Return the gaps that close over micro-batches; `is_restored`: each lane goes through its stored bytes."""
+    lanes: dict[int, PartitionSnapshot] = {}
+    closed: list[CommitGap] = []
+    for records in batches:
+        combiner = Combiner()
+        for start in range(0, len(records), 7):
+            combiner.add(record_batch(records[start : start + 7]))
+        for lane, lane_key, payload in combiner.rows():
+            if lane == GROUP_LANE:
+                continue
+            known = lanes.get(int(lane_key), PartitionSnapshot(int(lane_key)))
+            if is_restored:
+                known = LANE_CODEC.decode(*LANE_CODEC.encode(known))
+            lanes[int(lane_key)], told = advance_lane(known, decode_partition_event(payload), ROUND_SECONDS)
+            closed += told.gaps if isinstance(told, GapsClosed) else ()
+    return sorted(closed, key=lambda gap: gap.position)
+
+
+@given(group_logs())
+def test_in_bulk_gaps_are_what_they_are_record_by_record(records: list[LogRecord]) -> None:
+    assert gaps_of([records]) == gaps_plainly(records, ROUND_SECONDS)
+
+
+@given(st.data())
+def test_one_batch_or_twenty_give_the_same_gaps(data: st.DataObject) -> None:
+    records = data.draw(group_logs())
+    batches = [piece for piece in data.draw(pieces(records, max_cuts=20)) if piece]
+    assert gaps_of(batches, is_restored=data.draw(st.booleans())) == gaps_plainly(records, ROUND_SECONDS)
+
+
+@given(st.data())
+def test_reducing_early_changes_no_gap(data: st.DataObject) -> None:
+    """Memory is bounded by reducing what has gathered; when that happens must not show."""
+    records = data.draw(group_logs())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(combiner_module, "PENDING_COMMIT_ROWS", data.draw(st.integers(0, 9)))
+        assert gaps_of([records]) == gaps_plainly(records, ROUND_SECONDS)
+
+
+@given(st.data())
+def test_hostile_records_of_many_partitions_change_nothing_of_that(data: st.DataObject) -> None:
+    records = data.draw(logs())
+    batches = [piece for piece in data.draw(pieces(records, max_cuts=20)) if piece]
+    assert gaps_of(batches) == gaps_plainly(records, ROUND_SECONDS)

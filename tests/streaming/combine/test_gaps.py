@@ -1,0 +1,360 @@
+"""Commit gaps by their numbered rules (`streaming/combine/gaps.py`). A log is told as (second, what happened)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from assignors import assignor_named
+from streaming.combine.combiner import GROUP_LANE, Combiner
+from streaming.combine.commits import COMMIT_SCHEMA
+from streaming.combine.gaps import GAP_BUCKETS_SECONDS, CommitGap, GapTotals, counted
+from streaming.combine.lanes import (
+    LANE_CODEC,
+    CommitsVanished,
+    GapsClosed,
+    PartitionSnapshot,
+    advance_lane,
+    commits_bytes,
+    commits_table,
+    decode_partition_event,
+    live_table,
+)
+from streaming.events import decode_event
+from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement import rebalances as kinds
+from streaming.judgement.turn import GroupRecord, take_turn
+from tests.streaming.combine.test_gap_splits import ROUND_SECONDS, UNREADABLE
+from tests.streaming.log_records import (
+    LogRecord,
+    commit_key,
+    commit_value,
+    consumer_member_key,
+    consumer_member_value,
+    group_key,
+    group_value,
+    member_fields,
+    other_group_key,
+    other_group_value,
+    record_batch,
+    target_epoch_key,
+    target_epoch_value,
+)
+
+Told = Sequence[tuple[float, str]]
+
+
+def log_of(told: Told) -> list[LogRecord]:
+    """Return the records of group g, one offset each; `hole` is an offset without a record."""
+    return [
+        LogRecord(*record, 0, kafka_offset, int(1000 * seconds))
+        for kafka_offset, (seconds, what) in enumerate(told)
+        if (record := _record(*what.split())) is not None
+    ]
+
+
+def _record(what: str, number: str = "0") -> tuple[bytes, bytes | None] | None:
+    records: dict[str, tuple[bytes, bytes | None] | None] = {
+        "commit": (commit_key("g", "orders", int(number)), commit_value(1)),
+        "delete": (commit_key("g", "orders", int(number)), None),
+        "generation": (group_key("g"), group_value(int(number), [member_fields("m")])),
+        "emptied": (group_key("g"), group_value(int(number))),
+        "epoch": (other_group_key("consumer", "g"), other_group_value("consumer", int(number))),
+        "targets": (target_epoch_key("consumer", "g"), target_epoch_value("consumer", int(number))),
+        "member": (consumer_member_key("g", number), consumer_member_value()),
+        "gone": (consumer_member_key("g", number), None),
+        "tasks": (target_epoch_key("streams", "g"), target_epoch_value("streams", int(number))),
+        "shares": (target_epoch_key("share", "g"), target_epoch_value("share", int(number))),
+        "ended": (group_key("g"), None),
+        "another": (commit_key("gg", "orders", int(number)), commit_value(1)),
+        "rubbish": UNREADABLE,
+        "hole": None,
+    }
+    return records[what]
+
+
+def advanced(snapshot: PartitionSnapshot, records: Sequence[LogRecord]) -> tuple[PartitionSnapshot, GapsClosed]:
+    """Return the lane after a batch, through its stored bytes, and what it told."""
+    combiner = Combiner()
+    combiner.add(record_batch(records))
+    (payload,) = [payload for lane, _, payload in combiner.rows() if lane != GROUP_LANE]
+    after, told = advance_lane(snapshot, decode_partition_event(payload), ROUND_SECONDS)
+    return LANE_CODEC.decode(*LANE_CODEC.encode(after)), told or GapsClosed((), {})
+
+
+def gaps_in(told: Told) -> list[CommitGap]:
+    """Return the gaps that close within a log, in the order of their boundaries."""
+    closed = advanced(PartitionSnapshot(0), log_of(told))[1].gaps
+    return sorted(closed, key=lambda gap: gap.position)
+
+
+def is_shown(gap: CommitGap, expected: dict[str, Any]) -> bool:
+    return expected.items() <= msgspec.structs.asdict(gap).items()
+
+
+FIRST = [(0, "generation 1"), (1, "commit 0"), (2, "commit 1"), (6, "commit 0"), (7, "commit 1")]
+"""Generation 1, two partitions, each committed every five seconds; what follows starts at offset 5."""
+
+RULES: list[tuple[Told, dict[str, Any], str]] = [
+    (
+        [(8, "generation 2"), (19, "commit 0"), (21, "commit 1")],
+        {"commit_gap_ms": 12_000, "worst_partition": 1, "worst_gap_ms": 14_000, "silent_partitions": 0},
+        "5: from 7 to 19, whatever partition; the worst from 7 to 21",
+    ),
+    (
+        [(8, "generation 2"), (19, "commit 1"), (20, "commit 0")],
+        {"commit_gap_ms": 12_000, "worst_partition": 0, "worst_gap_ms": 14_000, "worst_topic": "orders"},
+        "5: each partition from its own commit before",
+    ),
+    (
+        [(8, "generation 2"), (9, "commit 0"), (10, "commit 1")],
+        {"usual_interval_ms": 5_000},
+        "6: the generation before",
+    ),
+    (
+        [(8, "generation 2"), (8, "another 0"), (12, "commit 0"), (13, "commit 1")],
+        {"commit_gap_ms": 5_000},
+        "3: a group whose name begins alike is another group",
+    ),
+    (
+        [(8, "generation 2"), (9, "commit 2"), (11, "commit 0"), (12, "commit 1")],
+        {"commit_gap_ms": 2_000, "worst_gap_ms": 5_000, "worst_partition": 0},
+        "5: a new partition's first commit ends the group's gap; it has no gap itself",
+    ),
+    (
+        [(8, "generation 2"), (9, "commit 0"), (9, "delete 1")],
+        {"commit_gap_ms": 2_000, "worst_partition": 0, "silent_partitions": 0, "closed_by": "all_committed"},
+        "3: a deleted partition is awaited no more",
+    ),
+    (
+        [(7, "delete 1"), (8, "generation 2"), (9, "commit 0")],
+        {"commit_gap_ms": 3_000, "silent_partitions": 0},
+        "2: a deleted commit is none: the last one before is at 6",
+    ),
+    (
+        [(8, "generation 2"), (9, "delete 0"), (9, "delete 1"), (12, "commit 0")],
+        {"commit_gap_ms": None, "unknown_reason": "no_commit_after", "closed_by": "all_committed"},
+        "4: what comes behind the record that closed it counts no more",
+    ),
+    (
+        [(8, "generation 2"), (9, "commit 0"), (20, "generation 3")],
+        {"commit_gap_ms": 2_000, "silent_partitions": 1, "closed_by": "next_rebalance", "worst_partition": 0},
+        "4: the next boundary ends it; 5: the silent one is not the worst",
+    ),
+    (
+        [(8, "generation 2"), (20, "generation 3"), (21, "commit 0")],
+        {"commit_gap_ms": None, "unknown_reason": "no_commit_after", "silent_partitions": 2},
+        "7: nobody committed between two rebalances",
+    ),
+    (
+        [(8, "generation 2"), (9, "generation 2"), (12, "commit 0"), (13, "commit 1")],
+        {"commit_gap_ms": 5_000, "closed_by": "all_committed"},
+        "1: a static member's rejoin within the generation is no boundary",
+    ),
+    (
+        [(8, "emptied 2"), (60, "generation 3"), (61, "commit 0"), (62, "commit 1")],
+        {"generation_id": 3, "commit_gap_ms": 54_000},
+        "1: an empty group's record opens none; the time without members is part of the next gap",
+    ),
+    (
+        [(8, "generation 2"), (308, "another 0"), (308.9, "commit 0"), (309, "another 0"), (309, "commit 1")],
+        {"commit_gap_ms": 301_900, "silent_partitions": 1, "closed_by": "round_passed"},
+        "4: a record 301 seconds later ends it; one within the round, to the second, does not",
+    ),
+    (
+        [(8, "generation 2"), (309, "another 0"), (100, "commit 0"), (100, "commit 1")],
+        {"commit_gap_ms": None, "unknown_reason": "no_commit_after", "closed_by": "round_passed"},
+        "4: the order of the log decides, also where a clock went back",
+    ),
+    (
+        [(8, "generation 2"), (9, "commit 0"), (10, "ended")],
+        {"commit_gap_ms": 2_000, "silent_partitions": 1, "closed_by": "group_deleted"},
+        "4: the tombstone ends it",
+    ),
+    (
+        [(8, "generation 2"), (9, "hole"), (12, "commit 0"), (13, "commit 1")],
+        {"commit_gap_ms": None, "unknown_reason": "offsets_missing", "worst_gap_ms": None, "usual_interval_ms": 5_000},
+        "7: compacted away, aborted, or a transaction's marker: a commit may have been there",
+    ),
+    (
+        [(8, "generation 2"), (9, "rubbish"), (12, "commit 0"), (13, "commit 1")],
+        {"commit_gap_ms": None, "unknown_reason": "offsets_missing"},
+        "7: as for one that nobody could read",
+    ),
+    (
+        [(8, "generation 2"), (9, "commit 0"), (10, "hole"), (13, "commit 1")],
+        {"commit_gap_ms": 2_000, "unknown_reason": None, "worst_gap_ms": None, "worst_partition": None},
+        "7: the group's gap is whole, one partition's is not, and it may be the worst",
+    ),
+    (
+        [(8, "generation 2"), (9, "commit 0"), (10, "hole"), (13, "generation 3")],
+        {"commit_gap_ms": 2_000, "silent_partitions": None, "worst_gap_ms": None},
+        "7: whether the other was silent nobody knows",
+    ),
+    (
+        [(8, "generation 2"), (9, "hole"), (10, "generation 3")],
+        {"commit_gap_ms": None, "unknown_reason": "offsets_missing"},
+        "7: nor whether nobody committed",
+    ),
+    (
+        [(7, "hole"), (8, "generation 2"), (9, "commit 0"), (9, "commit 1")],
+        {"unknown_reason": "offsets_missing", "usual_interval_ms": None},
+        "7: nor how often they commit",
+    ),
+    (
+        [(8, "generation 2"), (6.5, "commit 0"), (9, "commit 1")],
+        {"commit_gap_ms": None, "unknown_reason": "clock_went_back", "worst_gap_ms": 2_000},
+        "8: from 7 to 6.5 is no time; each partition's own is",
+    ),
+    (
+        [(8, "epoch 2"), (8, "targets 2"), (12, "commit 0"), (13, "commit 1")],
+        {"generation_id": 2, "commit_gap_ms": 5_000},
+        "1: a KIP-848 group's boundary is its targets' epoch",
+    ),
+    ([(8, "tasks 2"), (12, "commit 0"), (13, "commit 1")], {"commit_gap_ms": 5_000}, "1: and a streams group's"),
+]
+
+
+@pytest.mark.parametrize(("told", "expected", "why"), RULES, ids=[why for _, _, why in RULES])
+@pytest.mark.parametrize("one_batch", [True, False], ids=["one batch", "a batch each"])
+def test_each_rule_holds(told: Told, expected: dict[str, Any], why: str, one_batch: bool) -> None:
+    records, lane, closed = log_of([*FIRST, *told]), PartitionSnapshot(0), []
+    for batch in [records] if one_batch else [[record] for record in records]:
+        lane, event = advanced(lane, batch)
+        closed += event.gaps
+    second = next(gap for gap in closed if gap.position.kafka_offset >= len(FIRST))
+    assert is_shown(second, expected), f"{why}: {second}"
+
+
+def test_the_first_generation_of_a_log_has_no_commit_before_it() -> None:
+    """Rule 4: nothing to wait for, so it is told at once; the start of a compacted log is no proof of anything."""
+    (whole,) = gaps_in([(0, "generation 1")])
+    assert is_shown(whole, {"unknown_reason": "no_commit_before", "closed_by": "nothing_before"})
+    (holed,) = gaps_in([(0, "hole"), (0, "generation 1")])
+    assert is_shown(holed, {"unknown_reason": "offsets_missing", "silent_partitions": None})
+
+
+def test_share_groups_commit_no_offsets_and_have_no_gaps() -> None:
+    assert gaps_in([(0, "commit 0"), (1, "shares 1"), (2, "commit 0")]) == []
+
+
+def test_several_rebalances_without_a_commit_reach_back_to_the_same_last_commit() -> None:
+    """A storm: only the last of its rebalances has a commit after it, and shows how long nobody committed in all."""
+    storm = [(10 + number, f"generation {2 + number}") for number in range(5)]
+    *without, last = gaps_in([*FIRST, *storm, (30, "commit 0"), (31, "commit 1")])[1:]
+    assert [gap.unknown_reason for gap in without] == ["no_commit_after"] * 4
+    assert (last.commit_gap_ms, last.worst_gap_ms) == (23_000, 24_000)
+    assert [gap.usual_interval_ms for gap in (*without, last)] == [5_000, None, None, None, None]
+
+
+def test_compaction_makes_gaps_unknown_and_never_longer() -> None:
+    """Law: never a guess. Of a compacted log only the last record of each key is left."""
+    told = [*FIRST, (8, "generation 2"), (9, "commit 0"), (10, "commit 1"), (14, "commit 0"), (15, "commit 1")]
+    records = [*log_of(told), LogRecord(*(_record("another") or UNREADABLE), 0, len(told), 400_000)]
+    last_of_key = {record.key: record for record in records}
+    compacted = [record for record in records if last_of_key[record.key] is record]
+    _, event = advanced(PartitionSnapshot(0), compacted)
+    assert [(gap.commit_gap_ms, gap.unknown_reason) for gap in event.gaps] == [(None, "offsets_missing")]
+
+
+def test_a_gap_outlives_a_restart_and_a_batch_that_runs_again_tells_nothing_twice() -> None:
+    """Law: exactly once. The lane's stored bytes hold the open gap."""
+    lane, _ = advanced(PartitionSnapshot(0), log_of([*FIRST, (8, "generation 2")]))
+    assert [gap.generation_id for gap in lane.gaps.open.values()] == [2]
+    records = log_of([*FIRST, (8, "generation 2"), (19, "commit 0"), (21, "commit 1")])[-2:]
+    lane, event = advanced(lane, records)
+    assert [gap.commit_gap_ms for gap in event.gaps] == [12_000]
+    again, nothing = advanced(lane, records)
+    assert (again, nothing) == (lane, GapsClosed((), {}))
+
+
+def test_totals_are_absolute_and_end_with_the_group() -> None:
+    lane, event = advanced(
+        PartitionSnapshot(0), log_of([*FIRST, (8, "generation 2"), (19, "commit 0"), (21, "commit 1")])
+    )
+    assert event.totals == {"g": GapTotals((0, 0, 1, 0, 0, 0), 12_000)} == lane.gap_totals()
+    ended = LogRecord(group_key("g"), None, 0, lane.last_offset + 1, 30_000)
+    lane, event = advanced(lane, [ended])
+    assert event.totals == {"g": None}
+    assert lane.gap_totals() == {}
+
+
+@pytest.mark.parametrize(
+    ("gap_ms", "bucket", "why"),
+    [
+        (0, 0, "no time at all"),
+        (1_000, 0, "an upper bound is in its bucket"),
+        (1_001, 1, "and a millisecond more is not"),
+        (300_000, 4, "the last bound"),
+        (300_001, len(GAP_BUCKETS_SECONDS), "longer than any"),
+        (None, None, "unknown counts nowhere"),
+    ],
+)
+def test_gaps_are_counted_in_prometheus_buckets(gap_ms: int | None, bucket: int | None, why: str) -> None:
+    (gap,) = gaps_in([(0, "generation 1")])
+    totals = counted(GapTotals(), msgspec.structs.replace(gap, commit_gap_ms=gap_ms))
+    assert totals.buckets == tuple(int(number == bucket) for number in range(len(GAP_BUCKETS_SECONDS) + 1)), why
+    assert totals.sum_ms == (gap_ms or 0)
+
+
+def test_commits_that_vanished_are_no_commits_before() -> None:
+    """The driver found a commit gone without a record: the next rebalance does not wait for it."""
+    lane, _ = advanced(PartitionSnapshot(0), log_of(FIRST))
+    vanished = CommitsVanished((commit_key("g", "orders", 1),), (4,))
+    lane, event = advance_lane(lane, vanished)
+    assert event is None
+    _, closed = advanced(lane, log_of([*FIRST, (8, "generation 2"), (9, "commit 0")])[-2:])
+    assert [(gap.commit_gap_ms, gap.closed_by) for gap in closed.gaps] == [(3_000, "all_committed")]
+
+
+def test_a_lane_stored_by_version_1_goes_on_and_guesses_nothing() -> None:
+    """It kept the last commits alone: they count as commits before; how often there were some is not known."""
+    lane, _ = advanced(PartitionSnapshot(0), log_of(FIRST))
+    version_1 = {
+        "kafka_partition": 0,
+        "last_offset": lane.last_offset,
+        "commits": commits_bytes(commits_table(lane.commits).select(COMMIT_SCHEMA.names)),
+    }
+    migrated = LANE_CODEC.decode(1, msgspec.msgpack.encode(version_1))
+    assert live_table(migrated.commits)["run_commits"].to_pylist() == [0, 0]
+    _, event = advanced(migrated, log_of([*FIRST, (8, "generation 2"), (19, "commit 0"), (21, "commit 1")])[-3:])
+    assert [(gap.commit_gap_ms, gap.usual_interval_ms) for gap in event.gaps] == [(12_000, None)]
+
+
+LIVES: list[tuple[Told, str]] = [
+    ([(1, "generation 1"), (2, "generation 2"), (3, "emptied 3"), (4, "generation 4")], "classic"),
+    ([(1, "generation 1"), (2, "ended"), (3, "generation 1"), (4, "generation 2")], "classic, created anew"),
+    (
+        [
+            *[(1, "member 0"), (1, "epoch 1"), (1, "targets 1")],
+            *[(2, "member 1"), (2, "epoch 2"), (3, "targets 2")],
+            *[(4, "gone 0"), (4, "gone 1"), (4, "epoch 3"), (5, "member 2"), (5, "epoch 4"), (5, "targets 4")],
+        ],
+        "KIP-848: an epoch that nobody is left in has no targets",
+    ),
+    (
+        [(1, "generation 1"), (2, "ended"), (2, "member 0"), (2, "epoch 2"), (2, "targets 2")],
+        "upgraded: the tombstone's append goes on with the new group's records",
+    ),
+    ([(1, "generation 5"), (2, "generation 5"), (3, "generation 6")], "a generation that is written twice"),
+]
+
+
+@pytest.mark.parametrize(("told", "why"), LIVES, ids=[why for _, why in LIVES])
+def test_a_gap_stands_at_the_position_of_its_rebalance(told: Told, why: str) -> None:
+    """The two tables are joined by it: every rebalance that gives members partitions has a gap, and no other row."""
+    records = log_of(told)
+    combiner = Combiner()
+    combiner.add(record_batch(records))
+    events = [decode_event(payload) for lane, _, payload in combiner.rows() if lane == GROUP_LANE]
+    turn = take_turn(GroupRecord(GroupSnapshot("g")), events, [assignor_named("range")])
+    gives = {kinds.REBALANCE, kinds.FIRST_SEEN, kinds.CREATED, kinds.UPGRADED, kinds.DOWNGRADED}
+    found = [of.rebalance for of in turn.rebalances if of.rebalance.kind in gives]
+    assert [(of.position, of.generation_id) for of in found] == _boundaries(gaps_in(told)), why
+
+
+def _boundaries(gaps: Iterable[CommitGap]) -> list[tuple[Any, int]]:
+    return [(gap.position, gap.generation_id) for gap in gaps]

@@ -1,0 +1,320 @@
+"""Conditions from a sample to registry, metrics and table, by the sampler's own beat; only the brokers are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from assignors import assignor_named
+from streaming.combine.commits import COMMIT_SCHEMA
+from streaming.config.settings import JudgementSettings
+from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
+from streaming.group.listing import GroupListing, ListedGroup
+from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.detectors import Limits
+from streaming.judgement.lag import ClusterSample, LogEnds
+from streaming.judgement.status import Status
+from streaming.judgement.turn import GroupRecord, take_turn
+from streaming.run.conditions import GroupConditions
+from streaming.run.hand_back import HandBack
+from streaming.run.lag_watch import LagWatch
+from streaming.run.monitor import _limits
+from streaming.run.readiness import Readiness
+from streaming.run.sampler import Sampler, Upkeep
+from streaming.sinks.commit_book import CommitBook
+from streaming.sinks.delta import DeltaTables
+from streaming.sinks.registry import Registry
+from streaming.sinks.stored import stored_rows
+from streaming.sinks.tables import GROUP_CONDITIONS, Table
+from tests.streaming.groups import member, metadata
+from tests.streaming.log_records import commit_key
+from tests.streaming.run.test_poller import Folder
+from tests.streaming.sinks.test_delta import opened
+
+MINUTE_MS = 60_000
+START_MS = 1000 * MINUTE_MS
+SHARED = [member("a", {"orders": [0]}), member("b", {"orders": [1]})]
+
+
+class Cluster:
+    """What brokers and coordinators would say; `__consumer_offsets` has one partition."""
+
+    def __init__(self) -> None:
+        self.now_ms = START_MS
+        self.end_offsets = {("orders", 0): 0, ("orders", 1): 0}
+        self.states: dict[str, str] = {}
+        self.log_end = 0
+        self.is_held_back = False
+
+    def sample(self, _topics: Iterable[str]) -> ClusterSample:
+        """Tell where everything ends."""
+        ends = LogEnds(self.log_end, self.log_end - self.is_held_back)
+        topics = {"orders": TopicMetadata(2, self.now_ms)}
+        return ClusterSample(self.now_ms, topics, dict(self.end_offsets), {}, {0: ends}, 1)
+
+    def list_groups(self) -> GroupListing:
+        """List every group with its state."""
+        groups = {name: ListedGroup("classic", "consumer", state, 1) for name, state in self.states.items()}
+        return GroupListing(self.now_ms, groups)
+
+
+class Monitor:
+    """The sampler beside a log that is read when told."""
+
+    def __init__(self, root: Path, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen
+        self.root, self.limits = root, limits
+        self.cluster = Cluster()
+        self.records: dict[str, GroupRecord] = {}
+        self.book = CommitBook()
+        self.start()
+
+    def start(self) -> None:
+        """Start (again): groups and commits are restored, as of the last batch."""
+        self.registry, self.tables = Registry(), opened(self.root / "tables")
+        files, limits = Folder(self.root / "files"), self.limits
+        self.registry.put_batch(self.records.values(), [])
+        self.read()
+        self.sampler = Sampler(
+            cluster="prod",
+            brokers=self.cluster,  # type: ignore[arg-type]
+            groups=self.cluster,  # type: ignore[arg-type]
+            reconciler=None,
+            registry=self.registry,
+            book=self.book,
+            tables=self.tables,
+            hand_back=HandBack(files),
+            lag_watch=LagWatch(self.book, files, limits),
+            conditions=GroupConditions("prod", self.registry, self.tables, limits),
+            readiness=Readiness(lambda: True),
+            interval_seconds=5,
+            lag_table_seconds=3600,
+            upkeep=Upkeep(self.tables, 90, 3600),
+        )
+
+    def read(self) -> None:
+        """Read the log to its end."""
+        self.registry.put_health(positions={0: self.cluster.log_end})
+
+    def write(self, *events: GroupEvent, group: str = "g") -> None:
+        """Have events of a group written and read in one batch."""
+        known = self.records.get(group, GroupRecord(GroupSnapshot(group)))
+        sampled = TopicsSampled({"orders": TopicMetadata(2, self.cluster.now_ms)})
+        self.records[group] = take_turn(known, events, [assignor_named("range")]).record
+        self.records[group] = take_turn(self.records[group], [sampled], [assignor_named("range")]).record
+        self.registry.put_batch([self.records[group]], [])
+        self.cluster.log_end += len(events)
+        self.read()
+
+    def generation(self, number: int, minutes_ago: float = 0) -> GroupEvent:
+        """Return the record of a generation that nobody's coming or going explains."""
+        at = Position(0, number, int(self.cluster.now_ms - minutes_ago * MINUTE_MS))
+        return GroupMetadataWritten(at, metadata(number, SHARED))
+
+    def commit(self, **offsets: int) -> None:
+        """Have a group commit on its partitions, given as `p0=7`."""
+        rows = [
+            {
+                "kafka_partition": 0,
+                "key": commit_key("g", "orders", int(name[1:])),
+                "kafka_offset": self.cluster.log_end + number,
+                "timestamp_ms": self.cluster.now_ms,
+                "committed_offset": offset,
+            }
+            for number, (name, offset) in enumerate(offsets.items())
+        ]
+        self.book.apply(pa.Table.from_pylist(rows, schema=COMMIT_SCHEMA))
+        self.cluster.log_end += len(rows)
+        self.read()
+
+    def pass_minutes(self, minutes: int, records_a_minute: int = 0) -> None:
+        """Let time pass, a beat every minute, while producers write to both partitions."""
+        for _ in range(minutes):
+            self.cluster.now_ms += MINUTE_MS
+            ends = self.cluster.end_offsets
+            self.cluster.end_offsets = {at: offset + records_a_minute for at, offset in ends.items()}
+            self.sampler.beat()
+
+    def holding(self) -> dict[str, str]:
+        """Return the conditions of `g` that are shown, with their words."""
+        return {one.name: one.detail for one in self.registry.present().conditions.get("g", ())}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows of the table."""
+        return list(stored_rows(str(self.root / "tables"), GROUP_CONDITIONS))
+
+    def told(self) -> list[tuple[str, bool, int]]:
+        """Say what the table tells: condition, whether it began, and the minute since when."""
+        return [(row["condition"], row["holds"], _minute(row["since_time"].timestamp())) for row in self.rows()]
+
+
+def _minute(seconds: float) -> int:
+    return round(seconds * 1000 - START_MS) // MINUTE_MS
+
+
+@pytest.fixture
+def monitor(tmp_path: Path) -> Monitor:
+    made = Monitor(tmp_path)
+    made.sampler.beat()
+    return made
+
+
+def storm(monitor: Monitor) -> None:
+    """Have six generations written within five minutes."""
+    for number in range(6):
+        monitor.pass_minutes(1)
+        monitor.write(monitor.generation(number))
+
+
+STORM = "rebalance_storm"
+
+
+def test_a_condition_is_written_when_it_begins_and_when_it_ends(monitor: Monitor) -> None:
+    storm(monitor)
+    monitor.pass_minutes(3)
+    assert monitor.holding() == {STORM: "5 rebalances in 10 minutes, 5 of them: unexplained"}
+    (row,) = monitor.rows()
+    assert (row["cluster"], row["group_id"], row["holds"], row["detail"]) == (
+        "prod",
+        "g",
+        True,
+        "5 rebalances in 10 minutes, 5 of them: unexplained",
+    )
+    assert row["since_time"] == row["sampled_time"] == row["read_up_to_time"]
+    monitor.pass_minutes(8)
+    assert monitor.holding() == {}
+    assert monitor.told() == [(STORM, True, 7), (STORM, False, 7)]
+
+
+def test_a_restart_repeats_nothing_and_goes_on_from_the_time_it_began(monitor: Monitor) -> None:
+    """A kill after the row was written: the table's last rows are what the next run compares with."""
+    storm(monitor)
+    monitor.pass_minutes(1)
+    monitor.start()
+    monitor.pass_minutes(1)
+    (condition,) = monitor.registry.present().conditions["g"]
+    assert _minute(condition.since_ms / 1000) == 7
+    assert monitor.told() == [(STORM, True, 7)]
+    monitor.pass_minutes(9)
+    assert monitor.told() == [(STORM, True, 7), (STORM, False, 7)]
+
+
+def test_what_ended_while_no_monitor_ran_is_ended_by_the_next(monitor: Monitor) -> None:
+    storm(monitor)
+    monitor.pass_minutes(1)
+    monitor.cluster.now_ms += 60 * MINUTE_MS
+    monitor.start()
+    monitor.pass_minutes(1)
+    assert monitor.told() == [(STORM, True, 7), (STORM, False, 7)]
+
+
+@pytest.mark.parametrize("is_new_checkpoint", [True, False])
+def test_until_a_restarted_monitor_is_ready_nothing_ends(monitor: Monitor, is_new_checkpoint: bool) -> None:
+    """Law: no verdict from half a log. A group that was not read yet is not gone."""
+    storm(monitor)
+    monitor.pass_minutes(1)
+    monitor.cluster.log_end += 5
+    if is_new_checkpoint:
+        monitor.records.clear()
+    monitor.start()
+    monitor.registry.put_health(positions={0: 2})
+    monitor.pass_minutes(2)
+    assert (monitor.holding(), monitor.told()) == ({}, [(STORM, True, 7)])
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_an_append_that_raises_is_repeated_only_if_it_was_not_committed(
+    monitor: Monitor, monkeypatch: pytest.MonkeyPatch, is_committed: bool
+) -> None:
+    """The answer of an object store may get lost after the commit."""
+    append = DeltaTables.append
+
+    def raises(tables: DeltaTables, table: Table, rows: pa.Table) -> None:
+        if is_committed:
+            append(tables, table, rows)
+        raise OSError("the store does not answer")
+
+    storm(monitor)
+    monkeypatch.setattr(DeltaTables, "append", raises)
+    with suppress(OSError):
+        monitor.pass_minutes(1)
+    monkeypatch.undo()
+    monitor.pass_minutes(1)
+    assert monitor.told() == [(STORM, True, 7 if is_committed else 8)]
+
+
+def test_a_marker_that_nobody_reads_is_neither_a_stall_nor_silence(tmp_path: Path) -> None:
+    """`judgement.allowed_lag`: a topic written in transactions ends in a marker, a lag of 1 for ever."""
+    statuses = {}
+    for allowed_lag in (0, 1):
+        monitor = Monitor(tmp_path / str(allowed_lag), Limits(allowed_lag=allowed_lag))
+        monitor.write(monitor.generation(1))
+        for _ in range(9):
+            monitor.commit(p0=7)
+            monitor.cluster.end_offsets = {("orders", 0): 8}
+            monitor.pass_minutes(1)
+        lag = monitor.registry.present().lag
+        assert lag is not None
+        statuses[allowed_lag] = [Status(status).name for status in lag.partitions["status"].to_pylist()]
+    assert statuses == {0: ["STALL"], 1: ["OK"]}
+
+
+def test_every_setting_reaches_the_limits() -> None:
+    settings = JudgementSettings(
+        storm_window_seconds=1, storm_rebalances=2, flaps=3, cooperative_rounds=4, round_seconds=5, allowed_lag=6
+    )
+    assert astuple(_limits(settings)) == (1, 2, 3, 4, 5, 6)
+
+
+def test_a_backlog_of_an_hour_read_in_one_batch_is_no_storm(monitor: Monitor) -> None:
+    """Law: windows end where the log was read, on the records' own times."""
+    monitor.write(*(monitor.generation(60 - minute, minute + 11) for minute in range(60, -1, -1)))
+    monitor.pass_minutes(1)
+    assert (monitor.holding(), monitor.told()) == ({}, [])
+
+
+def test_a_group_of_a_held_back_partition_has_no_conditions_and_ends_none(monitor: Monitor) -> None:
+    """Held back means unknown: what it does now, nobody can read."""
+    storm(monitor)
+    monitor.pass_minutes(1)
+    monitor.cluster.is_held_back = True
+    monitor.pass_minutes(30)
+    assert (monitor.holding(), monitor.told()) == ({}, [(STORM, True, 7)])
+    monitor.cluster.is_held_back = False
+    monitor.pass_minutes(1)
+    assert monitor.told() == [(STORM, True, 7), (STORM, False, 7)]
+
+
+@pytest.mark.parametrize(
+    ("state", "condition"), [("CompletingRebalance", "stuck_rebalance"), ("Stable", "silent_group")]
+)
+def test_a_group_that_commits_no_more_while_records_come(monitor: Monitor, state: str, condition: str) -> None:
+    """No record tells; end offsets of the last minutes and the listing do. It ends with the first commit."""
+    monitor.cluster.states = {"g": state}
+    monitor.write(monitor.generation(1))
+    monitor.commit(p0=0, p1=0)
+    monitor.pass_minutes(5, records_a_minute=10)
+    assert monitor.holding() == {}, "five minutes may pass"
+    monitor.pass_minutes(2, records_a_minute=10)
+    assert [*monitor.holding()] == [condition]
+    assert "nobody committed for 7 minutes while records wait and more come" in monitor.holding()[condition]
+    monitor.commit(p0=70)
+    monitor.cluster.states = {"g": "Stable"}
+    monitor.pass_minutes(1, records_a_minute=10)
+    assert monitor.holding() == {}
+    assert [(name, holds) for name, holds, _ in monitor.told()] == [(condition, True), (condition, False)]
+
+
+def test_a_rebalance_that_listings_show_for_longer_than_one_may_take(monitor: Monitor) -> None:
+    monitor.write(monitor.generation(1))
+    monitor.cluster.states = {"g": "PreparingRebalance"}
+    monitor.pass_minutes(7)
+    assert monitor.holding() == {"stuck_rebalance": "in the middle of a rebalance for at least 6 minutes"}
+    monitor.cluster.states = {"g": "Stable"}
+    monitor.pass_minutes(1)
+    assert monitor.holding() == {}

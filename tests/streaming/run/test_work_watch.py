@@ -1,0 +1,164 @@
+"""Who has how much lag and throughput, beat after beat: what is shown, and what is written of it."""
+
+from __future__ import annotations
+
+import doctest
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pytest
+
+import streaming.run.work_watch
+from assignors import assignor_named
+from assignors.coordinator import coordinator_partition
+from streaming.events import GroupEvent, TopicMetadata, TopicsSampled
+from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.lag import ClusterSample, LogEnds
+from streaming.judgement.turn import GroupRecord, take_turn
+from streaming.run.work_watch import WorkWatch
+from streaming.sinks.registry import Present, WorkShares
+from tests.streaming.groups import emptied, member, target_epoch, written
+from tests.streaming.groups import epoch as epoch_written
+
+STRATEGIES = [assignor_named("range")]
+KNOWN = TopicsSampled({"orders": TopicMetadata(4, 10**9)})
+TWO = [member("a", {"orders": [0, 1]}), member("b", {"orders": [2, 3]})]
+Lag = Mapping[int, int | None]
+
+
+def record(*events: GroupEvent) -> GroupRecord:
+    """Return the group `g` after its events, one turn each."""
+    kept = GroupRecord(GroupSnapshot("g"))
+    for event in events:
+        kept = take_turn(kept, [event], STRATEGIES).record
+    return kept
+
+
+GROUP = record(written(5, 3, TWO), KNOWN)
+
+
+def lag_of(lag: Lag) -> pa.Table:
+    """Return the lag of the group's partitions, as the sample's table has it."""
+    rows = [{"group_id": "g", "topic": "orders", "partition": at, "lag": records} for at, records in lag.items()]
+    schema = pa.schema(
+        [("group_id", pa.string()), ("topic", pa.string()), ("partition", pa.int32()), ("lag", pa.int64())]
+    )
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def measured(
+    watch: WorkWatch, lag: Lag, rates: Mapping[int, float], kept: GroupRecord = GROUP, beat: int = 0
+) -> tuple[WorkShares | None, list[dict[str, object]]]:
+    """Return what one beat shows of the group, and the rows it writes."""
+    by_partition = {("orders", at): rate for at, rate in rates.items()}
+    work, rows = watch.measure(Present(groups={"g": kept}), lag_of(lag), by_partition, 30_000 * beat)
+    return work.get("g"), rows.to_pylist()
+
+
+def test_each_measure_is_shown_among_members_and_hosts_and_written_for_topics_too() -> None:
+    """`a` has all the lag, `b` twice the traffic. Both clients run on one host: it has nobody to share with."""
+    shares, rows = measured(WorkWatch("prod"), {0: 30, 1: 10, 2: 0, 3: 0}, {0: 1.0, 1: 1.0, 2: 2.0, 3: 2.0}, beat=1)
+    assert shares is not None
+    assert [(one.measure, one.scope, one.largest, one.busiest, one.score) for one in shares.imbalances] == [
+        ("lag", "member", 40, "a", 0),
+        ("lag", "host", 40, "/127.0.0.1", 100),
+        ("throughput", "member", 4, "b", pytest.approx(200 / 3)),
+        ("throughput", "host", 6, "/127.0.0.1", 100),
+    ]
+    assert [(row["measure"], row["scope"], row["topic"], row["total"], row["excess"]) for row in rows] == [
+        ("lag", "member", None, 40, 10),
+        ("lag", "host", None, 40, 0),
+        ("lag", "topic", "orders", 40, 10),
+        ("throughput", "member", None, 6, 1),
+        ("throughput", "host", None, 6, 0),
+        ("throughput", "topic", "orders", 6, 1),
+    ]
+    (key,) = {(row["kafka_offset"], str(row["record_time"]), str(row["sampled_time"])) for row in rows}
+    assert key == (5, "1970-01-01 00:00:05+00:00", "1970-01-01 00:00:30+00:00"), "whose assignment, and when measured"
+
+
+EVEN, LATE = {0: 10, 1: 10, 2: 10, 3: 10}, {0: 10, 1: 10, 2: 10, 3: 12}
+ALL_ON_A = {0: 10, 1: 10, 2: 0, 3: 0}
+NO_RATES: Mapping[int, float] = {}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "written_again", "why"),
+    [
+        (EVEN, EVEN, False, "nothing changed"),
+        (EVEN, LATE, False, "two records more of forty: no news"),
+        (EVEN, ALL_ON_A, True, "all of it is with a now"),
+        (EVEN, {**EVEN, 3: None}, True, "it is not known any more"),
+        ({**EVEN, 3: None}, EVEN, True, "it is known again"),
+        ({**EVEN, 3: None}, {**EVEN, 2: None}, False, "another one is unknown: the whole is as unknown as before"),
+    ],
+)
+def test_a_share_is_written_again_only_when_it_is_another(before: Lag, now: Lag, written_again: bool, why: str) -> None:
+    """Lag is another at every sample; a row each time would be a table nobody can read."""
+    watch = WorkWatch("prod")
+    measured(watch, before, NO_RATES)
+    _, rows = measured(watch, now, NO_RATES, beat=1)
+    assert ({row["measure"] for row in rows} == {"lag"}) == written_again, why
+
+
+def test_rows_that_did_not_reach_the_table_come_again() -> None:
+    """A full disk for a minute must not leave a hole until the next rebalance."""
+    watch = WorkWatch("prod")
+    _, lost = measured(watch, EVEN, NO_RATES)
+    watch.forget_written()
+    _, again = measured(watch, EVEN, NO_RATES)
+    assert again == lost
+
+
+def test_lag_that_is_unknown_is_no_number() -> None:
+    shares, rows = measured(WorkWatch("prod"), {0: 5, 1: 5, 2: 5}, NO_RATES)
+    assert shares is not None
+    assert {(one.unknown_reason, one.score, one.total) for one in shares.imbalances} == {
+        ("lag_unknown", None, None),
+        ("throughput_unknown", None, None),
+    }
+    assert [row["unknown_partitions"] for row in rows if row["scope"] == "member"] == [1, 4]
+
+
+def test_another_generation_is_measured_and_written_anew() -> None:
+    watch = WorkWatch("prod")
+    measured(watch, EVEN, NO_RATES)
+    moved = record(written(5, 3, TWO), KNOWN, written(6, 4, [member("a", {"orders": [0, 1, 2, 3]})]))
+    shares, rows = measured(watch, EVEN, NO_RATES, moved)
+    assert {row["kafka_offset"] for row in rows} == {6}
+    assert shares is not None
+    assert shares.position == moved.judgement.position  # type: ignore[union-attr]
+
+
+def test_a_static_member_that_came_back_is_measured_under_its_new_id_and_nothing_is_written_twice() -> None:
+    """The verdict of the generation stands, and so does the key of its rows."""
+    watch = WorkWatch("prod")
+    measured(watch, ALL_ON_A, NO_RATES)
+    rejoined = record(written(5, 3, TWO), KNOWN, written(6, 3, [member("a2", {"orders": [0, 1]}), TWO[1]]))
+    shares, rows = measured(watch, ALL_ON_A, NO_RATES, rejoined, beat=1)
+    assert shares is not None
+    assert shares.imbalances[0].busiest == "a2"
+    assert rows == []
+
+
+@pytest.mark.parametrize(
+    ("events", "why"),
+    [
+        ([], "no record yet"),
+        ([written(5, 3, TWO), emptied(6, 4)], "nobody is there"),
+        ([written(5, 3, TWO), KNOWN, epoch_written(6, 4), target_epoch(7, 4)], "upgraded: its members are not told"),
+    ],
+)
+def test_a_group_without_a_standing_assignment_is_not_measured(events: Sequence[GroupEvent], why: str) -> None:
+    assert measured(WorkWatch("prod"), EVEN, NO_RATES, record(*events)) == (None, []), why
+
+
+def test_a_group_behind_an_open_transaction_is_not_measured() -> None:
+    """What it is assigned now is hidden."""
+    held = {coordinator_partition("g", 50): LogEnds(20, 15)}
+    present = Present(groups={"g": GROUP}, sample=ClusterSample(0, offsets_topic=held, offsets_topic_partitions=50))
+    assert WorkWatch("prod").measure(present, lag_of(EVEN), {}, 0)[0] == {}
+
+
+def test_the_example_in_the_docstring_is_true() -> None:
+    assert doctest.testmod(streaming.run.work_watch).failed == 0

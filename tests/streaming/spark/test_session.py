@@ -1,0 +1,53 @@
+"""What Spark is told, by the numbered rules in session.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streaming.config.settings import SparkSettings
+from streaming.spark.session import SUBMITTED, session_conf
+
+JARS = [Path("/jars/a.jar"), Path("/jars/b.jar")]
+
+
+def test_started_by_itself_the_monitor_says_everything():
+    """Rule 1."""
+    told = session_conf(SparkSettings(master="local[3]", driver_memory="2g"), JARS, submitted=False)
+    assert set(told) >= SUBMITTED
+    assert told["spark.master"] == "local[3]"
+    assert told["spark.driver.memory"] == "2g"
+    assert told["spark.jars"] == "/jars/a.jar,/jars/b.jar"
+
+
+def test_under_spark_submit_its_master_memory_and_jars_hold():
+    """Rule 2: `builder.master` wins over `spark-submit --master`, and a cluster's job would run on the driver alone."""
+    settings = SparkSettings(master="local[3]", conf={"spark.driver.memory": "9g", "spark.executor.cores": "2"})
+    told = session_conf(settings, JARS, submitted=True)
+    assert not SUBMITTED & set(told)
+    assert told["spark.executor.cores"] == "2"
+    assert told["spark.sql.streaming.stateStore.providerClass"].endswith("RocksDBStateStoreProvider")
+
+
+@pytest.mark.parametrize(
+    ("master", "address", "why"),
+    [
+        ("local[2]", "127.0.0.1", "one JVM: nobody else has to reach it"),
+        ("local-cluster[2,1,1024]", "127.0.0.1", "executors are processes on this machine"),
+        ("spark://master:7077", None, "executors on other machines must find the driver"),
+        ("k8s://https://kubernetes.default.svc", None, "executors are pods"),
+    ],
+)
+def test_the_driver_is_bound_to_loopback_only_where_all_of_spark_is_on_one_machine(
+    master: str, address: str | None, why: str
+):
+    """Rule 3."""
+    told = session_conf(SparkSettings(master=master), JARS, submitted=False)
+    assert (told.get("spark.driver.host"), told.get("spark.driver.bindAddress")) == (address, address), why
+
+
+def test_what_the_user_says_of_spark_wins_over_what_we_say():
+    """A driver behind several addresses has to be told which one its executors can reach."""
+    told = session_conf(SparkSettings(conf={"spark.driver.host": "10.0.0.5"}), JARS, submitted=False)
+    assert told["spark.driver.host"] == "10.0.0.5"
