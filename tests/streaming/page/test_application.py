@@ -131,7 +131,7 @@ def test_groups_in_trouble_stand_first_and_say_why(pages: Pages) -> None:
     assert seen.links[1:6] == [f"/groups/{group}" for group in (
         "clickstream", "fraud-detection", "search-index", "reporting", "ledger"
     )]  # fmt: skip
-    assert "6 of 20 groups need a look" in seen.text
+    assert "5 of 20 groups need a look" in seen.text
     for word in ("rebalance storm", "flapping member", "drift", "REWIND", "STALL", "STOP"):
         assert word in seen.text
 
