@@ -9,8 +9,14 @@ Each rule that applies is a trouble; the group stands where its first one puts i
 5. Status REWIND, STALL or STOP: thrown back, standing, silent.
 6. Members are idle although another has two partitions or more; only those beyond the number that no assignment could
    employ, where that is known.
+<<<<<<< HEAD
 7. The busiest member has more partitions than the fairest assignment would give it; `topic skew` where that is why.
 8. Status WARN: slower than its producers.
+=======
+7. The busiest member has more partitions than the fairest assignment would give it.
+8. Status WARN, slower than its producers, and half a minute behind or more, as far as that is known: WARN alone is said
+   of every group that is young, or always as far behind.
+>>>>>>> edf146899c2e48d6476b8f2a4e6366a79b612e4c
 9. What is the matter cannot be told: the group's state or lag is unknown.
 
 Of groups that stand on the same rule the one with more troubles comes first, then more lag in seconds, then in records,
@@ -29,6 +35,7 @@ from streaming.judgement.status import Status
 from streaming.page.summary import GroupSummary
 
 SOON_LOST_SECONDS = 3600
+BEHIND_SECONDS = 30
 _STANDING = {
     Status.REWIND.name: "REWIND: its offsets were set back",
     Status.STALL.name: "STALL: it commits and does not get on",
@@ -122,7 +129,7 @@ def _excess(group: GroupSummary) -> Iterator[Trouble]:
 
 
 def _slow(group: GroupSummary) -> Iterator[Trouble]:
-    if group.status == Status.WARN.name:
+    if group.status == Status.WARN.name and (group.lag_seconds is None or group.lag_seconds >= BEHIND_SECONDS):
         yield Trouble(8, "WARN", "WARN: slower than its producers")
 
 
