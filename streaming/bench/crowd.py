@@ -56,6 +56,16 @@ class NextGeneration:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """What was written by a moment (milliseconds since the epoch); `late_seconds` tells how far behind its pace."""
+
+    at_ms: int
+    commits: int
+    rebalances: int
+    late_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Crowd:
     """The groups. Example: `Crowd(10_000).commit_keys` is 100,000."""
 

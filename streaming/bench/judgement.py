@@ -11,19 +11,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
 from streaming.bench.batches import Batch, BatchLog
-from streaming.bench.crowd import Crowd
+from streaming.bench.crowd import Crowd, Written
 from streaming.bench.figures import Bar, Figure, median, percentile
 from streaming.bench.fill import BenchError, ask_for_coordinator, offsets_topic_ends
 from streaming.bench.onlooker import SCRAPE_SECONDS, Onlooker, behind_records, check_tables
 from streaming.bench.process import MONITOR, PLAIN_READ, MeasuredProcess
 from streaming.bench.rebalances import await_ready
-from streaming.bench.steady_load import CrowdWriter, Written
 from streaming.bench.under_load import Steady, UnderLoad, put_under_load
 from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
@@ -63,6 +63,10 @@ class MonitorUnderLoad:
 
 def found_crowd(broker: EmbeddedBroker, crowd: Crowd, on_records: Callable[[int], object]) -> None:
     """Write a crowd's groups into a new broker's log and let the broker load them."""
+    if find_spec("confluent_kafka") is None:
+        raise BenchError("confluent-kafka is not installed: pip install 'kafka-rebalance-monitor[demo]'")
+    from streaming.bench.steady_load import CrowdWriter  # noqa: PLC0415 - see above
+
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
     try:
         admin.create_topics([NewTopic(topic, count, replication_factor=1) for topic, count in crowd.topics.items()])
@@ -72,10 +76,10 @@ def found_crowd(broker: EmbeddedBroker, crowd: Crowd, on_records: Callable[[int]
     CrowdWriter(broker.bootstrap_servers, crowd).found(on_records)
     broker.stop()
     broker.start()
-    _await_listed(broker, crowd)
+    await_listed(broker, crowd)
 
 
-def _await_listed(broker: EmbeddedBroker, crowd: Crowd) -> None:
+def await_listed(broker: EmbeddedBroker, crowd: Crowd) -> None:
     """Wait until the coordinator lists every group: one that it does not know would be taken for deleted."""
     connection = Connection(KafkaSettings(bootstrap_servers=broker.bootstrap_servers), 30)
     deadline = time.monotonic() + _LOADED_SECONDS

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from streaming.bench.crowd import FIRST_GENERATION, Crowd
+from streaming.bench.crowd import FIRST_GENERATION, Crowd, Written
 from streaming.bench.fill import BenchError
 from streaming.bench.rebalances import GENERATION_GAUGE, Delays, Rebalance
 from streaming.bench.scrape import Scrape, scrape
-from streaming.bench.steady_load import Written
 from streaming.judgement.drift import MATCH
 from streaming.judgement.rebalances import REBALANCE
 from streaming.sinks.tables import ASSIGNMENT_DRIFT, REBALANCES

@@ -16,13 +16,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 import click
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from assignors.coordinator import coordinator_partition
-from streaming.bench.crowd import BEHIND_RECORDS, FIRST_GENERATION, FIRST_OFFSET, Crowd, commit_value
+from streaming.bench.crowd import BEHIND_RECORDS, FIRST_GENERATION, FIRST_OFFSET, Crowd, Written, commit_value
 from streaming.events import OFFSETS_TOPIC
 
 STEP_SECONDS = 0.1
@@ -30,16 +30,6 @@ OFFSETS_TOPIC_PARTITIONS = 50
 """As Kafka has it unless told otherwise, and as the embedded broker does."""
 
 _FLUSH_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What was written by a moment (milliseconds since the epoch); `late_seconds` tells how far behind its pace."""
-
-    at_ms: int
-    commits: int
-    rebalances: int
-    late_seconds: float
 
 
 class CrowdWriter:

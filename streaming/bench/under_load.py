@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streaming.bench.batches import Batch, BatchLog
-from streaming.bench.crowd import Crowd
+from streaming.bench.crowd import Crowd, Written
 from streaming.bench.process import Cost, MeasuredProcess, TreeWatch, monitor_environment
-from streaming.bench.steady_load import Written
 from streaming.config.load import ENVIRONMENT_PREFIX
 from streaming.embedded import EmbeddedBroker
 

@@ -11,7 +11,7 @@ import click
 
 from streaming.cli.run import config_option
 from streaming.config.load import ENVIRONMENT_PREFIX, load_settings, shown
-from streaming.config.settings import Section
+from streaming.config.section import Section
 from streaming.errors import RemedyError
 
 
@@ -28,18 +28,23 @@ def check(file: Path | None) -> None:
         settings = load_settings(file)
     except RemedyError as error:
         raise click.ClickException(f"the configuration has errors:\n{error}") from error
-    click.echo("\n".join(_toml(settings)))
-
-
-def _toml(settings: Any) -> Iterator[str]:  # noqa: ANN401 - the settings class is read by its fields
     for name in type(settings).model_fields:
-        section: Section = getattr(settings, name)
-        yield f"# {(type(section).__doc__ or '').strip()}\n[{name}]"
-        for key, value in shown(section.model_dump()).items():
+        click.echo("\n".join(_toml(name, getattr(settings, name))))
+
+
+def _toml(name: str, section: Section) -> Iterator[str]:
+    """A section, then the sections in it; what is not set and has no default is a comment."""
+    yield f"# {(type(section).__doc__ or '').strip()}\n[{name}]"
+    inner = {key: value for key, value in section if isinstance(value, Section)}
+    for key, value in section:
+        if key not in inner:
             description = type(section).model_fields[key].description
-            variable = f"{ENVIRONMENT_PREFIX}{name}__{key}".upper()
-            yield f"# {description} ({variable})\n{key} = {_toml_value(value)}"
-        yield ""
+            variable = f"{ENVIRONMENT_PREFIX}{name.replace('.', '__')}__{key}".upper()
+            line = f"# {key} =" if value is None else f"{key} = {_toml_value(shown(value, key))}"
+            yield f"# {description} ({variable})\n{line}"
+    yield ""
+    for key, value in inner.items():
+        yield from _toml(f"{name}.{key}", value)
 
 
 def _toml_value(value: Any) -> str:  # noqa: ANN401 - any value a setting can have

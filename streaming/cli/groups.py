@@ -120,7 +120,7 @@ def _kafka(bootstrap_server: str | None, file: Path | None) -> KafkaSettings:
     given = {} if bootstrap_server is None else {"bootstrap_servers": bootstrap_server}
     patience = {"connect_timeout_seconds": min(kafka.connect_timeout_seconds, CONNECT_TIMEOUT_SECONDS)}
     try:
-        return KafkaSettings.model_validate({**kafka.model_dump(), **patience, **given})
+        return KafkaSettings.model_validate({**dict(kafka), **patience, **given})
     except ValueError:
         raise click.BadParameter(f"{bootstrap_server!r} is not HOST:PORT", param_hint="--bootstrap-server") from None
 

@@ -9,7 +9,7 @@ import click
 
 from streaming.cli.logs import start_logging
 from streaming.cli.run import config_option
-from streaming.config.load import load_settings
+from streaming.config.load import forget_secrets, load_settings
 from streaming.errors import RemedyError
 
 
@@ -25,7 +25,9 @@ def rebuild(file: Path | None) -> None:
     try:
         from streaming.run.rebuild import rebuild_checkpoint  # noqa: PLC0415 - Spark is slow to import
 
-        moved_to = rebuild_checkpoint(load_settings(file), time.strftime("%Y%m%dT%H%M%S"))
+        settings = load_settings(file)
+        forget_secrets()
+        moved_to = rebuild_checkpoint(settings, time.strftime("%Y%m%dT%H%M%S"))
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     click.echo(f"the old checkpoint is {moved_to}" if moved_to else "there was no checkpoint before")

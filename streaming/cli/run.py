@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from streaming.cli.logs import start_logging
-from streaming.config.load import load_settings
+from streaming.config.load import forget_secrets, load_settings
 from streaming.errors import RemedyError
 
 _log = logging.getLogger(__name__)
@@ -52,6 +52,7 @@ def run(file: Path | None, log_level: str) -> None:
         from streaming.run.monitor import Monitor  # noqa: PLC0415 - Spark is slow to import; --help need not wait
 
         settings = load_settings(file)
+        forget_secrets()
         scheme, host = "https" if settings.metrics.tls_key_file else "http", settings.metrics.host
 
         def tell(port: int) -> None:

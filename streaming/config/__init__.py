@@ -1,1 +1,1 @@
-"""Every setting there is: `settings.py` names them, `load.py` reads them from a file and the environment."""
+"""Every setting: `settings.py` and `security.py` name them, `load.py` reads them from a file and the environment."""

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -31,6 +31,7 @@ from streaming.errors import STAYS, RemedyError
 ENVIRONMENT_PREFIX = "REBALANCE_MONITOR_"
 REDACTED = "*********(redacted)"
 _SECRET_NAME = re.compile(r"secret|password|passphrase|token|credential|access[.-]?key|jaas", re.IGNORECASE)
+_NO_SECRET_NAME = re.compile(r"_(file|endpoint)$")  # where a secret is, or comes from
 _URL_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
@@ -88,6 +89,13 @@ def load_settings(file: Path | None) -> Settings:
     return settings
 
 
+def forget_secrets() -> None:
+    """Take secrets out of the environment, so that no process we start inherits them."""
+    for name in list(os.environ):
+        if name.upper().startswith(ENVIRONMENT_PREFIX) and is_secret(name.lower()):
+            del os.environ[name]
+
+
 def _unknown_variables() -> list[str]:
     """Name variables meant for a section there is none of; pydantic would pass over them without a word.
 
@@ -106,13 +114,14 @@ def _line(error: Any) -> str:  # noqa: ANN401 - pydantic's error details
     place = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
         return f"{place}: no such setting"
-    given = "" if is_secret(place) else f" (got {shown(error['input'], place)!r})"
+    is_section = isinstance(error["input"], dict)
+    given = "" if is_secret(place) or is_section else f" (got {shown(error['input'], place)!r})"
     return f"{place}: {shown(error['msg'].removeprefix('Value error, '))}{given}"
 
 
 def is_secret(name: str) -> bool:
     """Whether a setting of this name must not be shown."""
-    return bool(_SECRET_NAME.search(name))
+    return bool(_SECRET_NAME.search(name)) and not _NO_SECRET_NAME.search(name)
 
 
 def shown(value: Any, name: str = "") -> Any:  # noqa: ANN401 - any part of a settings document
@@ -121,6 +130,10 @@ def shown(value: Any, name: str = "") -> Any:  # noqa: ANN401 - any part of a se
         return {key: shown(inner, str(key)) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [shown(inner, name) for inner in value]
+    if isinstance(value, SecretStr):
+        return REDACTED
+    if isinstance(value, Path):
+        return str(value)
     if not isinstance(value, str):
         return value
     return REDACTED if is_secret(name) else _URL_CREDENTIALS.sub(REDACTED, value)

@@ -7,16 +7,13 @@ import re
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 from typing_extensions import Self
 
+from streaming.config.section import Section
+from streaming.config.security import SecuritySettings
+
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-class Section(BaseModel):
-    """A section of the settings: frozen, and nothing it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def _state_home() -> Path:
@@ -29,6 +26,7 @@ class KafkaSettings(Section):
     bootstrap_servers: str = Field("localhost:9092", description="host:port, several separated by commas")
     cluster: str = Field("default", min_length=1, description="name of the cluster in tables and labels")
     connect_timeout_seconds: Seconds = Field(30, description="how long to wait for a broker at start before giving up")
+    security: SecuritySettings = SecuritySettings()
 
     @field_validator("bootstrap_servers")
     @classmethod

@@ -18,7 +18,7 @@ from kafka.errors import KafkaError
 
 from streaming.child_process import ChildProcess
 from streaming.embedded.ports import free_port, is_taken
-from streaming.embedded.properties import LOOPBACK, broker_properties, format_properties
+from streaming.embedded.properties import LOOPBACK, Listener, broker_properties, format_properties
 from streaming.errors import RemedyError
 from streaming.jars import BROKER_SETS, KAFKA_VERSION, resolve
 from streaming.java import find_java
@@ -47,7 +47,9 @@ class EmbeddedBroker:
     `folder` holds its log, its properties and its topics, and is made if missing. A broker that was stopped or killed
     can be started again and has the same address and topics. Without `port` a free one is taken. `properties` are
     Kafka's own and win over ours. `kafka_version` is one of `streaming.jars.BROKER_SETS`; its jars are fetched if this
-    user never had them. `java_options` are for its JVM. It ends when this process does, however that happens.
+    user never had them. `java_options` are for its JVM. `more_listeners` are ways in beside the plain one, Kafka's
+    security protocol by a name of your choice; `properties` must say what they need. It ends when this process does,
+    however that happens.
 
     Example:
         with EmbeddedBroker(Path("kafka"), properties={"offsets.topic.num.partitions": "3"}) as broker:
@@ -55,7 +57,7 @@ class EmbeddedBroker:
 
     """
 
-    def __init__(  # noqa: PLR0913 - everything a broker is started with, named
+    def __init__(  # noqa: PLR0913 - each has a default, and none stands for another
         self,
         folder: Path,
         *,
@@ -64,11 +66,15 @@ class EmbeddedBroker:
         heap_mib: int = 512,
         kafka_version: str = KAFKA_VERSION,
         java_options: Sequence[str] = (),
+        more_listeners: Mapping[str, str] | None = None,
     ) -> None:
         self.folder = folder.absolute()
         self.port = port if port is not None else free_port()
         self._controller_port = free_port()
         self._overrides = dict(properties or {})
+        self._more_listeners = {
+            name: Listener(protocol, free_port()) for name, protocol in (more_listeners or {}).items()
+        }
         self._heap_mib = heap_mib
         self._kafka_version = kafka_version
         self._java_options = tuple(java_options)
@@ -79,6 +85,10 @@ class EmbeddedBroker:
     def bootstrap_servers(self) -> str:
         """The address for clients, such as `127.0.0.1:21234`; it stays the same over restarts."""
         return f"{LOOPBACK}:{self.port}"
+
+    def address(self, listener: str) -> str:
+        """The address for clients of one of `more_listeners`."""
+        return f"{LOOPBACK}:{self._more_listeners[listener].port}"
 
     @property
     def log_path(self) -> Path:
@@ -170,7 +180,9 @@ class EmbeddedBroker:
             self.folder.mkdir(parents=True, exist_ok=True)
             claim = self._claim = self._claim or (self.folder / "in-use").open("w")
             fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            properties = broker_properties(str(self._topics_folder), self.port, self._controller_port, self._overrides)
+            properties = broker_properties(
+                str(self._topics_folder), self.port, self._controller_port, self._overrides, self._more_listeners
+            )
             self._properties_path.write_text(format_properties(properties))
         except BlockingIOError as error:
             raise BrokerError(f"another broker runs in {self.folder}: stop it or choose another folder") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -10,23 +10,39 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 
 
+class Listener(NamedTuple):
+    """A way in beside the plain one: Kafka's name of it, such as `SASL_SSL`, and its port."""
+
+    protocol: str
+    port: int
+
+
 def broker_properties(
-    log_dir: str, port: int, controller_port: int, overrides: Mapping[str, str] | None = None
+    log_dir: str,
+    port: int,
+    controller_port: int,
+    overrides: Mapping[str, str] | None = None,
+    more_listeners: Mapping[str, Listener] | None = None,
 ) -> dict[str, str]:
     """Return the properties of a single node that is both broker and controller; `overrides` win.
+
+    `more_listeners` are by name; what they need beside (keys, mechanisms) is said in `overrides`.
 
     The same for every version of Kafka: a broker takes no notice of a property that it doesn't know, such as those of
     share groups before 4.0.
     """
+    clients = {"CLIENT": Listener("PLAINTEXT", port), **(more_listeners or {})}
+    advertised = ",".join(f"{name}://{LOOPBACK}:{listener.port}" for name, listener in clients.items())
+    protocols = ",".join(f"{name}:{listener.protocol}" for name, listener in clients.items())
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
         # A static quorum: a dynamic one writes the controller's port into the log, and a folder could then not be
         # started again on other ports.
         "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
-        "listeners": f"CLIENT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controller_port}",
-        "advertised.listeners": f"CLIENT://{LOOPBACK}:{port}",
-        "listener.security.protocol.map": "CLIENT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "listeners": f"{advertised},CONTROLLER://{LOOPBACK}:{controller_port}",
+        "advertised.listeners": advertised,
+        "listener.security.protocol.map": f"{protocols},CONTROLLER:PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "CLIENT",
         "log.dirs": log_dir,

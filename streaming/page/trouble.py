@@ -9,14 +9,9 @@ Each rule that applies is a trouble; the group stands where its first one puts i
 5. Status REWIND, STALL or STOP: thrown back, standing, silent.
 6. Members are idle although another has two partitions or more; only those beyond the number that no assignment could
    employ, where that is known.
-<<<<<<< HEAD
 7. The busiest member has more partitions than the fairest assignment would give it; `topic skew` where that is why.
-8. Status WARN: slower than its producers.
-=======
-7. The busiest member has more partitions than the fairest assignment would give it.
 8. Status WARN, slower than its producers, and half a minute behind or more, as far as that is known: WARN alone is said
    of every group that is young, or always as far behind.
->>>>>>> edf146899c2e48d6476b8f2a4e6366a79b612e4c
 9. What is the matter cannot be told: the group's state or lag is unknown.
 
 Of groups that stand on the same rule the one with more troubles comes first, then more lag in seconds, then in records,

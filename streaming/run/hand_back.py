@@ -18,6 +18,10 @@ from streaming.spark.source import lane_rows_file
 SEND_AGAIN_SECONDS = 30.0
 """Facts without effect for so long were lost on the way (a batch takes a second): they are sent once more."""
 
+SEND_AGAIN_BATCHES = 3
+"""So many times a batch's own length they are given at least. A batch that takes ten thousand groups at once can take
+minutes where the processor is shared; what it is about to take in, sent again, would be another such batch after it."""
+
 AwaitedFacts = Mapping[str, tuple[HandedBackEvent, ...]]
 
 
@@ -39,12 +43,13 @@ class HandBack:
         self._files = files
         self._sent: dict[str, tuple[frozenset[Hashable], float]] = {}
 
-    def send(self, awaited: AwaitedFacts, now_seconds: float) -> None:
-        """Send what is not under way yet."""
+    def send(self, awaited: AwaitedFacts, now_seconds: float, batch_seconds: float = 0) -> None:
+        """Send what is not under way yet; `batch_seconds` is how long the last batch took."""
+        patience_seconds = max(SEND_AGAIN_SECONDS, SEND_AGAIN_BATCHES * batch_seconds)
         fresh = {
             group_id: events
             for group_id, events in awaited.items()
-            if not self._is_under_way(group_id, events, now_seconds)
+            if not self._is_under_way(group_id, events, now_seconds - patience_seconds)
         }
         self._sent = {group_id: sent for group_id, sent in self._sent.items() if group_id in awaited}
         if not fresh:
@@ -62,9 +67,9 @@ class HandBack:
     def _write(self, rows: Iterable[LaneRow]) -> None:
         self._files.write(f"{HANDED_BACK}/{uuid.uuid4().hex}.json", lane_rows_file(rows))
 
-    def _is_under_way(self, group_id: str, events: Sequence[HandedBackEvent], now_seconds: float) -> bool:
+    def _is_under_way(self, group_id: str, events: Sequence[HandedBackEvent], lost_if_sent_by_seconds: float) -> bool:
         gist, sent_seconds = self._sent.get(group_id, (frozenset(), 0.0))
-        return gist == _gist(events) and now_seconds - sent_seconds < SEND_AGAIN_SECONDS
+        return gist == _gist(events) and sent_seconds > lost_if_sent_by_seconds
 
 
 def _gist(events: Sequence[HandedBackEvent]) -> frozenset[Hashable]:

@@ -15,10 +15,11 @@ from tenacity.nap import sleep_using_event
 
 from streaming.combine.lanes import GapsClosed, commits_table
 from streaming.config.load import Settings
+from streaming.config.security import read_secrets
 from streaming.config.settings import ADMIN_API_SOURCE, JudgementSettings, MetricsSettings
 from streaming.events import OFFSETS_TOPIC
 from streaming.jars import resolve
-from streaming.java import find_java
+from streaming.java import find_java, java_version
 from streaming.judgement.detectors import Limits
 from streaming.judgement.lag import ClusterSample
 from streaming.page.application import Pages
@@ -37,6 +38,8 @@ from streaming.run.strategies import users_references
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
+from streaming.security.java_client import check_key, java_secrets, spark_options
+from streaming.security.secrets_file import secrets_file
 from streaming.sinks.access import Certificate, read_users
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.http import Access, MetricsServer
@@ -84,6 +87,7 @@ class Monitor:
         self._is_polled = settings.source.kind == ADMIN_API_SOURCE
         self._readiness = Readiness(self._source_is_alive, self._polled_targets if self._is_polled else log_ends)
         self._users_references: tuple[tuple[str, str], ...] = ()
+        self._security_options: Mapping[str, str] = {}
 
     def run(self) -> None:
         """Watch until told to stop. Raises a RemedyError for whatever an operator has to put right first."""
@@ -104,8 +108,11 @@ class Monitor:
             self._on_port(server.port)
             brokers = Brokers(connection, now_ms, samples_offsets_topic=not self._is_polled)
             partitions = [] if self._is_polled else self._offsets_topic_partitions(brokers)
-            if not self._stop.is_set():
-                self._run_with_spark(connection, brokers, partitions)
+            security = settings.kafka.security
+            with secrets_file(java_secrets(security, read_secrets(security))) as file:
+                self._security_options = spark_options(security, file)
+                if not self._stop.is_set():
+                    self._run_with_spark(connection, brokers, partitions)
         finally:
             server.close()
             connection.close()
@@ -128,6 +135,7 @@ class Monitor:
         checkpoint = self._settings.paths.checkpoint
         with CheckpointLock(checkpoint) as lock:
             java = find_java()
+            check_key(self._settings.kafka.security, lambda: java_version(java))
             session = spark_session(self._settings.spark, resolve("spark"), java.parent.parent)
             lock.write_holder(jvm_pid(session))
             try:
@@ -241,7 +249,9 @@ class Monitor:
         settings = self._settings
         lanes = handed_back_rows(session, files.uri(HANDED_BACK))
         if not self._is_polled:
-            records = offsets_topic_records(session, settings.kafka, settings.source, partitions)
+            records = offsets_topic_records(
+                session, settings.kafka, settings.source, partitions, self._security_options
+            )
             lanes = lanes_of(records, settings.spark.combine_tasks).unionByName(lanes)
         function = StateFunction(
             strategies=settings.judgement.strategies,

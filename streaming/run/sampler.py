@@ -125,7 +125,7 @@ class Sampler:
         now = self._registry.present()
         awaited = awaited_by_group(now, sample)
         vanished = self._reconciler.vanished_groups(before, now, listing, sample) if self._reconciler else {}
-        self._hand_back.send(_both(awaited, vanished), time.monotonic())
+        self._hand_back.send(_both(awaited, vanished), time.monotonic(), now.health.batch_seconds or 0)
         ready = self._readiness.after(before.health.positions, sample, is_judged=not awaited)
         self._registry.put_health(ready=ready, was_ready=ready or before.health.was_ready)
         if ready or before.health.was_ready:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
+from kafka.net.compat import KafkaNetClient
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
 
+from streaming.config.security import SecuritySettings, read_secrets
 from streaming.config.settings import KafkaSettings
 from streaming.errors import RemedyError
+from streaming.security.python_client import client_arguments, refusal, suspicion
 
 Message = Any
 """A class or an object of kafka-python's protocol; it has types for none of them."""
@@ -23,6 +30,44 @@ class BrokerUnreachableError(RemedyError):
     """No broker answered in time."""
 
 
+class AccessRefusedError(RemedyError):
+    """A broker answered, and it or we refused the other."""
+
+
+@dataclass
+class _Start:
+    """How it goes until the first broker has answered."""
+
+    security: SecuritySettings
+    failure: BaseException | None = None
+    is_over: bool = False
+
+    def refusal(self) -> str | None:
+        return None if self.is_over or self.failure is None else refusal(self.failure, self.security)
+
+
+class _Connections(KafkaConnectionManager):  # type: ignore[misc]
+    """The client's own, that gives up while it starts on what no second try can change.
+
+    kafka-python 3.0 tries refused credentials and unknown certificates again until its time is up, and then says that
+    it timed out. Once it has started, trying again is right: a broker that comes back may not know its users yet.
+    """
+
+    def __init__(self, net: NetworkSelector, start: _Start, **configs: Any) -> None:  # noqa: ANN401 - the library's own
+        self._start = start
+        super().__init__(net, **configs)
+
+    def get_connection(self, node_id: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - the library's signature
+        if (refused := self._start.refusal()) is not None:
+            raise AccessRefusedError(refused)
+        connection = super().get_connection(node_id, *args, **options)
+        connection.init_future.add_errback(self._note)
+        return connection
+
+    def _note(self, error: BaseException) -> None:
+        self._start.failure = error
+
+
 class Connection:
     """KafkaAdminClient, and a way to put requests to chosen brokers that it has no method for.
 
@@ -30,21 +75,27 @@ class Connection:
     """
 
     def __init__(self, kafka: KafkaSettings, request_timeout_seconds: float) -> None:
-        """Connect. Raises BrokerUnreachableError if no broker answers in time."""
+        """Connect. Raises BrokerUnreachableError if no broker answers in time, AccessRefusedError at once."""
+        start = _Start(kafka.security)
         try:
             self.admin = KafkaAdminClient(
                 bootstrap_servers=kafka.bootstrap_servers.split(","),
                 client_id="kafka-rebalance-monitor",
                 bootstrap_timeout_ms=int(kafka.connect_timeout_seconds * 1000),
                 request_timeout_ms=int(request_timeout_seconds * 1000),
+                kafka_client=partial(_client, start),
+                **client_arguments(kafka.security, read_secrets(kafka.security)),
             )
+        except AccessRefusedError as refused:
+            raise AccessRefusedError(f"no access to {kafka.bootstrap_servers}: {refused}") from None
         except (KafkaError, OSError) as error:
             raise BrokerUnreachableError(
                 f"no broker at {kafka.bootstrap_servers} answered within {kafka.connect_timeout_seconds:g} s"
-                f" ({type(error).__name__}): check kafka.bootstrap_servers and that the broker runs"
+                f" ({type(error).__name__}): {suspicion(start.failure)}"
             ) from None
         # The client has no public way to send a request of one's own to a broker of one's choice.
         self._manager = self.admin._manager  # noqa: SLF001
+        start.is_over = True
 
     def close(self) -> None:
         """Hang up."""
@@ -85,3 +136,8 @@ class Connection:
                 answers[place] = await self._manager.send(request, node_id=broker_id)
             except KafkaError as error:
                 answers[place] = error
+
+
+def _client(start: _Start, **configs: Any) -> KafkaNetClient:  # noqa: ANN401 - the library's own
+    net = NetworkSelector(**configs)
+    return KafkaNetClient(net=net, manager=_Connections(net, start, **configs), **configs)

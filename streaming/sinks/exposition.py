@@ -1,14 +1,14 @@
-"""A collector's families as text: to the byte what prometheus-client writes, in a fifth of its time.
+"""A collector's families as text: to the byte what prometheus-client writes, in a fraction of its time.
 
-With 10,000 groups a scrape is half a million samples. prometheus-client escapes the same names and values in each of
+With 10,000 groups a scrape is 370,000 samples. prometheus-client escapes the same names and values in each of
 them, and most of a scrape was that, on the cores and under the lock that the batches need, too. Here:
 
 1. Lines that tell of a family (`# HELP`, `# TYPE`) are the library's own.
 2. A gauge's or counter's samples are written here: label names are put in order once a family, a label's value is
    escaped once a scrape.
 3. A sample with a time or an exemplar, or of another type, is the library's again.
-4. Meanwhile Python's garbage collection pauses. Nothing here refers to itself, but half a million samples would set it
-   off again and again, and each time it walks through all that is known of the groups: as long as the rest together.
+4. Meanwhile Python's garbage collection pauses. Nothing here refers to itself, but that many samples would set it off
+   again and again, and each time it walks through all that is known of the groups: as long as the rest together.
 """
 
 from __future__ import annotations

@@ -23,10 +23,15 @@ has nothing new takes the other's word. The state store refuses a key whose null
 
 
 def offsets_topic_records(
-    session: SparkSession, kafka: KafkaSettings, source: SourceSettings, partitions: Sequence[int]
+    session: SparkSession,
+    kafka: KafkaSettings,
+    source: SourceSettings,
+    partitions: Sequence[int],
+    security_options: Mapping[str, str],
 ) -> DataFrame:
     """Key, value and position of every record, in log order per partition; aborted transactions left out."""
-    records = session.readStream.format("kafka").options(**_options(kafka, source, partitions)).load()
+    options = {**_options(kafka, source, partitions), **security_options}
+    records = session.readStream.format("kafka").options(**options).load()
     return records.select(
         "key",
         "value",

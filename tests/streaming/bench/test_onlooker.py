@@ -8,11 +8,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from streaming.bench.crowd import Crowd
+from streaming.bench.crowd import Crowd, Written
 from streaming.bench.fill import BenchError
 from streaming.bench.onlooker import Onlooker, check_tables, wrong_groups
 from streaming.bench.scrape import Scrape
-from streaming.bench.steady_load import Written
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -38,7 +38,7 @@ def test_the_broker_takes_the_crowd_for_groups_of_its_own(tmp_path: Path) -> Non
 
     Commits by an idempotent producer were loaded as those of an open transaction: every group was without any.
     """
-    from streaming.bench.judgement import found_crowd  # noqa: PLC0415 - only this test starts a broker
+    from streaming.bench.judgement import await_listed, found_crowd  # noqa: PLC0415 - only this test starts a broker
     from streaming.bench.steady_load import CrowdWriter, run_load  # noqa: PLC0415
     from streaming.embedded import EmbeddedBroker  # noqa: PLC0415
 
@@ -56,8 +56,10 @@ def test_the_broker_takes_the_crowd_for_groups_of_its_own(tmp_path: Path) -> Non
             if written.commits >= 450:
                 stop.set()
         writer.finish()
+        del writer  # or it looks for the broker while that is away
         broker.stop()
         broker.start()
+        await_listed(broker, crowd)
         offsets = _committed(broker.bootstrap_servers, crowd)
         assert sum(offsets.values()) == FIRST_OFFSET * crowd.commit_keys + written.commits
         assert set(offsets.values()) == {FIRST_OFFSET + 1, FIRST_OFFSET + 2}

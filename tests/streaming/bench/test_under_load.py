@@ -6,8 +6,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from streaming.bench.crowd import Crowd
-from streaming.bench.steady_load import Written
+from streaming.bench.crowd import Crowd, Written
 from streaming.bench.under_load import Steady, WrittenLog
 
 if TYPE_CHECKING:

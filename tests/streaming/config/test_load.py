@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from assignors import BUILT_IN
 from streaming.cli.config import config
 from streaming.config.load import ENVIRONMENT_PREFIX, REDACTED, ConfigError, Settings, is_secret, load_settings, shown
+from streaming.config.security import SecuritySettings
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +53,9 @@ def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(
     assert settings.metrics.host == "127.0.0.1"
 
 
-EVERY = [(section, key) for section, field in Settings.model_fields.items() for key in type(field.default).model_fields]
+EVERY = [
+    (section, key) for section, field in Settings.model_fields.items() for key in type(field.default).model_fields
+] + [("kafka__security", key) for key in SecuritySettings.model_fields]
 
 
 ANY_TEXT = {
@@ -88,7 +91,8 @@ def test_every_setting_is_an_environment_variable_too(section: str, key: str, mo
     elif section == "paths":
         assert os.environ[variable] in getattr(load_settings(None).paths, key)
     else:
-        assert any(line.startswith(f"{section}.{key}") for line in errors(None))
+        places = (f"{section}.{key}".replace("__", "."), f"{section}: {key} ".replace("__", "."))
+        assert any(line.startswith(places) for line in errors(None))
 
 
 def test_lists_and_tables_are_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

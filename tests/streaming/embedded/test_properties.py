@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streaming.embedded.ports import free_port, is_taken
-from streaming.embedded.properties import broker_properties, format_properties
+from streaming.embedded.properties import Listener, broker_properties, format_properties
 
 
 def test_what_the_caller_sets_wins():
@@ -17,6 +17,15 @@ def test_what_the_caller_sets_wins():
 def test_nobody_else_on_the_network_can_reach_it():
     listeners = broker_properties("/topics", 9092, 9093)["listeners"]
     assert listeners == "CLIENT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"
+
+
+def test_a_listener_more_has_its_protocol_and_is_as_far_from_the_network():
+    """What it needs beside, keys and mechanisms, is in Kafka's own properties."""
+    properties = broker_properties("/topics", 1, 2, more_listeners={"SECURE": Listener("SASL_SSL", 3)})
+    assert properties["advertised.listeners"] == "CLIENT://127.0.0.1:1,SECURE://127.0.0.1:3"
+    assert properties["listeners"] == f"{properties['advertised.listeners']},CONTROLLER://127.0.0.1:2"
+    protocols = properties["listener.security.protocol.map"]
+    assert protocols == "CLIENT:PLAINTEXT,SECURE:SASL_SSL,CONTROLLER:PLAINTEXT"
 
 
 def test_a_backslash_reaches_java_as_one():

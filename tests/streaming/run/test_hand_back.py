@@ -13,7 +13,7 @@ from streaming.combine.lanes import PartitionSnapshot
 from streaming.events import GroupForgotten, HandedBackEvent, SkipSettled, TopicMetadata, TopicsSampled, decode_event
 from streaming.judgement.lag import ClusterSample
 from streaming.judgement.turn import GroupRecord
-from streaming.run.hand_back import SEND_AGAIN_SECONDS, HandBack, awaited_by_group
+from streaming.run.hand_back import SEND_AGAIN_BATCHES, SEND_AGAIN_SECONDS, HandBack, awaited_by_group
 from streaming.sinks.registry import Present
 from streaming.spark.files import Files
 from tests.streaming.groups import advanced, sampled, tombstoned, written
@@ -60,6 +60,17 @@ def test_facts_are_sent_once_and_again_only_after_a_while_without_effect(files: 
     assert files.sent() == []
     hand_back.send({"g": (topics(3),)}, 100.0 + SEND_AGAIN_SECONDS)
     assert files.sent() == [[("g", topics(3))]], "lost on the way: sent once more"
+
+
+def test_facts_are_not_taken_for_lost_while_batches_take_longer_than_that(files: LocalFiles) -> None:
+    """10,000 new groups, judged in a batch of 84 s: sent again after 30 s, their facts made a second one of 105 s."""
+    hand_back = HandBack(files)
+    hand_back.send({"g": (topics(3),)}, 100.0, batch_seconds=49.0)
+    files.sent()
+    hand_back.send({"g": (topics(3),)}, 100.0 + SEND_AGAIN_BATCHES * 49.0 - 1, batch_seconds=49.0)
+    assert files.sent() == []
+    hand_back.send({"g": (topics(3),)}, 100.0 + SEND_AGAIN_BATCHES * 49.0, batch_seconds=49.0)
+    assert files.sent() == [[("g", topics(3))]]
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 
 import pytest
+import trustme
 from kafka.errors import KafkaError, UnknownBrokerIdError
 from kafka.protocol.admin import ListGroupsRequest
 
+from streaming.config.security import SecuritySettings
 from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
-from streaming.sampling.connection import BrokerUnreachableError, Connection
+from streaming.errors import RemedyError
+from streaming.sampling.connection import AccessRefusedError, BrokerUnreachableError, Connection
 
 
 def test_a_cluster_that_does_not_answer_is_one_line_with_the_remedy():
@@ -22,6 +31,68 @@ def test_a_cluster_that_does_not_answer_is_one_line_with_the_remedy():
     ) as refused:
         Connection(kafka, 1)
     assert "\n" not in str(refused.value)
+
+
+@contextmanager
+def tls_port(authority: trustme.CA, wants: ssl.VerifyMode = ssl.CERT_NONE) -> Iterator[str]:
+    """Listen as a broker with TLS does, as far as the handshake; its address."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.configure_trust(context)
+    context.verify_mode = wants
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=_shake_hands, args=(listener, context), daemon=True).start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+def _shake_hands(listener: socket.socket, context: ssl.SSLContext) -> None:
+    with suppress(OSError):
+        while True:
+            connection, _ = listener.accept()
+            with connection, suppress(OSError), context.wrap_socket(connection, server_side=True) as secured:
+                secured.recv(1)
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.mark.parametrize(
+    ("host", "trusts_it", "said"),
+    [
+        ("127.0.0.1", False, r"not accepted \(.*certificate.*\): check kafka\.security\.ca_file"),
+        (
+            "localhost",
+            True,
+            r"not accepted \(Hostname mismatch.*\): check kafka\.bootstrap_servers or v",
+        ),
+    ],
+    ids=["unknown authority", "another's certificate"],
+)
+def test_a_refused_handshake_says_at_once_what_to_check(
+    authority: trustme.CA, tmp_path: Path, host: str, trusts_it: bool, said: str
+):
+    """kafka-python alone tries until its time is up, then says that it timed out."""
+    (authority if trusts_it else trustme.CA()).cert_pem.write_to_path(tmp_path / "ca.pem")
+    security = SecuritySettings(protocol="SSL", ca_file=tmp_path / "ca.pem")
+    with tls_port(authority) as address:
+        servers = address.replace("127.0.0.1", host)
+        kafka = KafkaSettings(bootstrap_servers=servers, connect_timeout_seconds=30, security=security)
+        started = time.monotonic()
+        with pytest.raises(AccessRefusedError, match=f"^no access to {servers}: .*{said}"):
+            Connection(kafka, 5)
+    assert time.monotonic() - started < 10
+
+
+def test_a_port_that_hangs_up_when_tls_begins_is_told_from_one_where_nobody_is(authority: trustme.CA, tmp_path: Path):
+    """Brokers tell after the handshake that they want a certificate (TLS 1.3), and may hang up before we hear it."""
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    security = SecuritySettings(protocol="SSL", ca_file=tmp_path / "ca.pem")
+    with tls_port(authority, ssl.CERT_REQUIRED) as address:
+        kafka = KafkaSettings(bootstrap_servers=address, connect_timeout_seconds=2, security=security)
+        with pytest.raises(RemedyError, match=r": check kafka\.security\.(protocol and )?certificate_file"):
+            Connection(kafka, 5)
 
 
 @pytest.mark.slow

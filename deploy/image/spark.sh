@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# How Spark on Kubernetes starts a container: `spark.sh driver ARGUMENTS-OF-SPARK-SUBMIT...` or `spark.sh executor`, with
+# the rest in variables that Spark's own classes set on the pod (Spark 4.0, KubernetesExecutorBackend).
+set -euo pipefail
+
+# SPARK_JAVA_OPT_0, SPARK_JAVA_OPT_1, ...: the executor's JVM options, one each.
+java_options() {
+    local number=0 name
+    while name="SPARK_JAVA_OPT_$number" && [ -n "${!name:-}" ]; do
+        printf '%s\0' "${!name}"
+        number=$((number + 1))
+    done
+}
+
+case "${1:-}" in
+    driver)
+        shift
+        exec "$SPARK_HOME/bin/spark-submit" --conf "spark.driver.bindAddress=$SPARK_DRIVER_BIND_ADDRESS" \
+            --deploy-mode client "$@"
+        ;;
+    executor)
+        mapfile -d '' -t options < <(java_options)
+        exec java "${options[@]}" "-Xms$SPARK_EXECUTOR_MEMORY" "-Xmx$SPARK_EXECUTOR_MEMORY" \
+            -cp "${SPARK_CONF_DIR:-$SPARK_HOME/conf}:${SPARK_CLASSPATH:-}:$SPARK_HOME/jars/*" \
+            org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend \
+            --driver-url "$SPARK_DRIVER_URL" --executor-id "$SPARK_EXECUTOR_ID" --cores "$SPARK_EXECUTOR_CORES" \
+            --app-id "$SPARK_APPLICATION_ID" --hostname "$SPARK_EXECUTOR_POD_IP" \
+            --resourceProfileId "$SPARK_RESOURCE_PROFILE_ID" --podName "$SPARK_EXECUTOR_POD_NAME"
+        ;;
+    *)
+        echo "spark.sh: Spark starts this with driver or executor; the monitor on one node is another image" >&2
+        exit 2
+        ;;
+esac

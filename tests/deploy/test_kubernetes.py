@@ -1,0 +1,260 @@
+"""The manifests hold to Kubernetes' and the operators' schemas, and fit the image and the program.
+
+Built-in kinds are checked against Kubernetes' own OpenAPI schemas, unknown fields included; the SparkApplication
+against the Spark operator's. The Prometheus operator's two are small enough to be spelled out here.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.metadata
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from kubeflow_spark_api.models import SparkV1beta2SparkApplication
+
+from streaming.config.load import load_settings
+from streaming.run.monitor import BATCH_GRACE_SECONDS
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "deploy" / "kubernetes"
+prometheus_rule = runpy.run_path(str(FOLDER / "prometheus_rule.py"))["prometheus_rule"]
+KUBERNETES_VERSIONS = ("1.29", "1.37")
+"""The oldest and the newest that the manifests are held against."""
+
+OPERATORS_GROUPS = ("monitoring.coreos.com", "sparkoperator.k8s.io")
+Manifest = dict[str, Any]
+
+
+def manifests(folder: str) -> Iterator[Manifest]:
+    """All manifests of a folder, kustomize's own files left out."""
+    for file in sorted((FOLDER / folder).glob("*.yaml")):
+        if file.name not in ("kustomization.yaml", "image-field.yaml"):
+            yield from yaml.safe_load_all(file.read_text())
+
+
+def of_kind(folder: str, kind: str) -> Manifest:
+    """The one manifest of a kind."""
+    (found,) = [manifest for manifest in manifests(folder) if manifest["kind"] == kind]
+    return found
+
+
+ALL = [
+    (folder, manifest)
+    for folder in ("one-node", "cluster", "monitoring", "overlays/one-node", "overlays/cluster")
+    for manifest in manifests(folder)
+]
+BUILT_IN = [(folder, it) for folder, it in ALL if not it["apiVersion"].startswith(OPERATORS_GROUPS)]
+SPARK = of_kind("cluster", "SparkApplication")
+DEPLOYMENT = of_kind("one-node", "Deployment")
+POD = DEPLOYMENT["spec"]["template"]["spec"]
+(CONTAINER,) = POD["containers"]
+
+
+def names(manifest: Manifest) -> str:
+    return f"{manifest['kind']}/{manifest['metadata']['name']}"
+
+
+@pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
+@pytest.mark.parametrize("manifest", [it for _, it in BUILT_IN], ids=[f"{f}/{names(it)}" for f, it in BUILT_IN])
+def test_built_in_kinds_hold_to_kubernetes_own_schema(manifest: Manifest, version: str):
+    kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def test_the_check_of_the_schema_finds_a_misspelled_field():
+    """Kubectl apply drops an unknown field with a warning at best: `readOnlyRootFileSystem` would protect nobody."""
+    wrong = copy.deepcopy(DEPLOYMENT)
+    wrong["spec"]["template"]["spec"]["containers"][0]["securityContext"]["readOnlyRootFileSystem"] = True
+    with pytest.raises(kubernetes_validate.ValidationError, match="readOnlyRootFileSystem"):
+        kubernetes_validate.validate(wrong, KUBERNETES_VERSIONS[-1], strict=True)
+
+
+def test_the_spark_application_holds_to_the_operators_schema():
+    """The operator's models forget what they do not know: whatever is the same afterwards is known, and of its type."""
+    assert SparkV1beta2SparkApplication.from_dict(SPARK).to_dict() == SPARK
+    wrong = copy.deepcopy(SPARK)
+    wrong["spec"]["executor"]["instance"] = 2
+    assert SparkV1beta2SparkApplication.from_dict(wrong).to_dict() != wrong
+
+
+def test_the_prometheus_operators_kinds_say_only_what_it_knows():
+    """The fields of monitoring.coreos.com/v1 that are used here; another one has to be looked up first."""
+    monitor, rule = of_kind("monitoring", "ServiceMonitor"), of_kind("monitoring", "PrometheusRule")
+    assert {monitor["apiVersion"], rule["apiVersion"]} == {"monitoring.coreos.com/v1"}
+    assert set(monitor["spec"]) == {"selector", "endpoints"}
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert set(endpoint) == {"port", "path", "interval", "scrapeTimeout", "honorLabels"}
+    assert set(rule["spec"]) == {"groups"}
+    for group in rule["spec"]["groups"]:
+        assert set(group) <= {"name", "interval", "rules", "labels", "limit", "query_offset"}
+        for one in group["rules"]:
+            assert ("alert" in one) != ("record" in one)
+            assert set(one) <= {"alert", "record", "expr", "for", "keep_firing_for", "labels", "annotations"}
+
+
+@pytest.mark.parametrize("folder", ["one-node", "cluster", "monitoring", "overlays/one-node", "overlays/cluster"])
+def test_kustomize_is_told_of_every_file_and_of_none_that_is_not_there(folder: str):
+    """A manifest that no kustomization names is applied by nobody."""
+    here = FOLDER / folder
+    told = yaml.safe_load((here / "kustomization.yaml").read_text())
+    generated = [file for maker in told.get("configMapGenerator", []) for file in maker["files"]]
+    listed = [*told["resources"], *generated, *told.get("configurations", [])]
+    assert [name for name in listed if not (here / name).exists()] == []
+    files = {file.name for file in here.iterdir()} - {"kustomization.yaml"}
+    assert files == {name for name in listed if "/" not in name}
+
+
+def test_one_writer_a_checkpoint():
+    """A rolling update would start the second while the first still writes."""
+    assert (DEPLOYMENT["spec"]["replicas"], DEPLOYMENT["spec"]["strategy"]) == (1, {"type": "Recreate"})
+
+
+@pytest.mark.parametrize(
+    ("pod", "container"),
+    [
+        (POD["securityContext"], CONTAINER["securityContext"]),
+        (SPARK["spec"]["driver"]["podSecurityContext"], SPARK["spec"]["driver"]["securityContext"]),
+        (SPARK["spec"]["executor"]["podSecurityContext"], SPARK["spec"]["executor"]["securityContext"]),
+    ],
+    ids=["deployment", "driver", "executor"],
+)
+def test_pods_ask_for_no_more_than_the_restricted_standard_allows(pod: Manifest, container: Manifest):
+    """The namespaces enforce the Pod Security Standard `restricted`: a pod that asks for more does not start."""
+    assert (pod["runAsNonRoot"], pod["runAsUser"], pod["seccompProfile"]) == (True, 10001, {"type": "RuntimeDefault"})
+    assert container["allowPrivilegeEscalation"] is False
+    assert container["capabilities"] == {"drop": ["ALL"]}
+    assert container["readOnlyRootFilesystem"] is True
+
+
+@pytest.mark.parametrize(
+    ("volumes", "mounts"),
+    [
+        (POD["volumes"], CONTAINER["volumeMounts"]),
+        (SPARK["spec"]["volumes"], SPARK["spec"]["driver"]["volumeMounts"]),
+        (SPARK["spec"]["volumes"], SPARK["spec"]["executor"]["volumeMounts"]),
+    ],
+    ids=["deployment", "driver", "executor"],
+)
+def test_what_has_to_be_written_is_on_a_volume(volumes: list[Manifest], mounts: list[Manifest]):
+    """With a read-only root these two are all: the state, and /tmp for Spark."""
+    declared = {volume["name"] for volume in volumes}
+    assert {mount["name"] for mount in mounts} <= declared
+    writable = {mount["mountPath"] for mount in mounts if not mount.get("readOnly")}
+    assert writable == {"/var/lib/kafka-rebalance-monitor", "/tmp"}  # noqa: S108 - the container's own
+
+
+@pytest.mark.parametrize("folder", ["one-node", "cluster"])
+def test_the_configuration_is_one_and_keeps_its_state_on_the_volume(folder: str):
+    settings = load_settings(FOLDER / folder / "monitor.toml")
+    assert Path(settings.paths.checkpoint).parent == Path("/var/lib/kafka-rebalance-monitor")
+    assert Path(settings.paths.tables).parent == Path("/var/lib/kafka-rebalance-monitor")
+
+
+def test_the_state_partitions_are_as_many_as_the_executors_have_cores():
+    """Frozen when the checkpoint is made: fewer would leave cores idle for its whole life."""
+    executor = SPARK["spec"]["executor"]
+    spark = load_settings(FOLDER / "cluster" / "monitor.toml").spark
+    assert spark.shuffle_partitions == spark.combine_tasks == executor["instances"] * executor["cores"]
+
+
+@pytest.mark.parametrize(("words", "where"), [(CONTAINER["args"], POD["volumes"]), (SPARK["spec"]["arguments"], None)])
+def test_the_program_reads_the_file_that_is_mounted(words: list[str], where: object):
+    mounts = CONTAINER["volumeMounts"] if where else SPARK["spec"]["driver"]["volumeMounts"]
+    folders = {mount["name"]: mount["mountPath"] for mount in mounts}
+    assert words == ["run", "--config", f"{folders['configuration']}/monitor.toml"]
+
+
+def test_probes_ask_the_metrics_port_for_what_they_mean():
+    """A pod that catches up is alive and not ready: to kill it for that would let it never catch up."""
+    (port,) = CONTAINER["ports"]
+    assert port["containerPort"] == load_settings(None).metrics.port
+    asked = {probe: CONTAINER[probe]["httpGet"] for probe in ("startupProbe", "livenessProbe", "readinessProbe")}
+    assert {probe: get["path"] for probe, get in asked.items()} == {
+        "startupProbe": "/-/healthy",
+        "livenessProbe": "/-/healthy",
+        "readinessProbe": "/-/ready",
+    }
+    assert {get["port"] for get in asked.values()} == {port["name"]}
+
+
+def test_pods_get_the_time_they_need_to_stop():
+    for grace in (POD["terminationGracePeriodSeconds"], SPARK["spec"]["driver"]["terminationGracePeriodSeconds"]):
+        assert grace >= 2 * BATCH_GRACE_SECONDS + 30
+
+
+@pytest.mark.parametrize("folder", ["one-node", "cluster"])
+def test_a_monitor_that_is_not_ready_is_scraped_too(folder: str):
+    """Without `publishNotReadyAddresses` the alert on a monitor that is not ready would lose its metric just then."""
+    service = of_kind(folder, "Service")
+    assert service["spec"]["publishNotReadyAddresses"] is True
+    selected = of_kind("monitoring", "ServiceMonitor")["spec"]
+    assert selected["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert [port["name"] for port in service["spec"]["ports"]] == [selected["endpoints"][0]["port"]]
+
+
+def test_services_and_policies_find_our_pods():
+    """Selectors against the labels that the pods get; the Spark operator adds `spark-role` itself."""
+    pod = DEPLOYMENT["spec"]["template"]["metadata"]["labels"]
+    assert DEPLOYMENT["spec"]["selector"]["matchLabels"] == pod == of_kind("one-node", "Service")["spec"]["selector"]
+    assert of_kind("one-node", "NetworkPolicy")["spec"]["podSelector"]["matchLabels"] == pod
+    driver = {**SPARK["spec"]["driver"]["labels"], "spark-role": "driver"}
+    assert of_kind("cluster", "Service")["spec"]["selector"] == driver
+    for policy in (it for it in manifests("cluster") if it["kind"] == "NetworkPolicy"):
+        assert policy["spec"]["podSelector"]["matchLabels"].items() <= driver.items()
+
+
+def test_policies_name_both_directions_so_that_what_is_not_said_is_refused():
+    policy = of_kind("one-node", "NetworkPolicy")["spec"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert len(policy["ingress"]) == 1
+    assert all(rule.get("to") and rule.get("ports") for rule in policy["egress"])
+
+
+def test_the_monitor_on_one_node_has_no_key_to_kubernetes():
+    """It never asks Kubernetes for anything."""
+    assert POD["automountServiceAccountToken"] is False
+    assert of_kind("one-node", "ServiceAccount")["automountServiceAccountToken"] is False
+
+
+def test_spark_is_of_the_version_that_is_installed_in_the_image():
+    """Driver and executors of two versions do not understand each other."""
+    assert SPARK["spec"]["sparkVersion"] == importlib.metadata.version("pyspark")
+
+
+def test_the_files_the_spark_application_names_are_in_the_image():
+    """What spark-submit is given, the jars, and Spark's logging."""
+    dockerfile = (ROOT / "deploy" / "image" / "Dockerfile").read_text()
+    assert SPARK["spec"]["mainApplicationFile"] == "local:///opt/rebalance-monitor/submitted.py"
+    assert "COPY deploy/image/submitted.py deploy/image/spark.sh /opt/rebalance-monitor/" in dockerfile
+    conf = SPARK["spec"]["sparkConf"]
+    build = (ROOT / "deploy" / "image" / "build.sh").read_text()
+    assert '"$prefix/jars"' in build
+    assert (
+        conf["spark.driver.extraClassPath"] == conf["spark.executor.extraClassPath"] == "/opt/rebalance-monitor/jars/*"
+    )
+    (logging,) = [word for word in SPARK["spec"]["driver"]["javaOptions"].split() if "configurationFile" in word]
+    assert (ROOT / logging.partition("/site-packages/")[2]).is_file()
+
+
+def test_the_rules_are_those_of_the_dashboards_folder():
+    """`python deploy/kubernetes/prometheus_rule.py` writes them anew."""
+    wanted = prometheus_rule(ROOT / "dashboards" / "rules")
+    assert (FOLDER / "monitoring" / "prometheus-rule.yaml").read_text() == wanted
+
+
+def test_rules_of_all_files_get_into_one_manifest(tmp_path: Path):
+    """In the order of the files' names, and each as it is: long expressions are not broken up into something else."""
+    expression = (
+        'sum by (group) (rate(rebalance_monitor_rebalances_total{cluster=~".+"}[10m])) > 1 and ' + "x or " * 40 + "y"
+    )
+    for name, expr in (("b", "2"), ("a", expression)):
+        rules = {"groups": [{"name": name, "rules": [{"alert": name.upper(), "expr": expr, "for": "5m"}]}]}
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(rules))
+    made = yaml.safe_load(prometheus_rule(tmp_path))
+    assert [group["name"] for group in made["spec"]["groups"]] == ["a", "b"]
+    assert made["spec"]["groups"][0]["rules"][0]["expr"] == expression

@@ -1,0 +1,192 @@
+"""A real broker that lets nobody in unasked: certificates, users, tokens and access rules of the tests' own.
+
+Its plain listener is the tests' own way in, as Kafka's super user. The other two are for the monitor: `SECURE` is
+SASL_SSL with every mechanism, `MUTUAL` is SSL and wants the client's certificate. It is `User:monitor` on both.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import trustme
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from kafka import KafkaAdminClient
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePattern,
+    ResourceType,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from streaming.embedded import EmbeddedBroker
+from tests.end_to_end.conftest import QUICK_BROKER
+from tests.streaming.security.pem import USER, pkcs8, write_pem_files
+
+PASSWORD = 'tall\\ "hedge", ${file:/etc/passwd:x}; ü='  # noqa: S105 - every letter that somebody's parser may take amiss
+CLIENT_SECRET = "green=river"  # noqa: S105 - at our own endpoint
+_SECURITY = "org.apache.kafka.common.security"
+_AUDIENCE = "kafka"
+
+Right = tuple[ResourceType, str, ACLOperation]
+
+LEAST_RIGHTS: Sequence[Right] = (
+    (ResourceType.TOPIC, "__consumer_offsets", ACLOperation.READ),
+    (ResourceType.TOPIC, "*", ACLOperation.DESCRIBE),
+    (ResourceType.GROUP, "*", ACLOperation.DESCRIBE),
+    (ResourceType.CLUSTER, "kafka-cluster", ACLOperation.DESCRIBE),
+)
+"""What the README says the monitor needs."""
+
+
+@dataclass
+class SecureBroker:
+    """The broker, and files that clients of it have."""
+
+    broker: EmbeddedBroker
+    folder: Path
+    token_endpoint: str
+
+    def grant(self, rights: Sequence[Right], user: str = USER) -> None:
+        """Allow somebody something."""
+        with self.admin() as admin:
+            admin.create_acls([_acl(user, right) for right in rights])
+
+    @contextmanager
+    def admin(self) -> Iterator[KafkaAdminClient]:
+        """Ask as the super user."""
+        with closing(KafkaAdminClient(bootstrap_servers=self.broker.bootstrap_servers)) as admin:
+            yield admin
+
+    def add_user(self, user: str, password: str) -> None:
+        """Make somebody known to both SCRAM mechanisms."""
+        with self.admin() as admin:
+            admin.alter_user_scram_credentials(
+                [
+                    UserScramCredentialUpsertion(user, mechanism, password=password)
+                    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
+                ]
+            )
+
+
+def _acl(user: str, right: Right) -> ACL:
+    resource_type, name, operation = right
+    pattern = ResourcePattern(resource_type, name, ACLResourcePatternType.LITERAL)
+    return ACL(f"User:{user}", "*", operation, ACLPermissionType.ALLOW, pattern)
+
+
+@contextmanager
+def secure_broker(folder: Path) -> Iterator[SecureBroker]:
+    """Run it, with one user who has no right yet."""
+    folder.mkdir()
+    authority = trustme.CA()
+    write_pem_files(folder, authority)
+    trustme.CA().cert_pem.write_to_path(folder / "another-ca.pem")
+    _write_key_and_certificate(authority.issue_cert("127.0.0.1"), folder / "server.pem")
+    (folder / "password").write_text(f"{PASSWORD}\n")
+    signing_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    (folder / "jwks.json").write_text(json.dumps(_jwks(signing_key)))
+    with _token_endpoint(authority, signing_key) as endpoint, pytest.MonkeyPatch.context() as environment:
+        jwks = f"file:{folder / 'jwks.json'}"
+        # Brokers from 4.0 on take keys only from where their JVM was told (CVE-2025-27817).
+        allowed = {"urls": jwks, "files": folder / "jwks.json"}
+        words = (f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.{kind}={where}" for kind, where in allowed.items())
+        environment.setenv("JAVA_TOOL_OPTIONS", " ".join(words))
+        with EmbeddedBroker(
+            folder / "broker",
+            properties={**QUICK_BROKER, **_properties(folder, jwks)},
+            more_listeners={"SECURE": "SASL_SSL", "MUTUAL": "SSL"},
+        ) as broker:
+            secure = SecureBroker(broker, folder, endpoint)
+            secure.add_user(USER, PASSWORD)
+            yield secure
+
+
+def _properties(folder: Path, jwks: str) -> dict[str, str]:
+    secure = "listener.name.secure"
+    # A broker reads its properties as Latin-1, but JAAS knows letters by their octal number.
+    password = json.dumps(PASSWORD, ensure_ascii=False).replace("ü", "\\374")
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(folder / "server.pem"),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(folder / "ca.pem"),
+        "listener.name.mutual.ssl.client.auth": "required",
+        "ssl.principal.mapping.rules": "RULE:^.*CN=([^,]+).*$/$1/",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
+        f"{secure}.plain.sasl.jaas.config": f"{_SECURITY}.plain.PlainLoginModule required user_{USER}={password};",
+        f"{secure}.scram-sha-256.sasl.jaas.config": f"{_SECURITY}.scram.ScramLoginModule required;",
+        f"{secure}.scram-sha-512.sasl.jaas.config": f"{_SECURITY}.scram.ScramLoginModule required;",
+        f"{secure}.oauthbearer.sasl.jaas.config": f"{_SECURITY}.oauthbearer.OAuthBearerLoginModule required;",
+        f"{secure}.oauthbearer.sasl.server.callback.handler.class": (
+            f"{_SECURITY}.oauthbearer.OAuthBearerValidatorCallbackHandler"
+        ),
+        "sasl.oauthbearer.jwks.endpoint.url": jwks,
+        "sasl.oauthbearer.expected.audience": _AUDIENCE,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+
+
+def _write_key_and_certificate(issued: trustme.LeafCert, file: Path) -> None:
+    """For Kafka: the key as PKCS#8, then the certificates."""
+    chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
+    file.write_bytes(pkcs8(issued, serialization.NoEncryption()) + chain)
+
+
+def _base64url(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _jwks(key: rsa.RSAPrivateKey) -> Mapping[str, object]:
+    """The public half, as RFC 7517 writes it."""
+    numbers = key.public_key().public_numbers()
+    n, e = (_base64url(number.to_bytes((number.bit_length() + 7) // 8, "big")) for number in (numbers.n, numbers.e))
+    return {"keys": [{"kty": "RSA", "kid": "1", "use": "sig", "alg": "RS256", "n": n, "e": e}]}
+
+
+def _token(key: rsa.RSAPrivateKey, life_seconds: int) -> str:
+    """A signed JWT (RFC 7519) that says who the monitor is."""
+    now = int(time.time())
+    claims = {"sub": USER, "aud": _AUDIENCE, "scope": "read", "iat": now, "exp": now + life_seconds}
+    parts = ({"alg": "RS256", "kid": "1"}, claims)
+    signed = ".".join(_base64url(json.dumps(part).encode()) for part in parts)
+    return f"{signed}.{_base64url(key.sign(signed.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
+
+
+@contextmanager
+def _token_endpoint(authority: trustme.CA, key: rsa.RSAPrivateKey) -> Iterator[str]:
+    """Give tokens over HTTPS to who knows the secret; its URL."""
+    expected = "Basic " + base64.b64encode(f"{USER}:{CLIENT_SECRET}".encode()).decode()
+
+    class Endpoint(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            is_known = self.headers["Authorization"] == expected and "grant_type=client_credentials" in form
+            self.send_response(200 if is_known else 401)
+            self.end_headers()
+            self.wfile.write(json.dumps({"access_token": _token(key, 600), "expires_in": 600}).encode() * is_known)
+
+        def log_message(self, *_: object) -> None: ...
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endpoint) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"https://127.0.0.1:{server.server_port}/token"
+        server.shutdown()

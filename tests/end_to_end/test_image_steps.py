@@ -1,0 +1,73 @@
+"""The steps of the image's builder in a clean folder, and the monitor they make: it starts without any download."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streaming.embedded import EmbeddedBroker
+from tests.end_to_end.conftest import Group, create_topics
+from tests.end_to_end.monitor_process import MonitorProcess, until
+
+pytestmark = pytest.mark.slow
+
+BUILD = Path(__file__).parents[2] / "deploy" / "image" / "build.sh"
+NOWHERE = "127.0.0.1:9"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What the image has below /opt: a gigabyte, so it does not stay."""
+    prefix = tmp_path_factory.mktemp("image") / "rebalance-monitor"
+    done = subprocess.run([BUILD, prefix], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    yield prefix
+    shutil.rmtree(prefix)
+
+
+def test_what_the_image_is_made_of_watches_a_cluster_with_no_way_to_a_registry(
+    built: Path, broker: EmbeddedBroker, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Every proxy leads nowhere, home is empty, and our own code is not on the path: it has what the build left it."""
+    before = _files(built)
+    host, _, port = NOWHERE.partition(":")
+    for protocol in ("http", "https"):
+        monkeypatch.setenv(f"{protocol}_proxy", f"http://{NOWHERE}")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", f"-Dhttps.proxyHost={host} -Dhttps.proxyPort={port}")
+    monkeypatch.setenv("HOME", str(folder / "home"))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("REBALANCE_MONITOR_CACHE_DIR", str(built / "cache"))
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    create_topics(broker, {name: 2})
+    group = Group(broker.bootstrap_servers, name)
+    group.join([name])
+    program = str(built / "venv" / "bin" / "rebalance-monitor")
+    monitor = MonitorProcess(broker.bootstrap_servers, folder, command=[program, "run"])
+    monitor.start().wait_until_ready()
+    until("the group", lambda: monitor.value("rebalance_monitor_group_members", group=name) == 1)
+    group.leave_all()
+    assert monitor.stop() == 0
+    assert _files(built) == before
+
+
+@pytest.mark.parametrize("tool", ["pip", "setuptools"])
+def test_the_image_has_no_tool_to_install_anything_by(built: Path, tool: str):
+    """What is not there needs no security fix, and helps nobody who got in."""
+    (packages,) = built.glob("venv/lib/python3.*/site-packages")
+    assert (packages / "streaming").is_dir()
+    assert not (packages / tool).exists()
+
+
+def test_spark_finds_its_jars_where_the_manifest_says(built: Path):
+    """`/opt/rebalance-monitor/jars/*` on the class path of driver and executors."""
+    found = {path.name for path in (built / "jars").glob("*.jar")}
+    assert {name.partition("_")[0] for name in found} >= {"delta-spark", "spark-sql-kafka-0-10"}
+
+
+def _files(folder: Path) -> set[tuple[str, int]]:
+    return {(str(path), path.stat().st_mtime_ns) for path in folder.rglob("*") if path.is_file()}

@@ -1,0 +1,223 @@
+"""A cluster that lets nobody in unasked: TLS, SASL and access rules on a real broker, for both of our Kafka clients.
+
+What is asked: the least rights are enough; what is refused is one clear line; no secret is to be found anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from streaming.config.security import SecuritySettings, read_secrets
+from streaming.config.settings import KafkaSettings, SparkSettings
+from streaming.embedded.ports import free_port
+from streaming.errors import RemedyError
+from streaming.events import OFFSETS_TOPIC
+from streaming.jars import resolve
+from streaming.java import find_java
+from streaming.sampling.connection import Connection
+from streaming.security.java_client import java_secrets, spark_options
+from streaming.security.secrets_file import secrets_file
+from streaming.spark.session import spark_session, stop_spark
+from tests.end_to_end.conftest import OFFSETS_TOPIC_PARTITIONS, Group, create_topics
+from tests.end_to_end.monitor_process import MonitorProcess, until
+from tests.end_to_end.secure_broker import CLIENT_SECRET, LEAST_RIGHTS, PASSWORD, SecureBroker, secure_broker
+from tests.streaming.security.pem import USER
+
+pytestmark = pytest.mark.slow
+
+CONNECT_TIMEOUT_SECONDS = 20.0
+TLS = {"protocol": "SASL_SSL", "ca_file": "ca.pem"}
+SCRAM = {**TLS, "mechanism": "SCRAM-SHA-512", "username": USER, "password_file": "password"}
+BY_PASSWORD = {**TLS, "username": USER, "password": PASSWORD}
+OAUTH = {**TLS, "mechanism": "OAUTHBEARER", "oauth_client_id": USER, "oauth_client_secret": CLIENT_SECRET}
+MUTUAL = {"protocol": "SSL", "ca_file": "ca.pem", "certificate_file": "client.pem", "key_file": "client.key"}
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
+    """The broker; its one user has the least rights, and a group has committed."""
+    with secure_broker(tmp_path_factory.mktemp("secure") / "files") as running:
+        running.grant(LEAST_RIGHTS)
+        running.add_user("stranger", PASSWORD)
+        create_topics(running.broker, {"orders": 3})
+        group = Group(running.broker.bootstrap_servers, "shipping")
+        group.join(["orders"])
+        until("commits", lambda: _committed(running))
+        group.leave_all()
+        yield running
+
+
+def _committed(secure: SecureBroker) -> bool:
+    with secure.admin() as admin:
+        offsets = admin.list_group_offsets(["shipping"])["shipping"]
+    return sum(commit.offset for commit in offsets.values()) == 30
+
+
+def monitor(secure: SecureBroker, folder: Path, given: Mapping[str, str], **more: str) -> MonitorProcess:
+    """A monitor with these settings of `kafka.security`; what is a file's name is one of the broker's folder."""
+    environment = {
+        f"KAFKA__SECURITY__{name.upper()}": str(secure.folder / value) if name.endswith("_file") else value
+        for name, value in given.items()
+    }
+    timeout = {"KAFKA__CONNECT_TIMEOUT_SECONDS": f"{CONNECT_TIMEOUT_SECONDS:g}"}
+    return MonitorProcess(secure.broker.address("SECURE"), folder, environment={**environment, **timeout, **more})
+
+
+def test_the_least_rights_are_enough_and_no_secret_is_to_be_found(secure: SecureBroker, tmp_path: Path) -> None:
+    """The password is looked for where it would hurt: processes, log, Spark's pages, metrics, tables, checkpoint."""
+    ui_port = free_port()
+    conf = json.dumps({"spark.ui.port": str(ui_port)})
+    spark = {"SPARK__UI": "true", "SPARK__LOG_LEVEL": "DEBUG", "SPARK__CONF": conf}
+    by_variable = {name: value for name, value in SCRAM.items() if name != "password_file"} | {"password": PASSWORD}
+    watching = monitor(secure, tmp_path / "monitor", by_variable, **spark)
+    try:
+        watching.start().wait_until_ready()
+        until("the lag", lambda: watching.value("rebalance_monitor_group_lag", group="shipping") == 0)
+        assert watching.value("rebalance_monitor_query_restarts_total") in {0, None}
+        shown = [_of_processes(watching), *_pages(ui_port), watching.log.read_text(), _metrics(watching)]
+    finally:
+        assert watching.stop() == 0
+    assert "sasl.jaas.config = [hidden]" in watching.log.read_text(), "Kafka's client told its settings, as it does"
+    files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+    for secret in ("hedge", "password="):
+        assert [page[:200] for page in shown if secret in page] == []
+    assert not any(b"hedge" in content for content in files)
+
+
+def _of_processes(watching: MonitorProcess) -> str:
+    """The command lines of all its processes, and the environment of those that it started."""
+    assert watching.process is not None
+    mine = psutil.Process(watching.process.pid)
+    children = mine.children(recursive=True)
+    assert any("java" in child.name() for child in children)
+    environments = (f"{child.cmdline()} {child.environ()}" for child in children)
+    return f"{mine.cmdline()} {' '.join(environments)}"
+
+
+def _pages(ui_port: int) -> list[str]:
+    """Spark's web page, as far as it tells of plans, settings and the query."""
+    paths = ("/SQL/", "/SQL/execution/?id=0", "/environment/", "/StreamingQuery/", "/jobs/", "/executors/")
+    return [urllib.request.urlopen(f"http://127.0.0.1:{ui_port}{path}", timeout=30).read().decode() for path in paths]
+
+
+def _metrics(watching: MonitorProcess) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{watching.port}/metrics", timeout=30) as response:
+        text: str = response.read().decode()
+    return text
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {**SCRAM, "password_file": "ca.pem"},
+            "the broker refuses user 'monitor' with SCRAM-SHA-512: check kafka.security.username, password and m",
+        ),
+        (
+            {**SCRAM, "ca_file": "another-ca.pem"},
+            "): check kafka.security.ca_file",
+        ),
+        (
+            {**SCRAM, "username": "stranger"},
+            "reading __consumer_offsets is not allowed: grant READ and DESCRIBE on it, or set",
+        ),
+    ],
+    ids=["wrong password", "unknown authority", "missing right"],
+)
+def test_a_refused_start_is_one_line_and_an_exit_code(
+    secure: SecureBroker, tmp_path: Path, given: Mapping[str, str], said: str
+) -> None:
+    """At once, not when the connect timeout is up: whoever mistyped a password sits and waits."""
+    started = time.monotonic()
+    refused = monitor(secure, tmp_path / "monitor", given).refused_command("run")
+    assert said in refused
+    assert refused.startswith("Error: ")
+    assert len(refused.splitlines()) == 1
+    assert time.monotonic() - started < CONNECT_TIMEOUT_SECONDS
+
+
+def settings(secure: SecureBroker, given: Mapping[str, str]) -> SecuritySettings:
+    """Settings with the broker's files."""
+    at_home = {name: secure.folder / value if name.endswith("_file") else value for name, value in given.items()}
+    return SecuritySettings.model_validate(at_home)
+
+
+def oauth(secure: SecureBroker, **more: str) -> dict[str, str]:
+    """Settings for OAUTHBEARER at the test's own endpoint, which speaks TLS."""
+    return {**OAUTH, "oauth_token_endpoint": secure.token_endpoint, "oauth_ca_file": "ca.pem", **more}
+
+
+def connected(bootstrap_servers: str, security: SecuritySettings, connect_timeout_seconds: float = 10) -> Connection:
+    kafka = KafkaSettings(
+        bootstrap_servers=bootstrap_servers, connect_timeout_seconds=connect_timeout_seconds, security=security
+    )
+    return Connection(kafka, 10)
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    started = spark_session(SparkSettings(), resolve("spark"), find_java().parent.parent)
+    yield started
+    stop_spark(started)
+
+
+def test_every_way_in_is_open_to_both_clients_by_the_same_settings(secure: SecureBroker, session: SparkSession) -> None:
+    """kafka-python lists brokers, Spark's source reads the topic; the broker checks password, token and certificate."""
+    ways = {
+        "PLAIN": ("SECURE", {**BY_PASSWORD, "mechanism": "PLAIN"}),
+        "SCRAM-SHA-256": ("SECURE", {**BY_PASSWORD, "mechanism": "SCRAM-SHA-256"}),
+        "SCRAM-SHA-512": ("SECURE", SCRAM),
+        "OAUTHBEARER": ("SECURE", oauth(secure, oauth_scope="read")),
+        "mTLS": ("MUTUAL", MUTUAL),
+    }
+    seen = {}
+    for way, (listener, given) in ways.items():
+        address, security = secure.broker.address(listener), settings(secure, given)
+        with closing(connected(address, security)) as connection:
+            assert connection.broker_ids() == [1], way
+        seen[way] = _records(session, address, security)
+    assert seen == dict.fromkeys(ways, seen["SCRAM-SHA-512"])
+    assert seen["SCRAM-SHA-512"] > 0
+
+
+def _records(session: SparkSession, bootstrap_servers: str, security: SecuritySettings) -> int:
+    with secrets_file(java_secrets(security, read_secrets(security))) as file:
+        options = {
+            "kafka.bootstrap.servers": bootstrap_servers,
+            "assign": json.dumps({OFFSETS_TOPIC: list(range(OFFSETS_TOPIC_PARTITIONS))}),
+            **spark_options(security, file),
+        }
+        return session.read.format("kafka").options(**options).load().count()
+
+
+def test_what_the_broker_refuses_says_what_to_check(secure: SecureBroker) -> None:
+    """Each of these once looked like a broker that is not there."""
+    at = secure.broker.address("SECURE")
+    unknown_endpoint = {name: value for name, value in oauth(secure).items() if name != "oauth_ca_file"}
+    refusals = [
+        (at, oauth(secure, oauth_client_secret=PASSWORD), "answers 401: check kafka.security.oauth_client_id"),
+        (at, unknown_endpoint, "gives no answer .*certificate verify failed.*oauth_ca_file"),
+        (at.replace("127.0.0.1", "localhost"), SCRAM, "(?i)hostname mismatch.*check kafka.bootstrap_servers"),
+    ]
+    for address, given, said in refusals:
+        started = time.monotonic()
+        with pytest.raises(RemedyError, match=f"^no access to {address}: .*{said}"):
+            connected(address, settings(secure, given))
+        assert time.monotonic() - started < 5
+
+
+def test_a_port_that_hangs_up_says_what_it_may_want(secure: SecureBroker) -> None:
+    """A plain port that is spoken to in TLS, and one that wants a certificate: neither says so before it hangs up."""
+    tls_alone = {"protocol": "SSL", "ca_file": "ca.pem"}
+    for address in (secure.broker.bootstrap_servers, secure.broker.address("MUTUAL")):
+        with pytest.raises(RemedyError, match=r"check kafka\.security\.(protocol and )?certificate_file"):
+            connected(address, settings(secure, tls_alone), connect_timeout_seconds=3)

@@ -1,0 +1,141 @@
+"""Rules of `kafka.security`, numbered in the settings' own docstring: what cannot work is said at start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trustme
+from click.testing import CliRunner
+from pydantic import ValidationError
+
+from streaming.cli.config import config
+from streaming.config.load import ENVIRONMENT_PREFIX, REDACTED, ConfigError, forget_secrets, load_settings
+from streaming.config.security import Secrets, SecuritySettings, read_secrets
+from tests.streaming.security.pem import KEY_PASSWORD, write_pem_files
+
+SECRET = "hunter2"  # noqa: S105 - what must not be shown
+SCRAM = {"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "username": "monitor"}
+OAUTH = {"protocol": "SASL_SSL", "mechanism": "OAUTHBEARER", "oauth_token_endpoint": "https://id/token"}
+MUTUAL = {"protocol": "SSL", "certificate_file": "client.pem"}
+
+
+@pytest.fixture(scope="module")
+def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pem")
+    write_pem_files(folder, trustme.CA())
+    (folder / "password").write_text(f"{SECRET}\r\n")
+    (folder / "empty").write_text("\n")
+    (folder / "keystore.jks").write_bytes(b"\xfe\xed\xfe\xed\x00\x00")
+    (folder / "a:b").write_text(SECRET)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _among_the_files(pem: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(pem)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({}, "a cluster that lets everybody in"),
+        ({"protocol": "SSL"}, "certificates of a public authority"),
+        ({"protocol": "SSL", "ca_file": "ca.pem", "verify_hostname": False}, "reached by another name"),
+        ({**MUTUAL, "key_file": "client.key"}, "a key without a password"),
+        ({**MUTUAL, "key_file": "locked.key", "key_password": KEY_PASSWORD}, "a key with one"),
+        ({**SCRAM, "password": SECRET}, "by value"),
+        ({**SCRAM, "protocol": "SASL_PLAINTEXT", "password_file": "password"}, "by file, in a network one trusts"),
+        ({**SCRAM, "mechanism": "PLAIN", "password": SECRET}, "many managed clusters"),
+        ({**OAUTH, "oauth_client_id": "m", "oauth_client_secret_file": "password", "oauth_scope": "read"}, "tokens"),
+    ],
+)
+def test_what_can_work_is_taken(given: dict[str, object], why: str) -> None:
+    assert SecuritySettings.model_validate(given).protocol == given.get("protocol", "PLAINTEXT"), why
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"ca_file": "ca.pem"}, "ca_file has no use with protocol = 'PLAINTEXT'"),  # rule 1: nothing is encrypted
+        ({"verify_hostname": False}, "verify_hostname has no use with protocol = 'PLAINTEXT'"),
+        ({"protocol": "SSL", "mechanism": "PLAIN"}, "mechanism has no use with protocol = 'SSL'"),
+        ({"username": "m"}, "username has no use with mechanism = None"),
+        ({**SCRAM, "password": SECRET, "oauth_scope": "x"}, "oauth_scope has no use with mechanism = 'SCRAM-SHA-512'"),
+        ({"protocol": "SASL_SSL"}, "protocol = 'SASL_SSL' needs a mechanism"),  # rule 2
+        (SCRAM, "mechanism = 'SCRAM-SHA-512' needs password or password_file"),
+        (OAUTH, "needs oauth_client_id; mechanism = 'OAUTHBEARER' needs oauth_client_secret or oauth_client_secret_f"),
+        (
+            {**SCRAM, "password": SECRET, "password_file": "password"},
+            "password and password_file are both set",
+        ),  # rule 3
+        ({"protocol": "SSL", "ca_file": "nowhere.pem"}, "nowhere.pem: no such file or directory"),  # rule 4
+        ({"protocol": "SSL", "ca_file": "."}, "is a directory"),
+        ({"protocol": "SSL", "ca_file": "empty"}, "is empty"),
+        ({"protocol": "SSL", "ca_file": "password"}, "has no certificate in PEM"),
+        ({"protocol": "SSL", "ca_file": "keystore.jks"}, "PEM is wanted, not DER or a Java keystore"),
+        ({**SCRAM, "password_file": "a:b"}, "Kafka's Java client takes no path with a colon or a brace"),
+        ({**MUTUAL, "key_file": "openssl.key"}, "is no PKCS#8 key in PEM: make it one with `openssl pkcs8"),  # rule 5
+        (MUTUAL, "certificate_file and key_file go together"),
+        ({**MUTUAL, "key_file": "locked.key"}, "the key needs its key_password"),  # rule 6
+        ({**MUTUAL, "key_file": "client.key", "key_password": "x"}, "key_password is set, but the key has none"),
+        ({"protocol": "SSL", "key_password": "x"}, "key_password is set without key_file"),
+        ({**OAUTH, "oauth_token_endpoint": "ftp://id"}, "should match pattern"),
+        ({"protocol": "TLS"}, "Input should be 'PLAINTEXT', 'SSL', 'SASL_PLAINTEXT' or 'SASL_SSL'"),
+    ],
+)
+def test_what_cannot_work_says_why(given: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        SecuritySettings.model_validate(given)
+    assert said in str(refused.value)
+
+
+def test_a_line_break_at_the_end_of_a_file_is_no_part_of_the_secret() -> None:
+    """Editors and `kubectl create secret --from-file` put one there."""
+    by_file = SecuritySettings.model_validate({**SCRAM, "password_file": "password"})
+    assert read_secrets(by_file) == Secrets(password=SECRET)
+
+
+def test_neither_settings_nor_secrets_show_a_secret_when_they_are_printed() -> None:
+    """A traceback with local variables, or one careless log line."""
+    settings = SecuritySettings.model_validate({**SCRAM, "password": SECRET})
+    assert SECRET not in f"{settings!r} {settings} {read_secrets(settings)!r} {settings.model_dump()}"
+
+
+def test_secrets_come_from_the_environment_and_are_not_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ps e` shows the environment of the JVM and of every Python worker."""
+    variables = {"PROTOCOL": "SASL_SSL", "MECHANISM": "PLAIN", "USERNAME": "monitor", "PASSWORD": SECRET}
+    for name, value in variables.items():
+        monkeypatch.setenv(f"{ENVIRONMENT_PREFIX}KAFKA__SECURITY__{name}", value)
+    security = load_settings(None).kafka.security
+    assert read_secrets(security).password == SECRET
+    forget_secrets()
+    with pytest.raises(ConfigError, match=r"^kafka\.security: mechanism = 'PLAIN' needs password or password_file$"):
+        load_settings(None)
+
+
+def test_config_check_shows_each_setting_and_no_secret(tmp_path: Path, pem: Path) -> None:
+    """Where a secret is may be shown, for that is what one looks for when it is refused."""
+    file = tmp_path / "monitor.toml"
+    file.write_text(
+        "[kafka.security]\nprotocol = 'SASL_SSL'\nmechanism = 'PLAIN'\nusername = 'monitor'\npassword = 'hunter2'\n"
+        "ca_file = 'ca.pem'\n"
+    )
+    output = CliRunner().invoke(config, ["check", "--config", str(file)]).output
+    assert SECRET not in output
+    for line in (
+        "[kafka.security]",
+        f'password = "{REDACTED}"',
+        f'ca_file = "{pem}/ca.pem"',
+        "# password_file =",
+        "(REBALANCE_MONITOR_KAFKA__SECURITY__KEY_PASSWORD_FILE)",
+    ):
+        assert line in output
+
+
+def test_an_error_shows_no_secret(tmp_path: Path) -> None:
+    file = tmp_path / "monitor.toml"
+    file.write_text("[kafka.security]\nprotocol = 'SASL_SSL'\npassword = 'hunter2'\nkey_password = ['hunter2']\n")
+    result = CliRunner().invoke(config, ["check", "--config", str(file)])
+    assert result.exit_code != 0
+    assert SECRET not in result.output

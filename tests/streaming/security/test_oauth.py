@@ -1,0 +1,142 @@
+"""Tokens from a real endpoint on loopback: the numbered rules of `oauth.py`."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from streaming.config.security import Secrets, SecuritySettings
+from streaming.embedded.ports import free_port
+from streaming.security.oauth import ClientCredentialsTokens, TokenError
+
+SECRET = "hunter2"  # noqa: S105 - what must not be shown
+
+
+@dataclass
+class Endpoint:
+    """What it will answer, and what it was asked."""
+
+    answer: bytes
+    status: int = 200
+    location: str | None = None
+    url: str = ""
+    asked: list[tuple[str, str]] = field(default_factory=list)
+
+    def tokens(self, clock: list[float] | None = None, scope: str | None = None) -> ClientCredentialsTokens:
+        """A provider that asks here."""
+        security = SecuritySettings(
+            protocol="SASL_SSL",
+            mechanism="OAUTHBEARER",
+            oauth_token_endpoint=self.url,
+            oauth_client_id="monitor",
+            oauth_client_secret=SECRET,
+            oauth_scope=scope,
+        )
+        return ClientCredentialsTokens(security, Secrets(oauth_client_secret=SECRET), lambda: (clock or [0.0])[0])
+
+
+@contextmanager
+def endpoint(answer: bytes, status: int = 200, location: str | None = None) -> Iterator[Endpoint]:
+    """Run one."""
+    served = Endpoint(answer, status, location)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            form = self.rfile.read(int(self.headers["Content-Length"])).decode()
+            served.asked.append((self.headers["Authorization"], form))
+            self.send_response(served.status)
+            if served.location:
+                self.send_header("Location", served.location)
+            self.end_headers()
+            self.wfile.write(served.answer)
+
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        served.url = f"http://127.0.0.1:{server.server_port}/token"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield served
+        server.shutdown()
+
+
+def granted(token: str, expires_in: object) -> bytes:
+    return json.dumps({"access_token": token, "token_type": "Bearer", "expires_in": expires_in}).encode()
+
+
+def test_it_asks_as_kafkas_java_client_does() -> None:
+    """RFC 6749, section 4.4: client credentials, by HTTP Basic."""
+    with endpoint(granted("t", 60)) as served:
+        assert served.tokens(scope="read all").token() == "t"
+        [(authorization, form)] = served.asked
+    assert base64.b64decode(authorization.removeprefix("Basic ")).decode() == f"monitor:{SECRET}"
+    assert form == "grant_type=client_credentials&scope=read+all"
+
+
+def test_a_token_serves_for_four_fifths_of_its_life() -> None:
+    """Rule 1: it must outlive the handshake it is used in, and no endpoint wants to be asked for every connection."""
+    clock = [100.0]
+    with endpoint(granted("first", 60)) as served:
+        tokens = served.tokens(clock)
+        assert tokens.token() == "first"
+        served.answer = granted("second", 60)
+        clock[0] += 47.9
+        assert tokens.token() == "first"
+        clock[0] += 0.2
+        assert tokens.token() == "second"
+        assert len(served.asked) == 2
+
+
+@pytest.mark.parametrize("expires_in", [None, 0, -5])
+def test_a_token_of_unknown_life_serves_once(expires_in: int | None) -> None:
+    """Rule 2."""
+    with endpoint(granted("t", expires_in)) as served:
+        tokens = served.tokens()
+        assert [tokens.token(), tokens.token()] == ["t", "t"]
+        assert len(served.asked) == 2
+
+
+def test_a_redirect_is_not_followed() -> None:
+    """Rule 3: the secret would go to whoever the answer names."""
+    with endpoint(granted("stolen", 60)) as elsewhere, endpoint(b"", 302, elsewhere.url) as served:
+        with pytest.raises(TokenError, match="answers 302"):
+            served.tokens().token()
+        assert elsewhere.asked == []
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "said"),
+    [
+        (
+            401,
+            b'{"error": "invalid_client"}',
+            "answers 401: check kafka.security.oauth_client_id and oauth_client_secret",
+        ),
+        (500, b"hunter2", "answers 500"),
+        (200, b"<html>sign in</html>", "gives no access_token"),
+        (200, b'{"error": "x"}', "gives no access_token"),
+        (200, b"[]", "gives no access_token"),
+        (200, b'{"access_token": 5}', "gives no access_token"),
+        (200, granted("two\nlines", 60), "gives no access_token"),
+        (200, granted("t", "soon"), "gives no access_token"),
+    ],
+)
+def test_what_goes_wrong_is_one_line_without_the_secret(status: int, answer: bytes, said: str) -> None:
+    """Rule 4."""
+    with endpoint(answer, status) as served, pytest.raises(TokenError) as refused:
+        served.tokens().token()
+    assert str(refused.value).startswith(f"the token endpoint {served.url} {said}")
+    assert SECRET not in str(refused.value)
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_an_endpoint_that_is_not_there_is_one_line() -> None:
+    nobody = Endpoint(b"", url=f"http://127.0.0.1:{free_port()}/token")
+    with pytest.raises(TokenError, match=r"gives no answer .*: check kafka\.security\.oauth_token_endpoint"):
+        nobody.tokens().token()

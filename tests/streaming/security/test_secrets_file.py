@@ -1,0 +1,71 @@
+"""The file with what nobody else may know: private, complete, and gone with its owner."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming.security.secrets_file import java_properties, secrets_file
+
+_OWNER = """
+import sys, time
+from streaming.security.secrets_file import secrets_file
+with secrets_file({"sasl.jaas.config": "x"}) as file:
+    print(file, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+
+def test_only_its_owner_can_read_it_and_it_is_gone_afterwards(tmp_path: Path) -> None:
+    with secrets_file({"sasl.jaas.config": "hunter2"}) as file:
+        assert file is not None
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+        assert "hunter2" not in file.read_text()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_secrets_there_is_no_file(tmp_path: Path) -> None:
+    with secrets_file({}) as file:
+        assert file is None
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_the_next_monitor_removes_what_a_killed_one_left_and_nothing_of_a_living_one(tmp_path: Path) -> None:
+    """Whoever is killed for want of memory every night must not fill a folder with copies of a password."""
+    with _owner() as killed, _owner() as living:
+        left, in_use = (Path(process.stdout.readline().strip()) for process in (killed, living) if process.stdout)
+        killed.kill()
+        killed.wait()
+        assert left.exists()
+        with secrets_file({"a": "b"}) as mine:
+            assert {path.parent for path in tmp_path.glob("*/client.properties")} == {
+                in_use.parent,
+                mine and mine.parent,
+            }
+        living.kill()
+
+
+def _owner() -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", _OWNER], stdout=subprocess.PIPE, text=True)
+
+
+@given(st.text())
+def test_every_letter_comes_back_as_java_reads_it(value: str) -> None:
+    r"""`Properties.load`: \uXXXX is one UTF-16 unit, and nothing else in the line can mean anything."""
+    name, _, written = java_properties({"a.b": value}).removesuffix("\n").partition("=")
+    assert name == "a.b"
+    assert bytes.fromhex(written.replace("\\u", "")).decode("utf-16-be") == value
