@@ -1,4 +1,4 @@
-"""How long nobody committed at a group's rebalances, from the tables."""
+"""How long nobody committed at each rebalance, as the tables have it."""
 
 from __future__ import annotations
 

@@ -17,9 +17,8 @@ from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
 from streaming.config.load import load_settings
 from streaming.errors import RemedyError
-from streaming.judgement.gap_words import with_gaps
 from streaming.judgement.imbalance import MEMBER, PARTITIONS, Imbalance
-from streaming.judgement.rebalance_words import sentence, without_upgrades_ends
+from streaming.judgement.rebalance_words import sentence, with_gaps, without_upgrades_ends
 
 _Position = tuple[str, int, int]
 
@@ -82,8 +81,8 @@ def _lines(told: _Told, *, several: bool) -> Iterator[str]:
     """Everything in the order of time, and at last what holds now."""
     lines = []
     for row in told.rebalances:
-        said = "; ".join([sentence(row), *told.unfair.get(_position(row), ())])
-        lines.append((row["record_time"], row, f"generation {row['generation_id']}: {shown(said)}"))
+        said = "; ".join([shown(sentence(row)), *told.unfair.get(_position(row), ())])
+        lines.append((row["record_time"], row, f"generation {row['generation_id']}: {said}"))
     lines += [(row["sampled_time"], row, change_sentence(row)) for row in told.changes]
     for when, row, text in sorted(lines, key=itemgetter(0)):
         at = when.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")

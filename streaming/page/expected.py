@@ -17,7 +17,7 @@ _WORDS = {
     verdicts.WITHHELD: "first round of a cooperative rebalance: partitions that change hands are given to nobody yet",
     verdicts.DIFFERS_FROM_JAVA: "lawful, but not what Java's {strategy} gives; the leader is not shown to be Java",
     verdicts.UNKNOWN: "unknown",
-    verdicts.REBALANCING: "its assignment is being made",
+    verdicts.REBALANCING: "the coordinator is still making the assignment",
     verdicts.NOT_EVALUATED: "not judged",
     verdicts.SAME: "{strategy} would give the same",
     verdicts.DIFFERS: "{strategy} would place {partitions} elsewhere",

@@ -32,9 +32,8 @@ class Shares:
     """How a group's partitions are shared among its members; None where it is not known.
 
     `excess_partitions` is what the busiest member has beyond the busiest of the fairest valid assignment,
-    `idle_in_any_assignment` how many members must be idle in that one. `score` is 100 where no valid assignment is
-    fairer, `score_reason` says why there is none. The same members get the one more of `skewed_topics` topics, where
-    that is what makes it unfair; `remedy` is the strategy that shares those out evenly.
+    `idle_in_any_assignment` how many members must be idle in that one. `score` is 100 for the fairest. The same
+    members have the one more of `skewed_topics`, and `remedy` is the strategy that would end that with fewest moves.
     """
 
     assigned_partitions: int | None = None
@@ -45,14 +44,13 @@ class Shares:
     excess_partitions: int | None = None
     max_to_mean_ratio: float | None = None
     score: float | None = None
-    score_reason: str | None = None
-    skewed_topics: int | None = None
+    skewed_topics: int = 0
     remedy: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HeldCondition:
-    """A condition that holds: its name, since when, and words a person reads."""
+    """A condition that holds now: since when, and in words."""
 
     condition: str
     since_ms: int
@@ -178,21 +176,19 @@ def members_known(snapshot: GroupSnapshot) -> int | None:
     return snapshot.member_count() if is_told else None
 
 
-def held_conditions(watched: Watched, group_id: str) -> tuple[HeldCondition, ...]:
-    """What was the matter with the group at the last sample."""
+def held_conditions(watched: Watched, record: GroupRecord) -> tuple[HeldCondition, ...]:
+    """What is the matter with the group, as of the last sample."""
     if not watched.is_fresh:
         return ()
-    held = watched.present.conditions.get(group_id, ())
+    held = watched.present.conditions.get(record.snapshot.group_id, ())
     return tuple(HeldCondition(one.name, one.since_ms, one.detail) for one in held)
 
 
 def _shares(record: GroupRecord) -> Shares:
-    judgement = record.judgement
-    total = among_members(judgement.imbalances, PARTITIONS) if judgement else None
-    if judgement is None or total is None:
+    total = among_members(record.judgement.imbalances, PARTITIONS) if record.judgement else None
+    if total is None or record.judgement is None:
         return Shares()
-    skew, computed = judgement.skew, record.alternatives
-    is_computed = skew is not None and computed is not None and computed.position == judgement.position
+    skew = record.judgement.skew
     return Shares(
         assigned_partitions=_whole(total.total),
         max_partitions=_whole(total.largest),
@@ -202,14 +198,13 @@ def _shares(record: GroupRecord) -> Shares:
         excess_partitions=_whole(total.excess),
         max_to_mean_ratio=total.max_to_mean_ratio,
         score=total.score,
-        score_reason=total.score_reason or None,
-        skewed_topics=skew.topics if skew else None,
-        remedy=computed.remedy if computed and is_computed else None,
+        skewed_topics=skew.topics if skew else 0,
+        remedy=record.alternatives.remedy if record.alternatives else None,
     )
 
 
-def _whole(partitions: float | None) -> int | None:
-    return None if partitions is None else int(partitions)
+def _whole(amount: float | None) -> int | None:
+    return None if amount is None else int(amount)
 
 
 def _unowned_partitions(record: GroupRecord) -> int | None:

@@ -9,9 +9,9 @@ Each rule that applies is a trouble; the group stands where its first one puts i
 5. Status REWIND, STALL or STOP: thrown back, standing, silent.
 6. Members are idle although another has two partitions or more; only those beyond the number that no assignment could
    employ, where that is known.
-7. The busiest member has more partitions than the fairest assignment would give it; with the name of that (topic skew)
-   and the strategy that mends it, where they are known.
-8. Status WARN: slower than its producers.
+7. The busiest member has more partitions than the fairest assignment would give it; `topic skew` where that is why.
+8. Status WARN, slower than its producers, and half a minute behind or more, as far as that is known: WARN alone is said
+   of every group that is young, or always as far behind.
 9. What is the matter cannot be told: the group's state or lag is unknown.
 
 Of groups that stand on the same rule the one with more troubles comes first, then more lag in seconds, then in records,
@@ -30,6 +30,7 @@ from streaming.judgement.status import Status
 from streaming.page.summary import GroupSummary
 
 SOON_LOST_SECONDS = 3600
+BEHIND_SECONDS = 30
 _STANDING = {
     Status.REWIND.name: "REWIND: its offsets were set back",
     Status.STALL.name: "STALL: it commits and does not get on",
@@ -40,7 +41,7 @@ _NO_TROUBLE = 10
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One rule that applies to a group, in words. `word` is short and one of few; `since_ms` is None where not told."""
+    """One rule that applies to a group, in words. `word` is short and one of few; `since_ms` where that is known."""
 
     rule: int
     word: str
@@ -73,7 +74,7 @@ def _conditions(group: GroupSummary) -> Iterator[Trouble]:
     for held in group.conditions:
         if held.condition != ROLLING_RESTART:
             name = held.condition.replace("_", " ")
-            yield Trouble(1, name, f"{name}: {held.detail}", held.since_ms)
+            yield Trouble(1, name, f"{name}: {held.detail}" if held.detail else name, held.since_ms)
 
 
 def _drift(group: GroupSummary) -> Iterator[Trouble]:
@@ -111,17 +112,19 @@ def _idle(group: GroupSummary) -> Iterator[Trouble]:
 
 def _excess(group: GroupSummary) -> Iterator[Trouble]:
     shares = group.shares
-    if shares.excess_partitions:
-        said = [f"the busiest member has {_counted(shares.excess_partitions, 'partition')} more than need be"]
-        if shares.skewed_topics:
-            said.append(f"topic skew: the same members get the one more of {_counted(shares.skewed_topics, 'topic')}")
-        if shares.remedy:
-            said.append(f"{shares.remedy} would share them out evenly")
-        yield Trouble(7, "topic skew" if shares.skewed_topics else "uneven", "; ".join(said))
+    if not shares.excess_partitions:
+        return
+    text = f"the busiest member has {_counted(shares.excess_partitions, 'partition')} more than need be"
+    if not shares.skewed_topics:
+        yield Trouble(7, "uneven", text)
+        return
+    remedy = f"; {shares.remedy} would end that" if shares.remedy else ""
+    skew = f"the same members have the one more of {_counted(shares.skewed_topics, 'topic')}"
+    yield Trouble(7, "topic skew", f"{text}: {skew}{remedy}")
 
 
 def _slow(group: GroupSummary) -> Iterator[Trouble]:
-    if group.status == Status.WARN.name:
+    if group.status == Status.WARN.name and (group.lag_seconds is None or group.lag_seconds >= BEHIND_SECONDS):
         yield Trouble(8, "WARN", "WARN: slower than its producers")
 
 

@@ -1,7 +1,7 @@
 """The HTTP port: `/metrics` in Prometheus' text format or OpenMetrics, gzip where it is taken; pages beside it.
 
-1. A scrape of `/metrics` is written by us (`exposition`), at a fraction of the cost; methods other than GET are
-   prometheus-client's affair. HEAD is GET without the body, there as everywhere.
+1. `/metrics` is written by us at a fraction of the cost (`exposition`); methods other than GET are prometheus-client's
+   affair. HEAD is GET without the body, there as everywhere.
 2. Everything else is the pages' affair; without any it is not found.
 3. With users, only `/-/healthy` and `/-/ready` are told to everybody: they hold a word, and probes have no password.
 4. What fails is said in the log, and to the client no more than that it failed.
@@ -26,6 +26,9 @@ from streaming.sinks.access import Certificate, Users
 from streaming.sinks.exposition import exposition
 from streaming.sinks.server import POLL_SECONDS, Server
 
+GZIP_LEVEL = 1
+"""A third more bytes than at level 9, which is what the library takes, for an eighth of the time."""
+
 Headers = list[tuple[str, str]]
 Environ = dict[str, Any]
 StartResponse = Callable[[str, Headers], object]
@@ -34,9 +37,6 @@ Application = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 TOLD_TO_EVERYBODY = frozenset({"/-/healthy", "/-/ready"})
 _PLAIN = ("Content-Type", "text/plain; charset=utf-8")
-
-GZIP_LEVEL = 1
-"""A third more bytes than at level 9, which is what the library takes, for an eighth of the time."""
 
 _log = logging.getLogger(__name__)
 

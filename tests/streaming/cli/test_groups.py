@@ -234,5 +234,5 @@ def test_missing_rights_and_brokers_are_named_with_what_is_needed():
     ("numbers", "text"),
     [((), ""), ((3,), "3"), ((0, 1), "0-1"), ((0, 1, 2, 5, 7, 8), "0-2,5,7-8")],
 )
-def test_partitions_are_written_as_ranges(numbers: tuple[int, ...], text: str):
+def test_partitions_are_written_asin_ranges(numbers: tuple[int, ...], text: str):
     assert in_ranges(numbers) == text

@@ -5,7 +5,7 @@ Everything is made by the code that makes it in a running monitor; only broker a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from zlib import crc32
@@ -18,8 +18,9 @@ from assignors import BUILT_IN, GroupSpec, MemberSubscription
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.commit_windows import CommitWindows
-from streaming.judgement.condition_watch import ConditionWatch, Facts
-from streaming.judgement.detectors import Limits
+from streaming.judgement.condition_watch import Condition
+from streaming.judgement.condition_words import told
+from streaming.judgement.detectors import Limits, conditions
 from streaming.judgement.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
 from streaming.judgement.lag_judgement import LagJudgement, judge_lag
 from streaming.judgement.lag_seconds import END_OFFSET_POINTS
@@ -116,6 +117,13 @@ def record_of(group_id: str, events: Iterable[GroupEvent], tables: Path | None =
         rows = arrow_table(REBALANCES, turn_rows(CLUSTER, turns, {})[REBALANCES])
         write_deltalake(str(tables / REBALANCES.name), rows, mode="append", partition_by=list(PARTITIONED_BY))
     return record
+
+
+def held_now(record: GroupRecord) -> Iterator[Condition]:
+    """Tell what holds of a group now, since the last of its records."""
+    recent = record.story.recent
+    for name in conditions(recent, NOW_MS, Limits()):
+        yield Condition(name, recent[-1].timestamp_ms, told(name, recent, NOW_MS, Limits()))
 
 
 @dataclass
@@ -250,6 +258,8 @@ def scene(tables: Path) -> Scene:
     registry.put_health(positions=dict.fromkeys(range(PARTITIONS), 1_000))
     sample, lag, ends = judged(commits)
     registry.put_sample(sample, lag)
-    put_conditions(registry, lag, ends)
+    registry.put_conditions(
+        {name: held for name, record in registry.present().groups.items() if (held := tuple(held_now(record)))}
+    )
     registry.put_health(ready=True, was_ready=True)
     return Scene(registry, tables, sorted(lives))

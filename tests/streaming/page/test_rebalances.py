@@ -11,9 +11,9 @@ from deltalake import DeltaTable, write_deltalake
 import streaming.page.rebalances
 from streaming.combine.gaps import CommitGap
 from streaming.judgement.turn import GroupRecord
-from streaming.page.rebalances import KEPT_SECONDS, READ_AGAIN_SECONDS, LastRebalances, RebalanceReader
+from streaming.page.rebalances import KEPT_SECONDS, LastRebalances, RebalanceReader
 from streaming.sinks.rows import arrow_table, commit_gap_rows
-from streaming.sinks.tables import COMMIT_GAPS, PARTITIONED_BY, REBALANCES, Table
+from streaming.sinks.tables import COMMIT_GAPS, PARTITIONED_BY, REBALANCES
 from tests.streaming.page.scene import CLUSTER, Member, generation, record_of
 
 A, B = Member("app-a", ["orders"]), Member("app-b", ["orders"])
@@ -64,45 +64,33 @@ def test_no_other_days_files_are_read(tmp_path: Path) -> None:
     assert [one.generation_id for one in told] == [6, 5]
 
 
-def test_a_story_is_read_once_until_there_is_more_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rule 2."""
-    reads = counted_reads(monkeypatch)
-    ask, clock = reader(tmp_path)
-    first = ask.last(life(tmp_path, 2))
-    clock.now_seconds = KEPT_SECONDS - 1
-    record = msgspec.structs.replace(life(tmp_path / "nowhere", 2))
-    assert (ask.last(record), reads) == (first, [REBALANCES])
-
-
-def test_how_long_nobody_committed_is_told_when_it_is_over(tmp_path: Path) -> None:
-    """Rule 2: the gap of a rebalance is written after it; and rule 3: there was no such table before."""
-    record = life(tmp_path, 2)
-    ask, clock = reader(tmp_path)
-    assert "committed" not in ask.last(record).told[0].text
-    position = record.snapshot.position
-    assert position is not None
-    gap = CommitGap("g", position, 2, 12_000, None, "orders", 3, 30_500, 0, 5_000, "all_committed")
-    table = arrow_table(COMMIT_GAPS, commit_gap_rows(CLUSTER, [gap])[COMMIT_GAPS])
-    write_deltalake(str(tmp_path / COMMIT_GAPS.name), table, partition_by=list(PARTITIONED_BY))
-    clock.now_seconds = KEPT_SECONDS
-    told = ask.last(record).told
-    assert "nobody committed for 12.0 s, usually every 5.0 s; orders-3 was not committed for 30.5 s" in told[0].text
-    assert "committed" not in told[1].text, "its own"
-
-
-def test_a_row_that_is_not_written_yet_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_story_is_read_again_after_a_while_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 2: the registry knows of a rebalance some moments before the table does."""
     life(tmp_path, 2)
     ahead = life(tmp_path / "later", 3)
     reads = counted_reads(monkeypatch)
     ask, clock = reader(tmp_path)
     assert [one.generation_id for one in ask.last(ahead).told] == [2, 1]
-    assert ask.last(ahead).told[0].generation_id == 2
-    assert reads == [REBALANCES], "not asked again at once"
     life(tmp_path, 3)
-    clock.now_seconds += READ_AGAIN_SECONDS
+    clock.now_seconds += KEPT_SECONDS - 1
+    assert ask.last(ahead).told[0].generation_id == 2
+    assert len(reads) == 2, "one read of each table"
+    clock.now_seconds += 1
     assert ask.last(ahead).told[0].generation_id == 3
-    assert reads == [REBALANCES, REBALANCES]
+    assert len(reads) == 4
+
+
+def test_how_long_nobody_committed_is_told_with_its_rebalance(tmp_path: Path) -> None:
+    """It is in a table of its own, written when it is known."""
+    record = life(tmp_path, 2)
+    position = record.snapshot.position
+    assert position is not None
+    closed = CommitGap("g", position, 2, 12_000, None, "orders", 3, 12_000, 0, 700, "all_committed")
+    rows = arrow_table(COMMIT_GAPS, commit_gap_rows(CLUSTER, [closed])[COMMIT_GAPS])
+    write_deltalake(str(tmp_path / COMMIT_GAPS.name), rows, partition_by=list(PARTITIONED_BY))
+    newest, before = reader(tmp_path)[0].last(record).told
+    assert "nobody committed for 12.0 s, usually every 0.7 s" in newest.text
+    assert "nobody" not in before.text
 
 
 def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:

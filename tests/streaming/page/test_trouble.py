@@ -14,6 +14,7 @@ import streaming.page.trouble
 from streaming.page.summary import GroupSummary, HeldCondition, Shares
 from streaming.page.trouble import by_trouble, troubles
 
+STORM = HeldCondition("rebalance_storm", 5, "9 rebalances in 10 minutes")
 FINE = GroupSummary("g", "classic", "Stable", protocol="range", verdict="match", drift_partitions=0, lag=0, status="OK")
 
 
@@ -21,13 +22,17 @@ FINE = GroupSummary("g", "classic", "Stable", protocol="range", verdict="match",
     ("changes", "expected", "why"),
     [
         ({}, [], "nothing is wrong"),
-        ({"conditions": (HeldCondition("rebalance_storm", 0, "9 times"),)}, [(1, "rebalance storm")], "rule 1"),
+        ({"conditions": (STORM,)}, [(1, "rebalance storm")], "rule 1"),
         (
-            {"conditions": (HeldCondition("x", 0, "pod-1"),)},
+            {"conditions": (HeldCondition("x", 5, "pod-1"),)},
             [(1, "x")],
             "rule 1, whatever conditions there will be",
         ),
-        ({"conditions": (HeldCondition("rolling_restart", 0, "3 members"),)}, [], "rule 1: a deployment at work"),
+        (
+            {"conditions": (HeldCondition("rolling_restart", 5, "2 members replaced"),)},
+            [],
+            "rule 1: a deployment at work",
+        ),
         ({"verdict": "drift", "drift_partitions": 3}, [(2, "drift")], "rule 2"),
         ({"verdict": "differs_from_java", "drift_partitions": None}, [], "rule 2: lawful, and proves nothing"),
         ({"unowned_partitions": 2}, [(3, "unowned")], "rule 3"),
@@ -47,9 +52,11 @@ FINE = GroupSummary("g", "classic", "Stable", protocol="range", verdict="match",
             "rule 6: no assignment could employ them",
         ),
         ({"shares": Shares(excess_partitions=1)}, [(7, "uneven")], "rule 7"),
-        ({"shares": Shares(excess_partitions=1, skewed_topics=3)}, [(7, "topic skew")], "rule 7, by its name"),
+        ({"shares": Shares(excess_partitions=1, skewed_topics=3, remedy="sticky")}, [(7, "topic skew")], "rule 7"),
         ({"shares": Shares(excess_partitions=0)}, [], "rule 7: a gap that cannot be closed"),
-        ({"status": "WARN"}, [(8, "WARN")], "rule 8"),
+        ({"status": "WARN", "lag_seconds": 30.0}, [(8, "WARN")], "rule 8"),
+        ({"status": "WARN", "lag_seconds": 29.9}, [], "rule 8: not far behind"),
+        ({"status": "WARN", "lag_seconds": None}, [(8, "WARN")], "rule 8: how far is not known, and excuses nothing"),
         ({"state": "Unknown", "not_known": ("held_back",)}, [(9, "unknown")], "rule 9"),
         ({"lag": None, "lag_unknown": ("topic_deleted",)}, [(9, "lag unknown")], "rule 9"),
         ({"lag": None}, [], "rule 9: a group that committed nothing has no lag to be known"),
@@ -66,7 +73,7 @@ def test_each_rule_says_what_is_wrong(changes: dict[str, object], expected: list
 
 
 WORST_FIRST = (
-    replace(FINE, conditions=(HeldCondition("rebalance_storm", 0, "9 times"),)),
+    replace(FINE, conditions=(STORM,)),
     replace(FINE, verdict="drift", drift_partitions=1, status="STOP"),
     replace(FINE, verdict="drift", drift_partitions=1, lag_seconds=9e9),
     replace(FINE, unowned_partitions=1),
@@ -77,7 +84,7 @@ WORST_FIRST = (
     replace(FINE, status="STOP", lag_seconds=None, lag=10**9),
     replace(FINE, shares=Shares(idle_members=1, max_partitions=2)),
     replace(FINE, shares=Shares(excess_partitions=1)),
-    replace(FINE, status="WARN"),
+    replace(FINE, status="WARN", lag_seconds=30.0),
     replace(FINE, state="Unknown"),
     replace(FINE, lag_seconds=3.0),
     replace(FINE, group_id="a"),
@@ -102,3 +109,13 @@ def test_one_trouble_more_never_puts_a_group_further_down(groups: list[GroupSumm
 def test_what_the_docstrings_show_is_true() -> None:
     for module in (streaming.page.trouble, streaming.page.overview):
         assert doctest.testmod(module).failed == 0
+
+
+def test_words_name_who_since_when_and_the_remedy() -> None:
+    (storm,) = troubles(replace(FINE, conditions=(STORM,)))
+    assert (storm.text, storm.since_ms) == ("rebalance storm: 9 rebalances in 10 minutes", 5)
+    (skew,) = troubles(replace(FINE, shares=Shares(excess_partitions=2, skewed_topics=3, remedy="sticky")))
+    assert skew.text == (
+        "the busiest member has 2 partitions more than need be: "
+        "the same members have the one more of 3 topics; sticky would end that"
+    )

@@ -75,7 +75,7 @@ def test_after_closing_the_port_is_free_and_no_thread_is_left() -> None:
     MetricsServer("127.0.0.1", server.port, One()).close()
 
 
-def test_what_is_no_scrape_gets_none(server: MetricsServer) -> None:
-    """Browsers ask for an icon; a scrape is too much work for that."""
+def test_what_is_no_scrape_costs_none(server: MetricsServer) -> None:
+    """Browsers ask for an icon."""
     with pytest.raises(HTTPError, match="404"):
         urlopen(f"http://127.0.0.1:{server.port}/favicon.ico", timeout=10)
