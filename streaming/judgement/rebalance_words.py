@@ -14,7 +14,7 @@ from streaming.judgement import rebalances as words
 from streaming.judgement.condition_words import counted
 
 Row = Mapping[str, Any]
-"""A row of `rebalances`, by column; with its row of `commit_gaps` as `commit_gap`, where that is known."""
+"""A row of `rebalances`, by column."""
 
 MOST_NAMED = 3
 _GOES_ON = frozenset({words.UPGRADED, words.DOWNGRADED})

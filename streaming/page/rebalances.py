@@ -1,4 +1,4 @@
-"""A group's last rebalances in sentences, from `rebalances` and `commit_gaps`: what was written is what is told.
+"""A group's last rebalances in sentences, from the table `rebalances`: what was written is what is told.
 
 1. The group's state says on which days they were, so no other day's files are read, however old the table is.
 2. What was read is kept for `KEPT_SECONDS`: the tables are written some moments after the registry, and how long nobody

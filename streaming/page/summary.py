@@ -151,7 +151,7 @@ def _summary(watched: Watched, record: GroupRecord, lag: Mapping[str, Any], *, i
         drift_partitions=own.drift_partitions if own else None,
         shares=_shares(record),
         unowned_partitions=_unowned_partitions(record),
-        conditions=held_conditions(watched, snapshot.group_id),
+        conditions=held_conditions(watched, record),
         lag=lag.get("lag"),
         lag_unknown=lag.get("lag_unknown", ()),
         lag_seconds=seconds,

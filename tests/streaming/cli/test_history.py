@@ -15,12 +15,12 @@ from deltalake import write_deltalake
 from msgspec import structs
 
 import streaming.cli.conditions
+import streaming.cli.history
 from assignors import assignor_named
 from streaming.cli.history import history
 from streaming.combine.gaps import CommitGap
 from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement import gap_words, rebalance_words
 from streaming.judgement.condition_watch import Condition, ConditionChange
 from streaming.judgement.rebalance_words import sentence
 from streaming.judgement.turn import GroupRecord, take_turn
@@ -248,7 +248,7 @@ def test_the_sync_time_is_told_where_the_record_tells_it() -> None:
     assert sentence({**row, "sync_time_ms": 120}).endswith("; assigned within 120 ms")
 
 
-@pytest.mark.parametrize("module", [streaming.cli.conditions, gap_words, rebalance_words])
+@pytest.mark.parametrize("module", [streaming.cli.history, streaming.cli.conditions])
 def test_the_examples_in_the_docstrings_are_true(module: ModuleType) -> None:
     assert doctest.testmod(module).failed == 0
 

@@ -26,7 +26,6 @@ from streaming.judgement.lag_judgement import LagJudgement, judge_lag
 from streaming.judgement.lag_seconds import END_OFFSET_POINTS
 from streaming.judgement.retention import LOG_START_POINTS
 from streaming.judgement.sampled_offsets import SampledOffsets
-from streaming.judgement.silence import Silence
 from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
 from streaming.sinks.registry import Registry
@@ -70,9 +69,8 @@ class Member:
     def with_share(self, share: Iterable[tuple[str, int]]) -> ClassicMember:
         """The member as the coordinator records it."""
         held = share if self.held is None else [(topic, number) for topic, of in self.held.items() for number in of]
-        digest = crc32(self.name.encode("utf-8", "surrogatepass"))
         return ClassicMember(
-            member_id=f"{self.name}-7f3a9c2e-41d8-4b6e-9d57-{digest * 97 % 16**12:012x}",
+            member_id=f"{self.name}-7f3a9c2e-41d8-4b6e-9d57-{crc32(self.name.encode()) * 97 % 16**12:012x}",
             group_instance_id=self.instance_id,
             client_id=self.name.rpartition("-")[0] or self.name,
             client_host=f"/10.4.{len(self.name)}.{ord(self.name[-1])}",
@@ -144,7 +142,7 @@ class Commits:
         return 5_000 + self.each_round * reached - self.behind
 
 
-def judged(commits: Mapping[str, Commits]) -> tuple[ClusterSample, LagJudgement, SampledOffsets]:
+def judged(commits: Mapping[str, Commits]) -> tuple[ClusterSample, LagJudgement]:
     """Let two minutes pass: records are written, groups commit, brokers are sampled."""
     keys = [
         (group, topic, number)
@@ -180,16 +178,7 @@ def judged(commits: Mapping[str, Commits]) -> tuple[ClusterSample, LagJudgement,
         )
     report = lag_report(table, sample)
     read_up_to_ms = pa.array([sample.sampled_at_ms] * len(keys), pa.int64())
-    lag = judge_lag(report, ends, starts, windows.as_of(rows, np.full(len(keys), ROUNDS)), read_up_to_ms)
-    return sample, lag, ends
-
-
-def put_conditions(registry: Registry, lag: LagJudgement, ends: SampledOffsets) -> None:
-    """Look at all groups as the sampler does."""
-    present = registry.present()
-    now_ms = {number: read.read_up_to_ms for number, read in present.read_up_to.items() if read.read_up_to_ms}
-    looked = ConditionWatch(Limits()).look(Facts(present.groups, now_ms, Silence(lag, ends, Limits())))
-    registry.put_conditions(looked.holding)
+    return sample, judge_lag(report, ends, starts, windows.as_of(rows, np.full(len(keys), ROUNDS)), read_up_to_ms)
 
 
 @dataclass
@@ -256,7 +245,7 @@ def scene(tables: Path) -> Scene:
     registry = Registry()
     registry.put_batch([record_of(name, events, tables) for name, events in lives.items()], [])
     registry.put_health(positions=dict.fromkeys(range(PARTITIONS), 1_000))
-    sample, lag, ends = judged(commits)
+    sample, lag = judged(commits)
     registry.put_sample(sample, lag)
     registry.put_conditions(
         {name: held for name, record in registry.present().groups.items() if (held := tuple(held_now(record)))}

@@ -94,14 +94,13 @@ def test_how_long_nobody_committed_is_told_with_its_rebalance(tmp_path: Path) ->
 
 
 def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Note every time the table of rebalances is read, or another that is there."""
+    """Note every time the table is read."""
     reads: list[object] = []
     really = streaming.page.rebalances.stored_rows
 
-    def noted(root: str, table: Table, *arguments: object, **equal: object) -> object:
-        rows = really(root, table, *arguments, **equal)  # type: ignore[arg-type]
-        reads.append(table)
-        return rows
+    def noted(*arguments: object, **equal: object) -> object:
+        reads.append(arguments)
+        return really(*arguments, **equal)  # type: ignore[arg-type]
 
     monkeypatch.setattr(streaming.page.rebalances, "stored_rows", noted)
     return reads
