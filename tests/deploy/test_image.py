@@ -44,7 +44,9 @@ def test_hadolint_has_nothing_to_say_of_the_dockerfile():
     assert (done.returncode, done.stdout) == (0, "")
 
 
-@pytest.mark.parametrize("script", ["deploy/setup.sh", "deploy/image/build.sh", "deploy/image/spark.sh"])
+@pytest.mark.parametrize(
+    "script", ["deploy/setup.sh", "deploy/chromium.sh", "deploy/image/build.sh", "deploy/image/spark.sh"]
+)
 def test_shellcheck_has_nothing_to_say_of_the_scripts(script: str):
     done = subprocess.run([tool("shellcheck"), ROOT / script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
