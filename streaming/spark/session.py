@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from streaming.config.settings import SparkSettings
@@ -68,7 +69,7 @@ def jvm_pid(session: SparkSession) -> int:
 def stop_spark(session: SparkSession) -> None:
     """Stop the session and its JVM, and return when that is gone: `session.stop()` alone leaves it running.
 
-    The JVM that `spark-submit` started ends with this process.
+    Another session may be started afterwards. The JVM that `spark-submit` started ends with this process.
     """
     process = session.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - as above
     session.stop()
@@ -80,6 +81,8 @@ def stop_spark(session: SparkSession) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    # PySpark keeps the way to the JVM for its next session, and never asks whether it still leads anywhere.
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - as above
 
 
 def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:
