@@ -128,10 +128,16 @@ def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> 
 
 def held_back_groups(sample: ClusterSample) -> Callable[[str], bool]:
     """Tell of a group id whether an open transaction hides what its coordinator wrote last (rule 1)."""
-    held = {number for number, end in sample.offsets_topic.items() if end.high_watermark > end.last_stable_offset}
+    held = held_back_partitions(sample)
     return cache(
         lambda group_id: bool(held) and coordinator_partition(group_id, sample.offsets_topic_partitions) in held
     )
+
+
+def held_back_partitions(sample: ClusterSample) -> frozenset[int]:
+    """Partitions of `__consumer_offsets` in which an open transaction hides what was written last (rule 1)."""
+    ends = sample.offsets_topic.items()
+    return frozenset(number for number, end in ends if end.high_watermark > end.last_stable_offset)
 
 
 def _sampled_partitions(sample: ClusterSample, topic: str) -> int | None:

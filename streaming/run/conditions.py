@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streaming.judgement.condition_watch import Condition, ConditionWatch, Facts
 from streaming.judgement.detectors import Limits
-from streaming.judgement.lag import ClusterSample
+from streaming.judgement.lag import ClusterSample, held_back_partitions
 from streaming.judgement.silence import Silence
 from streaming.sinks.cells import timestamp_ms
 from streaming.sinks.delta import DeltaTables
@@ -55,9 +55,7 @@ class GroupConditions:
 
 
 def _facts(present: Present, sample: ClusterSample, silence: Silence) -> Facts:
-    held_back = {
-        number for number, ends in sample.offsets_topic.items() if ends.high_watermark > ends.last_stable_offset
-    }
+    held_back = held_back_partitions(sample)
     return Facts(
         groups=present.groups,
         now_ms={
