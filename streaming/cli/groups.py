@@ -39,10 +39,10 @@ from streaming.group.listing import (
 )
 from streaming.group.printable import in_ranges
 from streaming.group.snapshot import RECONCILING, STABLE, GroupSnapshot
-from streaming.judgement.fairness import KAFKA_STREAMS
-from streaming.judgement.judge import CONSUMER_PROTOCOL_TYPE
+from streaming.judgement.group_spec import assigned_partitions
 from streaming.judgement.recorded import recorded
 from streaming.polled.descriptions import described_event
+from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
 
@@ -286,14 +286,12 @@ def _fairness(group_id: str, described: DescribedGroup) -> str | None:
     """Nothing of a group that divides no partitions, or none at the moment."""
     if described.state not in _DIVIDES or described.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return ""
-    if described.protocol == KAFKA_STREAMS:
+    if described.protocol == KAFKA_STREAMS_PROTOCOL:
         return ""
     event, refusals = described_event(group_id, described, Position(POLLED_PARTITION, 0, 0))
     known = recorded(advance(GroupSnapshot(group_id), event))
-    counts: dict[str, int] = {}
-    for topic, partition in known.owners:
-        counts[topic] = max(counts.get(topic, 0), partition + 1)
-    return None if refusals else in_short(*judged(replace(known.spec, partitions=counts), known.assignment))
+    spec = replace(known.spec, partitions=assigned_partitions(known.owners))
+    return None if refusals else in_short(*judged(spec, known.assignment))
 
 
 def _member_rows(group: DescribedGroup) -> list[list[str]]:

@@ -30,6 +30,7 @@ from streaming.cli.shown import output_console, shown
 from streaming.config.load import load_settings
 from streaming.custom.catalogue import Catalogue
 from streaming.errors import RemedyError
+from streaming.judgement.group_spec import assigned_partitions
 
 COLUMNS = ("sizes", "score", "excess", "idle", "topic spread", "moves", "rounds")
 
@@ -134,10 +135,7 @@ def group_of(row: Mapping[str, Any]) -> tuple[GroupSpec, Owners]:
         for held in member["target"] or ()
         if held["topic"] is not None
     }
-    counts: dict[str, int] = {}
-    for topic, partition in owners:
-        counts[topic] = max(counts.get(topic, 0), partition + 1)
-    return GroupSpec(members, counts), owners
+    return GroupSpec(members, assigned_partitions(owners)), owners
 
 
 def _print(group: str, answer: WhatIf, now: Outcome) -> None:

@@ -17,9 +17,7 @@ from assignors.topic_skew import TopicSkew, topic_skew
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.imbalance import MEMBER, TOPIC, Imbalance, SharedWork
 from streaming.judgement.recorded import Recorded
-
-KAFKA_STREAMS = "stream"
-"""Classic Kafka Streams (and ksqlDB) runs its own task assignor under this name: ours say nothing about it."""
+from streaming.protocol.consumer_protocol import KAFKA_STREAMS_PROTOCOL
 
 MOST_NAMED = 10
 
@@ -36,7 +34,7 @@ def shared_work(snapshot: GroupSnapshot, known: Recorded) -> SharedWork:
         hosts,
         known.unknown_topics,
         known.changed_topics,
-        not_scored="kafka_streams" if classic and classic.protocol == KAFKA_STREAMS else "",
+        not_scored="kafka_streams" if classic and classic.protocol == KAFKA_STREAMS_PROTOCOL else "",
     )
 
 

@@ -109,7 +109,7 @@ def unknown_topics(snapshot: GroupSnapshot, owners: Owners | None = None) -> tup
     is_older = any(sampled.sampled_at_ms < written_at_ms for sampled in snapshot.topics.values())
     # It walks through all members, and every group is asked about in every sample: only where the answer hangs on it.
     held = owners or (at for member in members(snapshot) for at in member.target or ())
-    assigned = _assigned_partitions(held) if is_older else {}
+    assigned = assigned_partitions(held) if is_older else {}
 
     def is_known(topic: str, sampled: TopicMetadata | None) -> bool:
         if sampled is None or sampled.sampled_at_ms >= written_at_ms:
@@ -119,8 +119,12 @@ def unknown_topics(snapshot: GroupSnapshot, owners: Owners | None = None) -> tup
     return tuple(topic for topic in snapshot.subscribed_topics() if not is_known(topic, snapshot.topics.get(topic)))
 
 
-def _assigned_partitions(held: Iterable[TopicPartition]) -> Mapping[str, int]:
-    """How many partitions each topic must have had for the assignment to be possible: the highest number, and one."""
+def assigned_partitions(held: Iterable[TopicPartition]) -> Mapping[str, int]:
+    """How many partitions each topic must have had for the assignment to be possible: the highest number, and one.
+
+    >>> assigned_partitions([("t", 2), ("u", 0), ("t", 0)])
+    {'t': 3, 'u': 1}
+    """
     counts: dict[str, int] = {}
     for topic, partition in held:
         if partition >= counts.get(topic, 0):

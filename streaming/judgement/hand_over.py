@@ -17,12 +17,11 @@ from assignors.fewest_moves import moves
 from streaming.events import CLASSIC, CONSUMER
 from streaming.group.members import GroupMember, TopicPartitions
 from streaming.group.snapshot import GroupSnapshot
+from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 
 EAGER_STRATEGIES = frozenset({"range", "roundrobin", "sticky"})
 """Of Kafka's own strategies those under which members give up everything before they join (KIP-429)."""
 
-_CONSUMER_PROTOCOL_TYPE = "consumer"
-_KAFKA_STREAMS_PROTOCOL = "stream"
 
 Held = Mapping[str, TopicPartitions]
 """By member (`member_key`) what it holds."""
@@ -128,7 +127,7 @@ def _withheld(unowned: Iterable[TopicPartition], holders: Iterable[Held]) -> Top
 
 def _is_counted(after: GroupSnapshot, now: Iterable[GroupMember]) -> bool:
     """Whether members divide partitions among them, one owner each, and all is known of who shall have what."""
-    if after.group_type not in {CLASSIC, CONSUMER} or (after.protocol_type or "") != _CONSUMER_PROTOCOL_TYPE:
+    if after.group_type not in {CLASSIC, CONSUMER} or (after.protocol_type or "") != CONSUMER_PROTOCOL_TYPE:
         return after.group_type in {CLASSIC, CONSUMER} and not after.member_count()
     return after.classic is not None or all(member.target is not None for member in now)
 
@@ -152,7 +151,7 @@ def _moves(
     moved = sum(owners_now.get(at, key) != key for at, key in owners.items())
     partitions = whole_topics(held.values())
     is_lawful = is_whole and None not in partitions.values() and len(owners_now) == sum(map(len, held.values()))
-    if not is_lawful or after.protocol == _KAFKA_STREAMS_PROTOCOL:
+    if not is_lawful or after.protocol == KAFKA_STREAMS_PROTOCOL:
         return moved, None, False
     if not moved:
         return 0, 0, True

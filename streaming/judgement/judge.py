@@ -26,12 +26,11 @@ from streaming.group.snapshot import REBALANCING as REBALANCING_STATES
 from streaming.group.snapshot import UNKNOWN as UNKNOWN_STATE
 from streaming.judgement.consumer_drift import BROKER, SERVER_ASSIGNORS, consumer_drifts
 from streaming.judgement.drift import NOT_EVALUATED, REBALANCING, UNKNOWN, StrategyDrift, strategy_drift
-from streaming.judgement.fairness import KAFKA_STREAMS, named_skew, shared_work
+from streaming.judgement.fairness import named_skew, shared_work
 from streaming.judgement.imbalance import TOPIC, Imbalance, divided
 from streaming.judgement.leader import UNKNOWN_LEADER, Leader, leader_of
 from streaming.judgement.recorded import Recorded, recorded
-
-CONSUMER_PROTOCOL_TYPE = "consumer"
+from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 
 _NOT_JUDGED = frozenset({UNKNOWN_STATE, *REBALANCING_STATES})
 
@@ -138,7 +137,7 @@ def _without_assignment(snapshot: GroupSnapshot, position: Position) -> Judgemen
 def _drifts(
     known: Recorded, own: str, implementation: str, strategies: Sequence[PartitionAssignor]
 ) -> tuple[StrategyDrift, ...]:
-    if own == KAFKA_STREAMS:
+    if own == KAFKA_STREAMS_PROTOCOL:
         return (StrategyDrift(own, True, NOT_EVALUATED, "kafka_streams"),)
     judged = tuple(
         strategy_drift(known, assignor, implementation, is_group_strategy=assignor.name == own)

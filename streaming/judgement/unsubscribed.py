@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from streaming.group.members import GroupMember, TopicPartitions, members
 from streaming.group.snapshot import STABLE, GroupSnapshot
-from streaming.judgement.judge import CONSUMER_PROTOCOL_TYPE
+from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
 
 @dataclass(frozen=True, slots=True)

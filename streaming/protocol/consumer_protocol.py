@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 """The protocol type of a classic group whose members speak this protocol; the bytes of any other type are opaque."""
 
+KAFKA_STREAMS_PROTOCOL: Final = "stream"
+"""Classic Kafka Streams (and ksqlDB) runs its own task assignor under this name: ours say nothing about it."""
+
 UNKNOWN_GENERATION: Final = -1
 """``StickyAssignor.DEFAULT_GENERATION``, also a subscription's generation where its version has none."""
 

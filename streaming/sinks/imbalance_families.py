@@ -17,8 +17,8 @@ from streaming.judgement.alternatives import TODAY, Alternative
 from streaming.judgement.drift import REBALANCING, UNKNOWN, StrategyDrift
 from streaming.judgement.fairness import among_members
 from streaming.judgement.imbalance import PARTITIONS, Imbalance
-from streaming.judgement.judge import CONSUMER_PROTOCOL_TYPE
 from streaming.judgement.turn import GroupRecord
+from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from streaming.sinks.families import GROUP, add
 from streaming.sinks.registry import WorkShares
 
