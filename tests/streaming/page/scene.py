@@ -190,10 +190,12 @@ class Scene:
     groups: Sequence[str] = field(default_factory=list)
 
 
-def scene(tables: Path) -> Scene:
-    """Return groups in every kind of trouble, and one of each hostile name."""
-    wide = ("orders", "payments", "shipments")
-    pods = [Member(f"billing-{letter}", wide) for letter in "abcde"]
+WIDE = ("orders", "payments", "shipments")
+
+
+def _lives() -> dict[str, list[GroupEvent]]:
+    """What the log has of each group, oldest first."""
+    pods = [Member(f"billing-{letter}", WIDE) for letter in "abcde"]
     greedy = {"orders": range(12), "payments": range(12), "shipments": range(6)}
     lives: dict[str, list[GroupEvent]] = {
         "billing": [
@@ -202,8 +204,8 @@ def scene(tables: Path) -> Scene:
             generation(3, 1500, "range", pods),
         ],
         "fraud-detection": [
-            generation(11, 4000, "range", [Member("fraud-a", wide), Member("fraud-b", wide)]),
-            generation(12, 900, "range", [Member("fraud-a", wide, held=greedy), Member("fraud-b", wide, held={})]),
+            generation(11, 4000, "range", [Member("fraud-a", WIDE), Member("fraud-b", WIDE)]),
+            generation(12, 900, "range", [Member("fraud-a", WIDE, held=greedy), Member("fraud-b", WIDE, held={})]),
         ],
         "clickstream": [
             generation(
@@ -225,7 +227,7 @@ def scene(tables: Path) -> Scene:
         "search-index": [
             generation(3, 40_000, "roundrobin", [Member(f"index-{letter}", ["orders", "clicks"]) for letter in "abc"])
         ],
-        "reporting": [generation(2, 90_000, "range", [Member("report-a", wide)]), generation(3, 20_000, "range", [])],
+        "reporting": [generation(2, 90_000, "range", [Member("report-a", WIDE)]), generation(3, 20_000, "range", [])],
     }
     lives.update(
         {
@@ -233,14 +235,20 @@ def scene(tables: Path) -> Scene:
             for name in HOSTILE_NAMES
         }
     )
+    return lives
+
+
+def scene(tables: Path) -> Scene:
+    """Return groups in every kind of trouble, and one of each hostile name."""
+    lives = _lives()
     commits = {
-        "billing": Commits(wide, behind=40),
-        "fraud-detection": Commits(wide, each_round=20),
+        "billing": Commits(WIDE, behind=40),
+        "fraud-detection": Commits(WIDE, each_round=20),
         "clickstream": Commits(["clicks"], each_round=60),
         "audit-export": Commits(["audit"]),
         "ledger": Commits(["payments"], until_round=1),
         "search-index": Commits(["orders", "clicks"], reset_at_round=9),
-        "reporting": Commits(wide, each_round=0),
+        "reporting": Commits(WIDE, each_round=0),
     }
     registry = Registry()
     registry.put_batch([record_of(name, events, tables) for name, events in lives.items()], [])
