@@ -74,6 +74,16 @@ class Settings(BaseSettings):
         more = (self._of_cluster(section, cluster) for section, cluster in self.clusters.items())
         return (self.model_copy(update={"clusters": {}}), *more)
 
+    def of_cluster(self, name: str | None) -> Settings:
+        """The settings of one cluster, by its name in tables and labels; None: of the only one. Raises ConfigError."""
+        of_clusters = {one.kafka.cluster: one for one in self.of_clusters()}
+        if name is None and len(of_clusters) == 1:
+            return self
+        if name not in of_clusters:
+            wrong = "several clusters are configured" if name is None else f"no cluster {name!r} is configured"
+            raise ConfigError(f"{wrong}: choose by --cluster one of {', '.join(of_clusters)}")
+        return of_clusters[name]
+
     def _of_cluster(self, section: str, cluster: ClusterSettings) -> Settings:
         kafka = KafkaSettings(
             bootstrap_servers=cluster.bootstrap_servers,
