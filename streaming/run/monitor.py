@@ -129,13 +129,13 @@ class Monitor:
 
     def _keep_watching(self, watch: ClusterWatch, ground: Ground) -> None:
         """Rule 2, in the cluster's own thread."""
-        said: list[str] = []
+        said: set[str] = set()
 
         def tell(attempt: RetryCallState) -> None:
             watch.registry.put_health(ready=False)
             error = attempt.outcome.exception() if attempt.outcome else None
             if repr(error) not in said:
-                said[:] = [repr(error)]
+                said.add(repr(error))
                 unexpected = None if isinstance(error, RemedyError) else error
                 _log.error("%s cannot be watched and is tried again: %s", watch.cluster, error, exc_info=unexpected)
 

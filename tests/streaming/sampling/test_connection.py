@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 import trustme
 from kafka.errors import KafkaError, UnknownBrokerIdError
@@ -30,6 +31,21 @@ def test_a_cluster_that_does_not_answer_is_one_line_with_the_remedy():
     ) as refused:
         Connection(kafka, 1)
     assert "\n" not in str(refused.value)
+
+
+def test_a_start_that_failed_leaves_neither_thread_nor_socket_behind():
+    """A cluster that is away is tried again all night: at four sockets a try the whole monitor would be out of them."""
+
+    def fail() -> tuple[int, int]:
+        kafka = KafkaSettings(bootstrap_servers=f"127.0.0.1:{free_port()}", connect_timeout_seconds=0.1)
+        with pytest.raises(BrokerUnreachableError):
+            Connection(kafka, 1)
+        own = psutil.Process()
+        return own.num_threads(), own.num_fds()
+
+    fail()
+    before = fail()
+    assert [fail() for _ in range(4)] == [before] * 4
 
 
 @contextmanager
