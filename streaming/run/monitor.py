@@ -34,8 +34,7 @@ from streaming.sampling.connection import Connection
 from streaming.sinks.access import Certificate, read_users
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.http import Access, MetricsServer
-from streaming.sinks.metrics import MonitorCollector
-from streaming.sinks.several import SeveralClusters
+from streaming.sinks.metrics import Exporter
 from streaming.spark.session import is_running, spark_session, stop_spark
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -78,16 +77,11 @@ class Monitor:
     def _port(self) -> Iterator[None]:
         metrics = self._settings.metrics
         stale_after_ms = int(self._watches[0].stale_after_seconds * 1000)
-        collector = SeveralClusters(
-            {
-                watch.cluster: MonitorCollector(watch.cluster, watch.registry, now_ms, stale_after_ms)
-                for watch in self._watches
-            }
-        )
+        exporter = Exporter([(watch.cluster, watch.registry) for watch in self._watches], now_ms, stale_after_ms)
         pages = Pages(
             [self._shown(watch, stale_after_ms) for watch in self._watches], self._settings.judgement.strategies
         )
-        with closing(MetricsServer(metrics.host, metrics.port, collector, pages, _access(metrics))) as server:
+        with closing(MetricsServer(metrics.host, metrics.port, exporter.exposition, pages, _access(metrics))) as server:
             self._on_port(server.port)
             yield
 
