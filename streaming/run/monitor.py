@@ -43,6 +43,10 @@ _LONGEST_PAUSE_SECONDS, _HANG_UP_SECONDS = 30, 0.5
 _log = logging.getLogger(__name__)
 
 
+class QueryEndedError(RemedyError):
+    """A query is over without a failure, and nobody told us to stop."""
+
+
 class SparkEndedError(RemedyError):
     """Spark is gone, and all queries with it."""
 
@@ -138,6 +142,8 @@ class Monitor:
                 if not self._stop.is_set():
                     said.clear()
                     watch.run(reached, ground, self._stop)
+            if not self._stop.is_set():
+                raise QueryEndedError("its query was stopped by somebody else")
 
         for one in Retrying(
             retry=retry_if_exception_type(Exception),
