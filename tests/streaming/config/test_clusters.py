@@ -131,6 +131,17 @@ def test_clusters_that_cannot_be_told_apart_are_refused(file: Path, content: str
     assert said in error(file, content), why
 
 
+def test_a_command_on_one_cluster_has_it_named_where_there_are_several(file: Path) -> None:
+    """`rebuild` of whichever comes first would move a checkpoint away that nobody meant."""
+    alone = loaded(file, ONE)
+    assert alone.of_cluster(None) == alone
+    several = loaded(file, ONE + MORE)
+    assert several.of_cluster("eu").paths.checkpoint == "/x/checkpoint-clusters/eu"
+    for name, said in ((None, "several clusters are configured"), ("asia", "no cluster 'asia' is configured")):
+        with pytest.raises(ConfigError, match=f"{said}: choose by --cluster one of prod, eu, us_east"):
+            several.of_cluster(name)
+
+
 def test_config_check_prints_each_cluster_so_that_it_reads_back(file: Path) -> None:
     file.write_text(ONE + MORE)
     result = CliRunner().invoke(config, ["check", "--config", str(file)])
