@@ -164,7 +164,8 @@ class Monitor:
         session = spark_session(settings.spark, resolve("spark"), java_home, len(self._watches))
         try:
             tables = DeltaTables(settings.paths.tables)
-            tables.open_all()
+            if len(self._watches) > 1:  # one cluster alone has its checkpoint looked at first: either may be refused
+                tables.open_all()
             upkeep = Upkeep(tables, settings.tables.retention_days, settings.tables.tidy_seconds)
             yield Ground(session, tables, upkeep, self._users_references)
         finally:
