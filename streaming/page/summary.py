@@ -104,11 +104,17 @@ def summaries(watched: Watched) -> tuple[GroupSummary, ...]:
 
 def summary(watched: Watched, group_id: str) -> GroupSummary | None:
     """The one group; None where there is no such group."""
-    record = watched.present.groups.get(group_id)
-    if record is None or record.snapshot.is_over or not watched.present.health.was_ready:
+    if not has_group(watched, group_id):
         return None
+    record = watched.present.groups[group_id]
     is_held_back = watched.present.held_back_groups()(group_id)
     return _summary(watched, record, _lags(watched).get(group_id, {}), is_held_back=is_held_back)
+
+
+def has_group(watched: Watched, group_id: str) -> bool:
+    """Whether there is such a group; of none it is said before the log was read to its end once."""
+    record = watched.present.groups.get(group_id)
+    return record is not None and not record.snapshot.is_over and watched.present.health.was_ready
 
 
 def _lags(watched: Watched) -> Mapping[str, Mapping[str, Any]]:

@@ -61,10 +61,11 @@ def troubles(group: GroupSummary) -> tuple[Trouble, ...]:
 def by_trouble(groups: Iterable[GroupSummary]) -> list[tuple[GroupSummary, tuple[Trouble, ...]]]:
     """Groups with their troubles, the one to look at first first."""
     found = [(group, troubles(group)) for group in groups]
-    return sorted(found, key=lambda pair: _place(*pair))
+    return sorted(found, key=lambda pair: place(*pair))
 
 
-def _place(group: GroupSummary, found: tuple[Trouble, ...]) -> tuple[int, int, float, int, str]:
+def place(group: GroupSummary, found: tuple[Trouble, ...]) -> tuple[int, int, float, int, str]:
+    """Where a group stands among others, as values that are compared."""
     seconds = -1.0 if group.lag_seconds is None else group.lag_seconds
     records = -1 if group.lag is None else group.lag
     return (found[0].rule if found else _NO_TROUBLE, -len(found), -seconds, -records, group.group_id)

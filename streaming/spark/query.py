@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from pyspark.sql import DataFrame
@@ -15,6 +16,8 @@ from streaming.spark.steps import StateFunction, combine
 
 STORED_STATE = StructType([StructField("version", IntegerType()), StructField("encoded", BinaryType())])
 """The state's schema as the checkpoint freezes it. What the bytes mean is the version's affair, so it never changes."""
+
+BATCH_GRACE_SECONDS = 10.0
 
 BatchFunction = Callable[[DataFrame, int], None]
 
@@ -40,3 +43,11 @@ def start_query(  # noqa: PLR0913 - all of a query
     )
     writer = advanced.writeStream.outputMode("append").option("checkpointLocation", checkpoint)
     return writer.foreachBatch(on_batch).trigger(processingTime=f"{trigger_seconds} seconds").start()
+
+
+def stop_query(query: StreamingQuery) -> None:
+    """Stop it between two batches, if that is soon: stopped in its middle, a batch is only run again."""
+    deadline = time.monotonic() + BATCH_GRACE_SECONDS
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.02)
+    query.stop()

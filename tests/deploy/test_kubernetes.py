@@ -19,7 +19,7 @@ import yaml
 from kubeflow_spark_api.models import SparkV1beta2SparkApplication
 
 from streaming.config.load import load_settings
-from streaming.run.monitor import BATCH_GRACE_SECONDS
+from streaming.spark.query import BATCH_GRACE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"
