@@ -83,6 +83,5 @@ def test_debians_packages_are_unpacked_not_installed_and_only_once(tmp_path: Pat
 def test_who_may_not_update_apts_lists_is_told_what_to_install(tmp_path: Path):
     ran = run(tmp_path, {"apt-get": APT_GET, "dpkg-deb": DPKG_DEB})
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr.splitlines()[-1] == (
-        "prometheus: apt could not download prometheus prometheus-alertmanager: see its words above; or apt install them"
-    )
+    said = "apt could not download prometheus prometheus-alertmanager: see its words above; or apt install them"
+    assert ran.stderr.splitlines()[-1] == f"prometheus: {said}"
