@@ -1,4 +1,4 @@
-"""The programs that run our rules, dashboards and pages to people: found, or fetched, by deploy/prometheus.sh."""
+"""The programs that run our rules, dashboards and pages to people: found, or installed, by deploy/prometheus.sh."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class MonitoringPrograms(NamedTuple):
 
 @functools.cache
 def monitoring_programs() -> MonitoringPrograms:
-    """Find them, or fetch them; fail with the script's one line."""
+    """Find them, or install them; fail with the script's one line."""
     found = subprocess.run([SCRIPT], check=False, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     return MonitoringPrograms(*found.stdout.splitlines())
