@@ -23,7 +23,8 @@ from streaming.sinks.families import add, counter, exported_family, gauge
 from streaming.sinks.gap_families import commit_gap_family
 from streaming.sinks.imbalance_families import imbalance_families, verdict_family
 from streaming.sinks.lag_metrics import lag_families
-from streaming.sinks.rebalance_families import condition_family, rebalance_families
+from streaming.sinks.owner_families import owner_families
+from streaming.sinks.rebalance_families import condition_families, rebalance_families
 from streaming.sinks.registry import Present, Registry
 from streaming.sinks.shown import Choose, show_everything
 
@@ -63,7 +64,7 @@ class MonitorCollector(Collector):
         if present.health.was_ready:
             yield from _groups(self._cluster, present, is_fresh=is_fresh)
             if is_fresh:
-                yield condition_family(self._cluster, present)
+                yield from condition_families(self._cluster, present)
                 yield from lag_families(self._cluster, present)
                 yield from _listing(self._cluster, present, self._now_ms())
 
@@ -94,6 +95,7 @@ def _groups(cluster: str, present: Present, *, is_fresh: bool) -> Iterator[Metri
     yield _drift(cluster, records)
     yield verdict_family(cluster, every_record, listing, is_held_back)
     yield from imbalance_families(cluster, records, work)
+    yield from owner_families(cluster, records)
     yield _members_compatible(records)
 
 
