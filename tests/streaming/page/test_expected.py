@@ -10,8 +10,8 @@ import streaming.page.expected
 from streaming.group.members import members
 from streaming.judgement import drift as verdicts
 from streaming.judgement.drift import StrategyDrift
+from streaming.judgement.summary import own_drift
 from streaming.page.expected import expected_partitions, misplaced_in_short, verdict_in_words
-from streaming.page.summary import own_drift
 from tests.streaming.page.scene import Member, generation, record_of
 
 TOPICS = ("orders", "payments")
