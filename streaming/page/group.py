@@ -16,10 +16,11 @@ from assignors import TopicPartition
 from streaming.group.members import GroupMember, members
 from streaming.judgement.drift import StrategyDrift
 from streaming.judgement.lag import HELD_BACK
+from streaming.judgement.member_shares import expected_partitions
 from streaming.judgement.status import Status
 from streaming.judgement.summary import GroupSummary, own_drift
 from streaming.judgement.trouble import Trouble, troubles
-from streaming.page.expected import Misplaced, expected_partitions, misplaced_in_short
+from streaming.page.expected import Misplaced, misplaced_in_short
 from streaming.page.heat_map import HeatMap, heat_map, member_name
 from streaming.page.watched import Watched
 from streaming.sinks.summaries import summary
