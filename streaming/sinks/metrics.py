@@ -19,12 +19,13 @@ from streaming.group.not_known import REBALANCES_FAILED, not_known
 from streaming.group.snapshot import UNKNOWN
 from streaming.judgement.turn import GroupRecord
 from streaming.signals import Signal, fairness, groups, kafka_exporter, monitor, rebalances
-from streaming.sinks.families import add, counter, gauge
+from streaming.sinks.families import add, counter, exported_family, gauge
 from streaming.sinks.gap_families import commit_gap_family
 from streaming.sinks.imbalance_families import imbalance_families, verdict_family
 from streaming.sinks.lag_metrics import lag_families
 from streaming.sinks.rebalance_families import condition_family, rebalance_families
 from streaming.sinks.registry import Present, Registry
+from streaming.sinks.shown import Choose, show_everything
 
 
 class MonitorCollector(Collector):
@@ -40,15 +41,23 @@ class MonitorCollector(Collector):
         registry: Registry,
         now_ms: Callable[[], int],
         stale_after_ms: int,
+        choose: Choose = show_everything,
     ) -> None:
         self._cluster = cluster
         self._registry = registry
         self._now_ms = now_ms
         self._stale_after_ms = stale_after_ms
+        self._choose = choose
 
     def collect(self) -> Iterator[Metric]:
-        """Build every family from one consistent view of the registry."""
+        """Build every family that is shown from one consistent view of the registry."""
         present = self._registry.present()
+        shown = self._choose(present)
+        for family in self._families(present):
+            if exported_family(family) in shown.signals:
+                yield family
+
+    def _families(self, present: Present) -> Iterator[Metric]:
         is_fresh = self._is_fresh(present)
         yield from _health(self._cluster, present, is_fresh=is_fresh)
         if present.health.was_ready:
