@@ -130,7 +130,7 @@ class MetricsSettings(Section):
     topics_deny: Pattern = Field("", description="topics that it does not, though allowed; empty denies none")
     granularity: Literal["group", "topic", "partition", "member"] = Field(
         "partition",
-        description="how finely /metrics tells of groups: so and all that comes before; only member puts member ids in labels",
+        description="how finely /metrics tells of groups, each with all before it; only member has labels of members",
     )
     top_k: int = Field(
         0, ge=0, description="so many groups, the worst, are shown so finely, the others by group; 0: all groups are"
