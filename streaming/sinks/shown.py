@@ -14,7 +14,8 @@ from streaming.signals import SIGNALS
 from streaming.sinks.registry import Present
 
 
-def _every_one(_: str) -> bool:
+def every_one(_: str) -> bool:
+    """Hide none."""
     return True
 
 
@@ -26,8 +27,8 @@ class Shown:
     """
 
     signals: AbstractSet[str] = frozenset(SIGNALS)
-    group: Callable[[str], bool] = _every_one
-    topic: Callable[[str], bool] = _every_one
+    group: Callable[[str], bool] = every_one
+    topic: Callable[[str], bool] = every_one
 
 
 EVERYTHING = Shown()
