@@ -10,8 +10,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
@@ -72,6 +73,14 @@ class NameFilter:
         if self.deny != NOTHING:
             passes &= ~_matches(column, self.deny)
         return passes
+
+    def among(self, names: Iterable[str]) -> list[str]:
+        """Those that pass, in their order."""
+        found = list(names)
+        return found if self.passes_all else list(compress(found, self.passing(found)))
+
+
+EVERY_NAME = NameFilter()
 
 
 def _matches(names: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:

@@ -12,37 +12,44 @@
 5. What the monitor says of itself is always shown. It counts towards the limit.
 6. What is left out is counted by the first reason that applies: `top_k`, `max_series`. What nobody asked for (denied
    names, finer granularities) is not left out.
+7. Several clusters in one answer share the limit: one that asks for less than its share leaves the rest to the others.
+   Each has K worst groups.
 
 Which groups are the worst is the affair of `judgement.standing`. Same counts in the same order, same answer.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from streaming.signals.signal import GRANULARITIES, GROUP
+from streaming.combine.wire import Int64Array
+from streaming.signals import GRANULARITIES, GROUP, Granularity
 
 TOP_K, MAX_SERIES = "top_k", "max_series"
 REASONS = (TOP_K, MAX_SERIES)
 
 _GROUP, _FINEST = GRANULARITIES.index(GROUP), len(GRANULARITIES) - 1
 
-Counts = npt.NDArray[np.int64]
+Counts = Int64Array
 """Series by group (rows) and granularity (columns, in the order of GRANULARITIES)."""
 Levels = npt.NDArray[np.int8]
 """For each group the place of its finest granularity among GRANULARITIES; 0 where not even the group's own is shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class Bounds:
     """How much is shown; 0 for `top_k` is no limit."""
 
-    top_k: int = 0
-    max_series: int = 500_000
+    top_k: int
+    max_series: int
+
+
+UNBOUNDED = Bounds(0, sys.maxsize)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +74,68 @@ class Exposed:
     dropped: Mapping[str, int]
 
 
-def exposed(asked: Asked, limits: Limits, worst_first: Callable[[], Sequence[int]]) -> Exposed:
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The same by group id: `finest` are places among GRANULARITIES, of groups of which something is left out."""
+
+    finest: Mapping[str, int] = field(default_factory=dict)
+    topics: int = _FINEST
+
+    @classmethod
+    def of(cls, group_ids: Sequence[str], found: Exposed) -> Cut:
+        """What was decided of groups in the order of these ids."""
+        levels = found.groups.tolist()
+        cut = {group_id: level for group_id, level in zip(group_ids, levels, strict=True) if level < _FINEST}
+        return cls(cut, found.topics)
+
+    def shows(self, group_id: str, granularity: Granularity) -> bool:
+        """Whether a group's series of a granularity are shown.
+
+        >>> Cut({"g": 2}).shows("g", "topic"), Cut({"g": 2}).shows("g", "partition"), Cut().shows("g", "partition")
+        (True, False, True)
+        """
+        return self.finest.get(group_id, _FINEST) >= GRANULARITIES.index(granularity)
+
+    def shows_topics(self, granularity: Granularity) -> bool:
+        """Whether series that are told of topics whatever groups read them are shown."""
+        return self.topics >= GRANULARITIES.index(granularity)
+
+
+WHOLE = Cut()
+
+
+def rooms(asked: Sequence[int], max_series: int) -> list[int]:
+    """How many series each cluster may have (rule 7).
+
+    >>> rooms([10, 500, 300], 410), rooms([10, 500, 300], 900)
+    ([10, 200, 200], [10, 500, 300])
+    """
+    found = [0] * len(asked)
+    left = max_series
+    by_size = sorted(range(len(asked)), key=lambda at: asked[at])
+    for served, at in enumerate(by_size):
+        found[at] = min(asked[at], left // (len(asked) - served))
+        left -= found[at]
+    return found
+
+
+def exposed(asked: Asked, bounds: Bounds, worst_first: Callable[[], Sequence[int]]) -> Exposed:
     """Decide by rules 1 to 6; `worst_first` are the rows of `asked.groups`, asked for only where it matters.
 
     >>> two = Asked(own=1, topics=np.array([0, 0, 0, 0, 0]), groups=np.array([[0, 1, 1, 5, 0], [0, 1, 1, 2, 0]]))
-    >>> found = exposed(two, Limits(max_series=9), lambda: [1, 0])
+    >>> found = exposed(two, Bounds(0, max_series=9), lambda: [1, 0])
     >>> [GRANULARITIES[place] for place in found.groups], found.dropped
     (['topic', 'partition'], {'top_k': 0, 'max_series': 5})
     """
-    is_cut = 0 < limits.top_k < len(asked.groups)
-    if not is_cut and asked.total() <= limits.max_series:
+    is_cut = 0 < bounds.top_k < len(asked.groups)
+    if not is_cut and asked.total() <= bounds.max_series:
         return Exposed(np.full(len(asked.groups), _FINEST, dtype=np.int8), _FINEST, dict.fromkeys(REASONS, 0))
     order = np.asarray(worst_first(), dtype=np.int64)
     finest = np.full(len(order), _FINEST, dtype=np.int8)
     if is_cut:
-        finest[limits.top_k :] = _GROUP
+        finest[bounds.top_k :] = _GROUP
     left = _down_to(asked.groups[order], finest)
-    by_limit = _within(np.vstack([left, asked.topics]), limits.max_series - asked.own)
+    by_limit = _within(np.vstack([left, asked.topics]), bounds.max_series - asked.own)
     groups = np.empty_like(finest)
     groups[order] = np.minimum(finest, by_limit[:-1])
     topics = int(by_limit[-1])

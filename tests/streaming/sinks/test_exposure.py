@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import streaming.sinks.exposure
 from streaming.signals.signal import GRANULARITIES
-from streaming.sinks.exposure import MAX_SERIES, TOP_K, Asked, Exposed, Limits, exposed
+from streaming.sinks.exposure import MAX_SERIES, TOP_K, UNBOUNDED, Asked, Bounds, Exposed, exposed
 
 NO_TOPICS = (0, 0)
 Rows = list[tuple[int, int, int, int]]
@@ -29,20 +29,20 @@ def told(found: Exposed) -> tuple[list[str], str]:
     return [GRANULARITIES[place] for place in found.groups], GRANULARITIES[found.topics]
 
 
-def decided(counts: Asked, limits: Limits) -> Exposed:
+def decided(counts: Asked, bounds: Bounds) -> Exposed:
     """Return what is shown of groups that are given with the worst first."""
-    return exposed(counts, limits, lambda: range(len(counts.groups)))
+    return exposed(counts, bounds, lambda: range(len(counts.groups)))
 
 
 ALL = "member"
-CASES: list[tuple[Rows, tuple[int, int], int, Limits, list[str], str, dict[str, int], str]] = [
-    ([(1, 1, 1, 1)], NO_TOPICS, 9, Limits(0, 13), [ALL], ALL, {}, "rule 3: exactly the limit is within it"),
-    ([(1, 1, 1, 1)], NO_TOPICS, 9, Limits(0, 12), ["partition"], "partition", {MAX_SERIES: 1}, "rule 3: finest first"),
+CASES: list[tuple[Rows, tuple[int, int], int, Bounds, list[str], str, dict[str, int], str]] = [
+    ([(1, 1, 1, 1)], NO_TOPICS, 9, Bounds(0, 13), [ALL], ALL, {}, "rule 3: exactly the limit is within it"),
+    ([(1, 1, 1, 1)], NO_TOPICS, 9, Bounds(0, 12), ["partition"], "partition", {MAX_SERIES: 1}, "rule 3: finest first"),
     (
         [(1, 1, 5, 2), (1, 1, 1, 1)],
         NO_TOPICS,
         0,
-        Limits(0, 12),
+        Bounds(0, 12),
         [ALL, "partition"],
         "partition",
         {MAX_SERIES: 1},
@@ -52,29 +52,29 @@ CASES: list[tuple[Rows, tuple[int, int], int, Limits, list[str], str, dict[str, 
         [(1, 1, 5, 2), (1, 1, 1, 1)],
         NO_TOPICS,
         0,
-        Limits(0, 8),
+        Bounds(0, 8),
         ["topic", "topic"],
         "topic",
         {MAX_SERIES: 9},
         "rule 3: no gap is filled with what ranks after what did not fit; the worst group's partitions were 5",
     ),
-    ([(3, 1, 1, 1), (3, 0, 0, 0)], NO_TOPICS, 0, Limits(0, 5), ["group", "cluster"], "cluster", {MAX_SERIES: 6}, "3"),
+    ([(3, 1, 1, 1), (3, 0, 0, 0)], NO_TOPICS, 0, Bounds(0, 5), ["group", "cluster"], "cluster", {MAX_SERIES: 6}, "3"),
     (
         [(2, 2, 2, 2), (2, 2, 2, 2), (2, 2, 2, 2)],
         NO_TOPICS,
         0,
-        Limits(1, 500),
+        Bounds(1, 500),
         [ALL, "group", "group"],
         ALL,
         {TOP_K: 12},
         "rule 2",
     ),
-    ([(2, 2, 2, 2)] * 2, NO_TOPICS, 0, Limits(2, 500), [ALL, ALL], ALL, {}, "rule 2: there are no others"),
+    ([(2, 2, 2, 2)] * 2, NO_TOPICS, 0, Bounds(2, 500), [ALL, ALL], ALL, {}, "rule 2: there are no others"),
     (
         [(2, 2, 2, 2)],
         (7, 7),
         0,
-        Limits(1, 500),
+        Bounds(1, 500),
         [ALL],
         ALL,
         {},
@@ -84,7 +84,7 @@ CASES: list[tuple[Rows, tuple[int, int], int, Limits, list[str], str, dict[str, 
         [(1, 1, 1, 0)],
         (1, 1),
         0,
-        Limits(0, 4),
+        Bounds(0, 4),
         ["partition"],
         "topic",
         {MAX_SERIES: 1},
@@ -94,29 +94,29 @@ CASES: list[tuple[Rows, tuple[int, int], int, Limits, list[str], str, dict[str, 
         [(1, 1, 1, 1), (1, 1, 1, 1)],
         NO_TOPICS,
         0,
-        Limits(1, 3),
+        Bounds(1, 3),
         ["topic", "group"],
         "topic",
         {TOP_K: 3, MAX_SERIES: 2},
         "rule 6: what top_k left out anyway, the limit did not",
     ),
-    ([(1, 1, 1, 1)], NO_TOPICS, 100, Limits(0, 10), ["cluster"], "cluster", {MAX_SERIES: 4}, "rule 5: health stays"),
-    ([], NO_TOPICS, 5, Limits(3, 1), [], ALL, {}, "a cluster without groups"),
+    ([(1, 1, 1, 1)], NO_TOPICS, 100, Bounds(0, 10), ["cluster"], "cluster", {MAX_SERIES: 4}, "rule 5: health stays"),
+    ([], NO_TOPICS, 5, Bounds(3, 1), [], ALL, {}, "a cluster without groups"),
 ]
 
 
-@pytest.mark.parametrize(("groups", "topics", "own", "limits", "finest", "of_topics", "dropped", "why"), CASES)
+@pytest.mark.parametrize(("groups", "topics", "own", "bounds", "finest", "of_topics", "dropped", "why"), CASES)
 def test_what_is_left_out_follows_the_rules(  # noqa: PLR0913, PLR0917 - a table's columns
     groups: Rows,
     topics: tuple[int, int],
     own: int,
-    limits: Limits,
+    bounds: Bounds,
     finest: list[str],
     of_topics: str,
     dropped: dict[str, int],
     why: str,
 ) -> None:
-    found = decided(asked(groups, topics, own), limits)
+    found = decided(asked(groups, topics, own), bounds)
     names, topics_finest = told(found)
     assert names == finest, why
     assert found.dropped == {TOP_K: 0, MAX_SERIES: 0, **dropped}, why
@@ -126,14 +126,14 @@ def test_what_is_left_out_follows_the_rules(  # noqa: PLR0913, PLR0917 - a table
 
 def test_nobody_is_ranked_as_long_as_there_is_room() -> None:
     """Ranking 10,000 groups costs more than showing them."""
-    found = exposed(asked([(1, 1, 1, 1)] * 3), Limits(), lambda: pytest.fail("nothing is left out"))
+    found = exposed(asked([(1, 1, 1, 1)] * 3), UNBOUNDED, lambda: pytest.fail("nothing is left out"))
     assert told(found)[0] == [ALL] * 3
 
 
 numbers = st.integers(0, 9)
 rows = st.lists(st.tuples(numbers, numbers, numbers, numbers), max_size=8)
 counts = st.builds(asked, rows, st.tuples(numbers, numbers), st.integers(0, 20))
-limits = st.builds(Limits, st.integers(0, 9), st.integers(0, 250))
+bounds = st.builds(Bounds, st.integers(0, 9), st.integers(0, 250))
 
 
 def shown(counts: Asked, found: Exposed) -> int:
@@ -142,30 +142,30 @@ def shown(counts: Asked, found: Exposed) -> int:
     return of_groups + int(counts.topics[: found.topics + 1].sum())
 
 
-@given(counts, limits)
-def test_never_more_than_the_limit_but_for_the_monitors_own(counts: Asked, limits: Limits) -> None:
+@given(counts, bounds)
+def test_never_more_than_the_limit_but_for_the_monitors_own(counts: Asked, bounds: Bounds) -> None:
     """Law 5: bounded; rule 5."""
-    assert shown(counts, decided(counts, limits)) <= max(0, limits.max_series - counts.own)
+    assert shown(counts, decided(counts, bounds)) <= max(0, bounds.max_series - counts.own)
 
 
-@given(counts, limits)
-def test_what_is_shown_and_what_is_left_out_are_everything(counts: Asked, limits: Limits) -> None:
+@given(counts, bounds)
+def test_what_is_shown_and_what_is_left_out_are_everything(counts: Asked, bounds: Bounds) -> None:
     """Law 5: visible."""
-    found = decided(counts, limits)
+    found = decided(counts, bounds)
     assert counts.own + shown(counts, found) + sum(found.dropped.values()) == counts.total()
     assert min(found.dropped.values()) >= 0
 
 
-@given(counts, limits)
-def test_a_worse_group_is_shown_at_least_as_finely(counts: Asked, limits: Limits) -> None:
-    levels = decided(counts, limits).groups.tolist()
+@given(counts, bounds)
+def test_a_worse_group_is_shown_at_least_as_finely(counts: Asked, bounds: Bounds) -> None:
+    levels = decided(counts, bounds).groups.tolist()
     assert levels == sorted(levels, reverse=True)
 
 
-@given(counts, limits, st.randoms(use_true_random=False))
+@given(counts, bounds, st.randoms(use_true_random=False))
 def test_the_order_in_which_groups_are_kept_changes_nothing(
     counts: Asked,
-    limits: Limits,
+    bounds: Bounds,
     random: st.randoms,  # type: ignore[valid-type]
 ) -> None:
     """Dictionaries and batches have orders of their own; a scrape must not show them."""
@@ -173,15 +173,15 @@ def test_the_order_in_which_groups_are_kept_changes_nothing(
     random.shuffle(places)  # type: ignore[attr-defined]
     shuffled = Asked(counts.own, counts.topics, counts.groups[places])
     rank = sorted(range(len(places)), key=lambda place: places[place])
-    found, again = decided(counts, limits), exposed(shuffled, limits, lambda: rank)
+    found, again = decided(counts, bounds), exposed(shuffled, bounds, lambda: rank)
     assert again.groups.tolist() == found.groups[places].tolist()
     assert (again.topics, again.dropped) == (found.topics, found.dropped)
 
 
-@given(counts, limits, st.integers(1, 50))
-def test_more_room_hides_nothing_that_was_shown(counts: Asked, limits: Limits, more: int) -> None:
-    roomier = Limits(limits.top_k, limits.max_series + more)
-    found, again = decided(counts, limits), decided(counts, roomier)
+@given(counts, bounds, st.integers(1, 50))
+def test_more_room_hides_nothing_that_was_shown(counts: Asked, bounds: Bounds, more: int) -> None:
+    roomier = Bounds(bounds.top_k, bounds.max_series + more)
+    found, again = decided(counts, bounds), decided(counts, roomier)
     assert (again.groups >= found.groups).all()
     assert again.topics >= found.topics
 
