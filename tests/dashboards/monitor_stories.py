@@ -222,9 +222,9 @@ MONITOR_STORIES = (
         says=(
             "prod: 2 brokers do not list their groups (group_authorization_failed)",
             (
-                "2 brokers did not answer when asked for their groups, for group_authorization_failed. Rebalances in "
-                "progress on them are not seen, and groups that ended there stay. What to do: see whether these brokers are "
-                "up and let the monitor's user describe groups and the cluster."
+                "2 brokers did not answer when asked for their groups, for group_authorization_failed. Rebalances "
+                "in progress on them are not seen, and groups that ended there stay. What to do: "
+                "see whether these brokers are up and let the monitor's user describe groups and the cluster."
             ),
         ),
         labels={"cluster": "prod", "reason": "group_authorization_failed"},
