@@ -142,7 +142,7 @@ class Pages:
                 detail=detail,
                 group=detail.group,
                 rebalances=self._rebalances.last(record),
-                what_if=answers(record.snapshot, self._strategies),
+                what_if=answers(record, self._strategies),
             ),
             _HTML,
         )
@@ -155,7 +155,7 @@ class Pages:
         if detail is None:
             return _Answer(encoded({**monitor_json(watched), "error": "no such group"}), _JSON, _NOT_FOUND)
         record = watched.present.groups[detail.group.group_id]
-        told, computed = self._rebalances.last(record), answers(record.snapshot, self._strategies)
+        told, computed = self._rebalances.last(record), answers(record, self._strategies)
         return _Answer(encoded(group_json(watched, detail, told, computed)), _JSON)
 
 
