@@ -1,0 +1,178 @@
+"""Part five: what a scrape costs of 10,000 groups with 100,000 partitions, and what it is in.
+
+The crowd's groups (`crowd.py`) after their records, as a registry has them, with commits, samples, shares of work and
+commit gaps; no broker, no Spark. Between two scrapes of a monitor at work there is a new sample, and some groups have
+rebalanced: so many as 500 a minute are in 15 s. prometheus-client writes the same samples, made before, for comparison.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterator
+from time import process_time
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+from prometheus_client import Metric, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+
+from assignors import AS_JAVA_LEADER
+from streaming.bench.crowd import BEHIND_RECORDS, FIRST_GENERATION, FIRST_OFFSET, Crowd
+from streaming.bench.figures import Bar, Figure
+from streaming.combine.gaps import GapTotals
+from streaming.combine.lanes import GapsClosed
+from streaming.events import Position, TopicMetadata, TopicsSampled, log_event
+from streaming.group.listing import GroupListing, ListedGroup
+from streaming.group.snapshot import STABLE, GroupSnapshot
+from streaming.judgement.commit_windows import CommitWindows
+from streaming.judgement.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
+from streaming.judgement.lag_judgement import judge_lag
+from streaming.judgement.lag_seconds import END_OFFSET_POINTS
+from streaming.judgement.retention import LOG_START_POINTS
+from streaming.judgement.sampled_offsets import SampledOffsets
+from streaming.judgement.throughput import end_offset_rates
+from streaming.judgement.turn import GroupRecord, take_turn
+from streaming.protocol import decode
+from streaming.run.work_watch import WorkWatch
+from streaming.sinks.http import GZIP_LEVEL
+from streaming.sinks.metrics import Exporter
+from streaming.sinks.registry import Registry
+
+REBALANCED_OF_A_THOUSAND = 12.5
+"""Groups that have rebalanced since the last scrape."""
+BAR_SECONDS = 1.0
+_STARTED_MS = 1_795_300_000_000
+_SAMPLE_MS = 10_000
+_STALE_AFTER_MS = 60_000
+_OFFSETS_TOPIC_PARTITIONS = 50
+_OFFSETS_A_ROUND = 1_234_567
+_ROUNDS = 3
+
+Result = TypeVar("Result")
+
+
+class ShownCrowd:
+    """A registry of the crowd that goes on: each `go_on` is a sample later, and some groups a rebalance."""
+
+    def __init__(self, crowd: Crowd) -> None:
+        self._crowd = crowd
+        self._strategies = tuple(AS_JAVA_LEADER.values())
+        self._samples = 0
+        self._rebalances = 0
+        self._ends, self._starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
+        self._windows = CommitWindows()
+        self._work = WorkWatch("bench")
+        self._keys = [
+            (crowd.group_id(number), topic, partition)
+            for number in range(crowd.groups)
+            for topic, partition in crowd.partitions(number)
+        ]
+        self.registry = Registry()
+        self.registry.put_batch([self._judged(number, FIRST_GENERATION) for number in range(crowd.groups)], [])
+        totals = {crowd.group_id(number): GapTotals((1, 2, 0, 1, 0, 0), 40_500) for number in range(crowd.groups)}
+        self.registry.put_gap_totals([GapsClosed((), totals)])
+        self.registry.put_health(ready=True, was_ready=True, batch_seconds=1.0)
+        for _ in range(_ROUNDS):
+            self._sample()
+
+    @property
+    def now_ms(self) -> int:
+        """The moment of the last sample."""
+        return _STARTED_MS + _SAMPLE_MS * self._samples
+
+    def go_on(self) -> None:
+        """Let some groups rebalance, and sample."""
+        first = self._rebalances
+        self._rebalances += max(1, round(self._crowd.groups * REBALANCED_OF_A_THOUSAND / 1000))
+        changes = map(self._crowd.rebalance, range(first, self._rebalances))
+        self.registry.put_batch([self._judged(one.number, one.generation_id) for one in changes], [])
+        self._sample()
+
+    def _judged(self, number: int, generation_id: int) -> GroupRecord:
+        """A group after one record more."""
+        group_id = self._crowd.group_id(number)
+        known = self.registry.present().groups.get(group_id) or GroupRecord(GroupSnapshot(group_id))
+        key, value = self._crowd.generation(number, generation_id, self.now_ms)
+        told = log_event(decode(key, value), Position(0, generation_id, self.now_ms))
+        events = [] if told is None else [told[1]]
+        topics = {topic: self._crowd.topics[topic] for topic in self._crowd.subscription(number)}
+        sampled = TopicsSampled({topic: TopicMetadata(count, self.now_ms) for topic, count in topics.items()})
+        return take_turn(take_turn(known, events, self._strategies).record, [sampled], self._strategies).record
+
+    def _sample(self) -> None:
+        """Everybody commits, then brokers are sampled."""
+        self._samples += 1
+        number, now_ms = self._samples, self.now_ms
+        end_offset = FIRST_OFFSET + BEHIND_RECORDS + _OFFSETS_A_ROUND * number
+        partitions = [(topic, at) for topic, count in self._crowd.topics.items() for at in range(count)]
+        sample = ClusterSample(
+            sampled_at_ms=now_ms,
+            topics={topic: TopicMetadata(count, now_ms) for topic, count in self._crowd.topics.items()},
+            end_offsets=dict.fromkeys(partitions, end_offset),
+            log_start_offsets=dict.fromkeys(partitions, FIRST_OFFSET + number),
+            offsets_topic={at: LogEnds(1_000, 1_000) for at in range(_OFFSETS_TOPIC_PARTITIONS)},
+            offsets_topic_partitions=_OFFSETS_TOPIC_PARTITIONS,
+            brokers=3,
+        )
+        self._ends.add(sample.end_offsets, now_ms)
+        self._starts.add(sample.log_start_offsets, now_ms)
+        rows = np.arange(len(self._keys))
+        offsets = end_offset - BEHIND_RECORDS - rows % 1_000
+        at = np.full(len(rows), number)
+        self._windows.put(rows, offsets, np.full(len(rows), now_ms - 500), at)
+        self._windows.observe(rows, at, offsets, np.full(len(rows), end_offset))
+        columns = [*zip(*self._keys, strict=True), offsets, np.full(len(rows), now_ms - 500)]
+        commits = pa.table([pa.array(column) for column in columns], schema=pa.schema(list(LAG_SCHEMA)[:5]))
+        read_up_to_ms = pa.array(np.full(len(rows), now_ms))
+        windows = self._windows.as_of(rows, at)
+        lag = judge_lag(lag_report(commits, sample), self._ends, self._starts, windows, read_up_to_ms)
+        listed = {group_id: ListedGroup("classic", "consumer", STABLE, 1) for group_id in self.registry.present().groups}
+        self.registry.put_sample(sample, lag, GroupListing(now_ms, listed))
+        rates = end_offset_rates(self._ends, now_ms)
+        work, _ = self._work.measure(self.registry.present(), lag.partitions, rates, now_ms)
+        self.registry.put_work(work)
+
+
+def metrics_text_figures(crowd: Crowd) -> list[Figure]:
+    """Measure the first scrape and one of a monitor at work; processor time, which other processes hardly change."""
+    shown = ShownCrowd(crowd)
+    exporter = Exporter([("bench", shown.registry)], lambda: shown.now_ms, _STALE_AFTER_MS)
+    first_seconds, text = _timed(lambda: exporter.exposition(generate_latest))
+    seconds = []
+    for _ in range(_ROUNDS):
+        shown.go_on()
+        one, text = _timed(lambda: exporter.exposition(generate_latest))
+        seconds.append(one)
+    zip_seconds, zipped = _timed(lambda: gzip.compress(text, GZIP_LEVEL))
+    library = _Library(text)
+    library_seconds, of_library = _timed(lambda: generate_latest(library))
+    if of_library != text:
+        raise AssertionError("prometheus-client writes another text of the same samples")
+    series = text.count(b"\n") - text.count(b"\n# ")
+    size = f"{crowd.groups:,} groups, {crowd.commit_keys:,} group partitions"
+    bar = Bar(BAR_SECONDS, "at most") if crowd == Crowd() else None
+    return [
+        Figure(f"scrape of {size}: series", "series", series),
+        Figure("the same in bytes, and gzipped (right)", "bytes", len(text), len(zipped)),
+        Figure("scrape between samples and rebalances, CPU; prometheus-client (right)", "s", min(seconds), library_seconds),
+        Figure("the same with gzip", "s", min(seconds) + zip_seconds, bar=bar),
+        Figure("the first scrape of all, CPU", "s", first_seconds),
+    ]
+
+
+class _Library(Collector):
+    """The samples of a text, as prometheus-client's own values."""
+
+    def __init__(self, text: bytes) -> None:
+        self._families = [*text_string_to_metric_families(text.decode())]
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._families
+
+
+def _timed(work: Callable[[], Result]) -> tuple[float, Result]:
+    started = process_time()
+    result = work()
+    return process_time() - started, result
