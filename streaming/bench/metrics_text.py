@@ -7,8 +7,7 @@ rebalanced: so many as 500 a minute are in 15 s. prometheus-client writes the sa
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from time import process_time
 from typing import TypeVar
 
@@ -20,15 +19,17 @@ from prometheus_client.registry import Collector
 
 from assignors import AS_JAVA_LEADER
 from streaming.bench.crowd import BEHIND_RECORDS, FIRST_GENERATION, FIRST_OFFSET, Crowd
-from streaming.bench.figures import Bar, Figure
+from streaming.bench.figures import Bar, Figure, median
+from streaming.bench.fill import BenchError
 from streaming.combine.gaps import GapTotals
 from streaming.combine.lanes import GapsClosed
+from streaming.combine.wire import Int64Array
 from streaming.events import Position, TopicMetadata, TopicsSampled, log_event
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import STABLE, GroupSnapshot
 from streaming.judgement.commit_windows import CommitWindows
 from streaming.judgement.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
-from streaming.judgement.lag_judgement import judge_lag
+from streaming.judgement.lag_judgement import LagJudgement, judge_lag
 from streaming.judgement.lag_seconds import END_OFFSET_POINTS
 from streaming.judgement.retention import LOG_START_POINTS
 from streaming.judgement.sampled_offsets import SampledOffsets
@@ -36,7 +37,7 @@ from streaming.judgement.throughput import end_offset_rates
 from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.protocol import decode
 from streaming.run.work_watch import WorkWatch
-from streaming.sinks.http import GZIP_LEVEL
+from streaming.sinks.http import zipped
 from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry
 
@@ -71,8 +72,8 @@ class ShownCrowd:
         ]
         self.registry = Registry()
         self.registry.put_batch([self._judged(number, FIRST_GENERATION) for number in range(crowd.groups)], [])
-        totals = {crowd.group_id(number): GapTotals((1, 2, 0, 1, 0, 0), 40_500) for number in range(crowd.groups)}
-        self.registry.put_gap_totals([GapsClosed((), totals)])
+        totals = GapTotals((1, 2, 0, 1, 0, 0), 40_500)
+        self.registry.put_gap_totals([GapsClosed((), dict.fromkeys(self.registry.present().groups, totals))])
         self.registry.put_health(ready=True, was_ready=True, batch_seconds=1.0)
         for _ in range(_ROUNDS):
             self._sample()
@@ -104,72 +105,80 @@ class ShownCrowd:
     def _sample(self) -> None:
         """Everybody commits, then brokers are sampled."""
         self._samples += 1
-        number, now_ms = self._samples, self.now_ms
-        end_offset = FIRST_OFFSET + BEHIND_RECORDS + _OFFSETS_A_ROUND * number
-        partitions = [(topic, at) for topic, count in self._crowd.topics.items() for at in range(count)]
-        sample = ClusterSample(
+        end_offset = FIRST_OFFSET + BEHIND_RECORDS + _OFFSETS_A_ROUND * self._samples
+        sample = self._cluster_sample(end_offset)
+        self._ends.add(sample.end_offsets, self.now_ms)
+        self._starts.add(sample.log_start_offsets, self.now_ms)
+        offsets = end_offset - BEHIND_RECORDS - np.arange(len(self._keys)) % 1_000
+        lag = self._lag(sample, offsets, end_offset)
+        listed = dict.fromkeys(self.registry.present().groups, ListedGroup("classic", "consumer", STABLE, 1))
+        self.registry.put_sample(sample, lag, GroupListing(self.now_ms, listed))
+        rates = end_offset_rates(self._ends, self.now_ms)
+        work, _ = self._work.measure(self.registry.present(), lag.partitions, rates, self.now_ms)
+        self.registry.put_work(work)
+
+    def _cluster_sample(self, end_offset: int) -> ClusterSample:
+        topics, now_ms = self._crowd.topics, self.now_ms
+        partitions = [(topic, at) for topic, count in topics.items() for at in range(count)]
+        return ClusterSample(
             sampled_at_ms=now_ms,
-            topics={topic: TopicMetadata(count, now_ms) for topic, count in self._crowd.topics.items()},
+            topics={topic: TopicMetadata(count, now_ms) for topic, count in topics.items()},
             end_offsets=dict.fromkeys(partitions, end_offset),
-            log_start_offsets=dict.fromkeys(partitions, FIRST_OFFSET + number),
+            log_start_offsets=dict.fromkeys(partitions, FIRST_OFFSET + self._samples),
             offsets_topic={at: LogEnds(1_000, 1_000) for at in range(_OFFSETS_TOPIC_PARTITIONS)},
             offsets_topic_partitions=_OFFSETS_TOPIC_PARTITIONS,
             brokers=3,
         )
-        self._ends.add(sample.end_offsets, now_ms)
-        self._starts.add(sample.log_start_offsets, now_ms)
-        rows = np.arange(len(self._keys))
-        offsets = end_offset - BEHIND_RECORDS - rows % 1_000
-        at = np.full(len(rows), number)
-        self._windows.put(rows, offsets, np.full(len(rows), now_ms - 500), at)
+
+    def _lag(self, sample: ClusterSample, offsets: Int64Array, end_offset: int) -> LagJudgement:
+        rows = np.arange(len(offsets))
+        commit_ms, at = np.full(len(rows), self.now_ms - 500), np.full(len(rows), self._samples)
+        self._windows.put(rows, offsets, commit_ms, at)
         self._windows.observe(rows, at, offsets, np.full(len(rows), end_offset))
-        columns = [*zip(*self._keys, strict=True), offsets, np.full(len(rows), now_ms - 500)]
-        commits = pa.table([pa.array(column) for column in columns], schema=pa.schema(list(LAG_SCHEMA)[:5]))
-        read_up_to_ms = pa.array(np.full(len(rows), now_ms))
-        windows = self._windows.as_of(rows, at)
-        lag = judge_lag(lag_report(commits, sample), self._ends, self._starts, windows, read_up_to_ms)
-        listed = {group_id: ListedGroup("classic", "consumer", STABLE, 1) for group_id in self.registry.present().groups}
-        self.registry.put_sample(sample, lag, GroupListing(now_ms, listed))
-        rates = end_offset_rates(self._ends, now_ms)
-        work, _ = self._work.measure(self.registry.present(), lag.partitions, rates, now_ms)
-        self.registry.put_work(work)
+        columns = [pa.array(column) for column in (*zip(*self._keys, strict=True), offsets, commit_ms)]
+        report = lag_report(pa.table(columns, schema=pa.schema(list(LAG_SCHEMA)[:5])), sample)
+        read_up_to_ms = pa.array(np.full(len(rows), self.now_ms))
+        return judge_lag(report, self._ends, self._starts, self._windows.as_of(rows, at), read_up_to_ms)
 
 
 def metrics_text_figures(crowd: Crowd) -> list[Figure]:
-    """Measure the first scrape and one of a monitor at work; processor time, which other processes hardly change."""
+    """Measure the first scrape and those of a monitor at work, in processor time: other processes hardly change it.
+
+    Raises BenchError where prometheus-client writes another text of the same samples.
+    """
     shown = ShownCrowd(crowd)
     exporter = Exporter([("bench", shown.registry)], lambda: shown.now_ms, _STALE_AFTER_MS)
-    first_seconds, text = _timed(lambda: exporter.exposition(generate_latest))
-    seconds = []
+    first_seconds, text = _timed(lambda: b"".join(exporter.exposition(generate_latest)))
+    at_work_seconds = []
     for _ in range(_ROUNDS):
         shown.go_on()
-        one, text = _timed(lambda: exporter.exposition(generate_latest))
-        seconds.append(one)
-    zip_seconds, zipped = _timed(lambda: gzip.compress(text, GZIP_LEVEL))
-    library = _Library(text)
-    library_seconds, of_library = _timed(lambda: generate_latest(library))
+        seconds, text = _timed(lambda: b"".join(exporter.exposition(generate_latest)))
+        at_work_seconds.append(seconds)
+    zip_seconds, as_zipped = _timed(lambda: b"".join(zipped([text])))
+    families = _Made([*text_string_to_metric_families(text.decode())])
+    library_seconds, of_library = _timed(lambda: generate_latest(families))
     if of_library != text:
-        raise AssertionError("prometheus-client writes another text of the same samples")
-    series = text.count(b"\n") - text.count(b"\n# ")
-    size = f"{crowd.groups:,} groups, {crowd.commit_keys:,} group partitions"
-    bar = Bar(BAR_SECONDS, "at most") if crowd == Crowd() else None
+        raise BenchError("prometheus-client writes the same samples as another text")
+    seconds, bar = median(at_work_seconds), Bar(BAR_SECONDS, "at most") if crowd == Crowd() else None
     return [
-        Figure(f"scrape of {size}: series", "series", series),
-        Figure("the same in bytes, and gzipped (right)", "bytes", len(text), len(zipped)),
-        Figure("scrape between samples and rebalances, CPU; prometheus-client (right)", "s", min(seconds), library_seconds),
-        Figure("the same with gzip", "s", min(seconds) + zip_seconds, bar=bar),
-        Figure("the first scrape of all, CPU", "s", first_seconds),
+        Figure(
+            f"scrape of {crowd.groups:,} groups, {crowd.commit_keys:,} partitions: lines", "lines", text.count(b"\n")
+        ),
+        Figure("its bytes; right: gzipped", "bytes", len(text), len(as_zipped)),
+        Figure("its CPU time; right: prometheus-client's on samples made before", "s", seconds, library_seconds),
+        Figure("its CPU time with gzip", "s", seconds + zip_seconds, bar=bar),
+        Figure("CPU time of the first scrape of all", "s", first_seconds),
     ]
 
 
-class _Library(Collector):
-    """The samples of a text, as prometheus-client's own values."""
+class _Made(Collector):
+    """Families of the library's own, ready to be written."""
 
-    def __init__(self, text: bytes) -> None:
-        self._families = [*text_string_to_metric_families(text.decode())]
+    def __init__(self, families: Sequence[Metric]) -> None:
+        self._families = families
 
-    def collect(self) -> Iterator[Metric]:
-        yield from self._families
+    def collect(self) -> Sequence[Metric]:
+        return self._families
 
 
 def _timed(work: Callable[[], Result]) -> tuple[float, Result]:

@@ -43,12 +43,12 @@ class Exporter:
         self._stale_after_ms = stale_after_ms
         self._choose = choose
 
-    def exposition(self, encoder: Encoder) -> bytes:
-        """The whole answer to a scrape."""
+    def exposition(self, encoder: Encoder) -> list[Text]:
+        """The whole answer to a scrape, in pieces."""
         with garbage_collection_paused():
             told = [cluster.told(self._now_ms(), self._stale_after_ms, self._choose) for cluster in self._clusters]
             families = ((signal, [texts[name] for texts in told if name in texts]) for name, signal in SIGNALS.items())
-            return exposition(families, encoder)
+            return list(exposition(families, encoder))
 
 
 class _Cluster:
