@@ -26,24 +26,24 @@ Text = Buffer
 _END = b"# EOF\n"
 
 
-def exposition(families: Iterable[tuple[Signal, Sequence[Text]]], encoder: Encoder) -> Iterator[Text]:
-    r"""Metrics with the lines of their samples as a whole answer, in pieces: it may be a hundred megabytes.
+def exposition(families: Iterable[tuple[Signal, Sequence[Text]]], encoder: Encoder) -> bytes:
+    r"""Metrics with the lines of their samples, in pieces, as a whole answer.
 
     >>> from prometheus_client import generate_latest
     >>> from streaming.signals.monitor import READY
-    >>> pieces = exposition([(READY, [b'rebalance_monitor_ready{cluster="prod"} 1.0\n'])], generate_latest)
-    >>> b"".join(pieces).splitlines()[1:]
+    >>> exposition([(READY, [b'rebalance_monitor_ready{cluster="prod"} 1.0\n'])], generate_latest).splitlines()[1:]
     [b'# TYPE rebalance_monitor_ready gauge', b'rebalance_monitor_ready{cluster="prod"} 1.0']
     """
+    pieces: list[Text] = []
     for signal, lines in families:
         if any(lines):
-            yield _head(signal, encoder)
-            yield from lines
-    if encoder(_Families(())).endswith(_END):
-        yield _END
+            pieces += [_head(signal, encoder), *lines]
+    is_ended = encoder(_Families(())).endswith(_END)
+    return b"".join([*pieces, _END] if is_ended else pieces)
 
 
 def _head(signal: Signal, encoder: Encoder) -> bytes:
+    """What tells of a metric."""
     family = Metric(signal.name.removesuffix("_total"), signal.help, signal.kind)
     return encoder(_Families([family])).removesuffix(_END)
 

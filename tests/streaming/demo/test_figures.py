@@ -83,7 +83,7 @@ def test_any_name_a_group_can_have_is_read_back():
 
 def _scraped(registry: Registry) -> Figures:
     exporter = Exporter([("c", registry)], lambda: 0, 1_000)
-    return read_figures(b"".join(exporter.exposition(generate_latest)).decode())
+    return read_figures(exporter.exposition(generate_latest).decode())
 
 
 def _seen(group_id: str) -> GroupRecord:

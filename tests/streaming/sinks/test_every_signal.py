@@ -19,7 +19,7 @@ def families(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
     """Return what a scrape of everything shows."""
     tables: Path = tmp_path_factory.mktemp("tables")
     exporter = Exporter([(CLUSTER, everything(tables))], lambda: NOW_MS, STALE_AFTER_MS)
-    return list(parse_text(b"".join(exporter.exposition(generate_latest)).decode()))
+    return list(parse_text(exporter.exposition(generate_latest).decode()))
 
 
 def test_every_metric_that_is_defined_is_exported_and_the_other_way_round(families: list[Metric]) -> None:

@@ -22,7 +22,6 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.lag import LAG_SCHEMA, ClusterSample, LogEnds
 from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.signals import SUBJECTS
-from streaming.sinks.exposition import Encoder
 from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry
 from tests.streaming.groups import emptied, epoch, member, sampled, target, tombstoned, written
@@ -38,15 +37,14 @@ Commits = Mapping[tuple[str, str, int], int]
 HEALTH = {signal.name for subject in SUBJECTS for signal in subject.signals if subject.title == "The monitor itself"}
 
 
-def text_of(registry: Registry, encoder: Encoder = generate_latest) -> str:
-    """Return what the HTTP port serves."""
-    exporter = Exporter([("prod", registry)], lambda: NOW_MS, STALE_AFTER_MS)
-    return b"".join(exporter.exposition(encoder)).decode()
+def exporter_of(registry: Registry) -> Exporter:
+    """Return what the HTTP port serves from."""
+    return Exporter([("prod", registry)], lambda: NOW_MS, STALE_AFTER_MS)
 
 
 def scraped(registry: Registry) -> Series:
     """Return every series of a scrape in the text format, refusing families and series given twice."""
-    text = text_of(registry)
+    text = exporter_of(registry).exposition(generate_latest).decode()
     families = list(parse_text(text))
     names = [family.name for family in families]
     assert len(names) == len(set(names)), "each family appears once"
@@ -312,7 +310,7 @@ def test_a_lone_surrogate_does_not_break_the_scrape() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_openmetrics_parses_too(name: str) -> None:
     registry = registry_of([record(name, STABLE)], {(name, "orders", 0): 7})
-    text = text_of(registry, generate_openmetrics)
+    text = exporter_of(registry).exposition(generate_openmetrics).decode()
     families = list(parse_openmetrics(text))  # type: ignore[no-untyped-call]
     names = [family.name for family in families]
     assert len(names) == len(set(names))
