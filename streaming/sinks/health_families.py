@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import psutil
 
+from streaming.judgement.condition_watch import Condition
 from streaming.signals import Signal, groups, kafka_exporter, members, monitor, rebalances
 from streaming.sinks.exposure import REASONS
 from streaming.sinks.lines import Sample
@@ -48,7 +49,10 @@ def of_the_cluster(present: Present, now_ms: int) -> Iterator[Told]:
 
 def of_groups(present: Present, shown: Shown, now_ms: int) -> Iterator[Told]:
     """What they tell of groups."""
-    yield rebalances.GROUP_CONDITION, list(_conditions(present, shown))
+    held = list(_conditions(present, shown))
+    yield rebalances.GROUP_CONDITION, [Sample((group_id, one.name), 1) for group_id, one in held]
+    since = [Sample((group_id, one.name), one.since_ms / 1000) for group_id, one in held]
+    yield rebalances.GROUP_CONDITION_TIMESTAMP_SECONDS, since
     if present.listing is not None:
         since_ms = present.rebalancing_since_ms
         rebalancing = shown.groups.among(sorted(since_ms))
@@ -65,13 +69,13 @@ def left_out(dropped: Mapping[str, int]) -> Iterator[Told]:
     yield monitor.DROPPED_SERIES, [Sample((reason,), dropped[reason]) for reason in REASONS]
 
 
-def _conditions(present: Present, shown: Shown) -> Iterator[Sample]:
-    """What is the matter with groups. Who it is, and since when, is in `group_conditions`."""
+def _conditions(present: Present, shown: Shown) -> Iterator[tuple[str, Condition]]:
+    """What is the matter with groups. Who it is, is in the table `group_conditions`."""
     for group_id in shown.groups.among(sorted(present.conditions)):
         record = present.groups.get(group_id)
         if record is not None and not record.snapshot.is_over:
             for condition in present.conditions[group_id]:
-                yield Sample((group_id, condition.name), 1)
+                yield group_id, condition
 
 
 def _counts(of_parts: Iterable[Mapping[str, int]]) -> list[Sample]:
