@@ -8,7 +8,8 @@ rebalanced: so many as 500 a minute are in 15 s. prometheus-client writes the sa
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from time import process_time
 from typing import TypeVar
 
@@ -25,6 +26,7 @@ from streaming.bench.fill import BenchError
 from streaming.combine.gaps import GapTotals
 from streaming.combine.lanes import GapsClosed
 from streaming.combine.wire import Int64Array
+from streaming.config.settings import MetricsSettings
 from streaming.events import Position, TopicMetadata, TopicsSampled, log_event
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import STABLE, GroupSnapshot
@@ -38,9 +40,11 @@ from streaming.judgement.throughput import end_offset_rates
 from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.protocol import decode
 from streaming.run.work_watch import WorkWatch
+from streaming.sinks.exposure import Bounds
 from streaming.sinks.http import GZIP_LEVEL
 from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry
+from streaming.sinks.shown import asked_for
 
 REBALANCED_OF_A_THOUSAND = 12.5
 """Groups that have rebalanced since the last scrape."""
@@ -51,6 +55,12 @@ _STALE_AFTER_MS = 60_000
 _OFFSETS_TOPIC_PARTITIONS = 50
 _OFFSETS_A_ROUND = 1_234_567
 _ROUNDS = 3
+_SETTINGS = {
+    "default settings": MetricsSettings(),
+    "every exporter's names, no limit": MetricsSettings(
+        compatible_with=("kafka_exporter", "kafka_lag_exporter"), max_series=10**9
+    ),
+}
 
 Result = TypeVar("Result")
 
@@ -148,28 +158,57 @@ def metrics_text_figures(crowd: Crowd) -> list[Figure]:
     Raises BenchError where prometheus-client writes another text of the same samples.
     """
     shown = ShownCrowd(crowd)
-    exporter = Exporter([("bench", shown.registry)], lambda: shown.now_ms, _STALE_AFTER_MS)
-    first_seconds, text = _timed(lambda: exporter.exposition(generate_latest))
-    at_work_seconds = []
+    scrapers = {words: _Scraper(shown, settings) for words, settings in _SETTINGS.items()}
+    first = {words: scraper.scrape() for words, scraper in scrapers.items()}
+    at_work: dict[str, list[_Scraped]] = {words: [] for words in scrapers}
     for _ in range(_ROUNDS):
         shown.go_on()
-        seconds, text = _timed(lambda: exporter.exposition(generate_latest))
-        at_work_seconds.append(seconds)
-    zip_seconds, as_zipped = _timed(lambda: gzip.compress(text, GZIP_LEVEL))
+        for words, scraper in scrapers.items():
+            at_work[words].append(scraper.scrape())
+    return [figure for words in scrapers for figure in _figures(crowd, words, first[words], at_work[words])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scraped:
+    """An answer, and the processor time it took to write and to compress."""
+
+    text: bytes
+    written_seconds: float
+    zipped_bytes: int
+    zip_seconds: float
+
+
+class _Scraper:
+    def __init__(self, shown: ShownCrowd, settings: MetricsSettings) -> None:
+        clusters, bounds = [("bench", shown.registry)], Bounds(settings.top_k, settings.max_series)
+        self._exporter = Exporter(clusters, lambda: shown.now_ms, _STALE_AFTER_MS, asked_for(settings), bounds)
+
+    def scrape(self) -> _Scraped:
+        seconds, text = _timed(lambda: self._exporter.exposition(generate_latest))
+        zip_seconds, as_zipped = _timed(lambda: gzip.compress(text, GZIP_LEVEL))
+        return _Scraped(text, seconds, len(as_zipped), zip_seconds)
+
+
+def _figures(crowd: Crowd, settings: str, first: _Scraped, at_work: Sequence[_Scraped]) -> Iterator[Figure]:
+    last = at_work[-1]
+    seconds = median([one.written_seconds for one in at_work])
+    zip_seconds = median([one.zip_seconds for one in at_work])
+    library_seconds = _library_seconds(last.text)
+    name = f"scrape of {crowd.groups:,} groups, {crowd.commit_keys:,} partitions, {settings}"
+    yield Figure(f"{name}: series", "series", last.text.count(b"\n") - last.text.count(b"\n# ") - 1)
+    yield Figure("- its bytes; right: gzipped", "bytes", len(last.text), last.zipped_bytes)
+    yield Figure("- CPU to write it; right: prometheus-client, of samples made before", "s", seconds, library_seconds)
+    bar = Bar(BAR_SECONDS, "at most") if crowd == Crowd() else None
+    yield Figure("- CPU to write and gzip it", "s", seconds + zip_seconds, bar=bar)
+    yield Figure("- CPU to write it for the first time", "s", first.written_seconds)
+
+
+def _library_seconds(text: bytes) -> float:
     families = _Made([*text_string_to_metric_families(text.decode())])
-    library_seconds, of_library = _timed(lambda: generate_latest(families))
+    seconds, of_library = _timed(lambda: generate_latest(families))
     if of_library != text:
         raise BenchError("prometheus-client writes the same samples as another text")
-    seconds, bar = median(at_work_seconds), Bar(BAR_SECONDS, "at most") if crowd == Crowd() else None
-    return [
-        Figure(
-            f"scrape of {crowd.groups:,} groups, {crowd.commit_keys:,} partitions: lines", "lines", text.count(b"\n")
-        ),
-        Figure("its bytes; right: gzipped", "bytes", len(text), len(as_zipped)),
-        Figure("its CPU time; right: prometheus-client's on samples made before", "s", seconds, library_seconds),
-        Figure("its CPU time with gzip", "s", seconds + zip_seconds, bar=bar),
-        Figure("CPU time of the first scrape of all", "s", first_seconds),
-    ]
+    return seconds
 
 
 class _Made(Collector):
