@@ -1,13 +1,27 @@
-"""What all metric families share."""
+"""Metric families made of their definitions (`streaming.signals`), and what all of them share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
-GROUP = ("cluster", "group")
-"""Labels of what is said of a group."""
+from streaming.signals import Signal
+
+
+def gauge(signal: Signal) -> GaugeMetricFamily:
+    """A family without samples yet; its samples' label values are in the order of the definition's labels."""
+    return GaugeMetricFamily(signal.name, signal.help, labels=signal.labels)
+
+
+def counter(signal: Signal) -> CounterMetricFamily:
+    """Likewise; prometheus-client names the family without `_total`, its samples with it."""
+    return CounterMetricFamily(signal.name, signal.help, labels=signal.labels)
+
+
+def histogram(signal: Signal) -> HistogramMetricFamily:
+    """Likewise."""
+    return HistogramMetricFamily(signal.name, signal.help, labels=signal.labels)
 
 
 def add(family: GaugeMetricFamily | CounterMetricFamily, labels: Iterable[str], value: float) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import accumulate
 
-from prometheus_client.core import HistogramMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from streaming.combine.gaps import GAP_BUCKETS_SECONDS
-from streaming.sinks.families import GROUP, printable
+from streaming.signals.rebalances import COMMIT_GAP_SECONDS
+from streaming.sinks.families import histogram, printable
 from streaming.sinks.registry import Present
 
 _BOUNDS = (*(str(float(bound)) for bound in GAP_BUCKETS_SECONDS), "+Inf")
@@ -16,11 +17,7 @@ _BOUNDS = (*(str(float(bound)) for bound in GAP_BUCKETS_SECONDS), "+Inf")
 
 def commit_gap_family(cluster: str, present: Present, group_ids: Iterable[str]) -> Metric:
     """Known gaps of some groups, kept with the group; a group without one has no series."""
-    family = HistogramMetricFamily(
-        "rebalance_monitor_commit_gap_seconds",
-        "Time from a group's last commit before a rebalance to its first one after; unknown ones left out.",
-        labels=GROUP,
-    )
+    family = histogram(COMMIT_GAP_SECONDS)
     for group_id in group_ids:
         totals = present.gap_totals.get(group_id)
         if totals is not None and any(totals.buckets):

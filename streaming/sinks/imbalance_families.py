@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from streaming.group.listing import GroupListing, shown_state
 from streaming.group.snapshot import ASSIGNING, RECONCILING
@@ -19,7 +19,8 @@ from streaming.judgement.fairness import among_members
 from streaming.judgement.imbalance import PARTITIONS, Imbalance
 from streaming.judgement.turn import GroupRecord
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
-from streaming.sinks.families import GROUP, add
+from streaming.signals import Signal, fairness
+from streaming.sinks.families import add, gauge
 from streaming.sinks.registry import WorkShares
 
 Records = Collection[tuple[str, GroupRecord]]
@@ -33,45 +34,25 @@ def _avoidable(total: Imbalance) -> int | None:
     return max(0, total.idle - total.idle_in_any_assignment)
 
 
-_OF_MEMBERS: tuple[tuple[str, str, Callable[[Imbalance], float | None]], ...] = (
-    (
-        "rebalance_monitor_excess_partitions",
-        "Partitions of the busiest member beyond the smallest maximum any valid assignment reaches.",
-        lambda one: one.excess,
-    ),
-    (
-        "rebalance_monitor_imbalance_ratio",
-        "Most partitions held by a member over the mean.",
-        lambda one: one.max_to_mean_ratio,
-    ),
-    ("rebalance_monitor_idle_members", "Members that hold no partition.", lambda one: one.idle),
-    (
-        "rebalance_monitor_avoidable_idle_members",
-        "Members that hold no partition, beyond those no valid assignment could employ.",
-        _avoidable,
-    ),
-    ("rebalance_monitor_member_partitions_max", "Most partitions held by a member.", lambda one: one.largest),
-    ("rebalance_monitor_member_partitions_min", "Fewest partitions held by a member.", lambda one: one.smallest),
+_OF_MEMBERS: tuple[tuple[Signal, Callable[[Imbalance], float | None]], ...] = (
+    (fairness.EXCESS_PARTITIONS, lambda one: one.excess),
+    (fairness.IMBALANCE_RATIO, lambda one: one.max_to_mean_ratio),
+    (fairness.IDLE_MEMBERS, lambda one: one.idle),
+    (fairness.AVOIDABLE_IDLE_MEMBERS, _avoidable),
+    (fairness.MEMBER_PARTITIONS_MAX, lambda one: one.largest),
+    (fairness.MEMBER_PARTITIONS_MIN, lambda one: one.smallest),
 )
 
-_WHAT_IF: tuple[tuple[str, str, Callable[[Alternative], float | None]], ...] = (
-    (
-        "rebalance_monitor_what_if_excess_partitions",
-        "Excess partitions if the group had this strategy; of groups that are not as fair as can be.",
-        lambda one: one.excess_partitions,
-    ),
-    (
-        "rebalance_monitor_what_if_moved_partitions",
-        "Partitions that would move if the group had this strategy; of groups that are not as fair as can be.",
-        lambda one: one.moved_partitions,
-    ),
+_WHAT_IF: tuple[tuple[Signal, Callable[[Alternative], float | None]], ...] = (
+    (fairness.WHAT_IF_EXCESS_PARTITIONS, lambda one: one.excess_partitions),
+    (fairness.WHAT_IF_MOVED_PARTITIONS, lambda one: one.moved_partitions),
 )
 
 
 def imbalance_families(cluster: str, records: Records, work: Mapping[str, WorkShares]) -> Iterator[Metric]:
     """How evenly work is shared, and what could be made of it."""
-    for name, text, value in _OF_MEMBERS:
-        family = GaugeMetricFamily(name, text, labels=GROUP)
+    for signal, value in _OF_MEMBERS:
+        family = gauge(signal)
         for group_id, record in records:
             total = _total(record)
             if total is not None and (figure := value(total)) is not None:
@@ -86,11 +67,7 @@ def verdict_family(
     cluster: str, records: Records, listing: GroupListing | None, is_held_back: Callable[[str], bool]
 ) -> Metric:
     """The verdict on each group's own strategy. That a rebalance is under way, a classic group's records never tell."""
-    family = GaugeMetricFamily(
-        "rebalance_monitor_assignment_verdict",
-        "1 for the verdict on the group's own strategy.",
-        labels=(*GROUP, "strategy", "verdict"),
-    )
+    family = gauge(fairness.ASSIGNMENT_VERDICT)
     for group_id, record in records:
         own = next((drift for drift in _drifts(record) if drift.is_group_strategy), None)
         verdict = own.verdict if own else None
@@ -115,17 +92,7 @@ def _total(record: GroupRecord) -> Imbalance | None:
 
 def _scores(cluster: str, records: Records, work: Mapping[str, WorkShares]) -> Iterator[Metric]:
     """Of work measured at a sample only what was measured of the assignment that stands."""
-    labels = (*GROUP, "measure", "scope")
-    scores = GaugeMetricFamily(
-        "rebalance_monitor_imbalance_score",
-        "100: work is shared as fairly as any valid assignment can; 0: all is with one who need not have it.",
-        labels=labels,
-    )
-    ratios = GaugeMetricFamily(
-        "rebalance_monitor_work_imbalance_ratio",
-        "Most lag (records) or throughput (records per second) of one member or client host over the mean.",
-        labels=labels,
-    )
+    scores, ratios = gauge(fairness.IMBALANCE_SCORE), gauge(fairness.WORK_IMBALANCE_RATIO)
     for group_id, record in records:
         if record.judgement is None:
             continue
@@ -142,11 +109,7 @@ def _scores(cluster: str, records: Records, work: Mapping[str, WorkShares]) -> I
 
 
 def _topic_skew(cluster: str, records: Records) -> Metric:
-    family = GaugeMetricFamily(
-        "rebalance_monitor_topic_skew",
-        "Partitions that the same members have too many, each topic being shared evenly; remedy: what removes that.",
-        labels=(*GROUP, "remedy"),
-    )
+    family = gauge(fairness.TOPIC_SKEW)
     for group_id, record in records:
         if record.judgement is not None and record.judgement.skew is not None:
             remedy = record.alternatives.remedy if record.alternatives else None
@@ -160,8 +123,8 @@ def _what_if(cluster: str, records: Records) -> Iterator[Metric]:
         for group_id, record in records
         if record.alternatives and (total := _total(record)) is not None and total.score != 100
     ]
-    for name, text, value in _WHAT_IF:
-        family = GaugeMetricFamily(name, text, labels=(*GROUP, "strategy"))
+    for signal, value in _WHAT_IF:
+        family = gauge(signal)
         for group_id, found in unfair:
             for one in found.outcomes:
                 if one.strategy != TODAY and (figure := value(one)) is not None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from streaming.judgement.lag_judgement import LagJudgement
 from streaming.judgement.status import Status
-from streaming.sinks.families import GROUP, add
+from streaming.signals import Signal, kafka_exporter
+from streaming.signals import lag as signals
+from streaming.sinks.families import add, gauge
 from streaming.sinks.registry import Present
 
 _STATUS_NAMES = {status.value: status.name for status in Status}
@@ -24,7 +26,7 @@ def lag_families(cluster: str, present: Present) -> Iterator[Metric]:
         yield _unknown(cluster, present.lag)
         yield from _compatible(present.lag, is_held_back)
     if present.sample is not None:
-        partitions = GaugeMetricFamily("kafka_topic_partitions", "Partitions of the topic.", labels=("topic",))
+        partitions = gauge(kafka_exporter.TOPIC_PARTITIONS)
         for topic, sampled in sorted(present.sample.topics.items()):
             if sampled.partitions is not None:
                 add(partitions, (topic,), sampled.partitions)
@@ -32,53 +34,31 @@ def lag_families(cluster: str, present: Present) -> Iterator[Metric]:
 
 
 def _group_lag(cluster: str, lag: LagJudgement, is_held_back: Callable[[str], bool]) -> Metric:
-    total = GaugeMetricFamily("rebalance_monitor_group_lag", "Records the group has yet to commit.", labels=GROUP)
+    total = gauge(signals.GROUP_LAG)
     for group_id, records in sorted(lag.report.by_group().items()):
         if records is not None and not is_held_back(group_id):
             add(total, (cluster, group_id), records)
     return total
 
 
-_JUDGED = (
-    (
-        "rebalance_monitor_group_lag_seconds",
-        "How long ago the next record was written that the group has to read; of its partitions the most.",
-        "lag_seconds",
-    ),
-    (
-        "rebalance_monitor_group_lag_seconds_is_bound",
-        "1 where that is a lower bound: the record is older than every sample kept.",
-        "is_at_least",
-    ),
-    (
-        "rebalance_monitor_group_records_lost",
-        "Offsets that retention took before the group committed them.",
-        "records_lost",
-    ),
-    (
-        "rebalance_monitor_group_seconds_until_lost",
-        "Time until retention takes records the group has not committed, at its present rate.",
-        "seconds_until_lost",
-    ),
-    (
-        "rebalance_monitor_group_status_completeness",
-        "Share of the group's partitions whose status rests on ten commits.",
-        "completeness",
-    ),
+_JUDGED: tuple[tuple[Signal, str], ...] = (
+    (signals.GROUP_LAG_SECONDS, "lag_seconds"),
+    (signals.GROUP_LAG_SECONDS_IS_BOUND, "is_at_least"),
+    (signals.GROUP_RECORDS_LOST, "records_lost"),
+    (signals.GROUP_SECONDS_UNTIL_LOST, "seconds_until_lost"),
+    (signals.GROUP_STATUS_COMPLETENESS, "completeness"),
 )
 
 
 def _judged(cluster: str, lag: LagJudgement, is_held_back: Callable[[str], bool]) -> Iterator[Metric]:
     rows = [row for row in lag.by_group().to_pylist() if not is_held_back(row["group_id"])]
-    for name, text, column in _JUDGED:
-        family = GaugeMetricFamily(name, text, labels=GROUP)
+    for signal, column in _JUDGED:
+        family = gauge(signal)
         for row in rows:
             if row[column] is not None and (column != "is_at_least" or row["lag_seconds"] is not None):
                 add(family, (cluster, row["group_id"]), row[column])
         yield family
-    status = GaugeMetricFamily(
-        "rebalance_monitor_group_status", "1 for the worst status of the group's partitions.", labels=(*GROUP, "status")
-    )
+    status = gauge(signals.GROUP_STATUS)
     for row in rows:
         if row["status"] is not None:
             add(status, (cluster, row["group_id"], _STATUS_NAMES[row["status"]]), 1)
@@ -86,11 +66,7 @@ def _judged(cluster: str, lag: LagJudgement, is_held_back: Callable[[str], bool]
 
 
 def _unknown(cluster: str, lag: LagJudgement) -> Metric:
-    family = GaugeMetricFamily(
-        "rebalance_monitor_lag_unknown_partitions",
-        "Partitions of the group whose lag is not known, by reason.",
-        labels=(*GROUP, "reason"),
-    )
+    family = gauge(signals.LAG_UNKNOWN_PARTITIONS)
     for (group_id, reason), partitions in sorted(lag.report.unknown_partitions().items()):
         add(family, (cluster, group_id, reason), partitions)
     return family
@@ -98,9 +74,7 @@ def _unknown(cluster: str, lag: LagJudgement) -> Metric:
 
 def _compatible(lag: LagJudgement, is_held_back: Callable[[str], bool]) -> Iterator[Metric]:
     """The families of kafka_exporter, for the dashboards people already have."""
-    labels = ("consumergroup", "topic", "partition")
-    offsets = GaugeMetricFamily("kafka_consumergroup_current_offset", "Committed offset.", labels=labels)
-    lags = GaugeMetricFamily("kafka_consumergroup_lag", "Records after the committed offset.", labels=labels)
+    offsets, lags = gauge(kafka_exporter.CONSUMERGROUP_CURRENT_OFFSET), gauge(kafka_exporter.CONSUMERGROUP_LAG)
     sums: Counter[tuple[str, str]] = Counter()
     unknown = set()
     columns = ("group_id", "topic", "partition", "committed_offset", "lag")
@@ -117,7 +91,7 @@ def _compatible(lag: LagJudgement, is_held_back: Callable[[str], bool]) -> Itera
             sums[group_id, topic] += records
     yield offsets
     yield lags
-    summed = GaugeMetricFamily("kafka_consumergroup_lag_sum", "Sum over partitions.", labels=("consumergroup", "topic"))
+    summed = gauge(kafka_exporter.CONSUMERGROUP_LAG_SUM)
     for labelled in sorted(set(sums) - unknown):
         add(summed, labelled, sums[labelled])
     yield summed

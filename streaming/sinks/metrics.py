@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 import psutil
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from streaming.group.listing import GroupListing, shown_state
 from streaming.group.not_known import REBALANCES_FAILED, not_known
 from streaming.group.snapshot import UNKNOWN
 from streaming.judgement.turn import GroupRecord
-from streaming.sinks.families import GROUP, add
+from streaming.signals import Signal, fairness, groups, kafka_exporter, monitor, rebalances
+from streaming.sinks.families import add, counter, gauge
 from streaming.sinks.gap_families import commit_gap_family
 from streaming.sinks.imbalance_families import imbalance_families, verdict_family
 from streaming.sinks.lag_metrics import lag_families
@@ -66,18 +67,18 @@ def _groups(cluster: str, present: Present, *, is_fresh: bool) -> Iterator[Metri
     listing, work = (present.listing, present.work) if is_fresh else (None, {})
     every_record = list(alive.items())
     records = [(group_id, record) for group_id, record in every_record if not is_held_back(group_id)]
-    for name, text, value in _GROUP_GAUGES:
-        family = GaugeMetricFamily(name, text, labels=GROUP)
+    for signal, value in _GROUP_GAUGES:
+        family = gauge(signal)
         for group_id, record in records:
             if (measured := value(record)) is not None:
                 add(family, (cluster, group_id), measured)
         yield family
-    for name, text, count in _GROUP_COUNTERS:
-        counter = CounterMetricFamily(name, text, labels=GROUP)
+    for signal, count in _GROUP_COUNTERS:
+        counts = counter(signal)
         for group_id, record in every_record:
             if (counted := count(record)) is not None:
-                add(counter, (cluster, group_id), counted)
-        yield counter
+                add(counts, (cluster, group_id), counted)
+        yield counts
     yield from rebalance_families(cluster, every_record)
     yield commit_gap_family(cluster, present, alive)
     yield _group_state(cluster, every_record, listing, is_held_back)
@@ -98,9 +99,9 @@ def _generation(record: GroupRecord) -> float | None:
     return record.snapshot.generation_id
 
 
-_GROUP_GAUGES: tuple[tuple[str, str, Callable[[GroupRecord], float | None]], ...] = (
-    ("rebalance_monitor_group_members", "Members of the group at its last recorded generation.", _members),
-    ("rebalance_monitor_group_generation", "Last recorded generation, or group epoch.", _generation),
+_GROUP_GAUGES: tuple[tuple[Signal, Callable[[GroupRecord], float | None]], ...] = (
+    (groups.GROUP_MEMBERS, _members),
+    (groups.GROUP_GENERATION, _generation),
 )
 
 
@@ -109,22 +110,10 @@ def _failed(record: GroupRecord) -> int | None:
     return None if REBALANCES_FAILED in not_known(record.snapshot) else record.snapshot.totals.rebalances_failed
 
 
-_GROUP_COUNTERS: tuple[tuple[str, str, Callable[[GroupRecord], int | None]], ...] = (
-    (
-        "rebalance_monitor_rebalances",
-        "Generations since the group was first seen, transitions to Empty left out.",
-        lambda record: record.snapshot.totals.rebalances,
-    ),
-    (
-        "rebalance_monitor_rebalances_failed",
-        "Generations proven to have been joined and never synced.",
-        _failed,
-    ),
-    (
-        "rebalance_monitor_empty_transitions",
-        "Times the group's last member left.",
-        lambda record: record.snapshot.totals.empty_transitions,
-    ),
+_GROUP_COUNTERS: tuple[tuple[Signal, Callable[[GroupRecord], int | None]], ...] = (
+    (rebalances.REBALANCES, lambda record: record.snapshot.totals.rebalances),
+    (rebalances.REBALANCES_FAILED, _failed),
+    (rebalances.EMPTY_TRANSITIONS, lambda record: record.snapshot.totals.empty_transitions),
 )
 
 
@@ -134,10 +123,7 @@ def _group_state(
     listing: GroupListing | None,
     is_held_back: Callable[[str], bool],
 ) -> Metric:
-    labels = (*GROUP, "group_type", "protocol_type", "protocol", "state")
-    family = GaugeMetricFamily(
-        "rebalance_monitor_group_state", "1 for the group's type, strategy and state.", labels=labels
-    )
+    family = gauge(groups.GROUP_STATE)
     for group_id, record in records:
         snapshot = record.snapshot
         protocol_type, protocol = snapshot.protocol_type or "", snapshot.protocol or ""
@@ -150,32 +136,19 @@ def _listing(cluster: str, present: Present, now_ms: int) -> Iterator[Metric]:
     """What only a listing of groups shows, and how old and whole it is."""
     if (listing := present.listing) is None:
         return
-    rebalancing = GaugeMetricFamily(
-        "rebalance_monitor_group_rebalancing_seconds",
-        "How long listings have shown the group in the middle of a rebalance, which no record tells; at least.",
-        labels=GROUP,
-    )
+    rebalancing = gauge(groups.GROUP_REBALANCING_SECONDS)
     for group_id, since_ms in sorted(present.rebalancing_since_ms.items()):
         add(rebalancing, (cluster, group_id), max(0, now_ms - since_ms) / 1000)
     yield rebalancing
-    text = "Age of the listing of groups that states in the middle of a rebalance are taken from."
-    yield _one("rebalance_monitor_group_listing_age_seconds", text, cluster, (now_ms - listing.sampled_at_ms) / 1000)
-    gaps = GaugeMetricFamily(
-        "rebalance_monitor_group_listing_gaps",
-        "Brokers that did not list their groups, by reason: no group is taken for gone meanwhile.",
-        labels=("cluster", "reason"),
-    )
+    yield _one(groups.GROUP_LISTING_AGE_SECONDS, cluster, (now_ms - listing.sampled_at_ms) / 1000)
+    gaps = gauge(groups.GROUP_LISTING_GAPS)
     for reason, brokers in sorted(Counter(gap.reason for gap in listing.gaps).items()):
         add(gaps, (cluster, reason), brokers)
     yield gaps
 
 
 def _drift(cluster: str, records: list[tuple[str, GroupRecord]]) -> Metric:
-    family = GaugeMetricFamily(
-        "rebalance_monitor_drift_partitions",
-        "Partitions that are elsewhere than the strategy would have them; no series where that is unknown.",
-        labels=(*GROUP, "strategy"),
-    )
+    family = gauge(fairness.DRIFT_PARTITIONS)
     for group_id, record in records:
         for drift in record.judgement.drifts if record.judgement else ():
             if drift.drift_partitions is not None:
@@ -184,7 +157,7 @@ def _drift(cluster: str, records: list[tuple[str, GroupRecord]]) -> Metric:
 
 
 def _members_compatible(records: list[tuple[str, GroupRecord]]) -> Metric:
-    family = GaugeMetricFamily("kafka_consumergroup_members", "Members of the group.", labels=("consumergroup",))
+    family = gauge(kafka_exporter.CONSUMERGROUP_MEMBERS)
     for group_id, record in records:
         if (members := _members(record)) is not None:
             add(family, (group_id,), members)
@@ -193,49 +166,26 @@ def _members_compatible(records: list[tuple[str, GroupRecord]]) -> Metric:
 
 def _health(cluster: str, present: Present, *, is_fresh: bool) -> Iterator[Metric]:
     health = present.health
-    text = "1 when caught up with the log and in touch with the brokers."
-    yield _one("rebalance_monitor_ready", text, cluster, health.ready and is_fresh)
+    yield _one(monitor.READY, cluster, health.ready and is_fresh)
     yield from _source(cluster, present)
-    yield _counts(
-        cluster, "rebalance_monitor_records_read", "Records read, by kind.", "kind", _sum(present, "records_read")
-    )
-    yield _counts(
-        cluster,
-        "rebalance_monitor_records_skipped",
-        "Records that went to quarantine, by reason.",
-        "reason",
-        _sum(present, "records_skipped"),
-    )
+    yield _counts(monitor.RECORDS_READ, cluster, _sum(present, "records_read"))
+    yield _counts(monitor.RECORDS_SKIPPED, cluster, _sum(present, "records_skipped"))
     if is_fresh:
         yield from _own_lag(cluster, present)
     if health.batch_seconds is not None:
-        text = "Duration of the last micro-batch, from its start in the driver to its last table."
-        yield _one("rebalance_monitor_last_batch_seconds", text, cluster, health.batch_seconds)
-    yield _one(
-        "rebalance_monitor_state_rows",
-        "Groups and partitions kept in state.",
-        cluster,
-        len(present.groups) + len(present.lanes),
-    )
-    restarts = CounterMetricFamily(
-        "rebalance_monitor_query_restarts", "Times the query was started again after a failure.", labels=("cluster",)
-    )
+        yield _one(monitor.LAST_BATCH_SECONDS, cluster, health.batch_seconds)
+    yield _one(monitor.STATE_ROWS, cluster, len(present.groups) + len(present.lanes))
+    restarts = counter(monitor.QUERY_RESTARTS)
     add(restarts, (cluster,), health.query_restarts)
     yield restarts
-    text = "Memory of the monitor's processes."
-    yield _one("rebalance_monitor_resident_memory_bytes", text, cluster, _resident_bytes(_own_processes()))
+    yield _one(monitor.RESIDENT_MEMORY_BYTES, cluster, _resident_bytes(_own_processes()))
 
 
 def _source(cluster: str, present: Present) -> Iterator[Metric]:
     """Where groups and commits are known from, and what that leaves open."""
-    source = GaugeMetricFamily(
-        "rebalance_monitor_source", "1 for where groups and commits are known from.", labels=("cluster", "source")
-    )
+    source, unknown = gauge(monitor.SOURCE), gauge(monitor.UNKNOWN)
     add(source, (cluster, present.health.source), 1)
     yield source
-    unknown = GaugeMetricFamily(
-        "rebalance_monitor_unknown", "1 for each thing this source cannot tell.", labels=("cluster", "what")
-    )
     for what in present.health.not_known:
         add(unknown, (cluster, what), 1)
     yield unknown
@@ -255,8 +205,8 @@ def _resident_bytes(processes: Iterable[psutil.Process]) -> int:
     return total
 
 
-def _one(name: str, text: str, cluster: str, value: float) -> Metric:
-    family = GaugeMetricFamily(name, text, labels=("cluster",))
+def _one(signal: Signal, cluster: str, value: float) -> Metric:
+    family = gauge(signal)
     add(family, (cluster,), value)
     return family
 
@@ -268,25 +218,15 @@ def _sum(present: Present, counter: str) -> Counter[str]:
     return total
 
 
-def _counts(cluster: str, name: str, text: str, label: str, counts: Counter[str]) -> Metric:
-    family = CounterMetricFamily(name, text, labels=("cluster", label))
+def _counts(signal: Signal, cluster: str, counts: Counter[str]) -> Metric:
+    family = counter(signal)
     for kind, count in sorted(counts.items()):
         add(family, (cluster, kind), count)
     return family
 
 
 def _own_lag(cluster: str, present: Present) -> Iterator[Metric]:
-    labels = ("cluster", "partition")
-    behind = GaugeMetricFamily(
-        "rebalance_monitor_offsets_topic_lag",
-        "Records of __consumer_offsets not read yet, to the high watermark.",
-        labels=labels,
-    )
-    held = GaugeMetricFamily(
-        "rebalance_monitor_offsets_topic_held_back",
-        "Records of __consumer_offsets that an open transaction holds back; their groups are unknown meanwhile.",
-        labels=labels,
-    )
+    behind, held = gauge(monitor.OFFSETS_TOPIC_LAG), gauge(monitor.OFFSETS_TOPIC_HELD_BACK)
     for partition, ends in sorted(present.sample.offsets_topic.items()) if present.sample else ():
         position = present.health.positions.get(partition, 0)
         add(behind, (cluster, str(partition)), max(0, ends.high_watermark - position))

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from streaming.judgement.turn import GroupRecord
-from streaming.sinks.families import GROUP, add
+from streaming.signals.rebalances import GROUP_CONDITION, MOVED_PARTITIONS, REBALANCES_BY_CAUSE
+from streaming.sinks.families import add, counter, gauge
 from streaming.sinks.registry import Present
 
 
 def rebalance_families(cluster: str, records: Iterable[tuple[str, GroupRecord]]) -> Iterator[Metric]:
     """Totals since each group was first seen, kept with the group."""
-    by_cause = CounterMetricFamily(
-        "rebalance_monitor_rebalances_by_cause",
-        "Rebalances read since the group was first seen, by primary cause; generations without a record left out.",
-        labels=(*GROUP, "cause"),
-    )
-    moved = CounterMetricFamily(
-        "rebalance_monitor_moved_partitions",
-        "Partitions that went from one owner to another; necessary false: an assignment as balanced left them.",
-        labels=(*GROUP, "necessary"),
-    )
+    by_cause, moved = counter(REBALANCES_BY_CAUSE), counter(MOVED_PARTITIONS)
     for group_id, record in records:
         totals = record.story.totals
         for cause, count in sorted(totals.rebalances_by_cause.items()):
@@ -35,11 +27,7 @@ def rebalance_families(cluster: str, records: Iterable[tuple[str, GroupRecord]])
 
 def condition_family(cluster: str, present: Present) -> Metric:
     """What is the matter with groups, as of the last sample. Who it is, and since when, is in `group_conditions`."""
-    family = GaugeMetricFamily(
-        "rebalance_monitor_group_condition",
-        "1 for each condition that holds: a storm, a flapping member, a stuck rebalance, ...",
-        labels=(*GROUP, "condition"),
-    )
+    family = gauge(GROUP_CONDITION)
     for group_id, conditions in sorted(present.conditions.items()):
         record = present.groups.get(group_id)
         if record is None or record.snapshot.is_over:

@@ -69,8 +69,9 @@ class Member:
     def with_share(self, share: Iterable[tuple[str, int]]) -> ClassicMember:
         """The member as the coordinator records it."""
         held = share if self.held is None else [(topic, number) for topic, of in self.held.items() for number in of]
+        own = crc32(self.name.encode(errors="replace")) * 97 % 16**12
         return ClassicMember(
-            member_id=f"{self.name}-7f3a9c2e-41d8-4b6e-9d57-{crc32(self.name.encode()) * 97 % 16**12:012x}",
+            member_id=f"{self.name}-7f3a9c2e-41d8-4b6e-9d57-{own:012x}",
             group_instance_id=self.instance_id,
             client_id=self.name.rpartition("-")[0] or self.name,
             client_host=f"/10.4.{len(self.name)}.{ord(self.name[-1])}",

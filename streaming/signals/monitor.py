@@ -1,0 +1,129 @@
+"""The monitor itself: whether to believe what it says, how far it has read, and what it costs."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from streaming.signals.signal import CLUSTER, COUNTER, OF_A_CLUSTER, Signal
+
+_ALWAYS = "It is always there."
+
+READY: Final = Signal(
+    name="rebalance_monitor_ready",
+    unit="boolean",
+    labels=OF_A_CLUSTER,
+    granularity=CLUSTER,
+    help="1 when caught up with the log and in touch with the brokers.",
+    unknown=_ALWAYS,
+    example="rebalance_monitor_ready == 0",
+)
+SOURCE: Final = Signal(
+    name="rebalance_monitor_source",
+    unit="boolean",
+    labels=(*OF_A_CLUSTER, "source"),
+    label_values=MappingProxyType({"source": ("offsets-topic", "admin-api")}),
+    granularity=CLUSTER,
+    help="1 for where groups and commits are known from.",
+    unknown=_ALWAYS,
+    example='rebalance_monitor_source{source="admin-api"}',
+)
+UNKNOWN: Final = Signal(
+    name="rebalance_monitor_unknown",
+    unit="boolean",
+    labels=(*OF_A_CLUSTER, "what"),
+    label_values=MappingProxyType(
+        {
+            "what": (
+                "generation_id",
+                "leader",
+                "rebalances_between_polls",
+                "rebalances_failed",
+                "sync_time",
+                "pending_revocation",
+                "commit_time",
+                "transactions",
+                "hidden_groups",
+            )
+        }
+    ),
+    granularity=CLUSTER,
+    help="1 for each thing this source cannot tell.",
+    unknown="The source can tell it.",
+    example='rebalance_monitor_unknown{what="hidden_groups"}',
+)
+RECORDS_READ: Final = Signal(
+    name="rebalance_monitor_records_read_total",
+    kind=COUNTER,
+    unit="records",
+    labels=(*OF_A_CLUSTER, "kind"),
+    granularity=CLUSTER,
+    help="Records read, by kind.",
+    unknown="None of that kind was read.",
+    example="sum by (cluster) (rate(rebalance_monitor_records_read_total[5m]))",
+)
+RECORDS_SKIPPED: Final = Signal(
+    name="rebalance_monitor_records_skipped_total",
+    kind=COUNTER,
+    unit="records",
+    labels=(*OF_A_CLUSTER, "reason"),
+    granularity=CLUSTER,
+    help="Records that went to quarantine, by reason.",
+    unknown="None went there for that reason.",
+    example="increase(rebalance_monitor_records_skipped_total[1h]) > 0",
+)
+OFFSETS_TOPIC_LAG: Final = Signal(
+    name="rebalance_monitor_offsets_topic_lag",
+    unit="records",
+    labels=(*OF_A_CLUSTER, "partition"),
+    granularity=CLUSTER,
+    help="Records of __consumer_offsets not read yet, to the high watermark.",
+    unknown="That partition was not sampled lately, or there is no log to read (admin-api).",
+    example="sum by (cluster) (rebalance_monitor_offsets_topic_lag)",
+)
+OFFSETS_TOPIC_HELD_BACK: Final = Signal(
+    name="rebalance_monitor_offsets_topic_held_back",
+    unit="records",
+    labels=(*OF_A_CLUSTER, "partition"),
+    granularity=CLUSTER,
+    help="Records of __consumer_offsets that an open transaction holds back; their groups are unknown meanwhile.",
+    unknown="That partition was not sampled lately, or there is no log to read (admin-api).",
+    example="rebalance_monitor_offsets_topic_held_back > 0",
+)
+LAST_BATCH_SECONDS: Final = Signal(
+    name="rebalance_monitor_last_batch_seconds",
+    unit="seconds",
+    labels=OF_A_CLUSTER,
+    granularity=CLUSTER,
+    help="Duration of the last micro-batch, from its start in the driver to its last table.",
+    unknown="There was no batch since the start.",
+    example="max_over_time(rebalance_monitor_last_batch_seconds[15m])",
+)
+STATE_ROWS: Final = Signal(
+    name="rebalance_monitor_state_rows",
+    unit="rows",
+    labels=OF_A_CLUSTER,
+    granularity=CLUSTER,
+    help="Groups and partitions kept in state.",
+    unknown=_ALWAYS,
+    example="deriv(rebalance_monitor_state_rows[1d])",
+)
+QUERY_RESTARTS: Final = Signal(
+    name="rebalance_monitor_query_restarts_total",
+    kind=COUNTER,
+    unit="restarts",
+    labels=OF_A_CLUSTER,
+    granularity=CLUSTER,
+    help="Times the query was started again after a failure.",
+    unknown=_ALWAYS,
+    example="increase(rebalance_monitor_query_restarts_total[15m]) > 0",
+)
+RESIDENT_MEMORY_BYTES: Final = Signal(
+    name="rebalance_monitor_resident_memory_bytes",
+    unit="bytes",
+    labels=OF_A_CLUSTER,
+    granularity=CLUSTER,
+    help="Memory of the monitor's processes.",
+    unknown=_ALWAYS,
+    example="max_over_time(rebalance_monitor_resident_memory_bytes[1h])",
+)

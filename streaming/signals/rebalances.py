@@ -1,0 +1,105 @@
+"""Rebalances: how many, why, what they moved, how long they cost, and what the last ones show together."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Final
+
+from streaming.signals.signal import COUNTER, HISTOGRAM, OF_A_GROUP, Signal
+
+REBALANCES: Final = Signal(
+    name="rebalance_monitor_rebalances_total",
+    kind=COUNTER,
+    unit="rebalances",
+    help="Generations since the group was first seen, transitions to Empty left out.",
+    unknown="There is no such group; a group that is there starts at 0.",
+    example="topk(10, sum by (cluster, group) (increase(rebalance_monitor_rebalances_total[1h])))",
+)
+REBALANCES_FAILED: Final = Signal(
+    name="rebalance_monitor_rebalances_failed_total",
+    kind=COUNTER,
+    unit="rebalances",
+    help="Generations proven to have been joined and never synced.",
+    unknown="Nothing could prove one: coordinators that are asked (admin-api) tell of none.",
+    example="increase(rebalance_monitor_rebalances_failed_total[1h]) > 0",
+)
+EMPTY_TRANSITIONS: Final = Signal(
+    name="rebalance_monitor_empty_transitions_total",
+    kind=COUNTER,
+    unit="transitions",
+    help="Times the group's last member left.",
+    unknown="There is no such group; a group that is there starts at 0.",
+    example="increase(rebalance_monitor_empty_transitions_total[15m]) > 0 and rebalance_monitor_group_members == 0",
+)
+REBALANCES_BY_CAUSE: Final = Signal(
+    name="rebalance_monitor_rebalances_by_cause_total",
+    kind=COUNTER,
+    unit="rebalances",
+    labels=(*OF_A_GROUP, "cause"),
+    label_values=MappingProxyType(
+        {
+            "cause": (
+                "strategy_changed",
+                "member_gone",
+                "member_joined",
+                "subscription_changed",
+                "metadata_changed",
+                "cooperative_followup",
+                "unexplained",
+                "unknown",
+            )
+        }
+    ),
+    help="Rebalances read since the group was first seen, by primary cause; generations without a record left out.",
+    unknown="No rebalance of that cause was read.",
+    example='sum by (cause) (increase(rebalance_monitor_rebalances_by_cause_total{group="payments"}[1d]))',
+)
+MOVED_PARTITIONS: Final = Signal(
+    name="rebalance_monitor_moved_partitions_total",
+    kind=COUNTER,
+    unit="partitions",
+    labels=(*OF_A_GROUP, "necessary"),
+    label_values=MappingProxyType({"necessary": ("true", "false", "unknown")}),
+    help="Partitions that went from one owner to another; necessary false: an assignment as balanced left them where"
+    " they were; unknown: the fewest are not known.",
+    unknown="No partition was moved so.",
+    example='topk(10, increase(rebalance_monitor_moved_partitions_total{necessary="false"}[1d]))',
+)
+COMMIT_GAP_SECONDS: Final = Signal(
+    name="rebalance_monitor_commit_gap_seconds",
+    kind=HISTOGRAM,
+    unit="seconds",
+    help="Time from a group's last commit before a rebalance to its first one after; unknown ones left out.",
+    unknown="No gap of the group is known; those that are not, and why, are in the table `commit_gaps`. Begins anew"
+    " when the checkpoint is rebuilt or the group deleted.",
+    example="histogram_quantile(0.9, sum by (cluster, group, le)"
+    " (rate(rebalance_monitor_commit_gap_seconds_bucket[1d])))",
+)
+GROUP_CONDITION: Final = Signal(
+    name="rebalance_monitor_group_condition",
+    unit="boolean",
+    labels=(*OF_A_GROUP, "condition"),
+    label_values=MappingProxyType(
+        {
+            "condition": (
+                "rolling_restart",
+                "rebalance_storm",
+                "flapping_member",
+                "endless_cooperative_rejoin",
+                "eager_and_cooperative_mixed",
+                "duplicate_claims",
+                "subscription_mismatch",
+                "unowned_partitions",
+                "stuck_rebalance",
+                "silent_group",
+                "silent_static_member",
+                "stuck_reconciliation",
+            )
+        }
+    ),
+    help="1 for each condition that holds at the last sample: a storm, a flapping member, a stuck rebalance, ...",
+    unknown="The condition does not hold, or is not known to. Who it is, and since when: table `group_conditions`, or"
+    " `rebalance-monitor history GROUP`.",
+    example='rebalance_monitor_group_condition{condition="rebalance_storm"}'
+    ' unless on (cluster, group) rebalance_monitor_group_condition{condition="rolling_restart"}',
+)

@@ -1,0 +1,153 @@
+"""Every definition holds to the rules of `streaming/signals/signal.py`."""
+
+from __future__ import annotations
+
+import doctest
+import pkgutil
+import re
+from importlib import import_module
+
+import pytest
+
+import streaming.signals
+from streaming.group import not_known
+from streaming.group.listing import GROUP_TYPES
+from streaming.judgement import detectors, drift, imbalance, lag, rebalances, silence
+from streaming.judgement.reconciliation import STUCK_RECONCILIATION
+from streaming.judgement.status import Status
+from streaming.judgement.story import UNKNOWN_CAUSE
+from streaming.signals import COUNTER, FAMILY_SETS, GRANULARITIES, HISTOGRAM, OWN, SIGNALS, Signal, exported_names
+from streaming.signals import fairness as of_fairness
+from streaming.signals import groups as of_groups
+from streaming.signals import lag as of_lag
+from streaming.signals import monitor as of_monitor
+from streaming.signals import rebalances as of_rebalances
+from tests.promql import mentioned
+
+EACH = pytest.mark.parametrize("signal", SIGNALS.values(), ids=list(SIGNALS))
+UNITS = ("seconds", "bytes", "ratio", "partitions", "members", "brokers")
+BY_EXPORTED_NAME = {name: signal for signal in SIGNALS.values() for name in exported_names(signal)}
+
+
+def test_every_definition_there_is_stands_in_the_catalogue_once() -> None:
+    """Two of one name would be exported twice, and one that is not listed never documented."""
+    defined = [
+        value
+        for module in pkgutil.iter_modules(streaming.signals.__path__)
+        for value in vars(import_module(f"streaming.signals.{module.name}")).values()
+        if isinstance(value, Signal)
+    ]
+    assert sorted(signal.name for signal in defined) == sorted(SIGNALS)
+
+
+@EACH
+def test_a_name_says_what_kind_it_is(signal: Signal) -> None:
+    """Rule 1: rate() belongs to what ends in _total; a gauge that does is a trap."""
+    assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)+", signal.name)
+    assert signal.name.endswith("_total") == (signal.kind == COUNTER)
+    if signal.family_set == OWN:
+        assert signal.name.startswith("rebalance_monitor_")
+        assert not signal.name.endswith(("_bucket", "_sum", "_count")), "these belong to histograms"
+    else:
+        assert signal.name.startswith("kafka_")
+
+
+@EACH
+def test_a_name_that_ends_in_a_unit_is_in_that_unit(signal: Signal) -> None:
+    """Rule 2."""
+    last = signal.name.removesuffix("_total").rpartition("_")[2]
+    assert last not in UNITS or signal.unit == last
+    assert signal.unit == "boolean" or not signal.help.startswith("1 ")
+
+
+@EACH
+def test_labels_are_told_apart_and_belong_to_what_is_told_of(signal: Signal) -> None:
+    """Rule 3; a member's id in a label would be a new series at every rebalance."""
+    assert len(set(signal.labels)) == len(signal.labels)
+    assert signal.label_values.keys() <= set(signal.labels)
+    assert all(len(set(values)) == len(values) > 0 for values in signal.label_values.values())
+    assert not {"member", "member_id", "consumer_id", "client_id", "member_host"} & set(signal.labels)
+    assert signal.granularity in GRANULARITIES
+    assert signal.family_set in FAMILY_SETS
+    assert (signal.granularity == "partition") <= ("partition" in signal.labels)
+    assert (signal.granularity in {"topic", "partition"}) <= ("topic" in signal.labels)
+
+
+@EACH
+def test_words_are_there_and_fit_a_line_of_the_exposition(signal: Signal) -> None:
+    """Rule 4."""
+    for words in (signal.help, signal.unknown):
+        assert words.strip() == words
+        assert words.endswith((".", "..."))
+        assert "\n" not in words
+
+
+@EACH
+def test_an_example_asks_of_the_metric_and_of_nothing_that_is_not_defined(signal: Signal) -> None:
+    """Rule 5: an example that returns nothing teaches that the metric is of no use."""
+    query = mentioned(signal.example)
+    assert query.metrics & set(exported_names(signal))
+    assert query.metrics <= BY_EXPORTED_NAME.keys()
+    asked = [BY_EXPORTED_NAME[name] for name in query.metrics]
+    known = {label for one in asked for label in one.labels} | {"le" for one in asked if one.kind == HISTOGRAM}
+    assert query.labels <= known
+
+
+CAUSES = {
+    rebalances.STRATEGY_CHANGED,
+    rebalances.MEMBER_GONE,
+    rebalances.MEMBER_JOINED,
+    rebalances.SUBSCRIPTION_CHANGED,
+    rebalances.METADATA_CHANGED,
+    rebalances.COOPERATIVE_FOLLOWUP,
+    rebalances.UNEXPLAINED,
+    UNKNOWN_CAUSE,
+}
+CONDITIONS = {
+    detectors.ROLLING_RESTART,
+    detectors.REBALANCE_STORM,
+    detectors.FLAPPING_MEMBER,
+    detectors.ENDLESS_COOPERATIVE_REJOIN,
+    detectors.EAGER_AND_COOPERATIVE_MIXED,
+    detectors.DUPLICATE_CLAIMS,
+    detectors.SUBSCRIPTION_MISMATCH,
+    detectors.UNOWNED_PARTITIONS,
+    silence.STUCK_REBALANCE,
+    silence.SILENT_GROUP,
+    silence.SILENT_STATIC_MEMBER,
+    STUCK_RECONCILIATION,
+}
+VERDICTS = {
+    drift.MATCH,
+    drift.DRIFT,
+    drift.EQUIVALENT,
+    drift.WITHHELD,
+    drift.DIFFERS_FROM_JAVA,
+    drift.REBALANCING,
+    drift.UNKNOWN,
+    drift.NOT_EVALUATED,
+}
+
+
+@pytest.mark.parametrize(
+    ("signal", "label", "judged"),
+    [
+        (of_rebalances.REBALANCES_BY_CAUSE, "cause", CAUSES),
+        (of_rebalances.GROUP_CONDITION, "condition", CONDITIONS),
+        (of_fairness.ASSIGNMENT_VERDICT, "verdict", VERDICTS),
+        (of_fairness.IMBALANCE_SCORE, "measure", {imbalance.PARTITIONS, imbalance.LAG, imbalance.THROUGHPUT}),
+        (of_fairness.IMBALANCE_SCORE, "scope", {imbalance.MEMBER, imbalance.HOST}),
+        (of_fairness.WORK_IMBALANCE_RATIO, "measure", {imbalance.LAG, imbalance.THROUGHPUT}),
+        (of_lag.LAG_UNKNOWN_PARTITIONS, "reason", set(lag.UNKNOWN_REASONS)),
+        (of_lag.GROUP_STATUS, "status", {status.name for status in Status}),
+        (of_groups.GROUP_STATE, "group_type", set(GROUP_TYPES)),
+        (of_monitor.UNKNOWN, "what", set(not_known.POLLED) | {not_known.HIDDEN_GROUPS}),
+    ],
+)
+def test_the_values_of_a_label_are_those_that_are_judged(signal: Signal, label: str, judged: set[str]) -> None:
+    """Rule 3: an alert on a condition by another name than the detector's never fires."""
+    assert set(signal.label_values[label]) == judged
+
+
+def test_the_examples_hold() -> None:
+    assert doctest.testmod(streaming.signals.signal).failed == 0
