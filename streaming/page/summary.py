@@ -19,7 +19,6 @@ from streaming.judgement.drift import StrategyDrift
 from streaming.judgement.fairness import among_members
 from streaming.judgement.imbalance import PARTITIONS
 from streaming.judgement.lag import HELD_BACK
-from streaming.judgement.rebalances import STATIC_REJOIN
 from streaming.judgement.status import Status
 from streaming.judgement.turn import GroupRecord
 from streaming.page.watched import Watched
@@ -150,7 +149,7 @@ def _summary(watched: Watched, record: GroupRecord, lag: Mapping[str, Any], *, i
         verdict_reason=(own.reason or None) if own else None,
         drift_partitions=own.drift_partitions if own else None,
         shares=_shares(record),
-        unowned_partitions=_unowned_partitions(record),
+        unowned_partitions=record.unowned_partitions(),
         conditions=held_conditions(watched, record),
         lag=lag.get("lag"),
         lag_unknown=lag.get("lag_unknown", ()),
@@ -205,10 +204,3 @@ def _shares(record: GroupRecord) -> Shares:
 
 def _whole(amount: float | None) -> int | None:
     return None if amount is None else int(amount)
-
-
-def _unowned_partitions(record: GroupRecord) -> int | None:
-    latest = next((one for one in reversed(record.story.recent) if one.kind != STATIC_REJOIN), None)
-    if latest is None or not record.snapshot.member_count():
-        return None
-    return max(0, latest.unowned_partitions - latest.withheld_partitions)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from streaming.signals import Signal
+from streaming.signals import COUNTER, Signal
 
 
 def gauge(signal: Signal) -> GaugeMetricFamily:
@@ -22,6 +22,11 @@ def counter(signal: Signal) -> CounterMetricFamily:
 def histogram(signal: Signal) -> HistogramMetricFamily:
     """Likewise."""
     return HistogramMetricFamily(signal.name, signal.help, labels=signal.labels)
+
+
+def exported_family(family: Metric) -> str:
+    """The name in `SIGNALS` of a family that was made here."""
+    return f"{family.name}_total" if family.type == COUNTER else family.name
 
 
 def add(family: GaugeMetricFamily | CounterMetricFamily, labels: Iterable[str], value: float) -> None:

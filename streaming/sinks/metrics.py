@@ -19,12 +19,14 @@ from streaming.group.not_known import REBALANCES_FAILED, not_known
 from streaming.group.snapshot import UNKNOWN
 from streaming.judgement.turn import GroupRecord
 from streaming.signals import Signal, fairness, groups, kafka_exporter, monitor, rebalances
-from streaming.sinks.families import add, counter, gauge
+from streaming.sinks.families import add, counter, exported_family, gauge
 from streaming.sinks.gap_families import commit_gap_family
 from streaming.sinks.imbalance_families import imbalance_families, verdict_family
 from streaming.sinks.lag_metrics import lag_families
-from streaming.sinks.rebalance_families import condition_family, rebalance_families
+from streaming.sinks.owner_families import owner_families
+from streaming.sinks.rebalance_families import condition_families, rebalance_families
 from streaming.sinks.registry import Present, Registry
+from streaming.sinks.shown import Choose, show_everything
 
 
 class MonitorCollector(Collector):
@@ -40,21 +42,29 @@ class MonitorCollector(Collector):
         registry: Registry,
         now_ms: Callable[[], int],
         stale_after_ms: int,
+        choose: Choose = show_everything,
     ) -> None:
         self._cluster = cluster
         self._registry = registry
         self._now_ms = now_ms
         self._stale_after_ms = stale_after_ms
+        self._choose = choose
 
     def collect(self) -> Iterator[Metric]:
-        """Build every family from one consistent view of the registry."""
+        """Build every family that is shown from one consistent view of the registry."""
         present = self._registry.present()
+        shown = self._choose(present)
+        for family in self._families(present):
+            if exported_family(family) in shown.signals:
+                yield family
+
+    def _families(self, present: Present) -> Iterator[Metric]:
         is_fresh = self._is_fresh(present)
         yield from _health(self._cluster, present, is_fresh=is_fresh)
         if present.health.was_ready:
             yield from _groups(self._cluster, present, is_fresh=is_fresh)
             if is_fresh:
-                yield condition_family(self._cluster, present)
+                yield from condition_families(self._cluster, present)
                 yield from lag_families(self._cluster, present)
                 yield from _listing(self._cluster, present, self._now_ms())
 
@@ -85,6 +95,7 @@ def _groups(cluster: str, present: Present, *, is_fresh: bool) -> Iterator[Metri
     yield _drift(cluster, records)
     yield verdict_family(cluster, every_record, listing, is_held_back)
     yield from imbalance_families(cluster, records, work)
+    yield from owner_families(cluster, records)
     yield _members_compatible(records)
 
 

@@ -7,7 +7,12 @@ from collections.abc import Iterable, Iterator
 from prometheus_client.core import Metric
 
 from streaming.judgement.turn import GroupRecord
-from streaming.signals.rebalances import GROUP_CONDITION, MOVED_PARTITIONS, REBALANCES_BY_CAUSE
+from streaming.signals.rebalances import (
+    GROUP_CONDITION,
+    GROUP_CONDITION_TIMESTAMP_SECONDS,
+    MOVED_PARTITIONS,
+    REBALANCES_BY_CAUSE,
+)
 from streaming.sinks.families import add, counter, gauge
 from streaming.sinks.registry import Present
 
@@ -25,13 +30,15 @@ def rebalance_families(cluster: str, records: Iterable[tuple[str, GroupRecord]])
     yield moved
 
 
-def condition_family(cluster: str, present: Present) -> Metric:
-    """What is the matter with groups, as of the last sample. Who it is, and since when, is in `group_conditions`."""
-    family = gauge(GROUP_CONDITION)
+def condition_families(cluster: str, present: Present) -> Iterator[Metric]:
+    """What is the matter with groups, as of the last sample, and since when. Who it is, is in `group_conditions`."""
+    family, since = gauge(GROUP_CONDITION), gauge(GROUP_CONDITION_TIMESTAMP_SECONDS)
     for group_id, conditions in sorted(present.conditions.items()):
         record = present.groups.get(group_id)
         if record is None or record.snapshot.is_over:
             continue
         for condition in conditions:
             add(family, (cluster, group_id, condition.name), 1)
-    return family
+            add(since, (cluster, group_id, condition.name), condition.since_ms / 1000)
+    yield family
+    yield since

@@ -45,7 +45,8 @@ def test_hadolint_has_nothing_to_say_of_the_dockerfile():
 
 
 @pytest.mark.parametrize(
-    "script", ["deploy/setup.sh", "deploy/chromium.sh", "deploy/image/build.sh", "deploy/image/spark.sh"]
+    "script",
+    ["deploy/setup.sh", "deploy/chromium.sh", "deploy/prometheus.sh", "deploy/image/build.sh", "deploy/image/spark.sh"],
 )
 def test_shellcheck_has_nothing_to_say_of_the_scripts(script: str):
     done = subprocess.run([tool("shellcheck"), ROOT / script], capture_output=True, text=True, check=False)
