@@ -62,7 +62,8 @@ class LogEnds:
 class ClusterSample:
     """What the brokers said at one time. What they did not say is absent, never 0.
 
-    `offsets_topic` may miss partitions that had no leader; `offsets_topic_partitions` counts them all.
+    `offsets_topic` may miss partitions that had no leader; `offsets_topic_partitions` counts them all. `brokers` counts
+    those the cluster named.
     """
 
     sampled_at_ms: int
@@ -71,6 +72,7 @@ class ClusterSample:
     log_start_offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     offsets_topic: Mapping[int, LogEnds] = field(default_factory=dict)
     offsets_topic_partitions: int = 0
+    brokers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

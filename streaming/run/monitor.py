@@ -43,7 +43,7 @@ from streaming.security.secrets_file import secrets_file
 from streaming.sinks.access import Certificate, read_users
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.http import Access, MetricsServer
-from streaming.sinks.metrics import MonitorCollector
+from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry
 from streaming.spark.checkpoint import (
     HANDED_BACK,
@@ -96,14 +96,14 @@ class Monitor:
         self._registry.put_health(source=settings.source.kind)
         connection = Connection(settings.kafka, settings.sampling.request_timeout_seconds)
         stale_after_ms = int(self._stale_after_seconds * 1000)
-        collector = MonitorCollector(settings.kafka.cluster, self._registry, now_ms, stale_after_ms)
+        exporter = Exporter([(settings.kafka.cluster, self._registry)], now_ms, stale_after_ms)
         pages = Pages(
             lambda: Watched(settings.kafka.cluster, self._registry.present(), now_ms(), stale_after_ms),
             RebalanceReader(settings.paths.tables, settings.kafka.cluster, time.monotonic),
             settings.judgement.strategies,
         )
         access = _access(settings.metrics)
-        server = MetricsServer(settings.metrics.host, settings.metrics.port, collector, pages, access)
+        server = MetricsServer(settings.metrics.host, settings.metrics.port, exporter.exposition, pages, access)
         try:
             self._on_port(server.port)
             brokers = Brokers(connection, now_ms, samples_offsets_topic=not self._is_polled)

@@ -69,7 +69,8 @@ class Brokers:
         """
         sampled_at_ms = self._now_ms()
         wanted = sorted({*topics, *self._own_topics})
-        known = self._describe(wanted)
+        brokers = self._admin.describe_cluster()["brokers"]
+        known = self._describe(wanted, brokers)
         partitions = [
             TopicPartition(topic, partition)
             for topic, sampled in known.items()
@@ -84,6 +85,7 @@ class Brokers:
             log_start_offsets=self._offsets(partitions, OffsetSpec.EARLIEST),
             offsets_topic=self._offsets_topic_ends(offsets_topic_partitions),
             offsets_topic_partitions=offsets_topic_partitions,
+            brokers=len(brokers),
         )
 
     def _offsets_topic_ends(self, partitions: int) -> Mapping[int, LogEnds]:
@@ -97,10 +99,10 @@ class Brokers:
             if topic_partition in stable
         }
 
-    def _describe(self, topics: Iterable[str]) -> Mapping[str, TopicMetadata]:
+    def _describe(self, topics: Iterable[str], brokers: Iterable[Mapping[str, Any]]) -> Mapping[str, TopicMetadata]:
         """Topics that exist, and topics the broker says it has none of; other errors leave a topic out."""
         sampled_at_ms = self._now_ms()
-        racks = {broker["broker_id"]: broker["rack"] for broker in self._admin.describe_cluster()["brokers"]}
+        racks = {broker["broker_id"]: broker["rack"] for broker in brokers}
         described = self._admin.describe_topics(list(topics))
         return {
             topic["name"]: _topic_metadata(topic, racks, sampled_at_ms)

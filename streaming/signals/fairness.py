@@ -146,8 +146,8 @@ BUSIEST_MEMBER: Final = Signal(
 UNOWNED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_unowned_partitions",
     unit="partitions",
-    help="Partitions of subscribed topics that somebody had and the last rebalance gave to nobody, less those it withheld"
-    " for the next cooperative round.",
+    help="Partitions of subscribed topics that somebody had and the last rebalance gave to nobody, less those it"
+    " withheld for the next cooperative round.",
     unknown="No rebalance was read yet, the group has no members, or an open transaction hides it.",
     example="rebalance_monitor_unowned_partitions > 0",
 )

@@ -19,11 +19,10 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.exposition import choose_encoder, gzip_accepted
-from prometheus_client.registry import Collector
 
 from streaming.errors import RemedyError
 from streaming.sinks.access import Certificate, Users
-from streaming.sinks.exposition import exposition
+from streaming.sinks.exposition import Encoder
 from streaming.sinks.server import POLL_SECONDS, Server
 
 GZIP_LEVEL = 1
@@ -59,25 +58,23 @@ def not_found(_: Environ, start_response: StartResponse) -> Iterable[bytes]:
 
 
 class MetricsServer:
-    """Serves a collector, and pages beside it, until closed. `port` is the port that was really taken."""
+    """Serves metrics, as an encoder has them, and pages, until closed. `port` is the one that was really taken."""
 
     def __init__(
         self,
         host: str,
         port: int,
-        collector: Collector,
+        exposition: Callable[[Encoder], bytes],
         pages: Application = not_found,
         access: Access = Access(),
     ) -> None:
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(collector)
         try:
             self._server = Server(host, port, access.certificate)
         except OSError as error:
             raise PortError(
                 f"cannot listen on {host}:{port} ({error.strerror}): stop what listens there or set metrics.port"
             ) from None
-        self._server.set_app(_guarded(_routed(_metrics(collector, make_wsgi_app(registry)), pages), access.users))
+        self._server.set_app(_guarded(_routed(_metrics(exposition), pages), access.users))
         serve = partial(self._server.serve_forever, POLL_SECONDS)
         self._thread = threading.Thread(target=serve, name="http", daemon=True)
         self._thread.start()
@@ -90,14 +87,15 @@ class MetricsServer:
         self._thread.join()
 
 
-def _metrics(collector: Collector, library: Application) -> Application:
+def _metrics(exposition: Callable[[Encoder], bytes]) -> Application:
     """Rule 1."""
+    library: Application = make_wsgi_app(CollectorRegistry(auto_describe=False))
 
     def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         if environ["REQUEST_METHOD"] != "GET":
             return library(environ, start_response)
         encoder, content_type = choose_encoder(environ.get("HTTP_ACCEPT", ""))
-        headers, body = [("Content-Type", content_type)], exposition(collector, encoder)
+        headers, body = [("Content-Type", content_type)], exposition(encoder)
         if gzip_accepted(environ.get("HTTP_ACCEPT_ENCODING", "")):
             headers.append(("Content-Encoding", "gzip"))
             body = gzip.compress(body, GZIP_LEVEL)

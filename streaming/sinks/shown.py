@@ -6,14 +6,16 @@ its hidden topics in it), and in what the monitor says of itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from streaming.signals import SIGNALS
 from streaming.sinks.registry import Present
 
 
-def _every_one(_: str) -> bool:
+def every_one(_: str) -> bool:
+    """Hide none."""
     return True
 
 
@@ -24,9 +26,9 @@ class Shown:
     `topic` decides on series that are told of a topic or a partition, `group` on all that are told of a group, too.
     """
 
-    signals: Set[str] = frozenset(SIGNALS)
-    group: Callable[[str], bool] = _every_one
-    topic: Callable[[str], bool] = _every_one
+    signals: AbstractSet[str] = frozenset(SIGNALS)
+    group: Callable[[str], bool] = every_one
+    topic: Callable[[str], bool] = every_one
 
 
 EVERYTHING = Shown()

@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 from streaming.bench.fill import BenchError
 from streaming.bench.scrape import Scrape, scrape
 from streaming.embedded.ports import free_port
+from streaming.sinks.exposition import Encoder
 from streaming.sinks.http import MetricsServer
 
 LAG = {"plain": 5.0, 'quo"ted \\ and\nbroken': 7.0}
@@ -25,9 +26,13 @@ class _Lag(Collector):
         yield GaugeMetricFamily("rebalance_monitor_ready", "Ready.", value=1)
 
 
+def _lag(encoder: Encoder) -> bytes:
+    return encoder(_Lag())
+
+
 @pytest.fixture
 def answer() -> Iterator[Scrape]:
-    server = MetricsServer("127.0.0.1", 0, _Lag())
+    server = MetricsServer("127.0.0.1", 0, _lag)
     try:
         found = scrape(server.port)
         assert found is not None
@@ -55,7 +60,7 @@ def _fail(_environ: object, start_response: Callable[[str, list[tuple[str, str]]
 
 
 def test_an_answer_that_is_an_error_is_not_taken_for_silence() -> None:
-    server = MetricsServer("127.0.0.1", 0, _Lag())
+    server = MetricsServer("127.0.0.1", 0, _lag)
     try:
         server._server.set_app(_fail)
         with pytest.raises(BenchError, match="/metrics answered 500"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 
 from assignors import assignor_named
 from streaming.demo.figures import Figures, GroupFigures, read_figures
@@ -13,7 +13,7 @@ from streaming.judgement.judge import judge
 from streaming.judgement.lag import ClusterSample
 from streaming.judgement.turn import GroupRecord
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
-from streaming.sinks.metrics import MonitorCollector
+from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry
 
 
@@ -82,9 +82,8 @@ def test_any_name_a_group_can_have_is_read_back():
 
 
 def _scraped(registry: Registry) -> Figures:
-    collectors = CollectorRegistry()
-    collectors.register(MonitorCollector("c", registry, lambda: 0, 1_000))
-    return read_figures(generate_latest(collectors).decode())
+    exporter = Exporter([("c", registry)], lambda: 0, 1_000)
+    return read_figures(exporter.exposition(generate_latest).decode())
 
 
 def _seen(group_id: str) -> GroupRecord:

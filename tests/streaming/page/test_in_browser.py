@@ -15,7 +15,7 @@ from streaming.page.application import Pages
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import Watched
 from streaming.sinks.http import MetricsServer
-from streaming.sinks.metrics import MonitorCollector
+from streaming.sinks.metrics import Exporter
 from tests.streaming.page.browser import DESKTOP, PHONE, Scheme, chromium, look, picture
 from tests.streaming.page.scene import CLUSTER, HOSTILE_NAMES, NOW_MS, STRATEGIES, scene
 
@@ -40,8 +40,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         RebalanceReader(str(shown.tables), CLUSTER, time.monotonic),
         STRATEGIES,
     )
-    collector = MonitorCollector(CLUSTER, shown.registry, lambda: NOW_MS, STALE_AFTER_MS)
-    server = MetricsServer("127.0.0.1", 0, collector, pages)
+    exporter = Exporter([(CLUSTER, shown.registry)], lambda: NOW_MS, STALE_AFTER_MS)
+    server = MetricsServer("127.0.0.1", 0, exporter.exposition, pages)
     yield f"http://127.0.0.1:{server.port}"
     server.close()
 

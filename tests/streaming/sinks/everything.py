@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,7 +31,7 @@ def everything(tables: Path) -> Registry:
     listing = GroupListing(NOW_MS - 3_000, {"billing": rebalancing}, (ListingGap(2, "coordinator_load_in_progress"),))
     assert present.sample is not None
     assert present.lag is not None
-    registry.put_sample(present.sample, _in_part_unknown(present.lag), listing)
+    registry.put_sample(replace(present.sample, brokers=3), _in_part_unknown(present.lag), listing)
     judged = present.groups["billing"].judgement
     assert judged is not None
     lag = Imbalance(measure=LAG, scope="member", score=20, max_to_mean_ratio=1.8)

@@ -15,6 +15,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
+from streaming.sinks.exposition import Encoder
 from streaming.sinks.http import MetricsServer, PortError
 
 
@@ -26,9 +27,14 @@ class One(Collector):
         yield GaugeMetricFamily("one", "The one.", value=1)
 
 
+def one(encoder: Encoder) -> bytes:
+    """Write the one."""
+    return encoder(One())
+
+
 @pytest.fixture
 def server() -> Iterator[MetricsServer]:
-    served = MetricsServer("127.0.0.1", 0, One())
+    served = MetricsServer("127.0.0.1", 0, one)
     yield served
     served.close()
 
@@ -59,20 +65,20 @@ def test_a_port_that_is_taken_is_said_with_its_remedy() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(PortError, match=rf"cannot listen on 127.0.0.1:{port} .*: stop .* or set metrics.port"):
-            MetricsServer("127.0.0.1", port, One())
+            MetricsServer("127.0.0.1", port, one)
 
 
 def test_a_host_that_is_not_ours_is_said_too() -> None:
     with pytest.raises(PortError, match=r"cannot listen on 192\.0\.2\.1"):
-        MetricsServer("192.0.2.1", 0, One())
+        MetricsServer("192.0.2.1", 0, one)
 
 
 def test_after_closing_the_port_is_free_and_no_thread_is_left() -> None:
     before = threading.active_count()
-    server = MetricsServer("127.0.0.1", 0, One())
+    server = MetricsServer("127.0.0.1", 0, one)
     server.close()
     assert threading.active_count() == before
-    MetricsServer("127.0.0.1", server.port, One()).close()
+    MetricsServer("127.0.0.1", server.port, one).close()
 
 
 def test_what_is_no_scrape_costs_none(server: MetricsServer) -> None:

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
-from prometheus_client.openmetrics import exposition as openmetrics
+from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
@@ -22,7 +21,8 @@ from streaming.events import GroupEvent, TopicMetadata
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.lag import LAG_SCHEMA, ClusterSample, LogEnds
 from streaming.judgement.turn import GroupRecord, take_turn
-from streaming.sinks.metrics import MonitorCollector
+from streaming.signals import SUBJECTS
+from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry
 from tests.streaming.groups import emptied, epoch, member, sampled, target, tombstoned, written
 from tests.streaming.lags import judged_lag
@@ -34,30 +34,17 @@ PARTITIONS = 50
 Series = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 Commits = Mapping[tuple[str, str, int], int]
 
-HEALTH = {
-    "rebalance_monitor_ready",
-    "rebalance_monitor_source",
-    "rebalance_monitor_unknown",
-    "rebalance_monitor_records_read",
-    "rebalance_monitor_records_skipped",
-    "rebalance_monitor_offsets_topic_lag",
-    "rebalance_monitor_offsets_topic_held_back",
-    "rebalance_monitor_state_rows",
-    "rebalance_monitor_query_restarts",
-    "rebalance_monitor_resident_memory_bytes",
-}
+HEALTH = {signal.name for subject in SUBJECTS for signal in subject.signals if subject.title == "The monitor itself"}
 
 
-def collectors(registry: Registry) -> CollectorRegistry:
+def exporter_of(registry: Registry) -> Exporter:
     """Return what the HTTP port serves from."""
-    served = CollectorRegistry(auto_describe=False)
-    served.register(MonitorCollector("prod", registry, lambda: NOW_MS, STALE_AFTER_MS))
-    return served
+    return Exporter([("prod", registry)], lambda: NOW_MS, STALE_AFTER_MS)
 
 
 def scraped(registry: Registry) -> Series:
     """Return every series of a scrape in the text format, refusing families and series given twice."""
-    text = generate_latest(collectors(registry)).decode()
+    text = exporter_of(registry).exposition(generate_latest).decode()
     families = list(parse_text(text))
     names = [family.name for family in families]
     assert len(names) == len(set(names)), "each family appears once"
@@ -127,8 +114,9 @@ STABLE = [written(5, 3, [member("m", {"orders": [0, 1, 2]}), member("n", {})]), 
 def test_until_it_was_ready_once_the_monitor_shows_its_own_health_and_nothing_else() -> None:
     """Law: no verdict from half a log."""
     registry = registry_of([record("g", STABLE)], {("g", "orders", 0): 7}, ready=False)
-    families = {family.name for family in parse_text(generate_latest(collectors(registry)).decode())}
-    assert families == HEALTH
+    registry.put_batch([], [PartitionSnapshot(0, 9, -1, {"offset_commit": 7}, {"truncated": 1})])
+    registry.put_health(batch_seconds=0.8, not_known=("leader",))
+    assert {name for name, _ in scraped(registry)} == HEALTH
     assert named(scraped(registry), "rebalance_monitor_ready") == {"": 0}
 
 
@@ -322,7 +310,7 @@ def test_a_lone_surrogate_does_not_break_the_scrape() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_openmetrics_parses_too(name: str) -> None:
     registry = registry_of([record(name, STABLE)], {(name, "orders", 0): 7})
-    text = openmetrics.generate_latest(collectors(registry)).decode()  # type: ignore[no-untyped-call]
+    text = exporter_of(registry).exposition(generate_openmetrics).decode()
     families = list(parse_openmetrics(text))  # type: ignore[no-untyped-call]
     names = [family.name for family in families]
     assert len(names) == len(set(names))

@@ -20,7 +20,7 @@ import streaming.sinks.server
 from streaming.sinks.access import Certificate, Users
 from streaming.sinks.http import Access, Environ, MetricsServer, StartResponse
 from tests.streaming.sinks.test_access import pem_files
-from tests.streaming.sinks.test_http import One
+from tests.streaming.sinks.test_http import one
 
 SOON_SECONDS = 2.0
 
@@ -35,7 +35,7 @@ def pages(environ: Environ, start_response: StartResponse) -> list[bytes]:
 
 @pytest.fixture
 def server() -> Iterator[MetricsServer]:
-    served = MetricsServer("127.0.0.1", 0, One(), pages)
+    served = MetricsServer("127.0.0.1", 0, one, pages)
     yield served
     served.close()
 
@@ -184,7 +184,7 @@ def test_it_says_nothing_of_its_making(server: MetricsServer) -> None:
 
 def test_it_listens_on_ipv6_too() -> None:
     try:
-        server = MetricsServer("::1", 0, One())
+        server = MetricsServer("::1", 0, one)
     except OSError:
         pytest.skip("no IPv6 on this machine")
     with closing(http.client.HTTPConnection("::1", server.port, timeout=10)) as connection:
@@ -214,7 +214,7 @@ RIGHT = "Basic " + base64.b64encode(b"prometheus:secret").decode()
 def test_with_users_only_probes_are_answered_for_strangers(
     path: str, headers: dict[str, str], status: int, why: str
 ) -> None:
-    server = MetricsServer("127.0.0.1", 0, One(), pages, Access(users=GUARDED))
+    server = MetricsServer("127.0.0.1", 0, one, pages, Access(users=GUARDED))
     try:
         answer, _ = ask(server, path=path, **headers)
     finally:
@@ -244,7 +244,7 @@ def ask_tls(server: MetricsServer, context: ssl.SSLContext) -> bytes:
 @pytest.fixture
 def over_tls(tmp_path: Path, authority: trustme.CA) -> Iterator[MetricsServer]:
     certificate = Certificate(*pem_files(tmp_path, authority=authority))
-    served = MetricsServer("127.0.0.1", 0, One(), pages, Access(certificate))
+    served = MetricsServer("127.0.0.1", 0, one, pages, Access(certificate))
     yield served
     served.close()
 

@@ -1,0 +1,98 @@
+"""What is told of the monitor itself, and of listings of groups: few series, made anew for each scrape."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+
+import psutil
+
+from streaming.judgement.condition_watch import Condition
+from streaming.signals import Signal, groups, kafka_exporter, monitor, rebalances
+from streaming.sinks.lines import Sample
+from streaming.sinks.registry import Present
+from streaming.sinks.shown import Shown
+
+Told = tuple[Signal, Iterable[Sample]]
+"""A metric and all its samples."""
+
+
+def health(present: Present, *, is_fresh: bool) -> Iterator[Told]:
+    """What is shown also before the monitor was ready; what rests on a sample only while that is fresh."""
+    told = present.health
+    yield monitor.READY, [Sample((), told.ready and is_fresh)]
+    yield monitor.SOURCE, [Sample((told.source,), 1)]
+    yield monitor.UNKNOWN, [Sample((what,), 1) for what in told.not_known]
+    yield monitor.RECORDS_READ, _counts(lane.records_read for lane in present.lanes.values())
+    yield monitor.RECORDS_SKIPPED, _counts(lane.records_skipped for lane in present.lanes.values())
+    if is_fresh:
+        yield from _own_lag(present)
+    if told.batch_seconds is not None:
+        yield monitor.LAST_BATCH_SECONDS, [Sample((), told.batch_seconds)]
+    yield monitor.STATE_ROWS, [Sample((), len(present.groups) + len(present.lanes))]
+    yield monitor.QUERY_RESTARTS, [Sample((), told.query_restarts)]
+    yield monitor.RESIDENT_MEMORY_BYTES, [Sample((), resident_bytes(own_processes()))]
+
+
+def of_the_last_sample(present: Present, shown: Shown, now_ms: int) -> Iterator[Told]:
+    """What else the last sample and the last listing tell of groups and brokers."""
+    held = list(_conditions(present, shown))
+    yield rebalances.GROUP_CONDITION, [Sample((group_id, one.name), 1) for group_id, one in held]
+    since = [Sample((group_id, one.name), one.since_ms / 1000) for group_id, one in held]
+    yield rebalances.GROUP_CONDITION_TIMESTAMP_SECONDS, since
+    if present.sample is not None and present.sample.brokers is not None:
+        yield kafka_exporter.BROKERS, [Sample((), present.sample.brokers)]
+    if (listing := present.listing) is not None:
+        since_ms = sorted(present.rebalancing_since_ms.items())
+        yield (
+            groups.GROUP_REBALANCING_SECONDS,
+            [
+                Sample((group_id,), max(0, now_ms - at_ms) / 1000)
+                for group_id, at_ms in since_ms
+                if shown.group(group_id)
+            ],
+        )
+        yield groups.GROUP_LISTING_AGE_SECONDS, [Sample((), (now_ms - listing.sampled_at_ms) / 1000)]
+        yield groups.GROUP_LISTING_GAPS, _counts([Counter(gap.reason for gap in listing.gaps)])
+
+
+def _conditions(present: Present, shown: Shown) -> Iterator[tuple[str, Condition]]:
+    """What is the matter with groups. Who it is, is in the table `group_conditions`."""
+    for group_id, conditions in sorted(present.conditions.items()):
+        record = present.groups.get(group_id)
+        if record is not None and not record.snapshot.is_over and shown.group(group_id):
+            for condition in conditions:
+                yield group_id, condition
+
+
+def _counts(of_parts: Iterable[Mapping[str, int]]) -> list[Sample]:
+    total: Counter[str] = Counter()
+    for counts in of_parts:
+        total.update(counts)
+    return [Sample((kind,), count) for kind, count in sorted(total.items())]
+
+
+def _own_lag(present: Present) -> Iterator[Told]:
+    ends = sorted(present.sample.offsets_topic.items()) if present.sample else []
+    positions = present.health.positions
+    behind = [(number, max(0, end.high_watermark - positions.get(number, 0))) for number, end in ends]
+    held = [(number, end.high_watermark - end.last_stable_offset) for number, end in ends]
+    yield monitor.OFFSETS_TOPIC_LAG, [Sample((str(number),), records) for number, records in behind]
+    yield monitor.OFFSETS_TOPIC_HELD_BACK, [Sample((str(number),), records) for number, records in held]
+
+
+def own_processes() -> list[psutil.Process]:
+    """The one that runs here, and those it started."""
+    own = psutil.Process(os.getpid())
+    return [own, *own.children(recursive=True)]
+
+
+def resident_bytes(processes: Iterable[psutil.Process]) -> int:
+    """Memory of those that still run: Spark ends idle workers, also in the middle of a scrape."""
+    total = 0
+    for process in processes:
+        with suppress(psutil.Error):
+            total += process.memory_info().rss
+    return total
