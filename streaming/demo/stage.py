@@ -103,7 +103,8 @@ class Stage:
         sections: dict[str, dict[str, object]] = {
             "kafka": {"bootstrap_servers": self.bootstrap_servers, "cluster": "demo"},
             "paths": {"tables": str(self.tables), "checkpoint": str(self._folder / "checkpoint")},
-            "metrics": {"port": self._metrics_port},
+            # Groups are few: show all there is to see of them.
+            "metrics": {"port": self._metrics_port, "granularity": "member"},
             # Else Spark makes one in the folder that the demo was started from.
             "spark.conf": {'"spark.sql.warehouse.dir"': str(self._folder / "warehouse")},
         }

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
+from streaming.judgement.summary import GroupSummary
+from streaming.judgement.trouble import Trouble
 from streaming.page.group import GroupDetail
 from streaming.page.overview import Listed
 from streaming.page.rebalances import LastRebalances
-from streaming.page.summary import GroupSummary
-from streaming.page.trouble import Trouble
 from streaming.page.watched import Watched
 from streaming.page.what_if import Answers
 

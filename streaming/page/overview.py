@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streaming.page.summary import GroupSummary, summaries
-from streaming.page.trouble import Trouble, by_trouble
+from streaming.judgement.summary import GroupSummary
+from streaming.judgement.trouble import Trouble, by_trouble
 from streaming.page.watched import Watched
+from streaming.sinks.summaries import summaries
 
 MOST_ROWS = 100
 """Rows of the page; whoever looks for another group names it."""
@@ -39,5 +40,7 @@ class Overview:
 
 def overview(watched: Watched) -> Overview:
     """Everything the registry holds; nothing before the log was read to its end once."""
-    groups = tuple(Listed(group, found) for group, found in by_trouble(summaries(watched)))
+    groups = tuple(
+        Listed(group, found) for group, found in by_trouble(summaries(watched.present, is_fresh=watched.is_fresh))
+    )
     return Overview(groups, sum(bool(one.troubles) and one.troubles[0].rule <= 8 for one in groups))

@@ -42,9 +42,11 @@ from streaming.security.java_client import check_key, java_secrets, spark_option
 from streaming.security.secrets_file import secrets_file
 from streaming.sinks.access import Certificate, read_users
 from streaming.sinks.commit_book import CommitBook
+from streaming.sinks.exposure import Bounds
 from streaming.sinks.http import Access, MetricsServer
 from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry
+from streaming.sinks.shown import asked_for
 from streaming.spark.checkpoint import (
     HANDED_BACK,
     QUERY,
@@ -96,7 +98,13 @@ class Monitor:
         self._registry.put_health(source=settings.source.kind)
         connection = Connection(settings.kafka, settings.sampling.request_timeout_seconds)
         stale_after_ms = int(self._stale_after_seconds * 1000)
-        exporter = Exporter([(settings.kafka.cluster, self._registry)], now_ms, stale_after_ms)
+        exporter = Exporter(
+            [(settings.kafka.cluster, self._registry)],
+            now_ms,
+            stale_after_ms,
+            asked_for(settings.metrics),
+            Bounds(settings.metrics.top_k, settings.metrics.max_series),
+        )
         pages = Pages(
             lambda: Watched(settings.kafka.cluster, self._registry.present(), now_ms(), stale_after_ms),
             RebalanceReader(settings.paths.tables, settings.kafka.cluster, time.monotonic),

@@ -218,16 +218,16 @@ MONITOR_STORIES = (
         "a broker refuses",
         "20m",
         TICKET,
-        of_cluster("group_listing_gaps", "2x300", reason="not_authorized"),
+        of_cluster("group_listing_gaps", "2x300", reason="group_authorization_failed"),
         says=(
-            "prod: 2 brokers do not list their groups (not_authorized)",
+            "prod: 2 brokers do not list their groups (group_authorization_failed)",
             (
-                "2 brokers did not answer when asked for their groups, for not_authorized. Rebalances in progress "
-                "on them are not seen, and groups that ended there stay. What to do: see whether these brokers are "
-                "up and let the monitor's user describe groups and the cluster."
+                "2 brokers did not answer when asked for their groups, for group_authorization_failed. Rebalances "
+                "in progress on them are not seen, and groups that ended there stay. What to do: "
+                "see whether these brokers are up and let the monitor's user describe groups and the cluster."
             ),
         ),
-        labels={"cluster": "prod", "reason": "not_authorized"},
+        labels={"cluster": "prod", "reason": "group_authorization_failed"},
     ),
     Story(
         "RebalanceMonitorListingIncomplete",

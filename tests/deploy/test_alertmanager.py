@@ -13,6 +13,8 @@ import pytest
 import yaml
 
 from tests.dashboards.rules import ALERTS, INFO, PAGE, TICKET
+from tests.end_to_end.monitor_process import until
+from tests.end_to_end.prometheus_process import RealAlertmanager
 from tests.monitoring_programs import monitoring_programs
 
 FILE = Path(__file__).parents[2] / "deploy" / "compose" / "alertmanager.yaml"
@@ -86,6 +88,23 @@ def test_every_alert_that_is_named_here_there_is() -> None:
 )
 def test_who_is_told_of_the_cause_is_not_told_of_what_follows(source: str, target: str, why: str) -> None:
     assert (source, target) in {(one[0], one[2]) for one in inhibited()}, why
+
+
+def test_a_real_alertmanager_keeps_a_storm_quiet_that_a_flapping_member_explains(tmp_path: Path) -> None:
+    """Of the same group of the same cluster alone: the storm of another is told."""
+    labels = {
+        name: {"alertname": alert, "cluster": "prod", "group": group, "severity": PAGE}
+        for name, alert, group in (
+            ("cause", "KafkaMemberFlapping", "payments"),
+            ("storm", "KafkaRebalanceStorm", "payments"),
+            ("elsewhere", "KafkaRebalanceStorm", "orders"),
+        )
+    }
+    with RealAlertmanager(tmp_path / "alertmanager", CONFIGURATION) as running:
+        running.tell([{"labels": of_alert} for of_alert in labels.values()])
+        told = until("all three", lambda: len(found := running.ask("/api/v2/alerts")) == 3 and found)
+    quiet = [alert["labels"] for alert in told if alert["status"]["inhibitedBy"]]
+    assert quiet == [labels["storm"]]
 
 
 def test_no_ticket_keeps_a_page_quiet_and_no_two_keep_each_other_quiet() -> None:

@@ -21,15 +21,15 @@ _COMMAND = [sys.executable, "-m", "streaming.demo", "--bootstrap-servers"]
 
 def test_a_group_is_played_until_sigterm_and_left_in_order(broker: EmbeddedBroker):
     """A container is stopped by SIGTERM; a member that does not leave keeps its partitions for a session timeout."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    playing = subprocess.Popen([*_COMMAND, broker.bootstrap_servers, "--group", "demo-idle"])
-    try:
-        _within(40, lambda: _state(admin) == (ConsumerGroupState.STABLE, 5))
-        playing.send_signal(signal.SIGTERM)
-        assert playing.wait(20) == 0
-    finally:
-        playing.kill()
-    _within(5, lambda: _state(admin)[1] == 0)
+    with AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as admin:
+        playing = subprocess.Popen([*_COMMAND, broker.bootstrap_servers, "--group", "demo-idle"])
+        try:
+            _within(40, lambda: _state(admin) == (ConsumerGroupState.STABLE, 5))
+            playing.send_signal(signal.SIGTERM)
+            assert playing.wait(60) == 0
+        finally:
+            playing.kill()
+        _within(5, lambda: _state(admin)[1] == 0)
 
 
 def _state(admin: AdminClient) -> tuple[ConsumerGroupState, int]:
