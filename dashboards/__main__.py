@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dashboards import fleet, group, monitor
+from dashboards import alerts, fleet, group, monitor
 from dashboards.boards import written
 
 FOLDER = Path(__file__).parent / "grafana"
+RUNBOOK = Path(__file__).parent / "RUNBOOK.md"
 
 
 def texts() -> dict[str, str]:
     """Every dashboard by the name of its file."""
-    made = {"fleet": fleet.dashboard(), "group": group.dashboard(), "monitor": monitor.dashboard()}
+    made = {
+        "fleet": fleet.dashboard(),
+        "group": group.dashboard(),
+        "monitor": monitor.dashboard(),
+        "runbook": alerts.runbook(RUNBOOK.read_text()),
+    }
     return {f"{name}.json": written(dashboard) for name, dashboard in made.items()}
 
 

@@ -13,6 +13,7 @@ from grafana_foundation_sdk.models import dashboard
 from dashboards.panels import SOURCE, AnyPanel
 
 FLEET_UID, GROUP_UID, MONITOR_UID = "rebalance-monitor-fleet", "rebalance-monitor-group", "rebalance-monitor-itself"
+RUNBOOK_UID = "rebalance-monitor-runbook"
 TAG = "rebalance-monitor"
 
 AnyVariable = Builder[dashboard.VariableModel]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
+from dashboards.alerts import firing
 from dashboards.boards import (
     FLEET_UID,
     board,
@@ -25,6 +26,7 @@ from dashboards.words import (
     FINE,
     NONE,
     SECONDS_BEHIND,
+    SINCE,
     SOME,
     STATES,
     STATUSES,
@@ -35,10 +37,11 @@ from dashboards.words import (
     mapped,
 )
 from streaming.signals.fairness import (
+    ASSIGNMENT_TIMESTAMP_SECONDS,
     ASSIGNMENT_VERDICT,
+    BUSIEST_MEMBER,
     DRIFT_PARTITIONS,
     EXCESS_PARTITIONS,
-    MEMBER_PARTITIONS_MAX,
     MEMBER_PARTITIONS_MIN,
     TOPIC_SKEW,
 )
@@ -56,6 +59,7 @@ from streaming.signals.monitor import READY
 from streaming.signals.rebalances import (
     COMMIT_GAP_SECONDS,
     GROUP_CONDITION,
+    GROUP_CONDITION_TIMESTAMP_SECONDS,
     MOVED_PARTITIONS,
     REBALANCES,
     REBALANCES_BY_CAUSE,
@@ -79,7 +83,7 @@ def dashboard() -> build.Dashboard:
     ]
     about = "Which consumer groups to look at first, and why. A group's name leads to its own dashboard and page."
     rows = {
-        "How many groups are in trouble": _counts(),
+        "How many groups are in trouble": [*_counts(), firing(FLEET, [_GROUP, _CLUSTER])],
         "Wrong: what holds now, and assignments that are not what their strategy promises": [_conditions(), _drift()],
         "Unfair and restless": [_skew(), _churn()],
         "Behind": [_lag_seconds(), _lag()],
@@ -163,14 +167,14 @@ def _not_known() -> AnyPanel:
 def _conditions() -> AnyPanel:
     card = Card(
         "What is the matter now",
-        "Conditions that hold, groups with the most of them first. Who it is, and since when, is on the group's page.",
+        "Conditions that hold, groups with the most of them first. Who it is, and why, is on the group's page.",
         _NOTHING_IS_WRONG,
         "no condition holds, as far as is known",
     )
     most = worst(f"count by (cluster, group) ({FLEET.each(GROUP_CONDITION)})")
     condition = Label("Condition", "condition", as_labelled(CONDITIONS))
-    each = Measure("", beside(FLEET.each(GROUP_CONDITION), most))
-    return ranked(card, [_GROUP, _CLUSTER, condition, Measure("Conditions", most), each], by="Conditions")
+    since = Measure("Since", beside(f"1000 * {FLEET.each(GROUP_CONDITION_TIMESTAMP_SECONDS)}", most), unit=SINCE)
+    return ranked(card, [_GROUP, _CLUSTER, condition, since, Measure("Conditions", most)], by="Conditions")
 
 
 def _drift() -> AnyPanel:
@@ -190,8 +194,8 @@ def _skew() -> AnyPanel:
     card = Card(
         "Worst skew",
         "Excess: partitions of the busiest member beyond the smallest maximum any valid assignment reaches; a gap "
-        "that nothing can close is none. Topic skew: how many of them come from dealing each topic by itself, as range "
-        "does; the remedy is the strategy that would end that, empty where none is known.",
+        "that nothing can close is none. Client and host say who that is, and what it has. Topic skew: how many come "
+        "from dealing each topic by itself, as range does; the remedy is the strategy that would end that.",
         _NOTHING_IS_WRONG,
         "no group is skewed, as far as is known",
     )
@@ -199,8 +203,10 @@ def _skew() -> AnyPanel:
     columns: list[Column] = [
         *(_GROUP, _CLUSTER),
         Measure("Excess", most, steps=SOME),
-        Measure("Most", beside(FLEET.each(MEMBER_PARTITIONS_MAX), most)),
+        *(Label("Client", "client_id"), Label("Host", "client_host")),
+        Measure("Has", beside(FLEET.each(BUSIEST_MEMBER), most)),
         Measure("Fewest", beside(FLEET.each(MEMBER_PARTITIONS_MIN), most)),
+        Measure("Since", beside(f"1000 * {FLEET.each(ASSIGNMENT_TIMESTAMP_SECONDS)}", most), unit=SINCE),
         Measure("Topic skew", beside(FLEET.each(TOPIC_SKEW), most)),
         Label("Remedy", "remedy"),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
+from dashboards.alerts import firing
 from dashboards.boards import (
     GROUP_UID,
     Event,
@@ -11,6 +12,7 @@ from dashboards.boards import (
     monitor_page,
     monitor_variable,
     one_of,
+    some_of,
     source_variable,
     with_events,
 )
@@ -39,6 +41,7 @@ from streaming.signals.fairness import ASSIGNMENT_VERDICT, EXCESS_PARTITIONS
 from streaming.signals.groups import GROUP_MEMBERS, GROUP_STATE
 from streaming.signals.lag import GROUP_LAG, GROUP_LAG_SECONDS, GROUP_LAG_SECONDS_IS_BOUND, GROUP_STATUS
 from streaming.signals.monitor import READY
+from streaming.signals.partitions import TOPIC_LAG
 from streaming.signals.rebalances import GROUP_CONDITION, REBALANCES_BY_CAUSE
 
 
@@ -48,11 +51,12 @@ def dashboard() -> build.Dashboard:
         source_variable(),
         one_of("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
         one_of("group", "Group", f'label_values({GROUP_STATE.name}{{cluster="$cluster"}}, group)'),
+        some_of("topic", "Topic", f"label_values({ONE_GROUP.of(TOPIC_LAG)}, topic)"),
         monitor_variable(),
     ]
     about = "One consumer group: what just happened to it, whether its work is fairly shared, whether it keeps up."
     rows = {
-        "How it is": [*_figures(), _words()],
+        "How it is": [*_figures(), firing(ONE_GROUP), _words()],
         "What just happened?": rebalances(),
         "Is its work fairly shared?": fairness(),
         "Does it keep up?": lag(),

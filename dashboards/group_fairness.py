@@ -5,10 +5,12 @@ from __future__ import annotations
 from dashboards.panels import AnyPanel, Card, Look, Query, bars_of_now, lines
 from dashboards.promql import ONE_GROUP
 from dashboards.tables import Column, Label, Measure, ranked
-from dashboards.words import ACT, NEITHER, SCORE, SOME, UNKNOWN, VERDICTS, WATCH, as_labelled
+from dashboards.words import ACT, ANY, NEITHER, SCORE, SINCE, SOME, UNKNOWN, VERDICTS, WATCH, as_labelled
 from streaming.signals.fairness import (
+    ASSIGNMENT_TIMESTAMP_SECONDS,
     ASSIGNMENT_VERDICT,
     AVOIDABLE_IDLE_MEMBERS,
+    BUSIEST_MEMBER,
     DRIFT_PARTITIONS,
     EXCESS_PARTITIONS,
     IDLE_MEMBERS,
@@ -17,10 +19,12 @@ from streaming.signals.fairness import (
     MEMBER_PARTITIONS_MAX,
     MEMBER_PARTITIONS_MIN,
     TOPIC_SKEW,
+    UNOWNED_PARTITIONS,
     WHAT_IF_EXCESS_PARTITIONS,
     WHAT_IF_MOVED_PARTITIONS,
     WORK_IMBALANCE_RATIO,
 )
+from streaming.signals.members import MEMBER_EXPECTED_PARTITIONS, MEMBER_LAG, MEMBER_PARTITIONS
 
 _SCORE_COLORS = {
     "partitions by member": "blue",
@@ -30,11 +34,66 @@ _SCORE_COLORS = {
     "throughput by member": "purple",
     "throughput by host": "light-purple",
 }
+_SPREAD_COLORS = {
+    "most": NEITHER,
+    "fewest": "light-blue",
+    "excess": WATCH,
+    "idle members": UNKNOWN,
+    "avoidably idle": ACT,
+    "unowned": ACT,
+}
 
 
 def fairness() -> list[AnyPanel]:
     """What is first, then how fair, then what could be done."""
-    return [_strategies(), _what_if(), _scores_now(), _scores(), _ratios(), _spread(), _topic_skew()]
+    return [
+        *(_owners(), _busiest(), _topic_skew()),
+        *(_strategies(), _what_if()),
+        *(_scores_now(), _scores(), _ratios()),
+        _spread(),
+    ]
+
+
+def _owners() -> AnyPanel:
+    card = Card(
+        "Who owns what, and who should",
+        "Partitions of each topic that each member has, and should have by the group's own strategy: a difference is "
+        "drift. Lag: records of all that the member has, of all topics.",
+        "a series a member is shown only where the monitor's setting `metrics.granularity` is `member`, for a member's "
+        "id is another at every start. The group's page has it always. " + MEMBER_PARTITIONS.unknown,
+        "shown at granularity member only: see the group's page",
+        width=24,
+        height=10,
+    )
+    in_topic = 'topic=~"$topic"'
+    actual, expected = (ONE_GROUP.each(one, in_topic) for one in (MEMBER_PARTITIONS, MEMBER_EXPECTED_PARTITIONS))
+    columns: list[Column] = [
+        *(Label("Member", "member"), Label("Instance", "group_instance_id")),
+        *(Label("Client", "client_id"), Label("Host", "client_host"), Label("Topic", "topic")),
+        Measure("Has", actual),
+        Measure("Should have", expected),
+        Measure("Too many", f"{actual} - {expected}", steps=ANY),
+        Measure("Lag of the member", ONE_GROUP.each(MEMBER_LAG)),
+    ]
+    return ranked(card, columns, by="Has")
+
+
+def _busiest() -> AnyPanel:
+    card = Card(
+        "Who holds too much",
+        "The member with most partitions, where that is more than need be, and since when.",
+        BUSIEST_MEMBER.unknown,
+        "nobody holds too much, as far as is known",
+    )
+    since = (
+        f"1000 * {ONE_GROUP.each(ASSIGNMENT_TIMESTAMP_SECONDS)} and on (cluster, group) {ONE_GROUP.of(BUSIEST_MEMBER)}"
+    )
+    columns: list[Column] = [
+        *(Label("Client", "client_id"), Label("Host", "client_host"), Label("Instance", "group_instance_id")),
+        Measure("Partitions", ONE_GROUP.each(BUSIEST_MEMBER), steps=SOME),
+        Measure("Since", since, unit=SINCE),
+    ]
+    return ranked(card, columns, by="Partitions")
 
 
 def _strategies() -> AnyPanel:
@@ -93,12 +152,12 @@ def _ratios() -> AnyPanel:
 
 def _spread() -> AnyPanel:
     card = Card(
-        "Partitions of one member",
+        "Partitions of one member, and of nobody",
         "The most and the fewest any member holds, and how many of the most are beyond what the fairest assignment "
         "would give its busiest member. Idle: members without a partition; avoidable ones are red, for the others "
-        "there is no partition.",
+        "there is no partition. Unowned: partitions that nobody reads.",
         MEMBER_PARTITIONS_MAX.unknown,
-        width=8,
+        width=24,
     )
     shown = {
         "most": MEMBER_PARTITIONS_MAX,
@@ -106,10 +165,10 @@ def _spread() -> AnyPanel:
         "excess": EXCESS_PARTITIONS,
         "idle members": IDLE_MEMBERS,
         "avoidably idle": AVOIDABLE_IDLE_MEMBERS,
+        "unowned": UNOWNED_PARTITIONS,
     }
     queries = [Query(f"max({ONE_GROUP.of(signal)})", legend) for legend, signal in shown.items()]
-    colors = {"most": NEITHER, "fewest": "light-blue", "excess": WATCH, "idle members": UNKNOWN, "avoidably idle": ACT}
-    return lines(card, queries, Look(colors=colors))
+    return lines(card, queries, Look(colors=_SPREAD_COLORS))
 
 
 def _what_if() -> AnyPanel:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dashboards.panels import COUNT, AnyPanel, Card, Look, Query, lines
 from dashboards.promql import ONE_GROUP
-from dashboards.words import ANY, FINE, SECONDS_BEHIND, WATCH, Steps
+from dashboards.tables import Column, Label, Measure, ranked
+from dashboards.words import ANY, BOUNDS, FINE, SECONDS_BEHIND, STATUSES, WATCH, Steps, as_labelled, decoded
 from streaming.signals import Signal
 from streaming.signals.lag import (
     GROUP_LAG,
@@ -14,13 +15,25 @@ from streaming.signals.lag import (
     GROUP_STATUS_COMPLETENESS,
     LAG_UNKNOWN_PARTITIONS,
 )
+from streaming.signals.partitions import (
+    PARTITION_LAG,
+    PARTITION_LAG_SECONDS,
+    PARTITION_LAG_SECONDS_IS_BOUND,
+    PARTITION_STATUS,
+    TOPIC_LAG,
+)
 
+_IN_TOPIC = 'topic=~"$topic"'
 _SECONDS_LEFT: Steps = ((3600, WATCH), (86_400, FINE))
 
 
 def lag() -> list[AnyPanel]:
     """How far, where, and why it may not be known."""
-    return [_records(), _seconds(), _lost(), _until_lost(), _unknown(), _completeness()]
+    return [
+        *(_records(), _seconds()),
+        *(_topics(), _partitions()),
+        *(_lost(), _until_lost(), _unknown(), _completeness()),
+    ]
 
 
 def _whole(card: Card, signal: Signal, legend: str, look: Look = COUNT) -> AnyPanel:
@@ -46,6 +59,42 @@ def _seconds() -> AnyPanel:
         GROUP_LAG_SECONDS.unknown,
     )
     return _whole(card, GROUP_LAG_SECONDS, "behind", Look(unit="s", steps=SECONDS_BEHIND))
+
+
+def _topics() -> AnyPanel:
+    card = Card(
+        "Lag in records, by topic",
+        "Of the chosen topics. One that rises while the others do not: look at its records or its producers.",
+        f"the monitor's setting `metrics.granularity` is `group`. {TOPIC_LAG.unknown}",
+        "not known, or not shown at this granularity",
+    )
+    return lines(card, [Query(ONE_GROUP.each(TOPIC_LAG, _IN_TOPIC), "{{topic}}")])
+
+
+def _partitions() -> AnyPanel:
+    card = Card(
+        "Partitions that are furthest behind",
+        "Those of the chosen topics with most lag. All of one member: look at the member. One alone: a hot key, or a "
+        "record that cannot be worked on.",
+        "every partition is read to its end; or `metrics.granularity` is `group` or `topic`. " + PARTITION_LAG.unknown,
+        "none is behind, or not shown at this granularity",
+    )
+    most = f"topk(50, {ONE_GROUP.each(PARTITION_LAG, _IN_TOPIC)} > 0)"
+    columns: list[Column] = [
+        *(Label("Topic", "topic"), Label("Partition", "partition")),
+        Measure("Records", most),
+        Measure("Behind", _of_those(PARTITION_LAG_SECONDS, most), unit="s", steps=SECONDS_BEHIND),
+        Measure(
+            "is", f"{BOUNDS[0].code} + {_of_those(PARTITION_LAG_SECONDS_IS_BOUND, most)}", mappings=decoded(BOUNDS)
+        ),
+        Label("Status", "status", as_labelled(STATUSES)),
+        Measure("", _of_those(PARTITION_STATUS, most)),
+    ]
+    return ranked(card, columns, by="Records")
+
+
+def _of_those(signal: Signal, most: str) -> str:
+    return f"{ONE_GROUP.each(signal)} and on (topic, partition) {most}"
 
 
 def _lost() -> AnyPanel:

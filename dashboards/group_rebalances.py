@@ -21,7 +21,7 @@ _QUANTILES = {"half of them within": 0.5, "9 of 10 within": 0.9, "all within": 1
 
 def rebalances() -> list[AnyPanel]:
     """Causes first: they are what somebody can do something about."""
-    return [_causes(), _conditions(), _moved(), _members(), _commit_gaps(), _commit_gap_quantiles(), _in_progress()]
+    return [_causes(), _conditions(), _moved(), _members(), _in_progress(), _commit_gaps(), _commit_gap_quantiles()]
 
 
 def _causes() -> AnyPanel:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
+from dashboards.alerts import firing
 from dashboards.boards import MONITOR_UID, board, some_of, source_variable
 from dashboards.panels import AnyPanel, Card, Look, Query, bars, figure, lines, words_over_time
-from dashboards.promql import CLUSTERS, sum_by
+from dashboards.promql import CLUSTERS, Scope, sum_by
 from dashboards.tables import Label, Measure, ranked
 from dashboards.words import ACT, ANY, FINE, NONE, SOME, WATCH, Steps, mapped
 from streaming.signals import Signal
 from streaming.signals.groups import GROUP_LISTING_AGE_SECONDS, GROUP_LISTING_GAPS
 from streaming.signals.monitor import (
+    DROPPED_SERIES,
     LAST_BATCH_SECONDS,
     OFFSETS_TOPIC_HELD_BACK,
     OFFSETS_TOPIC_LAG,
@@ -40,10 +42,18 @@ def dashboard() -> build.Dashboard:
     variables = [source_variable(), some_of("cluster", "Cluster", f"label_values({READY.name}, cluster)")]
     about = "The monitor's own health, a line for each Kafka cluster: before you believe the other dashboards."
     rows = {
-        "Can it be believed?": [_ready(), _behind_now(), _restarts(), _skipped_now(), _source(), _cannot_know()],
+        "Can it be believed?": [
+            _ready(),
+            _behind_now(),
+            _restarts(),
+            _skipped_now(),
+            _source(),
+            _cannot_know(),
+            _firing(),
+        ],
         "How far has it read?": [_behind(), _held_back(), _read(), _skipped()],
         "How old is what it says?": [_batch(), _listing_age(), _listing_gaps()],
-        "What does it cost?": [_memory(), _state_rows(), _scrape_seconds(), _scrape_samples()],
+        "What does it cost?": [_memory(), _state_rows(), _scrape_seconds(), _scrape_samples(), _dropped()],
     }
     return board(MONITOR_UID, "Rebalance monitor: the monitor itself", about, variables, rows)
 
@@ -69,12 +79,15 @@ def _ready() -> AnyPanel:
     return words_over_time(card, [Query(CLUSTERS.each(READY), "{{cluster}}")], _READY)
 
 
+def _firing() -> AnyPanel:
+    return firing(Scope(f'{CLUSTERS.matchers}, group=""'), [_CLUSTER])
+
+
 def _source() -> AnyPanel:
     card = Card(
         "Source",
         "Where groups and commits are known from. `admin-api` asks the brokers now and then and knows less.",
         _NOT_SCRAPED,
-        width=6,
         height=6,
     )
     return ranked(card, [_CLUSTER, Label("Source", "source"), Measure("", CLUSTERS.each(SOURCE))], by="Cluster")
@@ -86,7 +99,6 @@ def _cannot_know() -> AnyPanel:
         "Things this source does not tell: they have no series anywhere, and nothing is guessed in their place.",
         "the source tells everything, or the monitor was not scraped: see Ready.",
         "nothing: this source tells all",
-        width=6,
         height=6,
     )
     return ranked(card, [_CLUSTER, Label("What", "what"), Measure("", CLUSTERS.each(UNKNOWN))], by="Cluster")
@@ -217,3 +229,15 @@ def _scrape_seconds() -> AnyPanel:
 def _scrape_samples() -> AnyPanel:
     card = Card("Samples of a scrape", "Series that Prometheus got.", _NOT_SCRAPED, width=6)
     return lines(card, [Query(f"scrape_samples_scraped {_ITS_TARGETS}", "{{instance}}")])
+
+
+def _dropped() -> AnyPanel:
+    card = Card(
+        "Series left out of a scrape",
+        "By the setting that has them left out: `metrics.top_k` shows only the worst groups finely, "
+        "`metrics.max_series` is the cap. Above 0 by the cap: some groups are shown less finely than was asked for.",
+        _NOT_SCRAPED,
+        width=24,
+        height=6,
+    )
+    return lines(card, [Query(CLUSTERS.each(DROPPED_SERIES), "{{cluster}} {{reason}}")], Look(steps=ANY))

@@ -25,6 +25,9 @@ SECONDS_BEHIND: Steps = ((60, WATCH), (600, ACT))
 STORM: Steps = ((5, WATCH), (20, ACT))
 SCORE: Steps = ((50, WATCH), (90, FINE))
 
+SINCE = "dateTimeFromNow"
+"""Grafana's unit for a time in milliseconds since 1970, shown as how long ago that was."""
+
 
 @dataclass(frozen=True)
 class Word:

@@ -1,9 +1,9 @@
-"""What Grafana makes of a dashboard before it asks Prometheus: which queries, and what stands in place of variables.
+r"""What Grafana makes of a dashboard before it asks Prometheus: which queries, and what stands in place of variables.
 
-1. `$name` is a variable. Of one value that value, `\\` and `'` escaped; where several can be chosen, a regular
+1. `$name` is a variable. Of one value that value, `\` and `'` escaped; where several can be chosen, a regular
    expression of all chosen, each escaped; where all are chosen, the variable's `allValue` as it is.
-2. `$__interval` is the step between two points, `$__range` the time range, in seconds; `$__rate_interval` is long enough
-   for four scrapes: max(step + scrape interval, 4 * scrape interval).
+2. `$__interval` is the step between two points, `$__range` the time range, in seconds; `$__rate_interval` is long
+   enough for four scrapes: max(step + scrape interval, 4 * scrape interval).
 
 Rule 1 is `interpolateQueryExpr` of Grafana's Prometheus plugin, rule 2 is in its documentation of variables.
 """
@@ -66,13 +66,18 @@ class Dashboard:
         return [panel for panel in self.model["panels"] if panel["type"] != "row"]
 
     @property
+    def asking(self) -> list[dict[str, Any]]:
+        """Panels that ask Prometheus: all but texts."""
+        return [panel for panel in self.panels if panel["type"] != "text"]
+
+    @property
     def variables(self) -> dict[str, dict[str, Any]]:
         """By name."""
-        return {variable["name"]: variable for variable in self.model["templating"]["list"]}
+        return {variable["name"]: variable for variable in self.model["templating"].get("list", ())}
 
     def queries(self) -> Iterator[PanelQuery]:
         """Every query of every panel, and of the events drawn into them."""
-        for panel in self.panels:
+        for panel in self.asking:
             for target in panel["targets"]:
                 is_instant = bool(target.get("instant"))
                 yield PanelQuery(self.name, panel["title"], target["refId"], target["expr"], is_instant)

@@ -43,6 +43,11 @@ def grouped_by(query: str) -> frozenset[str]:
     return frozenset(label for node in _nodes(query) for label in _labels_of(node))
 
 
+def labels_of_answer(query: str) -> frozenset[str] | None:
+    """Labels that an answer's series can have; None where they are whatever the selected series happen to have."""
+    return _answered(promql.parse(query))
+
+
 def mentioned(query: str) -> Mentioned:
     """Read a query; what stands in strings is no name. Metrics of ours only: Prometheus has some of its own."""
     found = selectors(query)
@@ -50,9 +55,39 @@ def mentioned(query: str) -> Mentioned:
     return Mentioned(metrics, frozenset().union(grouped_by(query), *(one.labels for one in found)))
 
 
+def _answered(node: promql.Expr) -> frozenset[str] | None:
+    if isinstance(node, promql.AggregateExpr):
+        chooses = str(node.op) in ("topk", "bottomk")
+        return _answered(node.expr) if chooses else frozenset(node.modifier.labels if node.modifier else ())
+    if isinstance(node, promql.BinaryExpr):
+        return _answered_by_two(node)
+    if isinstance(node, promql.Call):
+        made = frozenset([node.args[1].val] if node.func.name == "label_replace" else ())
+        of_series = [_answered(argument) for argument in node.args if _has_series(argument)]
+        return _united([made, *of_series])
+    return _answered(node.expr) if isinstance(node, promql.ParenExpr) else None
+
+
+def _answered_by_two(node: promql.BinaryExpr) -> frozenset[str] | None:
+    if str(node.op).strip() in ("and", "unless"):
+        return _answered(node.lhs)
+    return _united([_answered(side) for side in (node.lhs, node.rhs) if _has_series(side)])
+
+
+def _united(labels: list[frozenset[str] | None]) -> frozenset[str] | None:
+    known = [one for one in labels if one is not None]
+    return frozenset().union(*known) if len(known) == len(labels) else None
+
+
+def _has_series(node: promql.Expr) -> bool:
+    found: list[promql.Expr] = []
+    promql.walk(node, found.append)
+    return any(isinstance(one, promql.VectorSelector) for one in found)
+
+
 def _nodes(query: str) -> list[promql.Expr]:
     found: list[promql.Expr] = []
-    promql.walk(promql.parse(query), lambda node: found.append(node))
+    promql.walk(promql.parse(query), found.append)
     return found
 
 
