@@ -30,9 +30,9 @@ def group_dashboard(cluster: str, group: str) -> str:
     return f"/d/{GROUP_UID}?{_SAME_SOURCE}&var-cluster={cluster}&var-group={group}&{_SAME_TIME}"
 
 
-def monitor_dashboard() -> str:
-    """The address of the dashboard of the monitor itself, of the clusters that are shown."""
-    return f"/d/{MONITOR_UID}?{_SAME_SOURCE}&${{cluster:queryparam}}&{_SAME_TIME}"
+def of_same_clusters(uid: str) -> str:
+    """The address of a dashboard that shows several clusters, of those that are shown here."""
+    return f"/d/{uid}?{_SAME_SOURCE}&${{cluster:queryparam}}"
 
 
 def monitor_page(group: str) -> str:
@@ -108,6 +108,19 @@ class _Events(Builder[dashboard.AnnotationQuery]):
         return self._event
 
 
+def _to_others(uid: str) -> list[build.DashboardLink]:
+    """Links at the top. Not by tag with all variables: all groups of the fleet are no group for another dashboard."""
+    others = {"All groups": FLEET_UID, "The monitor itself": MONITOR_UID, "Runbook": RUNBOOK_UID}
+    is_asking = uid != RUNBOOK_UID
+    return [
+        build.DashboardLink(title)
+        .url(of_same_clusters(other) if is_asking and other != RUNBOOK_UID else f"/d/{other}")
+        .keep_time(True)
+        for title, other in others.items()
+        if other != uid
+    ]
+
+
 def board(
     uid: str,
     title: str,
@@ -115,11 +128,10 @@ def board(
     variables: Sequence[AnyVariable],
     rows: Rows,
 ) -> build.Dashboard:
-    """A dashboard with its rows; links to the others, which keep time and variables."""
-    others = build.DashboardLink("Rebalance monitor").type(dashboard.DashboardLinkType.DASHBOARDS).tags([TAG])
+    """A dashboard with its rows, and links to the others."""
     made = build.Dashboard(title).uid(uid).description(about).tags([TAG, "kafka"]).time("now-1h", "now").refresh("30s")
     made.timezone("browser").tooltip(dashboard.DashboardCursorSync.CROSSHAIR).readonly()
-    made.variables(list(variables)).link(others.include_vars(True).keep_time(True))
+    made.variables(list(variables)).links(list(_to_others(uid)))
     for row, panels in rows.items():
         made.with_row(build.Row(row))
         for panel in panels:

@@ -7,10 +7,11 @@ from grafana_foundation_sdk.builders import dashboard as build
 from dashboards.alerts import firing
 from dashboards.boards import (
     FLEET_UID,
+    MONITOR_UID,
     board,
     links_of_row,
-    monitor_dashboard,
     monitor_variable,
+    of_same_clusters,
     some_of,
     source_variable,
     top_variable,
@@ -107,7 +108,9 @@ def _counts() -> list[AnyPanel]:
 
 def _count(title: str, reads: str, expression: str, steps: Steps) -> AnyPanel:
     absent = "no monitor of the chosen clusters is ready, so nothing is known. It is no zero."
-    return figure(Card(title, reads, absent, width=3, height=4), expression, Look(steps=steps, mappings=NONE))
+    return figure(
+        Card(title, reads, absent, width=3, height=4), expression, Look(steps=steps, mappings=NONE if steps else ())
+    )
 
 
 def _not_ready() -> AnyPanel:
@@ -121,7 +124,7 @@ def _not_ready() -> AnyPanel:
         height=4,
     )
     all_ready = mapped({"0": ("all ready", FINE)})
-    link = build.DashboardLink("The monitor itself").url(monitor_dashboard())
+    link = build.DashboardLink("The monitor itself").url(of_same_clusters(MONITOR_UID))
     not_ready = number_of(f"{CLUSTERS.each(READY)} == 0", CLUSTERS.each(READY))
     return figure(card, not_ready, Look(steps=ANY, mappings=[all_ready]), link)
 

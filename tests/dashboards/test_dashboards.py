@@ -199,6 +199,8 @@ def test_links_lead_to_dashboards_that_are_there_with_variables_they_have(board:
         assert uid in by_uid
         named = set(re.findall(r"var-(\w+)=|\$\{(\w+):queryparam\}", arguments))
         assert {one or other for one, other in named} <= set(by_uid[uid].variables)
+        assert {passed for _, passed in named if passed} <= set(board.variables)
+    assert not [link for link in board.model["links"] if link["includeVars"]], "all groups are no group elsewhere"
     assert "rebalance-monitor" in board.model["tags"]
 
 
