@@ -18,6 +18,9 @@ def skewed(excess: str = "5x300", most: str = "16x300") -> dict[str, str]:
     )
 
 
+HOSTILE = 'a"b\\c/{{ $value }} é&d=#?'
+"""A group may be called anything."""
+
 ASSIGNMENTS = (
     Story(
         "KafkaAssignmentSkewed",
@@ -73,6 +76,23 @@ ASSIGNMENTS = (
             'rebalance_monitor_excess_partitions{cluster="prod",group="payments",instance="b:9560"}': "_x31 5x30",
             'rebalance_monitor_member_partitions_max{cluster="prod",group="payments",instance="b:9560"}': "_x31 9x30",
         },
+    ),
+    Story(
+        "KafkaAssignmentSkewed",
+        "a group of any name is asked for and linked to by that name",
+        "20m",
+        PAGE,
+        of_group("excess_partitions", "5x300", group=HOSTILE)
+        | of_group("member_partitions_max", "9x300", group=HOSTILE),
+        says=(
+            f"{HOSTILE}: its busiest member has 125% more than it need have",
+            (
+                "One member holds too many partitions, 5 more than anybody has in the fairest valid assignment. Likely "
+                "causes: members subscribe to different topics, or a client divides partitions by rules of its own. "
+                "What to do: see the what-if table of the group."
+            ),
+        ),
+        labels={"cluster": "prod", "group": HOSTILE},
     ),
     Story(
         "KafkaAssignmentDrift",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote_plus
 
 import yaml
 
@@ -51,8 +53,8 @@ class Story:
 
 
 def of_group(metric: str, values: str, **labels: str) -> dict[str, str]:
-    """One series of group `payments`."""
-    return {_selector(f"rebalance_monitor_{metric}", cluster="prod", group="payments", **labels): values}
+    """One series of group `payments`, or of the one that `labels` name."""
+    return {_selector(f"rebalance_monitor_{metric}", **{"cluster": "prod", "group": "payments", **labels}): values}
 
 
 def of_cluster(metric: str, values: str, **labels: str) -> dict[str, str]:
@@ -120,8 +122,8 @@ def _words(story: Story) -> dict[str, Any]:
     annotations = {
         "summary": summary,
         "description": description,
-        "page_url": f"{monitor}/groups/?id={group}" if group else f"{monitor}/",
-        "dashboard_url": f"{grafana}/d/{board}" + (f"&var-group={group}" if group else ""),
+        "page_url": f"{monitor}/groups/?id={quote_plus(group)}" if group else f"{monitor}/",
+        "dashboard_url": f"{grafana}/d/{board}" + (f"&var-group={quote_plus(group)}" if group else ""),
         "runbook_url": f"{runbook}#{story.alert.lower()}",
     }
     labels = {**story.labels, "severity": story.severity}
@@ -130,4 +132,5 @@ def _words(story: Story) -> dict[str, Any]:
 
 
 def _selector(metric: str, **labels: str) -> str:
-    return f"{metric}{{{','.join(f'{name}={value!r}' for name, value in labels.items())}}}".replace("'", '"')
+    quoted = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in labels.items())
+    return f"{metric}{{{','.join(quoted)}}}"
