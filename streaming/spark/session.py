@@ -143,6 +143,8 @@ def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.metricsEnabled": "false",
+        # A source that asks a dead broker cannot be interrupted: without an end to patience that took 44 s of a stop.
+        "spark.sql.streaming.stopTimeout": "5s",
         # Delta's log is read once, when a checkpoint is made: one partition instead of fifty for a few files.
         "spark.databricks.delta.snapshotPartitions": "1",
     }
