@@ -125,7 +125,7 @@ def test_the_k_worst_groups_are_shown_in_full_and_the_others_in_brief(registry: 
 
 
 def test_what_is_left_out_together_is_of_one_granularity() -> None:
-    """A table's rows, and a group's lines, are left out as a whole: with them goes every metric that is made of them."""
+    """A table's rows, and a group's lines, are left out whole: with them goes all that is made of them."""
     of_table = defaultdict(set)
     for family in COLUMN_FAMILIES:
         of_table[family.table].add(family.signal.granularity)
