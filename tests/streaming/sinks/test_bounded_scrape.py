@@ -23,6 +23,9 @@ from streaming.signals import CLUSTER as OF_A_CLUSTER
 from streaming.signals import GRANULARITIES, GROUP, MEMBER, PARTITION, SIGNALS, TOPIC, exported_names
 from streaming.signals.partitions import PARTITION_LAG
 from streaming.sinks.exposure import MAX_SERIES, TOP_K, UNBOUNDED, Bounds
+from streaming.sinks.group_families import GROUP_FAMILIES
+from streaming.sinks.lag_families import COLUMN_FAMILIES
+from streaming.sinks.member_families import member_families
 from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry
 from streaming.sinks.shown import EVERYTHING, Shown, asked_for
@@ -119,6 +122,16 @@ def test_the_k_worst_groups_are_shown_in_full_and_the_others_in_brief(registry: 
     assert {group for group, granularity in by_group_and_granularity(found) if granularity == GROUP} > in_full
     assert dropped(found)[TOP_K] > 0
     assert dropped(found)[MAX_SERIES] == 0
+
+
+def test_what_is_left_out_together_is_of_one_granularity() -> None:
+    """A table's rows, and a group's lines, are left out whole: with them goes all that is made of them."""
+    of_table = defaultdict(set)
+    for family in COLUMN_FAMILIES:
+        of_table[family.table].add(family.signal.granularity)
+    assert all(len(granularities) == 1 for granularities in of_table.values())
+    assert {signal.granularity for signal, _ in GROUP_FAMILIES} == {GROUP}
+    assert {signal.granularity for signal, _ in member_families(NameFilter())} == {MEMBER}
 
 
 def test_two_scrapes_of_the_same_present_are_the_same(registry: Registry) -> None:
