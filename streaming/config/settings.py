@@ -132,11 +132,15 @@ class MetricsSettings(Section):
         "partition",
         description="how finely /metrics tells of groups, each with all before it; only member has labels of members",
     )
+    compatible_with: tuple[Literal["kafka_exporter", "kafka_lag_exporter"], ...] = Field(
+        ("kafka_exporter",),
+        description="exporters whose metrics /metrics has beside its own, by their names and labels",
+    )
     top_k: int = Field(
         0, ge=0, description="so many groups, the worst, are shown so finely, the others by group; 0: all groups are"
     )
     max_series: int = Field(
-        500_000,
+        1_000_000,
         ge=1_000,
         description="series that /metrics has at most: beyond that the finest go first, of the groups least in trouble;"
         " rebalance_monitor_dropped_series tells how many",

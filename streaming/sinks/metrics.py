@@ -15,15 +15,16 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
 from streaming.signals import GROUP, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER, MEMBER, SIGNALS, Signal
 from streaming.sinks.exposition import Encoder, Text, exposition, garbage_collection_paused
 from streaming.sinks.exposure import REASONS, UNBOUNDED, WHOLE, Bounds, Cut, exposed, rooms
-from streaming.sinks.group_facts import GroupFamily, GroupTexts, facts_of
+from streaming.sinks.group_facts import GroupTexts, facts_of
 from streaming.sinks.group_families import GROUP_FAMILIES
 from streaming.sinks.health_families import Told, health, left_out, of_groups, of_the_cluster
 from streaming.sinks.lag_families import ColumnTexts
@@ -33,6 +34,8 @@ from streaming.sinks.ranking import Ranking
 from streaming.sinks.registry import Present, Registry
 from streaming.sinks.shown import EVERYTHING, Shown
 from streaming.sinks.told import Lines, SampleLines, asked
+
+Anything = TypeVar("Anything")
 
 
 class Exporter:
@@ -94,8 +97,8 @@ class _Cluster:
         self._are_several = are_several
         self._ranking = Ranking()
         self._writers = {signal.name: Writer(signal, self._constant(signal)) for signal in SIGNALS.values()}
-        self._groups = GroupTexts(GROUP, self._wanted(GROUP_FAMILIES), self._constant)
-        self._members = GroupTexts(MEMBER, self._wanted(member_families(shown.topics)), self._constant)
+        self._groups = GroupTexts(GROUP, self._asked_for(GROUP_FAMILIES), self._constant)
+        self._members = GroupTexts(MEMBER, self._asked_for(member_families(shown.topics)), self._constant)
         self._columns = ColumnTexts(self._constant, shown)
 
     def look(self, now_ms: int, stale_after_ms: int) -> _Look:
@@ -109,8 +112,8 @@ class _Cluster:
             lines += [texts.lines(facts) for texts in (self._groups, self._members) if not texts.is_empty]
             if is_fresh:
                 own |= self._text(of_the_cluster(present, now_ms))
-                told = [one for one in of_groups(present, self._shown, now_ms) if one[0].name in self._shown.signals]
-                lines += [self._columns.lines(present.lag, present.sample), SampleLines(told, self._writers)]
+                told = self._asked_for(of_groups(present, self._shown, now_ms))
+                lines += [self._columns.lines(present.lag, present.sample), SampleLines(list(told), self._writers)]
         return _Look(present, is_fresh, now_ms, own, lines)
 
     def text(self, look: _Look, bounds: Bounds) -> Mapping[str, Text]:
@@ -137,11 +140,13 @@ class _Cluster:
         self._ranking.hold(group_ids[at] for at in in_full)
         return Cut.of(group_ids, found) if is_cut else WHOLE, found.dropped
 
-    def _wanted(self, families: Iterable[GroupFamily]) -> list[GroupFamily]:
-        return [(signal, samples) for signal, samples in families if signal.name in self._shown.signals]
+    def _asked_for(self, told: Iterable[tuple[Signal, Anything]]) -> Iterator[tuple[Signal, Anything]]:
+        return ((signal, of_signal) for signal, of_signal in told if signal.name in self._shown.signals)
 
     def _text(self, told: Iterable[Told]) -> dict[str, bytes]:
-        return {signal.name: self._writers[signal.name].text(samples).encode() for signal, samples in told}
+        return {
+            signal.name: self._writers[signal.name].text(samples).encode() for signal, samples in self._asked_for(told)
+        }
 
     def _constant(self, signal: Signal) -> Mapping[str, str]:
         """Rule 4."""

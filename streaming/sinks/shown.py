@@ -1,4 +1,4 @@
-"""What of all that is known was asked for: metrics by their granularity, groups and topics by their names.
+"""What of all that is known was asked for: metrics by granularity and whose names they have, groups and topics by name.
 
 What is not asked for is counted all the same: in the totals of what stands above it (a group's lag has in it that of
 topics that are not shown), and in what the monitor says of itself, which is shown always.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from streaming.config.names import EVERY_NAME, NameFilter
 from streaming.config.settings import MetricsSettings
-from streaming.signals import GRANULARITIES, SIGNALS
+from streaming.signals import GRANULARITIES, OWN, SIGNALS
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,13 @@ def asked_for(metrics: MetricsSettings) -> Shown:
     >>> "kafka_consumergroup_lag" in asked_for(MetricsSettings(granularity="topic")).signals
     False
     """
-    finest = GRANULARITIES.index(metrics.granularity)
-    wanted = (name for name, signal in SIGNALS.items() if GRANULARITIES.index(signal.granularity) <= finest)
+    finest, sets = GRANULARITIES.index(metrics.granularity), {OWN, *metrics.compatible_with}
     return Shown(
-        frozenset(wanted),
+        frozenset(
+            name
+            for name, signal in SIGNALS.items()
+            if GRANULARITIES.index(signal.granularity) <= finest and signal.family_set in sets
+        ),
         NameFilter(metrics.groups_allow, metrics.groups_deny),
         NameFilter(metrics.topics_allow, metrics.topics_deny),
     )
