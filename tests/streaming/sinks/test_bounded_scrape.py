@@ -142,21 +142,30 @@ def test_two_scrapes_of_the_same_present_are_the_same(registry: Registry) -> Non
     assert dropped(samples(exporter)) == dropped(first)
 
 
-def test_what_is_kept_of_one_scrape_is_not_shown_where_another_group_is_the_worst(registry: Registry) -> None:
-    """Text is kept from scrape to scrape; whose it is must be looked at."""
+@pytest.mark.parametrize(("later_ms", "is_another"), [(HELD_MS, False), (HELD_MS + 1, True)])
+def test_a_group_whose_trouble_is_over_stays_in_full_for_a_while_and_then_makes_room(
+    registry: Registry, later_ms: int, is_another: bool
+) -> None:
+    """Calm (`judgement.standing`); and text that is kept from scrape to scrape is shown of whom it is of."""
     present, changing, now_ms = registry.present(), Registry(), [NOW_MS]
     assert present.sample is not None
     changing._present = present
     exporter = Exporter([(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, EVERYTHING, Bounds(1, 100_000))
-    before = samples(exporter)
-    now_ms[0] += HELD_MS + 1
-    sample = replace(present.sample, sampled_at_ms=now_ms[0])
-    changing._present = replace(present, sample=sample, conditions={"unrelated": ()}, listing=None)
+    before = _in_full(samples(exporter))
+    now_ms[0] += later_ms
+    changing._present = replace(
+        present, sample=replace(present.sample, sampled_at_ms=now_ms[0]), conditions={}, listing=None
+    )
     after = samples(exporter)
-    anew = Exporter([(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, EVERYTHING, Bounds(1, 100_000))
-    assert lines(after) == lines(samples(anew))
-    in_full = [{_group(line) for line in lines(one) if line[0] == PARTITION_LAG.name} for one in (before, after)]
-    assert in_full[0] != in_full[1]
+    assert len(before) == len(_in_full(after)) == 1
+    assert (_in_full(after) != before) == is_another
+    if is_another:
+        anew = Exporter([(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, EVERYTHING, Bounds(1, 100_000))
+        assert lines(after) == lines(samples(anew))
+
+
+def _in_full(found: Iterable[Sample]) -> set[str | None]:
+    return {group_of(one) for one in found if one.name == PARTITION_LAG.name}
 
 
 @pytest.mark.parametrize("bounds", [UNBOUNDED, Bounds(2, 100_000), Bounds(0, 500)], ids=str)
