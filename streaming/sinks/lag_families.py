@@ -140,15 +140,17 @@ class ColumnLines:
 
     def text(self, cut: Cut) -> Mapping[str, Text]:
         """The lines that are shown, by metric."""
-        if self._kept is None or self._kept[0] != cut:
-            texts: dict[str, Text] = {}
-            for name, written in self._of_table.items():
-                table = _left(self._tables[name], _granularity(written), cut)
-                labels = _labels(table)
-                for (signal, _, column), writer in written:
-                    texts[signal.name] = writer.column(labels, combined(table[column]))
-            self._kept = (cut, texts)
-        return self._kept[1]
+        kept = self._kept
+        if kept is None or kept[0] != cut:
+            kept = self._kept = (cut, dict(self._lines(cut)))
+        return kept[1]
+
+    def _lines(self, cut: Cut) -> Iterator[tuple[str, Text]]:
+        for name, written in self._of_table.items():
+            table = _left(self._tables[name], _granularity(written), cut)
+            labels = _labels(table)
+            for (signal, _, column), writer in written:
+                yield signal.name, writer.column(labels, combined(table[column]))
 
 
 def _granularity(written: Sequence[Written]) -> Granularity:

@@ -23,6 +23,9 @@ from streaming.signals import CLUSTER as OF_A_CLUSTER
 from streaming.signals import GRANULARITIES, GROUP, MEMBER, PARTITION, SIGNALS, TOPIC, exported_names
 from streaming.signals.partitions import PARTITION_LAG
 from streaming.sinks.exposure import MAX_SERIES, TOP_K, UNBOUNDED, Bounds
+from streaming.sinks.group_families import GROUP_FAMILIES
+from streaming.sinks.lag_families import COLUMN_FAMILIES
+from streaming.sinks.member_families import member_families
 from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry
 from streaming.sinks.shown import EVERYTHING, Shown, asked_for
@@ -121,6 +124,16 @@ def test_the_k_worst_groups_are_shown_in_full_and_the_others_in_brief(registry: 
     assert dropped(found)[MAX_SERIES] == 0
 
 
+def test_what_is_left_out_together_is_of_one_granularity() -> None:
+    """A table's rows, and a group's lines, are left out whole: with them goes all that is made of them."""
+    of_table = defaultdict(set)
+    for family in COLUMN_FAMILIES:
+        of_table[family.table].add(family.signal.granularity)
+    assert all(len(granularities) == 1 for granularities in of_table.values())
+    assert {signal.granularity for signal, _ in GROUP_FAMILIES} == {GROUP}
+    assert {signal.granularity for signal, _ in member_families(NameFilter())} == {MEMBER}
+
+
 def test_two_scrapes_of_the_same_present_are_the_same(registry: Registry) -> None:
     """Series that come and go are new series to Prometheus each time."""
     exporter = exporter_of(registry, bounds=Bounds(4, 500))
@@ -129,21 +142,30 @@ def test_two_scrapes_of_the_same_present_are_the_same(registry: Registry) -> Non
     assert dropped(samples(exporter)) == dropped(first)
 
 
-def test_what_is_kept_of_one_scrape_is_not_shown_where_another_group_is_the_worst(registry: Registry) -> None:
-    """Text is kept from scrape to scrape; whose it is must be looked at."""
+@pytest.mark.parametrize(("later_ms", "is_another"), [(HELD_MS, False), (HELD_MS + 1, True)])
+def test_a_group_whose_trouble_is_over_stays_in_full_for_a_while_and_then_makes_room(
+    registry: Registry, later_ms: int, is_another: bool
+) -> None:
+    """Calm (`judgement.standing`); and text that is kept from scrape to scrape is shown of whom it is of."""
     present, changing, now_ms = registry.present(), Registry(), [NOW_MS]
     assert present.sample is not None
     changing._present = present
     exporter = Exporter([(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, EVERYTHING, Bounds(1, 100_000))
-    before = samples(exporter)
-    now_ms[0] += HELD_MS + 1
-    sample = replace(present.sample, sampled_at_ms=now_ms[0])
-    changing._present = replace(present, sample=sample, conditions={"unrelated": ()}, listing=None)
+    before = _in_full(samples(exporter))
+    now_ms[0] += later_ms
+    changing._present = replace(
+        present, sample=replace(present.sample, sampled_at_ms=now_ms[0]), conditions={}, listing=None
+    )
     after = samples(exporter)
-    anew = Exporter([(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, EVERYTHING, Bounds(1, 100_000))
-    assert lines(after) == lines(samples(anew))
-    in_full = [{_group(line) for line in lines(one) if line[0] == PARTITION_LAG.name} for one in (before, after)]
-    assert in_full[0] != in_full[1]
+    assert len(before) == len(_in_full(after)) == 1
+    assert (_in_full(after) != before) == is_another
+    if is_another:
+        anew = Exporter([(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, EVERYTHING, Bounds(1, 100_000))
+        assert lines(after) == lines(samples(anew))
+
+
+def _in_full(found: Iterable[Sample]) -> set[str | None]:
+    return {group_of(one) for one in found if one.name == PARTITION_LAG.name}
 
 
 @pytest.mark.parametrize("bounds", [UNBOUNDED, Bounds(2, 100_000), Bounds(0, 500)], ids=str)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import generate_latest
-from tests.monitoring_programs import monitoring_programs
 
 from streaming.signals import OWN, SIGNALS
 from streaming.sinks.metrics import Exporter
+from tests.monitoring_programs import monitoring_programs
 from tests.streaming.page.scene import CLUSTER, NOW_MS
 from tests.streaming.sinks.everything import STALE_AFTER_MS, everything
 
