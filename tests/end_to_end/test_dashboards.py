@@ -92,7 +92,7 @@ def _is_number(sample: tuple[float, str]) -> bool:
 
 
 def without_patience(folder: Path) -> list[Path]:
-    """Our rules as they are, but that alerts wait for nothing, as most do for ten minutes, and stay for those who look."""
+    """Our rules, but that alerts wait for nothing, as most do for ten minutes, and stay for those who look."""
     folder.mkdir()
     written = []
     for file in RULES:
