@@ -5,11 +5,13 @@ Example: `mentioned('sum by (group) (rate(kafka_lag{topic!=""}[5m]))')` is `{"ka
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import promql_parser as promql
 
+_OF_A_VARIABLE = re.compile(r"(?:label_values|query_result)\((.*?)(?:, ?\w+)?\)")
 _METRICS_OF_OURS = ("rebalance_monitor_", "kafka_")
 
 
@@ -49,10 +51,15 @@ def labels_of_answer(query: str) -> frozenset[str] | None:
 
 
 def mentioned(query: str) -> Mentioned:
-    """Read a query; what stands in strings is no name. Metrics of ours only: Prometheus has some of its own."""
-    found = selectors(query)
+    """Read a query, or what a variable of Grafana asks for by functions that are no PromQL.
+
+    What stands in strings is no name. Metrics of ours only: Prometheus has some of its own.
+    """
+    of_variable = _OF_A_VARIABLE.fullmatch(query)
+    asked = of_variable[1] if of_variable else query
+    found = selectors(asked)
     metrics = frozenset(one.metric for one in found if one.metric.startswith(_METRICS_OF_OURS))
-    return Mentioned(metrics, frozenset().union(grouped_by(query), *(one.labels for one in found)))
+    return Mentioned(metrics, frozenset().union(grouped_by(asked), *(one.labels for one in found)))
 
 
 def _answered(node: promql.Expr) -> frozenset[str] | None:
