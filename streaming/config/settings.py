@@ -140,8 +140,19 @@ class TableSettings(Section):
     tidy_seconds: Seconds = Field(900, description="how often small files are merged and old rows deleted")
 
 
+def _pattern(pattern: str) -> str:
+    from streaming.config.names import check_pattern  # noqa: PLC0415 - pyarrow is for those who match names
+
+    check_pattern(pattern)
+    return pattern
+
+
+Pattern = Annotated[str, AfterValidator(_pattern)]
+"""A regular expression of RE2 for whole names."""
+
+
 class MetricsSettings(Section):
-    """The HTTP port."""
+    """The HTTP port, and how much /metrics shows; tables and pages are always whole."""
 
     host: str = Field("127.0.0.1", description="address to listen on; loopback unless you say otherwise")
     port: int = Field(9560, ge=0, le=65535, description="port of /metrics and the pages; 0 takes a free one")
@@ -149,6 +160,34 @@ class MetricsSettings(Section):
     tls_key_file: str = Field("", description="PEM file of its private key, for its owner's eyes only (chmod 600)")
     basic_auth_users_file: str = Field(
         "", description="who may ask: NAME:HASH a line, bcrypt as htpasswd -B writes it, chmod 600; empty: everybody"
+    )
+
+    groups_allow: Pattern = Field(
+        ".*", min_length=1, description="groups that /metrics shows: a regular expression (RE2) for the whole group id"
+    )
+    groups_deny: Pattern = Field("", description="groups that it does not, though allowed; empty denies none")
+    topics_allow: Pattern = Field(
+        ".*",
+        min_length=1,
+        description="topics that /metrics shows, likewise; a group's own sums are of all its topics all the same",
+    )
+    topics_deny: Pattern = Field("", description="topics that it does not, though allowed; empty denies none")
+    granularity: Literal["group", "topic", "partition", "member"] = Field(
+        "partition",
+        description="how finely /metrics tells of groups, each with all before it; only member has labels of members",
+    )
+    compatible_with: tuple[Literal["kafka_exporter", "kafka_lag_exporter"], ...] = Field(
+        ("kafka_exporter",),
+        description="exporters whose metrics /metrics has beside its own, by their names and labels",
+    )
+    top_k: int = Field(
+        0, ge=0, description="so many groups, the worst, are shown so finely, the others by group; 0: all groups are"
+    )
+    max_series: int = Field(
+        1_000_000,
+        ge=1_000,
+        description="series that /metrics has at most: beyond that the finest go first, of the groups least in trouble;"
+        " rebalance_monitor_dropped_series tells how many",
     )
 
     @model_validator(mode="after")

@@ -158,7 +158,7 @@ class Pages:
             detail=detail,
             group=detail.group,
             rebalances=having[0].rebalances.last(record),
-            what_if=answers(record.snapshot, self._strategies),
+            what_if=answers(record, self._strategies),
         )
 
     def _group_api(self, group_id: str | None, clusters: Sequence[ShownCluster]) -> _Answer:
@@ -174,7 +174,7 @@ class Pages:
         if detail is None:
             return _error(watched or [one.watch() for one in clusters], "no such group", _NOT_FOUND)
         record = watched[0].present.groups[detail.group.group_id]
-        told, computed = having[0].rebalances.last(record), answers(record.snapshot, self._strategies)
+        told, computed = having[0].rebalances.last(record), answers(record, self._strategies)
         return _Answer(encoded(group_json(watched[0], detail, told, computed)), _JSON)
 
     def _no_such_cluster(self) -> _Answer:

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
+from streaming.judgement.summary import GroupSummary
+from streaming.judgement.trouble import Trouble
 from streaming.page.group import GroupDetail
 from streaming.page.overview import Listed
 from streaming.page.rebalances import LastRebalances
-from streaming.page.summary import GroupSummary
-from streaming.page.trouble import Trouble
 from streaming.page.watched import Watched
 from streaming.page.what_if import Answers
 
@@ -63,6 +63,8 @@ def group_json(watched: Watched, detail: GroupDetail, rebalances: LastRebalances
         "members_in_full": [_member(msgspec.structs.asdict(member)) for member in detail.members],
         "strategies": [_drift(msgspec.structs.asdict(drift)) for drift in detail.drifts],
         "partitions": lag,
+        "work": [asdict(one) for one in detail.work],
+        "commit_gaps": asdict(detail.commit_gaps) if detail.commit_gaps else None,
         "rebalances": [asdict(one) for one in rebalances.told],
         "rebalances_why_not": rebalances.why_not,
         "what_if": [asdict(one) for one in what_if.changes],

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 
 from streaming.page.overview import Overview, overview
 from streaming.page.rebalances import RebalanceReader
-from streaming.page.summary import has_group
 from streaming.page.watched import CATCHING_UP, Watched
 from streaming.sinks.registry import Present
+from streaming.sinks.summaries import has_group
 
 
 class ShownCluster:
@@ -49,5 +49,5 @@ def holders(clusters: Sequence[ShownCluster], group_id: str) -> Sequence[ShownCl
     if len(clusters) == 1:
         return clusters
     watched = [(one, one.watch()) for one in clusters]
-    having = [one for one, now in watched if has_group(now, group_id)]
+    having = [one for one, now in watched if has_group(now.present, group_id)]
     return having or [one for one, now in watched if now.phase == CATCHING_UP]

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import merge
 
-from streaming.page.summary import GroupSummary, summaries
-from streaming.page.trouble import Trouble, by_trouble, place
+from streaming.judgement.summary import GroupSummary
+from streaming.judgement.trouble import Trouble, by_trouble, place
 from streaming.page.watched import Watched
+from streaming.sinks.summaries import summaries
 
 MOST_ROWS = 100
 """Rows of the page; whoever looks for another group names it."""
@@ -45,7 +46,8 @@ class Overview:
 def overview(watched: Watched) -> Overview:
     """Everything the registry holds; nothing before the log was read to its end once."""
     cluster, is_fresh = watched.cluster, watched.is_fresh
-    groups = tuple(Listed(group, found, cluster, is_fresh) for group, found in by_trouble(summaries(watched)))
+    found = by_trouble(summaries(watched.present, is_fresh=is_fresh))
+    groups = tuple(Listed(group, troubles, cluster, is_fresh) for group, troubles in found)
     return Overview(groups, sum(bool(one.troubles) and one.troubles[0].rule <= 8 for one in groups))
 
 

@@ -41,6 +41,17 @@ def whole(number: float | None) -> str:
     return UNKNOWN if number is None else f"{number:,.0f}"
 
 
+def amount(number: float | None) -> str:
+    """A number that may be small and broken, to its first decimal.
+
+    >>> amount(1234.5), amount(12), amount(0.25), amount(None)
+    ('1,234', '12', '0.2', '?')
+    """
+    if number is None:
+        return UNKNOWN
+    return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:.1f}"
+
+
 def duration(seconds: float | None) -> str:
     """A time span in its two greatest units.
 
@@ -94,6 +105,7 @@ def _environment() -> Environment:
     environment.globals["style_address"] = f"/style.css?{sha256(asset('style.css')).hexdigest()[:12]}"
     environment.filters.update(
         whole=whole,
+        amount=amount,
         duration=duration,
         utc=utc,
         group_address=group_address,

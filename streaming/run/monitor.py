@@ -33,8 +33,10 @@ from streaming.run.watch import ClusterWatch, Ground
 from streaming.sampling.connection import Connection
 from streaming.sinks.access import Certificate, read_users
 from streaming.sinks.delta import DeltaTables
+from streaming.sinks.exposure import Bounds
 from streaming.sinks.http import Access, MetricsServer
 from streaming.sinks.metrics import Exporter
+from streaming.sinks.shown import asked_for
 from streaming.spark.session import is_running, spark_session, stop_spark
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -81,7 +83,13 @@ class Monitor:
     def _port(self) -> Iterator[None]:
         metrics = self._settings.metrics
         stale_after_ms = int(self._watches[0].stale_after_seconds * 1000)
-        exporter = Exporter([(watch.cluster, watch.registry) for watch in self._watches], now_ms, stale_after_ms)
+        exporter = Exporter(
+            [(watch.cluster, watch.registry) for watch in self._watches],
+            now_ms,
+            stale_after_ms,
+            asked_for(metrics),
+            Bounds(metrics.top_k, metrics.max_series),
+        )
         pages = Pages(
             [self._shown(watch, stale_after_ms) for watch in self._watches], self._settings.judgement.strategies
         )

@@ -16,8 +16,11 @@ import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 from kafka.errors import KafkaError
 
+from streaming.judgement.continuity import ends_before_read, lost_before_read
+from streaming.judgement.lag import ClusterSample
 from streaming.judgement.lag_judgement import LagJudgement
 from streaming.run.conditions import GroupConditions
+from streaming.run.continuity import LostRecords, tell_rewound
 from streaming.run.hand_back import AwaitedFacts, HandBack, awaited_by_group
 from streaming.run.lag_watch import LagWatch
 from streaming.run.readiness import Readiness
@@ -28,7 +31,7 @@ from streaming.sampling.groups import Groups
 from streaming.sinks.cells import utc
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
-from streaming.sinks.registry import Registry
+from streaming.sinks.registry import Present, Registry
 from streaming.sinks.rows import lag_rows
 from streaming.sinks.tables import ASSIGNMENT_IMBALANCE, GROUP_LAG, PARTITION_STATUS
 
@@ -96,6 +99,7 @@ class Sampler:
         self._lag_table_seconds = lag_table_seconds
         self._upkeep = upkeep
         self._work_watch = WorkWatch(cluster)
+        self._lost_records = LostRecords()
         self._lag_written: pa.Table | None = None
         self._lag_written_seconds = float("-inf")
         self._is_out_of_touch = False
@@ -142,7 +146,8 @@ class Sampler:
         awaited = awaited_by_group(now, sample)
         vanished = self._reconciler.vanished_groups(before, now, listing, sample) if self._reconciler else {}
         self._hand_back.send(_both(awaited, vanished), time.monotonic(), now.health.batch_seconds or 0)
-        ready = self._readiness.after(before.health.positions, sample, is_judged=not awaited)
+        is_the_same_log = self._is_the_same_log(before, sample)
+        ready = self._readiness.after(before.health.positions, sample, is_judged=not awaited) and is_the_same_log
         self._registry.put_health(ready=ready, was_ready=ready or before.health.was_ready)
         if ready or before.health.was_ready:
             self._conditions.after_sample(sample, self._lag_watch.silence(lag))
@@ -152,6 +157,12 @@ class Sampler:
             self._tell_lag(lag)
             self._lag_watch.store_if_due(time.monotonic())
             self._upkeep.if_due(sample.sampled_at_ms)
+
+    def _is_the_same_log(self, before: Present, sample: ClusterSample) -> bool:
+        tell_rewound(self._registry, ends_before_read(before.lanes, sample.offsets_topic))
+        positions = before.health.positions
+        self._lost_records.tell(lost_before_read(positions, sample.offsets_topic), positions)
+        return not self._registry.present().health.rewound
 
     def _tell_lag(self, lag: LagJudgement) -> None:
         """Write lag, status and who has how much of it, now and then; the registry has the last of it as of then."""

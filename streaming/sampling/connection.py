@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,6 +24,10 @@ Message = Any
 
 Question = tuple[int | None, Message]
 """A request and the id of the broker it is for; None for any broker."""
+
+
+Received = tuple[bytes, KafkaError | None]
+"""What a socket had to give, and how the connection ended, if it did."""
 
 
 class BrokerUnreachableError(RemedyError):
@@ -57,6 +61,8 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
 
     kafka-python 3.0 tries refused credentials and unknown certificates again until its time is up, and then says that
     it timed out. Once it has started, trying again is right: a broker that comes back may not know its users yet.
+
+    And that hears a broker's last words: brokers say that they refuse credentials and hang up, both in one packet.
     """
 
     def __init__(self, net: NetworkSelector, start: _Start, **configs: Any) -> None:  # noqa: ANN401 - the library's own
@@ -70,8 +76,22 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
         connection.init_future.add_errback(self._note)
         return connection
 
+    async def _build_transport(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - the library's signature
+        transport = await super()._build_transport(*args, **options)
+        transport._sock_recv = partial(_received, transport._sock_recv)  # noqa: SLF001 - it has no public way in
+        return transport
+
     def _note(self, error: BaseException) -> None:
         self._start.failure = error
+
+
+def _received(receive: Callable[[], Received]) -> Received:
+    """What was read, and only then the end of the connection: kafka-python 3.0 drops what it reads together with it.
+
+    The end is still there at the next look.
+    """
+    content, error = receive()
+    return content, None if content else error
 
 
 class Connection:

@@ -18,6 +18,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import py4j.java_gateway
+import py4j.protocol
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -106,6 +108,8 @@ def stop_spark(session: SparkSession) -> None:
         process.wait()
     # PySpark keeps the way to the JVM for its next session, and never asks whether it still leads anywhere.
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - as above
+    # Its translator of Java's errors asks that JVM, on behalf of every user of py4j in this process.
+    py4j.java_gateway.get_return_value = py4j.protocol.get_return_value
 
 
 def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:

@@ -52,9 +52,7 @@ def test_groups_of_all_clusters_stand_in_one_list_by_trouble_each_with_its_clust
         for group_id, cluster in (("fraud-detection", US), ("ledger", EU), ("billing", EU), ("billing", US))
     ]
     seen = Seen(page)
-    assert "Groups of away are not shown yet: the brokers have not answered so far" in seen.text, (
-        "who is missing is said"
-    )
+    assert "Groups of away are not shown yet: the brokers have not answered so far" in seen.text
     assert set(seen.elements) <= OURS, "a cluster's name is text, too"
     assert "/?cluster=us%2F%3Cb%3Eeast" in seen.links
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 import trustme
-from kafka.errors import KafkaError, UnknownBrokerIdError
+from kafka.errors import KafkaConnectionError, KafkaError, UnknownBrokerIdError
+from kafka.net.transport import KafkaTCPTransport
 from kafka.protocol.admin import ListGroupsRequest
 
 from streaming.config.security import SecuritySettings
@@ -22,7 +23,7 @@ from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
 from streaming.errors import RemedyError
-from streaming.sampling.connection import AccessRefusedError, BrokerUnreachableError, Connection
+from streaming.sampling.connection import AccessRefusedError, BrokerUnreachableError, Connection, _received
 
 
 def test_a_cluster_that_does_not_answer_is_one_line_with_the_remedy():
@@ -111,6 +112,27 @@ def test_a_port_that_hangs_up_when_tls_begins_is_told_from_one_where_nobody_is(a
         kafka = KafkaSettings(bootstrap_servers=address, connect_timeout_seconds=2, security=security)
         with pytest.raises(RemedyError, match=r": check kafka\.security\.(protocol and )?certificate_file"):
             Connection(kafka, 5)
+
+
+def hung_up_on(last_words: bytes) -> KafkaTCPTransport:
+    """What kafka-python reads from a broker that said this and hung up before anybody looked."""
+    ours, brokers = socket.socketpair()
+    ours.setblocking(False)
+    brokers.sendall(last_words)
+    brokers.close()
+    return KafkaTCPTransport(None, ours)
+
+
+def test_last_words_are_handed_over_before_the_end_of_the_connection():
+    """kafka-python 3.0 gives both at once, and then drops the words: a refusal of credentials among them."""
+    with closing(hung_up_on(b"refused")._sock) as socket_of_library:
+        words, end = KafkaTCPTransport(None, socket_of_library)._sock_recv()
+        assert (words, type(end)) == (b"refused", KafkaConnectionError), "mended there: ours can go"
+    transport = hung_up_on(b"refused")
+    with closing(transport._sock):
+        assert _received(transport._sock_recv) == (b"refused", None)
+        words, end = _received(transport._sock_recv)
+        assert (words, type(end)) == (b"", KafkaConnectionError)
 
 
 @pytest.mark.slow
