@@ -140,6 +140,8 @@ class Monitor:
         def tell(attempt: RetryCallState) -> None:
             watch.registry.put_health(ready=False)
             error = attempt.outcome.exception() if attempt.outcome else None
+            if not isinstance(error, RemedyError) and not is_running(ground.session):
+                return  # that is said once, for all clusters
             if repr(error) not in said:
                 said.add(repr(error))
                 unexpected = None if isinstance(error, RemedyError) else error
