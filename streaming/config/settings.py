@@ -92,7 +92,10 @@ class SourceSettings(Section):
 class SparkSettings(Section):
     """Spark itself."""
 
-    master: str = Field("local[2]", description="Spark master URL")
+    master: str = Field(
+        "local[2]",
+        description="Spark master URL; local[n] is n tasks at a time, with several clusters for each of them",
+    )
     driver_memory: str = Field("1g", description="heap of the driver's JVM")
     shuffle_partitions: int = Field(2, ge=1, description="state partitions; frozen when the checkpoint is created")
     combine_tasks: int = Field(2, ge=1, description="Python tasks that read and reduce the log side by side")
