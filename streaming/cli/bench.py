@@ -21,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from streaming.errors import RemedyError
 
 if TYPE_CHECKING:
+    from streaming.bench.crowd import Crowd
     from streaming.bench.figures import Figure
     from streaming.bench.fill import Fill
     from streaming.bench.under_load import Steady
@@ -49,10 +50,12 @@ def record_count(_context: click.Context, _option: click.Parameter, given: str |
 @click.option("--rebalances", type=click.IntRange(1), default=30, show_default=True, help="Rebalances to wait for.")
 @click.option(
     "--part",
-    type=click.Choice(["catch-up", "rebalances", "state", "judgement"]),
+    type=click.Choice(["catch-up", "rebalances", "state", "judgement", "scrape"]),
     help="Measure only this part [default: all].",
 )
-@click.option("--crowd", type=click.IntRange(1), default=10_000, show_default=True, help="Groups judged under load.")
+@click.option(
+    "--crowd", type=click.IntRange(1), default=10_000, show_default=True, help="Groups judged under load, or scraped."
+)
 @click.option(
     "--commits-per-second", type=click.IntRange(1), default=20_000, show_default=True, help="What they commit."
 )
@@ -90,7 +93,7 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     with its default settings and those of the environment (REBALANCE_MONITOR_...). Spark's Kafka source alone reads
     the same log for comparison. Then the demo's groups run until enough rebalances were seen; then a crowd of groups
     commits and rebalances at a steady pace, and the monitor has to keep a trigger of 10 s. First of all, what a group
-    of 1,000 members and 10,000 partitions costs.
+    of 1,000 members and 10,000 partitions costs, and a scrape of that crowd.
     """
     from streaming.bench.crowd import Crowd  # noqa: PLC0415 - Spark is slow to import; --help need not wait
     from streaming.bench.fill import Fill  # noqa: PLC0415
@@ -108,6 +111,8 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
         with _own_folder(work, keep=keep), _progress() as progress:
             if part in {None, "state"}:
                 figures += _group_state()
+            if part in {None, "scrape"}:
+                figures += _scrape(steady.crowd)
             if part in {None, "catch-up"}:
                 figures += _catch_up(work / "catch-up", fill, progress)
             if part in {None, "rebalances"}:
@@ -147,6 +152,12 @@ def _group_state() -> list[Figure]:
     from streaming.bench.group_state import group_state_figures  # noqa: PLC0415
 
     return group_state_figures()
+
+
+def _scrape(crowd: Crowd) -> list[Figure]:
+    from streaming.bench.metrics_text import metrics_text_figures  # noqa: PLC0415
+
+    return metrics_text_figures(crowd)
 
 
 def _catch_up(work: Path, fill: Fill, progress: Progress) -> list[Figure]:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 from typing_extensions import Self
 
 from streaming.config.section import Section
@@ -20,32 +20,67 @@ def _state_home() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kafka-rebalance-monitor"
 
 
+def _each_has_a_port(servers: str) -> str:
+    for server in servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        if not host or not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65_536:
+            raise ValueError(f"{server.strip()!r} is not host:port")
+    return servers
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else str(Path(path).expanduser().absolute())
+
+
+def _fit_for_a_folder(name: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
+        raise ValueError(
+            "a section's name is a folder's and part of variables, too: lower-case letters, digits, single underscores;"
+            " any other name goes into its setting cluster"
+        )
+    return name
+
+
+BootstrapServers = Annotated[str, AfterValidator(_each_has_a_port)]
+AbsolutePath = Annotated[str, AfterValidator(_absolute)]
+ClusterSection = Annotated[str, AfterValidator(_fit_for_a_folder)]
+
+
 class KafkaSettings(Section):
     """The cluster to watch."""
 
-    bootstrap_servers: str = Field("localhost:9092", description="host:port, several separated by commas")
+    bootstrap_servers: BootstrapServers = Field("localhost:9092", description="host:port, several separated by commas")
     cluster: str = Field("default", min_length=1, description="name of the cluster in tables and labels")
     connect_timeout_seconds: Seconds = Field(30, description="how long to wait for a broker at start before giving up")
     security: SecuritySettings = SecuritySettings()
 
-    @field_validator("bootstrap_servers")
-    @classmethod
-    def _each_has_a_port(cls, servers: str) -> str:
-        for server in servers.split(","):
-            host, _, port = server.strip().rpartition(":")
-            if not host or not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65_536:
-                raise ValueError(f"{server.strip()!r} is not host:port")
-        return servers
-
 
 OFFSETS_TOPIC_SOURCE: Final = "offsets-topic"
 ADMIN_API_SOURCE: Final = "admin-api"
+SourceKind = Literal["offsets-topic", "admin-api"]
+
+
+class ClusterSettings(Section):
+    """One more cluster, watched beside that of [kafka] by a query of its own."""
+
+    bootstrap_servers: BootstrapServers = Field(description="host:port, several separated by commas")
+    cluster: str | None = Field(
+        None, min_length=1, description="name of the cluster in tables and labels; not set: that of the section"
+    )
+    connect_timeout_seconds: Seconds | None = Field(None, description="not set: as in [kafka]")
+    source_kind: SourceKind | None = Field(None, description="source.kind of this cluster; not set: as in [source]")
+    checkpoint: AbsolutePath | None = Field(
+        None, description="its query's progress; not set: a folder of the section's name in paths.checkpoint-clusters"
+    )
+    security: SecuritySettings | None = Field(
+        None, description="a section of its own, taken whole; not set: as in [kafka.security]"
+    )
 
 
 class SourceSettings(Section):
     """Where groups and commits are known from."""
 
-    kind: Literal["offsets-topic", "admin-api"] = Field(
+    kind: SourceKind = Field(
         OFFSETS_TOPIC_SOURCE,
         description="offsets-topic reads __consumer_offsets; admin-api asks the brokers every sampling.interval_seconds"
         " where that topic cannot be read, and knows less; frozen when the checkpoint is created",
@@ -71,22 +106,28 @@ class SparkSettings(Section):
 class PathSettings(Section):
     """Where things are kept. Any path Spark can reach."""
 
-    checkpoint: str = Field(
+    checkpoint: AbsolutePath = Field(
         default_factory=lambda: str(_state_home() / "checkpoint"), description="the query's progress"
     )
-    tables: str = Field(default_factory=lambda: str(_state_home() / "tables"), description="root of the Delta tables")
-
-    @field_validator("checkpoint", "tables")
-    @classmethod
-    def _is_absolute(cls, path: str) -> str:
-        return path if "://" in path else str(Path(path).expanduser().absolute())
+    tables: AbsolutePath = Field(
+        default_factory=lambda: str(_state_home() / "tables"), description="root of the Delta tables, of all clusters"
+    )
 
     @model_validator(mode="after")
     def _are_apart(self) -> Self:
-        one, other = self.checkpoint.rstrip("/") + "/", self.tables.rstrip("/") + "/"
-        if one.startswith(other) or other.startswith(one):
+        if not lie_apart(self.checkpoint, self.tables):
             raise ValueError("checkpoint and tables must not lie in each other: `rebuild` moves the checkpoint away")
         return self
+
+
+def lie_apart(one: str, other: str) -> bool:
+    """Whether neither folder is in the other, nor both are one.
+
+    >>> lie_apart("/x/a", "/x/ab"), lie_apart("/x", "/x/a"), lie_apart("/x/", "/x")
+    (True, False, False)
+    """
+    one, other = one.rstrip("/") + "/", other.rstrip("/") + "/"
+    return not one.startswith(other) and not other.startswith(one)
 
 
 class TableSettings(Section):
@@ -96,8 +137,19 @@ class TableSettings(Section):
     tidy_seconds: Seconds = Field(900, description="how often small files are merged and old rows deleted")
 
 
+def _pattern(pattern: str) -> str:
+    from streaming.config.names import check_pattern  # noqa: PLC0415 - pyarrow is for those who match names
+
+    check_pattern(pattern)
+    return pattern
+
+
+Pattern = Annotated[str, AfterValidator(_pattern)]
+"""A regular expression of RE2 for whole names."""
+
+
 class MetricsSettings(Section):
-    """The HTTP port."""
+    """The HTTP port, and how much /metrics shows; tables and pages are always whole."""
 
     host: str = Field("127.0.0.1", description="address to listen on; loopback unless you say otherwise")
     port: int = Field(9560, ge=0, le=65535, description="port of /metrics and the pages; 0 takes a free one")
@@ -105,6 +157,34 @@ class MetricsSettings(Section):
     tls_key_file: str = Field("", description="PEM file of its private key, for its owner's eyes only (chmod 600)")
     basic_auth_users_file: str = Field(
         "", description="who may ask: NAME:HASH a line, bcrypt as htpasswd -B writes it, chmod 600; empty: everybody"
+    )
+
+    groups_allow: Pattern = Field(
+        ".*", min_length=1, description="groups that /metrics shows: a regular expression (RE2) for the whole group id"
+    )
+    groups_deny: Pattern = Field("", description="groups that it does not, though allowed; empty denies none")
+    topics_allow: Pattern = Field(
+        ".*",
+        min_length=1,
+        description="topics that /metrics shows, likewise; a group's own sums are of all its topics all the same",
+    )
+    topics_deny: Pattern = Field("", description="topics that it does not, though allowed; empty denies none")
+    granularity: Literal["group", "topic", "partition", "member"] = Field(
+        "partition",
+        description="how finely /metrics tells of groups, each with all before it; only member has labels of members",
+    )
+    compatible_with: tuple[Literal["kafka_exporter", "kafka_lag_exporter"], ...] = Field(
+        ("kafka_exporter",),
+        description="exporters whose metrics /metrics has beside its own, by their names and labels",
+    )
+    top_k: int = Field(
+        0, ge=0, description="so many groups, the worst, are shown so finely, the others by group; 0: all groups are"
+    )
+    max_series: int = Field(
+        1_000_000,
+        ge=1_000,
+        description="series that /metrics has at most: beyond that the finest go first, of the groups least in trouble;"
+        " rebalance_monitor_dropped_series tells how many",
     )
 
     @model_validator(mode="after")

@@ -104,7 +104,12 @@ class Stage:
         sections: dict[str, dict[str, object]] = {
             "kafka": {"bootstrap_servers": self.bootstrap_servers, "cluster": "demo"},
             "paths": {"tables": str(self.tables), "checkpoint": str(self._folder / "checkpoint")},
-            "metrics": {"port": self._metrics_port},
+            # Groups are few: show all there is to see of them.
+            "metrics": {
+                "port": self._metrics_port,
+                "granularity": "member",
+                "compatible_with": ["kafka_exporter", "kafka_lag_exporter"],
+            },
             # Else Spark makes one in the folder that the demo was started from.
             "spark.conf": {'"spark.sql.warehouse.dir"': str(self._folder / "warehouse")},
         }
@@ -115,7 +120,7 @@ class Stage:
 
 
 def _toml(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)  # a JSON string or number is TOML's, too
+    return json.dumps(value, ensure_ascii=False)  # a JSON string, number or list of these is TOML's, too
 
 
 def last_words(log: Path) -> str:

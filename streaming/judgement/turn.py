@@ -15,7 +15,7 @@ from streaming.group.codec import StateCodec
 from streaming.group.history import awaits_names, is_reread, is_told, was_told
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.alternatives import Alternatives, alternatives
-from streaming.judgement.detectors import Limits
+from streaming.judgement.detectors import Limits, latest_generation
 from streaming.judgement.judge import Judgement, judge, keeps_verdict
 from streaming.judgement.story import Story, ToldRebalance, continued
 
@@ -40,6 +40,16 @@ class GroupRecord(msgspec.Struct, frozen=True):
     def topics_to_sample(self) -> frozenset[str]:
         """Topics of which the group needs to know more, or will."""
         return frozenset(self.snapshot.subscribed_topics()).union(*(one.subscribed_topics() for one in self.untold))
+
+    def unowned_partitions(self) -> int | None:
+        """Partitions that somebody had and the last rebalance gave to nobody, less those a cooperative round withheld.
+
+        None where no rebalance was read yet, and in a group without members: nobody subscribes to anything.
+        """
+        if not self.story.recent or not self.snapshot.member_count():
+            return None
+        latest = latest_generation(self.story.recent)
+        return max(0, latest.unowned_partitions - latest.withheld_partitions)
 
 
 class Turn(msgspec.Struct, frozen=True):

@@ -6,17 +6,17 @@ API.md beside this names every field. Names that others chose are as they are: a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import msgspec
 
+from streaming.judgement.summary import GroupSummary
+from streaming.judgement.trouble import Trouble
 from streaming.page.group import GroupDetail
 from streaming.page.overview import Listed
 from streaming.page.rebalances import LastRebalances
-from streaming.page.summary import GroupSummary
-from streaming.page.trouble import Trouble
 from streaming.page.watched import Watched
 from streaming.page.what_if import Answers
 
@@ -27,7 +27,7 @@ def encoded(document: Mapping[str, Any]) -> bytes:
 
 
 def monitor_json(watched: Watched) -> dict[str, Any]:
-    """What every answer begins with: whose groups these are, as of when, and how far that can be trusted."""
+    """What every answer on one cluster begins with: as of when, and how far that can be trusted."""
     sample = watched.present.sample
     return {
         "cluster": watched.cluster,
@@ -39,10 +39,16 @@ def monitor_json(watched: Watched) -> dict[str, Any]:
     }
 
 
-def groups_json(watched: Watched, groups: Iterable[Listed], total_groups: int) -> dict[str, Any]:
+def monitors_json(clusters: Sequence[Watched]) -> dict[str, Any]:
+    """What an answer on any number of clusters begins with; of one it says it as it always did, too."""
+    each = [monitor_json(watched) for watched in clusters]
+    return {**(each[0] if len(each) == 1 else {}), "clusters": each}
+
+
+def groups_json(clusters: Sequence[Watched], groups: Iterable[Listed], total_groups: int) -> dict[str, Any]:
     """Groups sorted by trouble; `total_groups` counts those that were left out, too."""
-    listed = [{**_summary(one.group), "troubles": _troubles(one.troubles)} for one in groups]
-    return {**monitor_json(watched), "total_groups": total_groups, "groups": listed}
+    listed = [{"cluster": one.cluster, **_summary(one.group), "troubles": _troubles(one.troubles)} for one in groups]
+    return {**monitors_json(clusters), "total_groups": total_groups, "groups": listed}
 
 
 def group_json(watched: Watched, detail: GroupDetail, rebalances: LastRebalances, what_if: Answers) -> dict[str, Any]:

@@ -1,12 +1,11 @@
-"""The actual assignment against the expected one, in words and in partitions per member."""
+"""The actual assignment against the expected one, in words."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from streaming.group.members import GroupMember
 from streaming.group.printable import in_ranges
 from streaming.judgement import drift as verdicts
 from streaming.judgement.drift import StrategyDrift
@@ -42,21 +41,6 @@ def verdict_in_words(drift: StrategyDrift) -> str:
         text = _WORDS.get(drift.verdict, drift.verdict).format(strategy=drift.strategy, partitions=partitions)
         why = drift.reason
     return f"{text}: {why.replace('_', ' ')}" if why else text
-
-
-def expected_partitions(members: Sequence[GroupMember], drift: StrategyDrift | None) -> Mapping[str, int] | None:
-    """How many partitions the group's strategy would give each member; None where that is not known.
-
-    Known is it where everything is in place, and where all that is not is listed.
-    """
-    if drift is None or drift.verdict not in {verdicts.MATCH, verdicts.DRIFT}:
-        return None
-    expected = Counter({member.member_id: len(member.target or ()) for member in members})
-    for misplaced in drift.misplaced:
-        expected.subtract(misplaced.actual_members)
-        if misplaced.expected_member is not None:
-            expected[misplaced.expected_member] += 1
-    return expected
 
 
 @dataclass(frozen=True, slots=True)

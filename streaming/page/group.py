@@ -1,6 +1,6 @@
 """One group in full: what it is, what is wrong with it, who holds what, and what each strategy says of that.
 
-1. What an open transaction hides is not shown (see `summary`).
+1. What an open transaction hides is not shown (see `judgement.summary`).
 2. Partitions are listed by lag, the most first, unknown ones before all; the page shows the first of them.
 """
 
@@ -16,13 +16,15 @@ from assignors import TopicPartition
 from streaming.group.members import GroupMember, members
 from streaming.judgement.drift import StrategyDrift
 from streaming.judgement.lag import HELD_BACK
+from streaming.judgement.member_shares import expected_partitions
 from streaming.judgement.status import Status
-from streaming.page.expected import Misplaced, expected_partitions, misplaced_in_short
+from streaming.judgement.summary import GroupSummary, own_drift
+from streaming.judgement.trouble import Trouble, troubles
+from streaming.page.expected import Misplaced, misplaced_in_short
 from streaming.page.heat_map import HeatMap, heat_map, member_name
-from streaming.page.summary import GroupSummary, own_drift, summary
-from streaming.page.trouble import Trouble, troubles
 from streaming.page.watched import Watched
 from streaming.page.work import CommitGaps, SharedOut, commit_gaps, shared_out
+from streaming.sinks.summaries import summary
 
 _STATUS_NAMES = {status.value: status.name for status in Status}
 
@@ -70,7 +72,7 @@ class GroupDetail:
 
 def group_detail(watched: Watched, group_id: str) -> GroupDetail | None:
     """Everything known of a group; None where there is no such group."""
-    told = summary(watched, group_id)
+    told = summary(watched.present, group_id, is_fresh=watched.is_fresh)
     if told is None:
         return None
     record = watched.present.groups[group_id]

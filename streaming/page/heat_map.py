@@ -18,6 +18,7 @@ from math import ceil
 from assignors import TopicPartition
 from streaming.group.members import GroupMember, TopicPartitions
 from streaming.group.printable import in_ranges
+from streaming.judgement.member_shares import lag_of
 
 MOST_MEMBERS = 100
 MOST_TOPICS = 24
@@ -105,7 +106,7 @@ def _row(
         client_host=member.client_host,
         partitions=None if member.target is None else len(member.target),
         expected=None if expected is None else expected.get(member.member_id, 0),
-        lag=_sum(lag, member.assigned),
+        lag=lag_of(member.assigned, lag),
         cells=tuple(
             _cell(shall[topic], has[topic], fullest, is_told=member.assigned is not None)
             if topic in subscribed
@@ -138,10 +139,3 @@ def _cell(shall: Sequence[int], has: Sequence[int], fullest: int, *, is_told: bo
     level = ceil(LEVELS * len(shall) / fullest) if fullest else 0
     now = len(has) if is_told and list(has) != list(shall) else None
     return Cell(len(shall), in_ranges(sorted(shall)), level, now)
-
-
-def _sum(lag: Mapping[TopicPartition, int | None], partitions: TopicPartitions | None) -> int | None:
-    """The lag of everything a member reads; None where that of any partition is not known."""
-    known = [lag.get(partition) for partition in partitions or ()]
-    found = [records for records in known if records is not None]
-    return sum(found) if partitions is not None and len(found) == len(known) else None

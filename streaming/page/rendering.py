@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from streaming.group.printable import in_ranges, printable
-from streaming.page.addresses import GROUP_API, group_address
+from streaming.page.addresses import GROUP_API, group_address, overview_address
 from streaming.page.expected import verdict_in_words
 
 UNKNOWN = "?"
@@ -88,9 +88,9 @@ def asset(name: str) -> bytes:
     return files("streaming.page").joinpath("assets").joinpath(name).read_bytes()
 
 
-def api_address(group_id: str) -> str:
+def api_address(group_id: str, cluster: str | None = None) -> str:
     """Where a group's JSON is."""
-    return group_address(group_id, GROUP_API)
+    return group_address(group_id, GROUP_API, cluster)
 
 
 def _environment() -> Environment:
@@ -109,6 +109,7 @@ def _environment() -> Environment:
         duration=duration,
         utc=utc,
         group_address=group_address,
+        overview_address=overview_address,
         api_address=api_address,
         verdict=verdict_in_words,
         in_ranges=in_ranges,

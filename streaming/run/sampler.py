@@ -39,19 +39,24 @@ _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """Tidies the tables now and then; a table that cannot be tidied is said so and tried again the next time."""
+    """Tidies the tables now and then; a table that cannot be tidied is said so and tried again the next time.
+
+    All clusters' samplers ask; the first one for which it is due does it.
+    """
 
     def __init__(self, tables: DeltaTables, retention_days: int, tidy_seconds: float) -> None:
         self._tables = tables
         self._retention = timedelta(days=retention_days)
         self._tidy_seconds = tidy_seconds
         self._last_seconds = time.monotonic()
+        self._asking = threading.Lock()
 
     def if_due(self, now_ms: int) -> None:
         """Tidy if the last time is long enough ago."""
-        if time.monotonic() - self._last_seconds < self._tidy_seconds:
-            return
-        self._last_seconds = time.monotonic()
+        with self._asking:
+            if time.monotonic() - self._last_seconds < self._tidy_seconds:
+                return
+            self._last_seconds = time.monotonic()
         try:
             self._tables.tidy((utc(now_ms) - self._retention).date())
         except (DeltaError, OSError) as error:
@@ -97,6 +102,7 @@ class Sampler:
         self._lost_records = LostRecords()
         self._lag_written: pa.Table | None = None
         self._lag_written_seconds = float("-inf")
+        self._is_out_of_touch = False
 
     def run(self, stop: threading.Event) -> None:
         """Beat until `stop` is set. A broker that does not answer makes us not ready; it never ends the beat."""
@@ -104,13 +110,23 @@ class Sampler:
             started = time.monotonic()
             try:
                 self.beat()
+                self._tell_touch()
             except KafkaError as error:
-                _log.warning("brokers do not answer (%s); trying again", error)
+                self._tell_touch(error)
                 self._registry.put_health(ready=False)
             except Exception:  # noqa: BLE001 - whatever it is, on-call must see "not ready", not a dead thread
                 _log.exception("a sample failed; trying again")
                 self._registry.put_health(ready=False)
             stop.wait(max(0.2, self._pause_seconds() - (time.monotonic() - started)))
+
+    def _tell_touch(self, error: KafkaError | None = None) -> None:
+        """One line when brokers fall silent and one when they are back; what is tried in between is for DEBUG."""
+        was_out_of_touch, self._is_out_of_touch = self._is_out_of_touch, error is not None
+        if error is not None:
+            level = logging.DEBUG if was_out_of_touch else logging.WARNING
+            _log.log(level, "%s: brokers do not answer (%s); trying again", self._cluster, error)
+        elif was_out_of_touch:
+            _log.info("%s: brokers answer again", self._cluster)
 
     def _pause_seconds(self) -> float:
         """Look more often until ready: an operator waits for it."""

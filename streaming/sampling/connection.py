@@ -43,8 +43,14 @@ class _Start:
     """How it goes until the first broker has answered."""
 
     security: SecuritySettings
+    client: KafkaNetClient | None = None
     failure: BaseException | None = None
     is_over: bool = False
+
+    def give_up(self) -> None:
+        """End what the client started: it would leave a thread and its sockets behind at every start that failed."""
+        if self.client is not None:
+            self.client.close()
 
     def refusal(self) -> str | None:
         return None if self.is_over or self.failure is None else refusal(self.failure, self.security)
@@ -97,6 +103,13 @@ class Connection:
     def __init__(self, kafka: KafkaSettings, request_timeout_seconds: float) -> None:
         """Connect. Raises BrokerUnreachableError if no broker answers in time, AccessRefusedError at once."""
         start = _Start(kafka.security)
+        try:
+            self._connect(kafka, request_timeout_seconds, start)
+        except BaseException:
+            start.give_up()
+            raise
+
+    def _connect(self, kafka: KafkaSettings, request_timeout_seconds: float, start: _Start) -> None:
         try:
             self.admin = KafkaAdminClient(
                 bootstrap_servers=kafka.bootstrap_servers.split(","),
@@ -160,4 +173,5 @@ class Connection:
 
 def _client(start: _Start, **configs: Any) -> KafkaNetClient:  # noqa: ANN401 - the library's own
     net = NetworkSelector(**configs)
-    return KafkaNetClient(net=net, manager=_Connections(net, start, **configs), **configs)
+    start.client = KafkaNetClient(net=net, manager=_Connections(net, start, **configs), **configs)
+    return start.client

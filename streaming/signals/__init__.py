@@ -25,6 +25,7 @@ from streaming.signals.signal import (
     OWN,
     PARTITION,
     TOPIC,
+    Granularity,
     Signal,
     exported_names,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "SIGNALS",
     "SUBJECTS",
     "TOPIC",
+    "Granularity",
     "Signal",
     "Subject",
     "exported_names",

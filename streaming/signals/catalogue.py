@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from types import MappingProxyType, ModuleType
 from typing import Final
 
-from streaming.signals import fairness, groups, kafka_exporter, kafka_lag_exporter, lag, monitor, rebalances
+from streaming.signals import (
+    fairness,
+    groups,
+    kafka_exporter,
+    kafka_lag_exporter,
+    lag,
+    members,
+    monitor,
+    partitions,
+    rebalances,
+)
 from streaming.signals.signal import Signal
 
 
@@ -28,7 +38,10 @@ def _subject(module: ModuleType) -> Subject:
 
 
 SUBJECTS: Final[tuple[Subject, ...]] = tuple(
-    map(_subject, (fairness, rebalances, lag, groups, monitor, kafka_exporter, kafka_lag_exporter)),
+    map(
+        _subject,
+        (fairness, rebalances, lag, partitions, groups, members, monitor, kafka_exporter, kafka_lag_exporter),
+    ),
 )
 """What is our own first, in the order in which somebody on call asks."""
 

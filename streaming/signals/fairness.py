@@ -134,3 +134,28 @@ MEMBER_PARTITIONS_MIN: Final = Signal(
     unknown=_NOT_TOLD,
     example="rebalance_monitor_member_partitions_min == 0",
 )
+BUSIEST_MEMBER: Final = Signal(
+    name="rebalance_monitor_busiest_member",
+    unit="partitions",
+    labels=(*OF_A_GROUP, "client_id", "client_host", "group_instance_id"),
+    help="Partitions of the member that holds most, in groups with excess partitions, and who that is; of several the"
+    " first. Another one is another series: one a group at any time.",
+    unknown="The group is as fair as can be, or it is not known whether it is.",
+    example="topk(10, rebalance_monitor_busiest_member)",
+)
+UNOWNED_PARTITIONS: Final = Signal(
+    name="rebalance_monitor_unowned_partitions",
+    unit="partitions",
+    help="Partitions of subscribed topics that somebody had and the last rebalance gave to nobody, less those it"
+    " withheld for the next cooperative round.",
+    unknown="No rebalance was read yet, the group has no members, or an open transaction hides it.",
+    example="rebalance_monitor_unowned_partitions > 0",
+)
+ASSIGNMENT_TIMESTAMP_SECONDS: Final = Signal(
+    name="rebalance_monitor_assignment_timestamp_seconds",
+    unit="seconds",
+    help="When the assignment was recorded that fairness and drift are told of, in seconds since 1970.",
+    unknown="Nothing is judged yet, or an open transaction hides the group.",
+    example="time() - rebalance_monitor_assignment_timestamp_seconds"
+    " and on (cluster, group) rebalance_monitor_excess_partitions > 0",
+)

@@ -118,6 +118,16 @@ QUERY_RESTARTS: Final = Signal(
     unknown=_ALWAYS,
     example="increase(rebalance_monitor_query_restarts_total[15m]) > 0",
 )
+DROPPED_SERIES: Final = Signal(
+    name="rebalance_monitor_dropped_series",
+    unit="series",
+    labels=(*OF_A_CLUSTER, "reason"),
+    label_values=MappingProxyType({"reason": ("top_k", "max_series")}),
+    granularity=CLUSTER,
+    help="Series left out of this scrape, by the setting that has them left out: metrics.top_k or metrics.max_series.",
+    unknown=f"{_ALWAYS} What was never asked for (names, granularity) is not counted.",
+    example='rebalance_monitor_dropped_series{reason="max_series"} > 0',
+)
 RESIDENT_MEMORY_BYTES: Final = Signal(
     name="rebalance_monitor_resident_memory_bytes",
     unit="bytes",

@@ -75,31 +75,43 @@ COMMIT_GAP_SECONDS: Final = Signal(
     example="histogram_quantile(0.9, sum by (cluster, group, le)"
     " (rate(rebalance_monitor_commit_gap_seconds_bucket[1d])))",
 )
+_CONDITIONS: Final = MappingProxyType(
+    {
+        "condition": (
+            "rolling_restart",
+            "rebalance_storm",
+            "flapping_member",
+            "endless_cooperative_rejoin",
+            "eager_and_cooperative_mixed",
+            "duplicate_claims",
+            "subscription_mismatch",
+            "unowned_partitions",
+            "stuck_rebalance",
+            "silent_group",
+            "silent_static_member",
+            "stuck_reconciliation",
+        )
+    }
+)
+
 GROUP_CONDITION: Final = Signal(
     name="rebalance_monitor_group_condition",
     unit="boolean",
     labels=(*OF_A_GROUP, "condition"),
-    label_values=MappingProxyType(
-        {
-            "condition": (
-                "rolling_restart",
-                "rebalance_storm",
-                "flapping_member",
-                "endless_cooperative_rejoin",
-                "eager_and_cooperative_mixed",
-                "duplicate_claims",
-                "subscription_mismatch",
-                "unowned_partitions",
-                "stuck_rebalance",
-                "silent_group",
-                "silent_static_member",
-                "stuck_reconciliation",
-            )
-        }
-    ),
+    label_values=_CONDITIONS,
     help="1 for each condition that holds at the last sample: a storm, a flapping member, a stuck rebalance, ...",
     unknown="The condition does not hold, or is not known to. Who it is, and since when: table `group_conditions`, or"
     " `rebalance-monitor history GROUP`.",
     example='rebalance_monitor_group_condition{condition="rebalance_storm"}'
     ' unless on (cluster, group) rebalance_monitor_group_condition{condition="rolling_restart"}',
+)
+GROUP_CONDITION_TIMESTAMP_SECONDS: Final = Signal(
+    name="rebalance_monitor_group_condition_timestamp_seconds",
+    unit="seconds",
+    labels=(*OF_A_GROUP, "condition"),
+    label_values=_CONDITIONS,
+    help="Since when each condition holds that does at the last sample, in seconds since 1970; a restart of the monitor"
+    " changes nothing.",
+    unknown="The condition does not hold, or is not known to.",
+    example="time() - rebalance_monitor_group_condition_timestamp_seconds > 3600",
 )

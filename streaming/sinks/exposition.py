@@ -37,12 +37,12 @@ def exposition(families: Iterable[tuple[Signal, Sequence[Text]]], encoder: Encod
     pieces: list[Text] = []
     for signal, lines in families:
         if any(lines):
-            pieces += [head(signal, encoder), *lines]
+            pieces += [_head(signal, encoder), *lines]
     is_ended = encoder(_Families(())).endswith(_END)
     return b"".join([*pieces, _END] if is_ended else pieces)
 
 
-def head(signal: Signal, encoder: Encoder) -> bytes:
+def _head(signal: Signal, encoder: Encoder) -> bytes:
     """What tells of a metric."""
     family = Metric(signal.name.removesuffix("_total"), signal.help, signal.kind)
     return encoder(_Families([family])).removesuffix(_END)

@@ -11,18 +11,24 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from streaming.combine.gaps import GapTotals
+from streaming.config.names import NameFilter
 from streaming.group.listing import shown_state
 from streaming.group.snapshot import UNKNOWN
 from streaming.judgement.imbalance import Imbalance
 from streaming.judgement.turn import GroupRecord
-from streaming.signals import Signal
+from streaming.signals import Granularity, Signal
+from streaming.sinks.exposition import Text
+from streaming.sinks.exposure import Cut
 from streaming.sinks.lines import Sample, Writer
 from streaming.sinks.registry import Present
+from streaming.sinks.told import Counted
 
 
 class GroupFacts(NamedTuple):
@@ -60,49 +66,82 @@ def single(value: Callable[[GroupRecord], float | None], *, is_told_held_back: b
     return samples
 
 
-def facts_of(present: Present, is_shown: Callable[[str], bool], *, is_fresh: bool) -> Iterator[GroupFacts]:
-    """The facts of all groups that are shown, in order; without a fresh sample, without what rests on it."""
-    is_held_back = present.held_back_groups()
+def facts_of(present: Present, groups: NameFilter, *, is_fresh: bool) -> Iterator[GroupFacts]:
+    """The facts of all groups that are asked for, in order; without a fresh sample, without what rests on it."""
+    is_held_back, alive = present.held_back_groups(), present.alive_groups()
     listing, work = (present.listing, present.work) if is_fresh else (None, {})
-    for group_id, record in present.alive_groups().items():
-        if is_shown(group_id):
-            held_back, shares = is_held_back(group_id), work.get(group_id)
-            stands = shares and record.judgement and shares.position == record.judgement.position
-            yield GroupFacts(
-                group_id,
-                record,
-                held_back,
-                UNKNOWN if held_back else shown_state(record.snapshot, listing),
-                shares.imbalances if shares and stands else (),
-                present.gap_totals.get(group_id),
-            )
+    for group_id in groups.among(alive):
+        record, held_back, shares = alive[group_id], is_held_back(group_id), work.get(group_id)
+        stands = shares and record.judgement and shares.position == record.judgement.position
+        yield GroupFacts(
+            group_id,
+            record,
+            held_back,
+            UNKNOWN if held_back else shown_state(record.snapshot, listing),
+            shares.imbalances if shares and stands else (),
+            present.gap_totals.get(group_id),
+        )
 
 
 class _Kept(NamedTuple):
-    """Of each group its facts, and its lines of the metrics with these names."""
+    """A group's facts, its lines by metric, and how many they are."""
 
+    facts: GroupFacts
+    texts: tuple[str, ...]
+    series: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLines:
+    """The lines of some groups, by metrics of one granularity."""
+
+    granularity: Granularity
     names: tuple[str, ...]
-    groups: Mapping[str, tuple[GroupFacts, tuple[str, ...]]]
+    groups: Mapping[str, _Kept]
+
+    def series(self) -> int:
+        """How many there are in all."""
+        return sum(kept.series for kept in self.groups.values())
+
+    def counted(self) -> Iterator[Counted]:
+        """How many there are of each group."""
+        series = np.array([kept.series for kept in self.groups.values()], dtype=np.int64)
+        yield Counted(self.granularity, list(self.groups), series)
+
+    def text(self, cut: Cut) -> Mapping[str, Text]:
+        """The lines that are shown, by metric."""
+        shown = [kept.texts for group_id, kept in self.groups.items() if cut.shows(group_id, self.granularity)]
+        by_metric = zip(*shown, strict=True)
+        return {name: "".join(texts).encode() for name, texts in zip(self.names, by_metric, strict=bool(shown))}
 
 
 class GroupTexts:
-    """The lines of all groups of a cluster, for some metrics. Several threads may ask."""
+    """The lines of all groups of a cluster, for metrics of one granularity. Several threads may ask."""
 
-    def __init__(self, families: Sequence[GroupFamily], constant: Callable[[Signal], Mapping[str, str]]) -> None:
+    def __init__(
+        self,
+        granularity: Granularity,
+        families: Iterable[GroupFamily],
+        constant: Callable[[Signal], Mapping[str, str]],
+    ) -> None:
+        self._granularity = granularity
         self._writers = {signal.name: (Writer(signal, constant(signal)).text, samples) for signal, samples in families}
-        self._kept = _Kept((), {})
+        self._kept: Mapping[str, _Kept] = {}
 
-    def texts(self, groups: Iterable[GroupFacts], wanted: AbstractSet[str]) -> Mapping[str, bytes]:
-        """All lines of these groups, by metric, of those that are wanted."""
-        names = tuple(name for name in self._writers if name in wanted)
-        writers = [self._writers[name] for name in names]
-        known = self._kept.groups if self._kept.names == names else {}
-        kept = {}
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no metric to write."""
+        return not self._writers
+
+    def lines(self, groups: Iterable[GroupFacts]) -> GroupLines:
+        """All lines of these groups."""
+        known, kept = self._kept, {}
         for facts in groups:
             found = known.get(facts.group_id)
-            if found is None or found[0] != facts:
-                found = (facts, tuple(text(samples(facts)) for text, samples in writers))
-            kept[facts.group_id] = found
-        self._kept = _Kept(names, kept)
-        by_metric = zip(*(texts for _, texts in kept.values()), strict=True)
-        return {name: "".join(texts).encode() for name, texts in zip(names, by_metric, strict=bool(kept))}
+            kept[facts.group_id] = found if found is not None and found.facts == facts else self._written(facts)
+        self._kept = kept
+        return GroupLines(self._granularity, tuple(self._writers), kept)
+
+    def _written(self, facts: GroupFacts) -> _Kept:
+        texts = tuple(text(samples(facts)) for text, samples in self._writers.values())
+        return _Kept(facts, texts, sum(text.count("\n") for text in texts))

@@ -12,6 +12,7 @@ from streaming.sinks.gap_families import GAP_FAMILIES
 from streaming.sinks.group_facts import GroupFacts, GroupFamily, single
 from streaming.sinks.imbalance_families import IMBALANCE_FAMILIES
 from streaming.sinks.lines import Sample
+from streaming.sinks.owner_families import OWNER_FAMILIES
 from streaming.sinks.rebalance_families import REBALANCE_FAMILIES
 
 
@@ -50,6 +51,7 @@ GROUP_FAMILIES: Final[tuple[GroupFamily, ...]] = (
     *REBALANCE_FAMILIES,
     *GAP_FAMILIES,
     *IMBALANCE_FAMILIES,
+    *OWNER_FAMILIES,
     (kafka_exporter.CONSUMERGROUP_MEMBERS, single(_members)),
 )
 """All that is told of each group and changes only with it."""

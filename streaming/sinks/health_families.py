@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import psutil
 
-from streaming.signals import Signal, groups, kafka_exporter, monitor, rebalances
+from streaming.judgement.condition_watch import Condition
+from streaming.signals import Signal, groups, kafka_exporter, members, monitor, rebalances
+from streaming.sinks.exposure import REASONS
 from streaming.sinks.lines import Sample
+from streaming.sinks.member_families import member_lags
 from streaming.sinks.registry import Present
 from streaming.sinks.shown import Shown
 
-Told = tuple[Signal, Iterable[Sample]]
+Told = tuple[Signal, Sequence[Sample]]
 """A metric and all its samples."""
 
 
@@ -35,32 +38,44 @@ def health(present: Present, *, is_fresh: bool) -> Iterator[Told]:
     yield monitor.RESIDENT_MEMORY_BYTES, [Sample((), resident_bytes(own_processes()))]
 
 
-def of_the_last_sample(present: Present, shown: Shown, now_ms: int) -> Iterator[Told]:
-    """What else the last sample and the last listing tell of groups and brokers."""
-    yield rebalances.GROUP_CONDITION, _conditions(present, shown)
+def of_the_cluster(present: Present, now_ms: int) -> Iterator[Told]:
+    """What else the last sample and the last listing tell of brokers."""
     if present.sample is not None and present.sample.brokers is not None:
         yield kafka_exporter.BROKERS, [Sample((), present.sample.brokers)]
     if (listing := present.listing) is not None:
-        since_ms = sorted(present.rebalancing_since_ms.items())
-        yield (
-            groups.GROUP_REBALANCING_SECONDS,
-            [
-                Sample((group_id,), max(0, now_ms - at_ms) / 1000)
-                for group_id, at_ms in since_ms
-                if shown.group(group_id)
-            ],
-        )
         yield groups.GROUP_LISTING_AGE_SECONDS, [Sample((), (now_ms - listing.sampled_at_ms) / 1000)]
         yield groups.GROUP_LISTING_GAPS, _counts([Counter(gap.reason for gap in listing.gaps)])
 
 
-def _conditions(present: Present, shown: Shown) -> Iterator[Sample]:
-    """What is the matter with groups. Who it is, and since when, is in `group_conditions`."""
-    for group_id, conditions in sorted(present.conditions.items()):
+def of_groups(present: Present, shown: Shown, now_ms: int) -> Iterator[Told]:
+    """What they tell of groups."""
+    held = list(_conditions(present, shown))
+    yield rebalances.GROUP_CONDITION, [Sample((group_id, one.name), 1) for group_id, one in held]
+    since = [Sample((group_id, one.name), one.since_ms / 1000) for group_id, one in held]
+    yield rebalances.GROUP_CONDITION_TIMESTAMP_SECONDS, since
+    if present.listing is not None:
+        since_ms = present.rebalancing_since_ms
+        rebalancing = shown.groups.among(sorted(since_ms))
+        yield (
+            groups.GROUP_REBALANCING_SECONDS,
+            [Sample((group_id,), max(0, now_ms - since_ms[group_id]) / 1000) for group_id in rebalancing],
+        )
+    if members.MEMBER_LAG.name in shown.signals:
+        yield members.MEMBER_LAG, member_lags(present, shown.groups)
+
+
+def left_out(dropped: Mapping[str, int]) -> Iterator[Told]:
+    """How many series the scrape itself lacks, by reason."""
+    yield monitor.DROPPED_SERIES, [Sample((reason,), dropped[reason]) for reason in REASONS]
+
+
+def _conditions(present: Present, shown: Shown) -> Iterator[tuple[str, Condition]]:
+    """What is the matter with groups. Who it is, is in the table `group_conditions`."""
+    for group_id in shown.groups.among(sorted(present.conditions)):
         record = present.groups.get(group_id)
-        if record is not None and not record.snapshot.is_over and shown.group(group_id):
-            for condition in conditions:
-                yield Sample((group_id, condition.name), 1)
+        if record is not None and not record.snapshot.is_over:
+            for condition in present.conditions[group_id]:
+                yield group_id, condition
 
 
 def _counts(of_parts: Iterable[Mapping[str, int]]) -> list[Sample]:

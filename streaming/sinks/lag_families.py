@@ -1,31 +1,29 @@
 """What is told from the last sample, in whole columns: lag in records and seconds, status, what retention takes, ends.
 
-Rules:
-
-1. Groups that an open transaction holds back have no lag; that they have none is told by reason.
-2. A sum over partitions is known where each part is; the most of a column is the most of what is known.
-3. Topics that are not shown are in the sums of groups all the same.
-4. Columns of text are made once for a sample and a choice of what is shown.
+Tables (`lag_tables`) are made once for a sample, columns of text once for a sample and a cut (`exposure`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.judgement.lag import HELD_BACK, ClusterSample
+from streaming.combine.wire import Int64Array
+from streaming.judgement.lag import ClusterSample
 from streaming.judgement.lag_judgement import LagJudgement
-from streaming.judgement.status import Status
-from streaming.signals import Signal, kafka_exporter, kafka_lag_exporter
+from streaming.signals import Granularity, Signal, kafka_exporter, kafka_lag_exporter, partitions
 from streaming.signals import lag as signals
-from streaming.sinks.lines import Writer, combined, each, escaped_column
-from streaming.sinks.shown import Shown, every_one
+from streaming.sinks.exposition import Text
+from streaming.sinks.exposure import WHOLE, Cut
+from streaming.sinks.lag_tables import TABLES, by_name
+from streaming.sinks.lines import Writer, combined, escaped_column
+from streaming.sinks.shown import Shown
+from streaming.sinks.told import Counted
 
-_STATUS_NAMES = {status.value: status.name for status in Status}
-_ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
 _COLUMN_OF_LABEL: Final = {
     "group": "group_id",
     "consumergroup": "group_id",
@@ -37,7 +35,7 @@ _COLUMN_OF_LABEL: Final = {
 
 
 class ColumnFamily(NamedTuple):
-    """A metric, and the column of a table (of `_TABLES`) that has its values; null is no series."""
+    """A metric, and the column of a table (of `lag_tables`) that has its values; null is no series."""
 
     signal: Signal
     table: str
@@ -53,6 +51,11 @@ COLUMN_FAMILIES: Final = (
     ColumnFamily(signals.GROUP_STATUS_COMPLETENESS, "groups", "completeness"),
     ColumnFamily(signals.GROUP_RECORDS_LOST, "groups", "records_lost"),
     ColumnFamily(signals.GROUP_SECONDS_UNTIL_LOST, "groups", "seconds_until_lost"),
+    ColumnFamily(partitions.TOPIC_LAG, "group_topics", "lag_sum"),
+    ColumnFamily(partitions.PARTITION_LAG, "group_partitions", "lag"),
+    ColumnFamily(partitions.PARTITION_LAG_SECONDS, "group_partitions", "lag_seconds"),
+    ColumnFamily(partitions.PARTITION_LAG_SECONDS_IS_BOUND, "group_partitions", "is_bound"),
+    ColumnFamily(partitions.PARTITION_STATUS, "group_partitions", "has_status"),
     ColumnFamily(kafka_exporter.CONSUMERGROUP_CURRENT_OFFSET, "group_partitions", "committed_offset"),
     ColumnFamily(kafka_exporter.CONSUMERGROUP_CURRENT_OFFSET_SUM, "group_topics", "committed_offset_sum"),
     ColumnFamily(kafka_exporter.CONSUMERGROUP_LAG, "group_partitions", "lag"),
@@ -72,128 +75,101 @@ COLUMN_FAMILIES: Final = (
 )
 
 
+class Written(NamedTuple):
+    """A metric and who writes it."""
+
+    family: ColumnFamily
+    writer: Writer
+
+
 class ColumnTexts:
-    """The lines of these metrics for a cluster, kept for one sample (rule 4). Several threads may ask."""
+    """The lines of these metrics for a cluster, kept for one sample. Several threads may ask."""
 
-    def __init__(self, constant: Callable[[Signal], Mapping[str, str]]) -> None:
-        self._writers = [(family, Writer(family.signal, constant(family.signal))) for family in COLUMN_FAMILIES]
-        self._kept: tuple[tuple[object, ...], Mapping[str, pa.Buffer]] = ((), {})
+    def __init__(self, constant: Callable[[Signal], Mapping[str, str]], shown: Shown) -> None:
+        self._shown = shown
+        self._written = [
+            Written(family, Writer(family.signal, constant(family.signal)))
+            for family in COLUMN_FAMILIES
+            if family.signal.name in shown.signals
+        ]
+        self._kept: tuple[LagJudgement | None, ClusterSample | None, ColumnLines] | None = None
 
-    def texts(self, lag: LagJudgement | None, sample: ClusterSample | None, shown: Shown) -> Mapping[str, pa.Buffer]:
-        """All lines by metric."""
-        causes = (lag, sample, shown)
-        known, texts = self._kept
-        if len(known) != len(causes) or any(one is not other for one, other in zip(known, causes, strict=True)):
-            texts = self._written(lag, sample, shown)
-            self._kept = (causes, texts)
-        return texts
+    def lines(self, lag: LagJudgement | None, sample: ClusterSample | None) -> ColumnLines:
+        """All lines of a sample."""
+        kept = self._kept
+        if kept is None or kept[0] is not lag or kept[1] is not sample:
+            names = {one.family.table for one in self._written}
+            made = {name: TABLES[name](lag, sample, self._shown) for name in names}
+            tables = {name: table for name, table in made.items() if table is not None}
+            kept = self._kept = (
+                lag,
+                sample,
+                ColumnLines([one for one in self._written if one.family.table in tables], tables),
+            )
+        return kept[2]
 
-    def _written(self, lag: LagJudgement | None, sample: ClusterSample | None, shown: Shown) -> Mapping[str, pa.Buffer]:
-        writers = [(family, writer) for family, writer in self._writers if family.signal.name in shown.signals]
-        made = {name: _TABLES[name](lag, sample, shown) for name in {family.table for family, _ in writers}}
-        tables = {name: table for name, table in made.items() if table is not None}
-        labels = {name: _labels(table) for name, table in tables.items()}
-        return {
-            family.signal.name: writer.column(labels[family.table], combined(tables[family.table][family.column]))
-            for family, writer in writers
-            if family.table in tables
-        }
+
+class ColumnLines:
+    """The lines of one sample."""
+
+    def __init__(self, written: Sequence[Written], tables: Mapping[str, pa.Table]) -> None:
+        self._tables = tables
+        self._of_table = {name: [one for one in written if one.family.table == name] for name in tables}
+        self._kept: tuple[Cut, Mapping[str, Text]] | None = None
+
+    def series(self) -> int:
+        """How many there are in all."""
+        return sum(
+            len(column) - column.null_count
+            for name, written in self._of_table.items()
+            for column in (self._tables[name][one.family.column] for one in written)
+        )
+
+    def counted(self) -> Iterator[Counted]:
+        """How many there are of each group, or of topics."""
+        for name, written in self._of_table.items():
+            table = self._tables[name]
+            valid = np.stack([pc.is_valid(table[one.family.column]).to_numpy() for one in written])
+            of_row: Int64Array = valid.sum(axis=0, dtype=np.int64)
+            if "group_id" in table.column_names:
+                encoded = combined(table["group_id"]).dictionary_encode()
+                of_group = np.bincount(encoded.indices.to_numpy(), of_row, len(encoded.dictionary)).astype(np.int64)
+                yield Counted(_granularity(written), encoded.dictionary.to_pylist(), of_group)
+            else:
+                yield Counted(_granularity(written), None, of_row)
+
+    def text(self, cut: Cut) -> Mapping[str, Text]:
+        """The lines that are shown, by metric."""
+        kept = self._kept
+        if kept is None or kept[0] != cut:
+            kept = self._kept = (cut, dict(self._lines(cut)))
+        return kept[1]
+
+    def _lines(self, cut: Cut) -> Iterator[tuple[str, Text]]:
+        for name, written in self._of_table.items():
+            table = _left(self._tables[name], _granularity(written), cut)
+            labels = _labels(table)
+            for (signal, _, column), writer in written:
+                yield signal.name, writer.column(labels, combined(table[column]))
+
+
+def _granularity(written: Sequence[Written]) -> Granularity:
+    """That of a table's metrics: what it has a row of."""
+    return written[0].family.signal.granularity
+
+
+def _left(table: pa.Table, granularity: Granularity, cut: Cut) -> pa.Table:
+    """The rows that are shown."""
+    if cut == WHOLE:
+        return table
+    if "group_id" not in table.column_names:
+        return table if cut.shows_topics(granularity) else table.slice(0, 0)
+    return by_name(
+        table, "group_id", lambda names: pa.array([cut.shows(name, granularity) for name in names], pa.bool_())
+    )
 
 
 def _labels(table: pa.Table) -> Mapping[str, pa.Array]:
     """The columns that are labels, escaped, by the names they have in different metrics."""
     escaped = {column: escaped_column(table[column]) for column in {*_COLUMN_OF_LABEL.values()} & {*table.column_names}}
     return {label: escaped[column] for label, column in _COLUMN_OF_LABEL.items() if column in escaped}
-
-
-def _groups(lag: LagJudgement | None, _: ClusterSample | None, shown: Shown) -> pa.Table | None:
-    if lag is None:
-        return None
-    told = _told(lag, shown)
-    judged = LagJudgement(lag.report, told).by_group()
-    sums = told.group_by("group_id").aggregate([("lag", "sum", _ALL_KNOWN), ("lag", "max")]).sort_by("group_id")
-    is_bound = pc.if_else(pc.is_valid(judged["lag_seconds"]), judged["is_at_least"].cast(pa.int8()), None)
-    has_status = pc.if_else(pc.is_valid(judged["status"]), 1, None)
-    status = each(lambda code: _STATUS_NAMES[code], combined(judged["status"]))
-    columns = {name: judged[name] for name in judged.column_names} | {
-        "is_at_least": is_bound,
-        "status": status,
-        "has_status": has_status,
-        "lag_sum": sums["lag_sum"],
-        "lag_max": sums["lag_max"],
-    }
-    return pa.table(columns)
-
-
-def _unknown(lag: LagJudgement | None, _: ClusterSample | None, shown: Shown) -> pa.Table | None:
-    if lag is None:
-        return None
-    rows = _only(lag.partitions, "group_id", shown.group)
-    unknown = rows.filter(pc.is_valid(rows["unknown_reason"]))
-    return unknown.group_by(["group_id", "unknown_reason"]).aggregate([([], "count_all")])
-
-
-def _group_topics(lag: LagJudgement | None, _: ClusterSample | None, shown: Shown) -> pa.Table | None:
-    if lag is None:
-        return None
-    rows = _only(_told(lag, shown), "topic", shown.topic)
-    return rows.group_by(["group_id", "topic"]).aggregate([("committed_offset", "sum"), ("lag", "sum", _ALL_KNOWN)])
-
-
-def _group_partitions(lag: LagJudgement | None, _: ClusterSample | None, shown: Shown) -> pa.Table | None:
-    return None if lag is None else _only(_told(lag, shown), "topic", shown.topic)
-
-
-def _topics(_: LagJudgement | None, sample: ClusterSample | None, shown: Shown) -> pa.Table | None:
-    if sample is None:
-        return None
-    counts = [(topic, sampled.partitions) for topic, sampled in sorted(sample.topics.items()) if shown.topic(topic)]
-    return pa.table(
-        {
-            "topic": pa.array([topic for topic, _ in counts], pa.string()),
-            "partitions": pa.array([count for _, count in counts], pa.int64()),
-        }
-    )
-
-
-def _partitions(_: LagJudgement | None, sample: ClusterSample | None, shown: Shown) -> pa.Table | None:
-    if sample is None:
-        return None
-    keys = sample.end_offsets.keys() | sample.log_start_offsets.keys()
-    table = pa.table(
-        {
-            "topic": pa.array([topic for topic, _ in keys], pa.string()),
-            "partition": pa.array([partition for _, partition in keys], pa.int32()),
-            "end_offset": pa.array([sample.end_offsets.get(key) for key in keys], pa.int64()),
-            "log_start_offset": pa.array([sample.log_start_offsets.get(key) for key in keys], pa.int64()),
-        }
-    )
-    return _only(table, "topic", shown.topic)
-
-
-_TABLES: Final[Mapping[str, Callable[[LagJudgement | None, ClusterSample | None, Shown], pa.Table | None]]] = {
-    "groups": _groups,
-    "unknown": _unknown,
-    "group_topics": _group_topics,
-    "group_partitions": _group_partitions,
-    "topics": _topics,
-    "partitions": _partitions,
-}
-"""How each table is made of a sample, by what it has a row of; None where nothing is known."""
-
-
-def _told(lag: LagJudgement, shown: Shown) -> pa.Table:
-    """Partitions of the groups that are shown and not held back (rule 1)."""
-    rows = lag.partitions
-    is_held_back = pc.fill_null(pc.equal(rows["unknown_reason"], HELD_BACK), fill_value=False)
-    told = rows.filter(pc.invert(is_held_back)) if pc.any(is_held_back).as_py() else rows
-    return _only(told, "group_id", shown.group)
-
-
-def _only(table: pa.Table, column: str, is_shown: Callable[[str], bool]) -> pa.Table:
-    """The rows whose name is shown, asked once a name."""
-    if is_shown is every_one:
-        return table
-    encoded = combined(table[column]).dictionary_encode()
-    names = encoded.dictionary.to_pylist()
-    return table.filter(pa.array(map(is_shown, names), pa.bool_()).take(encoded.indices))

@@ -1,42 +1,47 @@
-"""Which of all that is known is shown: a value that the collector is given, anew for each scrape.
+"""What of all that is known was asked for: metrics by granularity and whose names they have, groups and topics by name.
 
-Health is shown always. What is hidden is counted all the same: in the totals of what stands above it (a group's lag has
-its hidden topics in it), and in what the monitor says of itself.
+What is not asked for is counted all the same: in the totals of what stands above it (a group's lag has in it that of
+topics that are not shown), and in what the monitor says of itself, which is shown always.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from streaming.signals import SIGNALS
-from streaming.sinks.registry import Present
-
-
-def every_one(_: str) -> bool:
-    """Hide none."""
-    return True
+from streaming.config.names import EVERY_NAME, NameFilter
+from streaming.config.settings import MetricsSettings
+from streaming.signals import GRANULARITIES, OWN, SIGNALS
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
     """The metrics (names of `SIGNALS`), groups and topics that are shown; by default all.
 
-    `topic` decides on series that are told of a topic or a partition, `group` on all that are told of a group, too.
+    `topics` decides on series that are told of a topic or a partition, `groups` on all that are told of a group, too.
     """
 
     signals: AbstractSet[str] = frozenset(SIGNALS)
-    group: Callable[[str], bool] = every_one
-    topic: Callable[[str], bool] = every_one
+    groups: NameFilter = EVERY_NAME
+    topics: NameFilter = EVERY_NAME
 
 
 EVERYTHING = Shown()
 
-Choose = Callable[[Present], Shown]
-"""Chooses what is shown of the present."""
 
+def asked_for(metrics: MetricsSettings) -> Shown:
+    """What the settings ask for.
 
-def show_everything(_: Present) -> Shown:
-    """Hide nothing."""
-    return EVERYTHING
+    >>> "kafka_consumergroup_lag" in asked_for(MetricsSettings(granularity="topic")).signals
+    False
+    """
+    finest, sets = GRANULARITIES.index(metrics.granularity), {OWN, *metrics.compatible_with}
+    return Shown(
+        frozenset(
+            name
+            for name, signal in SIGNALS.items()
+            if GRANULARITIES.index(signal.granularity) <= finest and signal.family_set in sets
+        ),
+        NameFilter(metrics.groups_allow, metrics.groups_deny),
+        NameFilter(metrics.topics_allow, metrics.topics_deny),
+    )

@@ -20,8 +20,8 @@ import yaml
 from kubeflow_spark_api.models import SparkV1beta2SparkApplication
 
 from streaming.config.load import ENVIRONMENT_PREFIX, load_settings
-from streaming.run.monitor import BATCH_GRACE_SECONDS
 from streaming.sinks.http import TOLD_TO_EVERYBODY
+from streaming.spark.query import BATCH_GRACE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"

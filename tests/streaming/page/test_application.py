@@ -23,6 +23,7 @@ from streaming.group.printable import printable
 from streaming.judgement.lag import ClusterSample, LogEnds
 from streaming.page.addresses import GROUP_API, group_address
 from streaming.page.application import Pages
+from streaming.page.clusters import ShownCluster
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import Watched
 from streaming.sinks.registry import Registry
@@ -61,10 +62,14 @@ class Answer:
 
 
 def pages_of(registry: Registry, tables: Path, now_ms: int = NOW_MS) -> Pages:
-    return Pages(
-        lambda: Watched(CLUSTER, registry.present(), now_ms, STALE_AFTER_MS),
-        RebalanceReader(str(tables), CLUSTER, time.monotonic),
-        STRATEGIES,
+    return Pages([shown_cluster(CLUSTER, registry, tables, now_ms)], STRATEGIES)
+
+
+def shown_cluster(cluster: str, registry: Registry, tables: Path, now_ms: int = NOW_MS) -> ShownCluster:
+    return ShownCluster(
+        cluster,
+        lambda: Watched(cluster, registry.present(), now_ms, STALE_AFTER_MS),
+        RebalanceReader(str(tables), cluster, time.monotonic),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import logging
 import socket
 import ssl
 import threading
@@ -9,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 import trustme
 from kafka.errors import KafkaConnectionError, KafkaError, UnknownBrokerIdError
@@ -31,6 +34,24 @@ def test_a_cluster_that_does_not_answer_is_one_line_with_the_remedy():
     ) as refused:
         Connection(kafka, 1)
     assert "\n" not in str(refused.value)
+
+
+def test_a_start_that_failed_leaves_neither_thread_nor_socket_behind(caplog: pytest.LogCaptureFixture):
+    """A cluster that is away is tried again all night: at four sockets a try the whole monitor would be out of them."""
+    caplog.set_level(logging.CRITICAL, "kafka")  # a record that pytest keeps would keep its connection
+
+    def held_after_failing() -> tuple[int, int]:
+        kafka = KafkaSettings(bootstrap_servers=f"127.0.0.1:{free_port()}", connect_timeout_seconds=0.1)
+        with pytest.raises(BrokerUnreachableError):
+            Connection(kafka, 1)
+        gc.collect()  # the client leaves refused sockets to it
+        return sum(thread.name.startswith("kafka-io") for thread in threading.enumerate()), psutil.Process().num_fds()
+
+    threads, sockets = held_after_failing()
+    for _ in range(4):
+        now_threads, now_sockets = held_after_failing()
+        assert now_threads <= threads
+        assert now_sockets <= sockets
 
 
 @contextmanager

@@ -43,3 +43,26 @@ def test_an_unknown_lag_has_no_seconds_and_a_reason() -> None:
     assert named(series, "rebalance_monitor_lag_unknown_partitions", group="g") == {"reason=no_end_offset": 1}
     for name in ("group_lag_seconds", "group_lag_seconds_is_bound", "group_status", "group_records_lost"):
         assert named(series, f"rebalance_monitor_{name}", group="g") == {}
+
+
+def test_partitions_show_their_own_lag_seconds_bound_and_status() -> None:
+    """Of a group only the worst is shown; which partition that is, is asked next."""
+    series = scraped(registry_with([("g", 0, [0, 0, 0]), ("g", 1, [30, 30, 30]), ("h", 2, [15, 15, 15])], [10, 20, 30]))
+    of_g = "group=g,partition={},topic=orders".format
+    assert named(series, "rebalance_monitor_partition_lag")[of_g(0)] == 30
+    assert named(series, "rebalance_monitor_partition_lag")[of_g(1)] == 0
+    assert named(series, "rebalance_monitor_partition_lag_seconds")[of_g(1)] == 0
+    assert named(series, "rebalance_monitor_partition_lag_seconds_is_bound") == {of_g(0): 1}, "none where it is exact"
+    standing = scraped(registry_with([("g", 0, [5] * 5), ("g", 1, GROWING[1:])], GROWING[1:]))
+    assert named(standing, "rebalance_monitor_partition_status", group="g", partition="0") == {
+        "status=STALL,topic=orders": 1
+    }
+    assert len(named(standing, "rebalance_monitor_partition_status")) == 2, "one status a partition"
+
+
+def test_a_topics_lag_is_the_sum_of_its_partitions_or_not_known() -> None:
+    """A sum without the unknown would be too small."""
+    commits = {("g", "orders", 0): 90, ("g", "orders", 1): 70, ("h", "orders", 0): 90, ("h", "orders", 2): 5}
+    series = scraped(registry_of([], commits, sample_of()))
+    assert named(series, "rebalance_monitor_topic_lag", topic="orders") == {"group=g": 40}
+    assert named(series, "rebalance_monitor_partition_lag", group="h") == {"partition=0,topic=orders": 10}

@@ -45,6 +45,8 @@ def test_each_condition_that_held_at_the_last_sample_is_one_series() -> None:
         "condition=rebalance_storm,group=h": 1,
     }
     assert not [labels for _, labels in scraped(registry) if "pod-3" in str(labels)]
+    since = named(scraped(registry), "rebalance_monitor_group_condition_timestamp_seconds", group="g")
+    assert since == {"condition=flapping_member": 0.005, "condition=rebalance_storm": 0.005}
 
 
 def test_a_group_that_ended_since_the_last_sample_has_no_conditions() -> None:

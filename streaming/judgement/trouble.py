@@ -27,7 +27,7 @@ from streaming.group.snapshot import UNKNOWN
 from streaming.judgement.detectors import ROLLING_RESTART
 from streaming.judgement.drift import DRIFT
 from streaming.judgement.status import Status
-from streaming.page.summary import GroupSummary
+from streaming.judgement.summary import GroupSummary
 
 SOON_LOST_SECONDS = 3600
 BEHIND_SECONDS = 30
@@ -58,13 +58,18 @@ def troubles(group: GroupSummary) -> tuple[Trouble, ...]:
     return tuple(trouble for rule in _RULES for trouble in rule(group))
 
 
+Place = tuple[int, int, float, int, str]
+"""Where a group stands among all, the least first. Example: `(2, -1, -30.0, -500, "orders")`."""
+
+
 def by_trouble(groups: Iterable[GroupSummary]) -> list[tuple[GroupSummary, tuple[Trouble, ...]]]:
     """Groups with their troubles, the one to look at first first."""
     found = [(group, troubles(group)) for group in groups]
-    return sorted(found, key=lambda pair: _place(*pair))
+    return sorted(found, key=lambda pair: place(*pair))
 
 
-def _place(group: GroupSummary, found: tuple[Trouble, ...]) -> tuple[int, int, float, int, str]:
+def place(group: GroupSummary, found: tuple[Trouble, ...]) -> Place:
+    """Where a group stands for what was found wrong with it."""
     seconds = -1.0 if group.lag_seconds is None else group.lag_seconds
     records = -1 if group.lag is None else group.lag
     return (found[0].rule if found else _NO_TROUBLE, -len(found), -seconds, -records, group.group_id)

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from streaming.group.listing import shown_state
+from streaming.group.listing import GroupListing, shown_state
 from streaming.group.not_known import not_known
 from streaming.group.snapshot import UNKNOWN, GroupSnapshot
+from streaming.judgement.condition_watch import Condition
 from streaming.judgement.drift import StrategyDrift
 from streaming.judgement.fairness import among_members
 from streaming.judgement.imbalance import PARTITIONS
 from streaming.judgement.lag import HELD_BACK
-from streaming.judgement.rebalances import STATIC_REJOIN
+from streaming.judgement.lag_judgement import LagJudgement
 from streaming.judgement.status import Status
 from streaming.judgement.turn import GroupRecord
-from streaming.page.watched import Watched
 
 _STATUS_NAMES = {status.value: status.name for status in Status}
 
@@ -91,30 +91,21 @@ class GroupSummary:
     not_known: tuple[str, ...] = ()
 
 
-def summaries(watched: Watched) -> tuple[GroupSummary, ...]:
-    """Every group that exists, sorted by id; none before the log was read to its end once."""
-    if not watched.present.health.was_ready:
-        return ()
-    lags, is_held_back = _lags(watched), watched.present.held_back_groups()
-    return tuple(
-        _summary(watched, record, lags.get(group_id, {}), is_held_back=is_held_back(group_id))
-        for group_id, record in watched.present.alive_groups().items()
-    )
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """What the last sample tells; empty where it is not fresh (rule 2).
+
+    `lags` are as `lags_by_group` makes them, `conditions` those that hold, by group.
+    """
+
+    listing: GroupListing | None = None
+    lags: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    conditions: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
 
 
-def summary(watched: Watched, group_id: str) -> GroupSummary | None:
-    """The one group; None where there is no such group."""
-    record = watched.present.groups.get(group_id)
-    if record is None or record.snapshot.is_over or not watched.present.health.was_ready:
-        return None
-    is_held_back = watched.present.held_back_groups()(group_id)
-    return _summary(watched, record, _lags(watched).get(group_id, {}), is_held_back=is_held_back)
-
-
-def _lags(watched: Watched) -> Mapping[str, Mapping[str, Any]]:
-    """What the last sample tells, by group: the columns of `LagJudgement.by_group`, the sum, and why it is unknown."""
-    judged = watched.present.lag
-    if judged is None or not watched.is_fresh:
+def lags_by_group(judged: LagJudgement | None) -> Mapping[str, Mapping[str, Any]]:
+    """By group: the columns of `LagJudgement.by_group`, the sum as `lag`, and `lag_unknown`, why that is unknown."""
+    if judged is None:
         return {}
     sums, why = judged.report.by_group(), defaultdict[str, list[str]](list)
     for group_id, reason in sorted(judged.report.unknown_partitions()):
@@ -125,7 +116,8 @@ def _lags(watched: Watched) -> Mapping[str, Mapping[str, Any]]:
     }
 
 
-def _summary(watched: Watched, record: GroupRecord, lag: Mapping[str, Any], *, is_held_back: bool) -> GroupSummary:
+def summarized(record: GroupRecord, sampled: Sampled, *, is_held_back: bool) -> GroupSummary:
+    """One group that exists."""
     snapshot = record.snapshot
     known = GroupSummary(
         group_id=snapshot.group_id,
@@ -136,12 +128,12 @@ def _summary(watched: Watched, record: GroupRecord, lag: Mapping[str, Any], *, i
     )
     if is_held_back:
         return known
-    own = own_drift(record)
+    own, lag = own_drift(record), sampled.lags.get(known.group_id, {})
     seconds = lag.get("lag_seconds")
     return GroupSummary(
         group_id=known.group_id,
         group_type=known.group_type,
-        state=shown_state(snapshot, watched.present.listing if watched.is_fresh else None),
+        state=shown_state(snapshot, sampled.listing),
         generation_id=snapshot.generation_id,
         protocol_type=snapshot.protocol_type,
         protocol=snapshot.protocol,
@@ -150,8 +142,8 @@ def _summary(watched: Watched, record: GroupRecord, lag: Mapping[str, Any], *, i
         verdict_reason=(own.reason or None) if own else None,
         drift_partitions=own.drift_partitions if own else None,
         shares=_shares(record),
-        unowned_partitions=_unowned_partitions(record),
-        conditions=held_conditions(watched, record),
+        unowned_partitions=record.unowned_partitions(),
+        conditions=_held_conditions(sampled.conditions.get(known.group_id, ())),
         lag=lag.get("lag"),
         lag_unknown=lag.get("lag_unknown", ()),
         lag_seconds=seconds,
@@ -176,11 +168,7 @@ def members_known(snapshot: GroupSnapshot) -> int | None:
     return snapshot.member_count() if is_told else None
 
 
-def held_conditions(watched: Watched, record: GroupRecord) -> tuple[HeldCondition, ...]:
-    """What is the matter with the group, as of the last sample."""
-    if not watched.is_fresh:
-        return ()
-    held = watched.present.conditions.get(record.snapshot.group_id, ())
+def _held_conditions(held: tuple[Condition, ...]) -> tuple[HeldCondition, ...]:
     return tuple(HeldCondition(one.name, one.since_ms, one.detail) for one in held)
 
 
@@ -205,10 +193,3 @@ def _shares(record: GroupRecord) -> Shares:
 
 def _whole(amount: float | None) -> int | None:
     return None if amount is None else int(amount)
-
-
-def _unowned_partitions(record: GroupRecord) -> int | None:
-    latest = next((one for one in reversed(record.story.recent) if one.kind != STATIC_REJOIN), None)
-    if latest is None or not record.snapshot.member_count():
-        return None
-    return max(0, latest.unowned_partitions - latest.withheld_partitions)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import doctest
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import streaming.page.overview
-import streaming.page.trouble
-from streaming.page.summary import GroupSummary, HeldCondition, Shares
-from streaming.page.trouble import by_trouble, troubles
+from streaming.judgement.summary import GroupSummary, HeldCondition, Shares
+from streaming.judgement.trouble import by_trouble, troubles
 
 STORM = HeldCondition("rebalance_storm", 5, "9 rebalances in 10 minutes")
 FINE = GroupSummary("g", "classic", "Stable", protocol="range", verdict="match", drift_partitions=0, lag=0, status="OK")
@@ -104,11 +101,6 @@ def test_one_trouble_more_never_puts_a_group_further_down(groups: list[GroupSumm
     before = [one for one, _ in by_trouble(groups)].index(group)
     changed = [worse if one is group else one for one in groups]
     assert [one for one, _ in by_trouble(changed)].index(worse) <= before
-
-
-def test_what_the_docstrings_show_is_true() -> None:
-    for module in (streaming.page.trouble, streaming.page.overview):
-        assert doctest.testmod(module).failed == 0
 
 
 def test_words_name_who_since_when_and_the_remedy() -> None:

@@ -1,0 +1,239 @@
+"""What alerts on the monitor, and on what it reads, fire on, and what they do not."""
+
+from __future__ import annotations
+
+from tests.dashboards.rules import PAGE, READY, TICKET, Story, of_cluster, of_group
+
+CLUSTER = {"cluster": "prod"}
+HELD = {"cluster": "prod", "partition": "7"}
+
+
+def behind(records: str, read: str = "0+6000x300") -> dict[str, str]:
+    """Records not read yet, and those that are."""
+    return (
+        of_cluster("offsets_topic_lag", records, partition="0")
+        | of_cluster("offsets_topic_held_back", "0x300", partition="0")
+        | of_cluster("records_read_total", read, kind="offset_commit")
+    )
+
+
+MONITOR_STORIES = (
+    Story(
+        "KafkaOffsetsHeldByTransaction",
+        "nobody ends it",
+        "25m",
+        PAGE,
+        of_cluster("offsets_topic_held_back", "900x300", partition="7")
+        | of_group("group_state", "1x300", state="Unknown"),
+        says=(
+            "prod: an open transaction holds back partition 7 of __consumer_offsets",
+            (
+                "900 records wait behind a transaction that is open for 20 minutes; transaction.max.timeout.ms is "
+                "15 minutes unless somebody raised it; groups that are unknown meanwhile: 1. Consumers of that "
+                "partition's groups that start now cannot fetch their offsets. Likely causes: a hanging "
+                "transaction. What to do: kafka-transactions.sh find-hanging, then abort."
+            ),
+        ),
+        labels=HELD,
+    ),
+    Story(
+        "KafkaOffsetsHeldByTransaction",
+        "one after the other, each for a moment",
+        "60m",
+        None,
+        of_cluster("offsets_topic_held_back", "5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1", partition="7"),
+    ),
+    Story(
+        "RebalanceMonitorNotReady",
+        "it lost its query",
+        "20m",
+        PAGE,
+        {READY: "1x2 0x300"} | behind("60000x300"),
+        says=(
+            "prod: the monitor does not show the present",
+            (
+                "The monitor is not ready for 15 minutes: it has not caught up, lost its query, or does not reach "
+                "the brokers; 60k records of __consumer_offsets are unread, 100 a second are read. No alert on the "
+                "cluster's groups fires meanwhile. What to do: read the monitor's log; where it reads on, wait."
+            ),
+        ),
+        labels=CLUSTER,
+    ),
+    Story("RebalanceMonitorNotReady", "it starts and catches up", "20m", None, {READY: "0x10 1x300"}),
+    Story(
+        "RebalanceMonitorNotReady",
+        "the other of two shows the present",
+        "20m",
+        None,
+        {READY: "0x300", 'rebalance_monitor_ready{cluster="prod",instance="other:9560"}': "1x300"},
+    ),
+    Story(
+        "RebalanceMonitorDown",
+        "it was there an hour ago",
+        "100m",
+        PAGE,
+        {READY: "1x80 stale"},
+        says=(
+            "prod: its monitor is not there",
+            (
+                "Prometheus got nothing from the monitor of prod for 10 minutes, and did within the last day. "
+                "Nobody watches the groups. What to do: see whether its process runs and its port answers "
+                "Prometheus; start it again: it goes on where it stopped."
+            ),
+        ),
+        labels=CLUSTER,
+    ),
+    Story(
+        "RebalanceMonitorDown",
+        "one of two clusters' is gone",
+        "100m",
+        PAGE,
+        {READY: "1x80 stale", 'rebalance_monitor_ready{cluster="test",instance="other:9560"}': "1x300"},
+    ),
+    Story("RebalanceMonitorDown", "it never came", "15m", PAGE, {READY: "_x300"}),
+    Story(
+        "RebalanceMonitorDown",
+        "Prometheus has just started and has not scraped it yet",
+        "5m",
+        None,
+        {READY: "_x5 1x300"},
+    ),
+    Story("RebalanceMonitorDown", "it was restarted", "100m", None, {READY: "1x80 _x5 0x3 1x300"}),
+    Story(
+        "RebalanceMonitorBehind",
+        "it reads more slowly than is written",
+        "20m",
+        TICKET,
+        behind("20000x300") | of_cluster("last_batch_seconds", "95x300"),
+        says=(
+            "prod: the monitor is 3m 20s behind __consumer_offsets",
+            (
+                "Reading what is there takes 3m 20s at the present rate; the last batch took 1m 35s. What is shown "
+                "is that old. Likely causes: too few cores, slow brokers, or slow storage of the tables. What to "
+                "do: see the dashboard of the monitor; give it cores."
+            ),
+        ),
+        labels=CLUSTER,
+    ),
+    Story(
+        "RebalanceMonitorBehind", "a marker nobody is handed, on a quiet cluster", "20m", None, behind("1x300", "7x300")
+    ),
+    Story(
+        "RebalanceMonitorBehind",
+        "it catches up: it is not ready then",
+        "14m",
+        None,
+        behind("900000x300") | {READY: "0x300"},
+    ),
+    Story(
+        "RebalanceMonitorBehind",
+        "what a transaction holds back is not its fault",
+        "20m",
+        None,
+        behind("20000x300") | of_cluster("offsets_topic_held_back", "20000x300", partition="0"),
+    ),
+    Story(
+        "RebalanceMonitorQuarantineGrows",
+        "records of a newer Kafka",
+        "40m",
+        TICKET,
+        of_cluster("records_skipped_total", "0x10 0+2x300", reason="unknown_version"),
+        says=(
+            "prod: records that the monitor cannot read (unknown_version)",
+            (
+                "30 records of __consumer_offsets went to quarantine within 15 minutes, for unknown_version. What "
+                "they say of their groups is not known. Likely causes: a Kafka version newer than this monitor. "
+                "What to do: see the table quarantine for their bytes; update the monitor."
+            ),
+        ),
+        labels={"cluster": "prod", "reason": "unknown_version"},
+    ),
+    Story(
+        "RebalanceMonitorQuarantineGrows",
+        "the first of its kind: its series begins at one",
+        "40m",
+        TICKET,
+        of_cluster("records_skipped_total", "_x30 1x300", reason="truncated"),
+    ),
+    Story(
+        "RebalanceMonitorQuarantineGrows",
+        "a total that stands",
+        "90m",
+        None,
+        of_cluster("records_skipped_total", "5x300", reason="truncated"),
+    ),
+    Story(
+        "RebalanceMonitorQuarantineGrows",
+        "a monitor that starts again goes on with its total",
+        "46m",
+        None,
+        of_cluster("records_skipped_total", "5x20 _x18 5x300", reason="truncated") | {READY: "1x20 _x16 0x2 1x300"},
+    ),
+    Story(
+        "RebalanceMonitorSeriesDropped",
+        "more groups than the limit",
+        "20m",
+        TICKET,
+        of_cluster("dropped_series", "4000x300", reason="max_series"),
+        says=(
+            "prod: 4k series are left out (max_series)",
+            (
+                "4k series that there should be are not shown, for max_series: alerts on some groups may not fire. "
+                "What to do: raise the limit in the settings of metrics, choose a coarser granularity, or leave "
+                "groups out on purpose."
+            ),
+        ),
+        labels={"cluster": "prod", "reason": "max_series"},
+    ),
+    Story(
+        "RebalanceMonitorSeriesDropped",
+        "only the worst groups were asked for in full",
+        "20m",
+        None,
+        of_cluster("dropped_series", "4000x300", reason="top_k"),
+    ),
+    Story(
+        "RebalanceMonitorSeriesDropped", "none", "20m", None, of_cluster("dropped_series", "0x300", reason="max_series")
+    ),
+    Story(
+        "RebalanceMonitorQueryRestarts",
+        "it fails every five minutes",
+        "40m",
+        TICKET,
+        of_cluster("query_restarts_total", "0x4 1x4 2x4 3x4 4x4 5x4 6x4 7x4 8x4"),
+        says=(
+            "prod: the monitor's query fails again and again",
+            (
+                "The query was started again 6 times in half an hour. Each time it catches up first. What to do: "
+                "read the monitor's log for the error it names."
+            ),
+        ),
+        labels=CLUSTER,
+    ),
+    Story(
+        "RebalanceMonitorQueryRestarts", "it failed once", "40m", None, of_cluster("query_restarts_total", "0x10 1x300")
+    ),
+    Story(
+        "RebalanceMonitorListingIncomplete",
+        "a broker refuses",
+        "20m",
+        TICKET,
+        of_cluster("group_listing_gaps", "2x300", reason="group_authorization_failed"),
+        says=(
+            "prod: 2 brokers do not list their groups (group_authorization_failed)",
+            (
+                "2 brokers did not answer when asked for their groups, for group_authorization_failed. Rebalances "
+                "in progress on them are not seen, and groups that ended there stay. What to do: "
+                "see whether these brokers are up and let the monitor's user describe groups and the cluster."
+            ),
+        ),
+        labels={"cluster": "prod", "reason": "group_authorization_failed"},
+    ),
+    Story(
+        "RebalanceMonitorListingIncomplete",
+        "a broker is restarted",
+        "20m",
+        None,
+        of_cluster("group_listing_gaps", "1x8 stale", reason="timed_out"),
+    ),
+)

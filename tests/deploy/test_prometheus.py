@@ -1,0 +1,84 @@
+"""The script that finds Prometheus and Alertmanager, or installs Debian's, or says in one line why it cannot."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[2] / "deploy" / "prometheus.sh"
+PROGRAMS = ("prometheus", "promtool", "prometheus-alertmanager", "amtool")
+EMPTY_PROGRAM = "#!/bin/sh\nexit 0\n"
+
+# A machine on which this user may do everything, has Prometheus installed already but not Alertmanager, and gets what
+# apt-get is asked for. Everything asked for as root is written down.
+SUDO = """#!/bin/sh
+shift
+[ "$1" = true ] && exit
+echo "$@" >>"$HOME/asked"
+case "$*" in *install*) ;; *) exit ;; esac
+for program in promtool prometheus-alertmanager amtool; do
+    printf '#!/bin/sh\\n' >"$HOME/../$program" && chmod +x "$HOME/../$program"
+done
+"""
+DPKG_QUERY = """#!/bin/sh
+[ "$4" = prometheus ] && echo "install ok installed" || exit 1
+"""
+
+
+def run(folder: Path, programs: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run it as a common user, where these programs are to be had, and what the shell needs."""
+    home = folder / "home"
+    home.mkdir()
+    for needed in ("bash", "sh", "grep", "chmod"):
+        found = shutil.which(needed)
+        assert found is not None
+        (folder / needed).symlink_to(found)
+    for program, text in {"id": "#!/bin/sh\necho 1000\n", **programs}.items():
+        (folder / program).write_text(text)
+        (folder / program).chmod(0o755)
+    environment = {"PATH": str(folder), "HOME": str(home)}
+    bash = str(folder / "bash")
+    return subprocess.run([bash, str(SCRIPT)], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_programs_that_are_there_are_taken(tmp_path: Path):
+    ran = run(tmp_path, dict.fromkeys(PROGRAMS, EMPTY_PROGRAM))
+    assert ran.stdout.splitlines() == [str(tmp_path / program) for program in PROGRAMS]
+
+
+def test_the_authors_own_name_of_alertmanager_is_known_too(tmp_path: Path):
+    """Debian calls it prometheus-alertmanager; the project's own archives do not."""
+    ran = run(tmp_path, dict.fromkeys(("prometheus", "promtool", "alertmanager", "amtool"), EMPTY_PROGRAM))
+    assert ran.stdout.splitlines()[2] == str(tmp_path / "alertmanager")
+
+
+def test_without_apt_it_says_what_is_missing(tmp_path: Path):
+    """A server without promtool is not enough: what cannot be checked is not tested."""
+    ran = run(tmp_path, {"prometheus": EMPTY_PROGRAM})
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.splitlines() == [
+        "prometheus: no prometheus with alertmanager here, and no apt-get to install them: install both"
+    ]
+
+
+def test_who_may_not_install_is_told_what_to_install(tmp_path: Path):
+    ran = run(tmp_path, {"apt-get": EMPTY_PROGRAM})
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert ran.stderr.splitlines() == [
+        "prometheus: no prometheus with alertmanager here: apt install prometheus prometheus-alertmanager"
+    ]
+
+
+def test_a_server_that_was_installed_here_does_not_run_and_one_that_was_there_is_left_alone(tmp_path: Path):
+    """Debian starts a server when it installs it: somebody's tests would have opened ports on the machine for good."""
+    machine = {"apt-get": EMPTY_PROGRAM, "sudo": SUDO, "dpkg-query": DPKG_QUERY, "prometheus": EMPTY_PROGRAM}
+    ran = run(tmp_path, machine)
+    assert (ran.returncode, ran.stdout.splitlines()) == (0, [str(tmp_path / program) for program in PROGRAMS])
+    apt = "DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends"
+    assert (tmp_path / "home" / "asked").read_text().splitlines() == [
+        "apt-get update -q",
+        f"env {apt} prometheus-alertmanager",
+        "invoke-rc.d --quiet prometheus-alertmanager stop",
+        "update-rc.d prometheus-alertmanager disable",
+    ]

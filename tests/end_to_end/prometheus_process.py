@@ -1,0 +1,197 @@
+"""A real Prometheus, a real Alertmanager and somebody who is paged, each with a port and a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+from urllib.error import URLError
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+import yaml
+from typing_extensions import Self
+
+from streaming.child_process import ChildProcess
+from streaming.embedded.ports import free_port
+from tests.end_to_end.monitor_process import until
+from tests.monitoring_programs import monitoring_programs
+
+START_SECONDS = 60.0
+GRACE_SECONDS = 20.0
+
+
+class Sample(NamedTuple):
+    """One element of a query's answer."""
+
+    labels: dict[str, str]
+    value: float
+
+
+class _Server(AbstractContextManager["_Server"]):
+    """A Go program that says on `/-/ready` that it is ready. Everything it writes is below `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.log = folder / "log"
+        self._process: ChildProcess | None = None
+
+    @property
+    def address(self) -> str:
+        """Where it answers."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def command(self) -> list[str]:
+        """Its command line; its configuration is written before."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._process = ChildProcess(self.command(), self.log)
+        try:
+            until(f"{self.address} to be ready", self._is_ready, START_SECONDS)
+        except BaseException:
+            self._process.kill()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._process is not None:
+            self._process.stop(GRACE_SECONDS)
+
+    def _is_ready(self) -> bool:
+        assert self._process is not None
+        assert self._process.exit_code is None, self.log.read_text()
+        try:
+            with urlopen(f"{self.address}/-/ready", timeout=10) as answer:  # noqa: S310 - http, to loopback
+                return bool(answer.status == 200)
+        except (URLError, OSError):
+            return False
+
+    def ask(self, path: str, **parameters: str) -> Any:  # noqa: ANN401 - JSON
+        """One JSON answer of its API."""
+        query = f"?{urlencode(parameters)}" if parameters else ""
+        with urlopen(f"{self.address}{path}{query}", timeout=30) as answer:  # noqa: S310 - as above
+            return json.load(answer)
+
+
+class RealPrometheus(_Server):
+    """Scrapes these `host:port` every second under job `rebalance-monitor`, by the rules of these files."""
+
+    def __init__(  # noqa: PLR0913 - all that a configuration has
+        self,
+        folder: Path,
+        targets: Sequence[str],
+        *,
+        rule_files: Sequence[Path] = (),
+        alertmanager: str | None = None,
+        external_labels: Mapping[str, str] | None = None,
+        interval: str = "1s",
+    ) -> None:
+        super().__init__(folder)
+        self._configuration: dict[str, Any] = {
+            "global": {
+                "scrape_interval": interval,
+                "evaluation_interval": interval,
+                "external_labels": dict(external_labels or {}),
+            },
+            "rule_files": [str(file) for file in rule_files],
+            "scrape_configs": [{"job_name": "rebalance-monitor", "static_configs": [{"targets": list(targets)}]}],
+        }
+        if alertmanager is not None:
+            where = [{"static_configs": [{"targets": [alertmanager.removeprefix("http://")]}]}]
+            self._configuration["alerting"] = {"alertmanagers": where}
+
+    def command(self) -> list[str]:
+        """Write its configuration; return its command line."""
+        configuration = self.folder / "prometheus.yaml"
+        configuration.write_text(yaml.safe_dump(self._configuration))
+        return [
+            monitoring_programs().prometheus,
+            f"--config.file={configuration}",
+            f"--storage.tsdb.path={self.folder / 'tsdb'}",
+            f"--web.listen-address=127.0.0.1:{self.port}",
+            f"--web.external-url={self.address}",
+        ]
+
+    def query(self, promql: str) -> list[Sample]:
+        """Ask for now; a vector's elements, or a scalar as one without labels. Fails where PromQL is wrong."""
+        data = self.ask("/api/v1/query", query=promql)["data"]
+        if data["resultType"] == "scalar":
+            return [Sample({}, float(data["result"][1]))]
+        return [Sample(one["metric"], float(one["value"][1])) for one in data["result"]]
+
+    def alerts(self) -> list[dict[str, Any]]:
+        """Return the alerts that are pending or firing."""
+        found: list[dict[str, Any]] = self.ask("/api/v1/alerts")["data"]["alerts"]
+        return found
+
+
+class RealAlertmanager(_Server):
+    """Runs by this configuration, which the caller has pointed to a receiver of his own."""
+
+    def __init__(self, folder: Path, configuration: Mapping[str, Any]) -> None:
+        super().__init__(folder)
+        self._configuration = configuration
+
+    def command(self) -> list[str]:
+        """Write its configuration; return its command line. An empty cluster address: it looks for no peers."""
+        configuration = self.folder / "alertmanager.yaml"
+        configuration.write_text(yaml.safe_dump(dict(self._configuration)))
+        return [
+            monitoring_programs().alertmanager,
+            f"--config.file={configuration}",
+            f"--storage.path={self.folder / 'data'}",
+            f"--web.listen-address=127.0.0.1:{self.port}",
+            "--cluster.listen-address=",
+        ]
+
+    def tell(self, alerts: Sequence[Mapping[str, Any]]) -> None:
+        """Send alerts as a Prometheus would."""
+        body, kind = json.dumps(list(alerts)).encode(), {"Content-Type": "application/json"}
+        with urlopen(Request(f"{self.address}/api/v2/alerts", body, kind), timeout=30):  # noqa: S310 - as above
+            pass
+
+
+class OnCall:
+    """Somebody with a pager: a webhook that keeps every notification of an Alertmanager, in order."""
+
+    def __init__(self) -> None:
+        self.pages: list[dict[str, Any]] = []
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @property
+    def address(self) -> str:
+        """The webhook's URL."""
+        return f"http://127.0.0.1:{self._server.server_port}/page"
+
+    def firing(self, alert: str) -> list[dict[str, Any]]:
+        """Return the alerts of this name that were paged as firing; each with its labels and annotations."""
+        paged = [one for page in self.pages for one in page["alerts"]]
+        return [one for one in paged if one["status"] == "firing" and one["labels"]["alertname"] == alert]
+
+    def close(self) -> None:
+        """Put the pager away; for `contextlib.closing`."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        pages = self.pages
+
+        class Pager(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                pages.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        return Pager
