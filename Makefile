@@ -29,6 +29,7 @@ lint: setup ## Check style, types and layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/mypy --python-version 3.11 --package dashboards
 	$(BIN)/lint-imports
 
 bench: setup ## Measure the monitor on a filled __consumer_offsets; BENCH_ARGS=... are its arguments

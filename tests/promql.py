@@ -6,12 +6,13 @@ Example: `mentioned('sum by (group) (rate(kafka_lag{topic!=""}[5m]))')` is `{"ka
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|`[^`]*`')
-_GROUPING = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)")
-_MATCHERS = re.compile(r"\{([^}]*)\}")
-_METRIC = re.compile(r"\b(?:rebalance_monitor|kafka)_[a-z0-9_]+\b")
+import promql_parser as promql
+
+_OF_A_VARIABLE = re.compile(r"(?:label_values|query_result)\((.*?)(?:, ?\w+)?\)")
+_METRICS_OF_OURS = ("rebalance_monitor_", "kafka_")
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,84 @@ class Mentioned:
     labels: frozenset[str]
 
 
-def mentioned(query: str) -> Mentioned:
-    """Read a query; what stands in strings is no name."""
-    bare = _STRING.sub('""', query)
-    grouped = [label for group in _GROUPING.findall(bare) for label in re.findall(r"\w+", group)]
-    selected = [
-        label for matchers in _MATCHERS.findall(bare) for label in re.findall(r"(\w+)\s*(?:=|!=|=~|!~)", matchers)
+@dataclass(frozen=True)
+class Selector:
+    """What a query asks the database for: one metric, and labels to choose its series by."""
+
+    metric: str
+    labels: frozenset[str]
+
+
+def selectors(query: str) -> list[Selector]:
+    """Every selector of a query, from left to right. Raises ValueError where the query is no PromQL."""
+    return [
+        Selector(node.name or "", frozenset(matcher.name for matcher in node.matchers.matchers))
+        for node in _nodes(query)
+        if isinstance(node, promql.VectorSelector)
     ]
-    without_labels = _MATCHERS.sub("", _GROUPING.sub("", bare))
-    return Mentioned(frozenset(_METRIC.findall(without_labels)), frozenset([*grouped, *selected]))
+
+
+def grouped_by(query: str) -> frozenset[str]:
+    """Labels that results are grouped or matched by."""
+    return frozenset(label for node in _nodes(query) for label in _labels_of(node))
+
+
+def labels_of_answer(query: str) -> frozenset[str] | None:
+    """Labels that an answer's series can have; None where they are whatever the selected series happen to have."""
+    return _answered(promql.parse(query))
+
+
+def mentioned(query: str) -> Mentioned:
+    """Read a query, or what a variable of Grafana asks for by functions that are no PromQL.
+
+    What stands in strings is no name. Metrics of ours only: Prometheus has some of its own.
+    """
+    of_variable = _OF_A_VARIABLE.fullmatch(query)
+    asked = of_variable[1] if of_variable else query
+    found = selectors(asked)
+    metrics = frozenset(one.metric for one in found if one.metric.startswith(_METRICS_OF_OURS))
+    return Mentioned(metrics, frozenset().union(grouped_by(asked), *(one.labels for one in found)))
+
+
+def _answered(node: promql.Expr) -> frozenset[str] | None:
+    if isinstance(node, promql.AggregateExpr):
+        chooses = str(node.op) in ("topk", "bottomk")
+        return _answered(node.expr) if chooses else frozenset(node.modifier.labels if node.modifier else ())
+    if isinstance(node, promql.BinaryExpr):
+        return _answered_by_two(node)
+    if isinstance(node, promql.Call):
+        made = frozenset([node.args[1].val] if node.func.name == "label_replace" else ())
+        of_series = [_answered(argument) for argument in node.args if _has_series(argument)]
+        return _united([made, *of_series])
+    return _answered(node.expr) if isinstance(node, promql.ParenExpr) else None
+
+
+def _answered_by_two(node: promql.BinaryExpr) -> frozenset[str] | None:
+    if str(node.op).strip() in ("and", "unless"):
+        return _answered(node.lhs)
+    return _united([_answered(side) for side in (node.lhs, node.rhs) if _has_series(side)])
+
+
+def _united(labels: list[frozenset[str] | None]) -> frozenset[str] | None:
+    known = [one for one in labels if one is not None]
+    return frozenset().union(*known) if len(known) == len(labels) else None
+
+
+def _has_series(node: promql.Expr) -> bool:
+    found: list[promql.Expr] = []
+    promql.walk(node, found.append)
+    return any(isinstance(one, promql.VectorSelector) for one in found)
+
+
+def _nodes(query: str) -> list[promql.Expr]:
+    found: list[promql.Expr] = []
+    promql.walk(promql.parse(query), found.append)
+    return found
+
+
+def _labels_of(node: promql.Expr) -> Iterator[str]:
+    if isinstance(node, promql.AggregateExpr) and node.modifier is not None:
+        yield from node.modifier.labels
+    if isinstance(node, promql.BinaryExpr) and node.modifier is not None:
+        yield from node.modifier.matching.labels if node.modifier.matching else ()
+        yield from node.modifier.group_labels or ()

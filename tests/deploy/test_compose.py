@@ -15,7 +15,7 @@ from streaming.config.load import ENVIRONMENT_PREFIX, load_settings
 from streaming.demo.__main__ import main as demo
 from streaming.embedded.properties import broker_properties
 from streaming.jars import KAFKA_VERSION
-from streaming.run.monitor import BATCH_GRACE_SECONDS
+from streaming.spark.query import BATCH_GRACE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "compose"
@@ -147,6 +147,6 @@ def test_prometheus_asks_the_monitor_and_pages_alertmanager_by_the_names_of_thei
 
 def test_grafana_finds_its_dashboards_and_its_sources():
     (provider,) = config("grafana/dashboards/rebalance-monitor.yaml")["providers"]
-    assert f"../../dashboards:{provider['options']['path']}:ro" in SERVICES["grafana"]["volumes"]
+    assert f"../../dashboards/grafana:{provider['options']['path']}:ro" in SERVICES["grafana"]["volumes"]
     urls = {source["type"]: source["url"] for source in config("grafana/datasources/prometheus.yaml")["datasources"]}
     assert urls == {"prometheus": "http://prometheus:9090", "alertmanager": "http://alertmanager:9093"}

@@ -100,6 +100,9 @@ def _lag_agrees(monitor: MonitorProcess, kafka_says: WhatKafkaSays, group_id: st
         labels = tuple(sorted({"consumergroup": group_id, "topic": topic, "partition": str(partition)}.items()))
         assert scraped["kafka_consumergroup_current_offset"][labels] == offset
         assert scraped["kafka_consumergroup_lag"][labels] == lag[topic, partition]
+        of_partition = tuple(sorted({"topic": topic, "partition": str(partition)}.items()))
+        assert scraped["kafka_topic_partition_current_offset"][of_partition] == offset + lag[topic, partition]
+    assert scraped["kafka_brokers"] == {(): 1}
     until("the rows of the last lag", lambda: _last_lag(monitor, group_id) == lag)
 
 

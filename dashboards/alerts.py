@@ -1,0 +1,59 @@
+"""Alerts that fire, and the runbook that says what to do about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.builders import text
+from grafana_foundation_sdk.models.text import TextMode
+
+from dashboards.boards import RUNBOOK_UID, board
+from dashboards.panels import AnyPanel, Card
+from dashboards.promql import Scope
+from dashboards.tables import Column, Label, Measure, ranked
+from dashboards.words import ACT, NEITHER, WATCH, mapped
+
+_SEVERITIES = {"page": (3, ACT), "ticket": (2, WATCH), "info": (1, NEITHER)}
+_OURS = 'alertname=~"Kafka.+|RebalanceMonitor.+", alertstate="firing"'
+_SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+
+
+def firing(scope: Scope, whose: Sequence[Label] = ()) -> AnyPanel:
+    """A table of the alerts that fire, pages first, with columns for whose they are. Each name leads to the runbook."""
+    card = Card(
+        "Alerts that fire",
+        "Page: for now. Ticket: for the next working day. Info: told to nobody. An alert's name leads to the runbook, "
+        "which says what it means, how to confirm it and what to do.",
+        "no alert fires; or Prometheus has not loaded the rules in `dashboards/rules`.",
+        "none fires, if the rules are loaded",
+        width=24,
+        height=7,
+    )
+    ranks = " or ".join(
+        f'{rank} * ALERTS{{{scope.matchers}, {_OURS}, severity="{name}"}}' for name, (rank, _) in _SEVERITIES.items()
+    )
+    words = mapped({str(rank): (name, color) for name, (rank, color) in _SEVERITIES.items()})
+    runbook = build.DashboardLink("Runbook").url(f"/d/{RUNBOOK_UID}")
+    columns: list[Column] = [
+        Label("Alert", "alertname", links=[runbook]),
+        *whose,
+        Measure("Severity", f"topk(50, max by (alertname, cluster, group) ({ranks}))", mappings=[words]),
+    ]
+    return ranked(card, columns, by="Severity")
+
+
+def runbook(markdown: str) -> build.Dashboard:
+    """The runbook as a dashboard: whoever is paged has it at hand wherever Grafana is. A panel for each alert."""
+    introduction, *rest = _SECTION.split(markdown)
+    sections = dict(zip(rest[::2], rest[1::2], strict=True))
+    about = "What each alert means, how to confirm it, what to do. Made from dashboards/RUNBOOK.md."
+    panels = [_page("Before you begin", introduction.partition("\n")[2], 24)]
+    panels += [_page(alert, section, 12) for alert, section in sorted(sections.items())]
+    return board(RUNBOOK_UID, "Rebalance monitor: runbook", about, [], {"Runbook": panels})
+
+
+def _page(title: str, markdown: str, width: int) -> AnyPanel:
+    panel = text.Panel().title(title).mode(TextMode.MARKDOWN).content(markdown.strip())
+    return panel.span(width).height(14 if width < 24 else 9)

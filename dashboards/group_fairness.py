@@ -1,0 +1,199 @@
+"""Of one group: who owns what, expected against actual, how fair that is, and what could be made of it."""
+
+from __future__ import annotations
+
+from dashboards.panels import AnyPanel, Card, Look, Query, bars_of_now, lines
+from dashboards.promql import ONE_GROUP
+from dashboards.tables import Column, Label, Measure, ranked
+from dashboards.words import ACT, ANY, NEITHER, SCORE, SINCE, SOME, UNKNOWN, VERDICTS, WATCH, as_labelled
+from streaming.signals.fairness import (
+    ASSIGNMENT_TIMESTAMP_SECONDS,
+    ASSIGNMENT_VERDICT,
+    AVOIDABLE_IDLE_MEMBERS,
+    BUSIEST_MEMBER,
+    DRIFT_PARTITIONS,
+    EXCESS_PARTITIONS,
+    IDLE_MEMBERS,
+    IMBALANCE_RATIO,
+    IMBALANCE_SCORE,
+    MEMBER_PARTITIONS_MAX,
+    MEMBER_PARTITIONS_MIN,
+    TOPIC_SKEW,
+    UNOWNED_PARTITIONS,
+    WHAT_IF_EXCESS_PARTITIONS,
+    WHAT_IF_MOVED_PARTITIONS,
+    WORK_IMBALANCE_RATIO,
+)
+from streaming.signals.members import MEMBER_EXPECTED_PARTITIONS, MEMBER_LAG, MEMBER_PARTITIONS
+
+_SCORE_COLORS = {
+    "partitions by member": "blue",
+    "partitions by host": "light-blue",
+    "lag by member": "orange",
+    "lag by host": "light-orange",
+    "throughput by member": "purple",
+    "throughput by host": "light-purple",
+}
+_SPREAD_COLORS = {
+    "most": NEITHER,
+    "fewest": "light-blue",
+    "excess": WATCH,
+    "idle members": UNKNOWN,
+    "avoidably idle": ACT,
+    "unowned": ACT,
+}
+
+
+def fairness() -> list[AnyPanel]:
+    """What is first, then how fair, then what could be done."""
+    return [
+        *(_owners(), _busiest(), _topic_skew()),
+        *(_strategies(), _what_if()),
+        *(_scores_now(), _scores(), _ratios()),
+        _spread(),
+    ]
+
+
+def _owners() -> AnyPanel:
+    card = Card(
+        "Who owns what, and who should",
+        "Partitions of each topic that each member has, and should have by the group's own strategy: a difference is "
+        "drift. Lag: records of all that the member has, of all topics.",
+        "a series a member is shown only where the monitor's setting `metrics.granularity` is `member`, for a member's "
+        "id is another at every start. The group's page has it always. " + MEMBER_PARTITIONS.unknown,
+        "shown at granularity member only: see the group's page",
+        width=24,
+        height=10,
+    )
+    in_topic = 'topic=~"$topic"'
+    actual, expected = (ONE_GROUP.each(one, in_topic) for one in (MEMBER_PARTITIONS, MEMBER_EXPECTED_PARTITIONS))
+    columns: list[Column] = [
+        *(Label("Member", "member"), Label("Instance", "group_instance_id")),
+        *(Label("Client", "client_id"), Label("Host", "client_host"), Label("Topic", "topic")),
+        Measure("Has", actual),
+        Measure("Should have", expected),
+        Measure("Too many", f"{actual} - {expected}", steps=ANY),
+        Measure("Lag of the member", ONE_GROUP.each(MEMBER_LAG)),
+    ]
+    return ranked(card, columns, by="Has")
+
+
+def _busiest() -> AnyPanel:
+    card = Card(
+        "Who holds too much",
+        "The member with most partitions, where that is more than need be, and since when.",
+        BUSIEST_MEMBER.unknown,
+        "nobody holds too much, as far as is known",
+    )
+    since = (
+        f"1000 * {ONE_GROUP.each(ASSIGNMENT_TIMESTAMP_SECONDS)} and on (cluster, group) {ONE_GROUP.of(BUSIEST_MEMBER)}"
+    )
+    columns: list[Column] = [
+        *(Label("Client", "client_id"), Label("Host", "client_host"), Label("Instance", "group_instance_id")),
+        Measure("Partitions", ONE_GROUP.each(BUSIEST_MEMBER), steps=SOME),
+        Measure("Since", since, unit=SINCE),
+    ]
+    return ranked(card, columns, by="Partitions")
+
+
+def _strategies() -> AnyPanel:
+    card = Card(
+        "Expected against actual, by strategy",
+        "Partitions that are elsewhere than each strategy would have them now. Of the group's own strategy anything "
+        "but 0 is to be explained; of others it is how different they are. Which partitions: on the group's page.",
+        DRIFT_PARTITIONS.unknown,
+    )
+    columns: list[Column] = [
+        Label("Strategy", "strategy"),
+        Measure("Partitions elsewhere", ONE_GROUP.each(DRIFT_PARTITIONS)),
+        Label("Verdict on its own", "verdict", as_labelled(VERDICTS)),
+        Measure("", ONE_GROUP.each(ASSIGNMENT_VERDICT)),
+    ]
+    return ranked(card, columns, by="Partitions elsewhere", largest_first=False)
+
+
+def _scores_now() -> AnyPanel:
+    card = Card(
+        "Fairness scores now",
+        "100: as fair as any valid assignment. 0: all is with one who need not have it. Of partitions, lag and "
+        "throughput, by member and by client host. Red below 50, yellow below 90.",
+        IMBALANCE_SCORE.unknown,
+        width=8,
+    )
+    query = Query(f"sort({ONE_GROUP.each(IMBALANCE_SCORE)})", "{{measure}} by {{scope}}")
+    return bars_of_now(card, [query], Look(steps=SCORE, top=100))
+
+
+def _scores() -> AnyPanel:
+    card = Card(
+        "Fairness scores over time",
+        "As beside. A fall at a rebalance: the new assignment is worse. A fall without one: the work changed.",
+        IMBALANCE_SCORE.unknown,
+        width=8,
+    )
+    query = Query(ONE_GROUP.each(IMBALANCE_SCORE), "{{measure}} by {{scope}}")
+    return lines(card, [query], Look(colors=_SCORE_COLORS, top=100))
+
+
+def _ratios() -> AnyPanel:
+    card = Card(
+        "Most work of one over the mean",
+        "2: somebody has twice what all have on average, of partitions, lag or throughput. Unlike the score it does "
+        "not ask whether any assignment could do better.",
+        f"of lag and throughput: {WORK_IMBALANCE_RATIO.unknown}",
+        width=8,
+    )
+    queries = [
+        Query(f"max({ONE_GROUP.of(IMBALANCE_RATIO)})", "partitions by member"),
+        Query(ONE_GROUP.each(WORK_IMBALANCE_RATIO), "{{measure}} by {{scope}}"),
+    ]
+    return lines(card, queries, Look(colors=_SCORE_COLORS))
+
+
+def _spread() -> AnyPanel:
+    card = Card(
+        "Partitions of one member, and of nobody",
+        "The most and the fewest any member holds, and how many of the most are beyond what the fairest assignment "
+        "would give its busiest member. Idle: members without a partition; avoidable ones are red, for the others "
+        "there is no partition. Unowned: partitions that nobody reads.",
+        MEMBER_PARTITIONS_MAX.unknown,
+        width=24,
+    )
+    shown = {
+        "most": MEMBER_PARTITIONS_MAX,
+        "fewest": MEMBER_PARTITIONS_MIN,
+        "excess": EXCESS_PARTITIONS,
+        "idle members": IDLE_MEMBERS,
+        "avoidably idle": AVOIDABLE_IDLE_MEMBERS,
+        "unowned": UNOWNED_PARTITIONS,
+    }
+    queries = [Query(f"max({ONE_GROUP.of(signal)})", legend) for legend, signal in shown.items()]
+    return lines(card, queries, Look(colors=_SPREAD_COLORS))
+
+
+def _what_if() -> AnyPanel:
+    card = Card(
+        "What if it had another strategy?",
+        "Excess partitions that each strategy would leave, and partitions that would move once to get there; the first "
+        "row is the one to take. `as it is`: what the group has now.",
+        f"the table has only the row `as it is`: {WHAT_IF_EXCESS_PARTITIONS.unknown}",
+    )
+    as_it_is = f'label_replace({ONE_GROUP.each(EXCESS_PARTITIONS)}, "strategy", "as it is", "", "")'
+    columns: list[Column] = [
+        Label("Strategy", "strategy"),
+        Measure("Excess", f"{ONE_GROUP.each(WHAT_IF_EXCESS_PARTITIONS)} or {as_it_is}", steps=SOME),
+        Measure("Would move", ONE_GROUP.each(WHAT_IF_MOVED_PARTITIONS)),
+    ]
+    return ranked(card, columns, by="Excess", largest_first=False)
+
+
+def _topic_skew() -> AnyPanel:
+    card = Card(
+        "Topic skew",
+        "Partitions that the same members have too many because each topic is dealt by itself, as range does. The "
+        "remedy is the strategy that would end that; empty where none is known.",
+        TOPIC_SKEW.unknown,
+        "no topic skew, as far as is known",
+    )
+    columns: list[Column] = [Label("Remedy", "remedy"), Measure("Partitions", ONE_GROUP.each(TOPIC_SKEW), steps=SOME)]
+    return ranked(card, columns, by="Partitions")

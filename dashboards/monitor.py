@@ -1,0 +1,243 @@
+"""The monitor itself: whether to believe what it says, how far it has read, what it costs, and what it cannot know."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.builders import dashboard as build
+
+from dashboards.alerts import firing
+from dashboards.boards import MONITOR_UID, board, some_of, source_variable
+from dashboards.panels import AnyPanel, Card, Look, Query, bars, figure, lines, words_over_time
+from dashboards.promql import CLUSTERS, Scope, sum_by
+from dashboards.tables import Label, Measure, ranked
+from dashboards.words import ACT, ANY, FINE, NONE, SOME, WATCH, Steps, mapped
+from streaming.signals import Signal
+from streaming.signals.groups import GROUP_LISTING_AGE_SECONDS, GROUP_LISTING_GAPS
+from streaming.signals.monitor import (
+    DROPPED_SERIES,
+    LAST_BATCH_SECONDS,
+    OFFSETS_TOPIC_HELD_BACK,
+    OFFSETS_TOPIC_LAG,
+    QUERY_RESTARTS,
+    READY,
+    RECORDS_READ,
+    RECORDS_SKIPPED,
+    RESIDENT_MEMORY_BYTES,
+    SOURCE,
+    STATE_ROWS,
+    UNKNOWN,
+)
+
+_READY = [mapped({"1": ("ready", FINE), "0": ("not ready", ACT)})]
+_NOT_SCRAPED = "the monitor was not scraped: it does not run, or Prometheus does not reach it."
+_BATCH_SECONDS: Steps = ((10, WATCH), (60, ACT))
+_AGE_SECONDS: Steps = ((30, WATCH), (120, ACT))
+_SCRAPE_SECONDS: Steps = ((1, WATCH), (5, ACT))
+_RECORDS_BEHIND: Steps = ((10_000, WATCH), (1_000_000, ACT))
+_CLUSTER = Label("Cluster", "cluster")
+_ITS_TARGETS = f"and on (job, instance) {CLUSTERS.of(READY)}"
+
+
+def dashboard() -> build.Dashboard:
+    """Whether to believe it comes first."""
+    variables = [source_variable(), some_of("cluster", "Cluster", f"label_values({READY.name}, cluster)")]
+    about = "The monitor's own health, a line for each Kafka cluster: before you believe the other dashboards."
+    rows = {
+        "Can it be believed?": [
+            _ready(),
+            _behind_now(),
+            _restarts(),
+            _skipped_now(),
+            _source(),
+            _cannot_know(),
+            _firing(),
+        ],
+        "How far has it read?": [_behind(), _held_back(), _read(), _skipped()],
+        "How old is what it says?": [_batch(), _listing_age(), _listing_gaps()],
+        "What does it cost?": [_memory(), _state_rows(), _scrape_seconds(), _scrape_samples(), _dropped()],
+    }
+    return board(MONITOR_UID, "Rebalance monitor: the monitor itself", about, variables, rows)
+
+
+def _by_cluster(card: Card, signal: Signal, look: Look) -> AnyPanel:
+    return lines(card, [Query(CLUSTERS.each(signal), "{{cluster}}")], look)
+
+
+def _number(title: str, reads: str, expression: str, steps: Steps) -> AnyPanel:
+    card = Card(title, reads, _NOT_SCRAPED, "not scraped", width=4, height=6)
+    return figure(card, expression, Look(steps=steps, mappings=NONE))
+
+
+def _ready() -> AnyPanel:
+    card = Card(
+        "Ready",
+        "Caught up with `__consumer_offsets` and in touch with the brokers. Not ready: what the other dashboards show "
+        "is of the past. Minutes after a start are catching up; longer is trouble.",
+        f"not ready is a word of its own; {_NOT_SCRAPED}",
+        "not scraped",
+        height=6,
+    )
+    return words_over_time(card, [Query(CLUSTERS.each(READY), "{{cluster}}")], _READY)
+
+
+def _firing() -> AnyPanel:
+    return firing(Scope(f'{CLUSTERS.matchers}, group=""'), [_CLUSTER])
+
+
+def _source() -> AnyPanel:
+    card = Card(
+        "Source",
+        "Where groups and commits are known from. `admin-api` asks the brokers now and then and knows less.",
+        _NOT_SCRAPED,
+        height=6,
+    )
+    return ranked(card, [_CLUSTER, Label("Source", "source"), Measure("", CLUSTERS.each(SOURCE))], by="Cluster")
+
+
+def _cannot_know() -> AnyPanel:
+    card = Card(
+        "What it cannot know",
+        "Things this source does not tell: they have no series anywhere, and nothing is guessed in their place.",
+        "the source tells everything, or the monitor was not scraped: see Ready.",
+        "nothing: this source tells all",
+        height=6,
+    )
+    return ranked(card, [_CLUSTER, Label("What", "what"), Measure("", CLUSTERS.each(UNKNOWN))], by="Cluster")
+
+
+def _behind_now() -> AnyPanel:
+    reads = "Records of `__consumer_offsets` not read yet, of all clusters. Many for minutes: it catches up."
+    return _number("Records behind", reads, f"sum({CLUSTERS.each(OFFSETS_TOPIC_LAG)})", _RECORDS_BEHIND)
+
+
+def _restarts() -> AnyPanel:
+    reads = "Times the query failed in the time range and was started again; the reason is in the monitor's log."
+    return _number("Restarts in the time range", reads, f"sum({CLUSTERS.happened_in_range(QUERY_RESTARTS)})", ANY)
+
+
+def _skipped_now() -> AnyPanel:
+    reads = (
+        "Records in quarantine in the time range: of an unknown version, cut short or absurd. They are in the table "
+        "`quarantine` with the reason; whatever they said is missing."
+    )
+    skipped = f"sum({CLUSTERS.happened_in_range(RECORDS_SKIPPED)}) or 0 * sum({CLUSTERS.each(READY)})"
+    return _number("Quarantined in the time range", reads, skipped, SOME)
+
+
+def _behind() -> AnyPanel:
+    card = Card(
+        "Records not read yet",
+        "Records of `__consumer_offsets` to its high watermark, by cluster. Falling: it catches up. Rising: the log "
+        "grows faster than it reads.",
+        OFFSETS_TOPIC_LAG.unknown,
+    )
+    return lines(card, [Query(sum_by("cluster", CLUSTERS.each(OFFSETS_TOPIC_LAG)), "{{cluster}}")])
+
+
+def _held_back() -> AnyPanel:
+    card = Card(
+        "Records held back by an open transaction",
+        "Everything behind it in that partition of `__consumer_offsets` cannot be read, other groups' records too: "
+        "those groups are unknown meanwhile. For long: kafka-transactions.sh find-hanging names the producer.",
+        OFFSETS_TOPIC_HELD_BACK.unknown,
+    )
+    held = sum_by("cluster", CLUSTERS.each(OFFSETS_TOPIC_HELD_BACK))
+    return lines(card, [Query(held, "{{cluster}}")], Look(steps=ANY))
+
+
+def _read() -> AnyPanel:
+    card = Card(
+        "Records read, by kind",
+        "Of all clusters together. Nearly all are commits.",
+        "no record was read then, or the monitor was not scraped.",
+    )
+    rate = f"rate({CLUSTERS.of(RECORDS_READ)}[$__rate_interval])"
+    return lines(card, [Query(sum_by("kind", rate), "{{kind}}")], Look(unit="cps"))
+
+
+def _skipped() -> AnyPanel:
+    card = Card(
+        "Quarantined records, by reason",
+        "In each step of time. After an upgrade of the brokers: a record version this monitor does not know yet.",
+        "no record went to quarantine then, or the monitor was not scraped.",
+        "none seen",
+    )
+    return bars(card, [Query(sum_by("reason", CLUSTERS.happened(RECORDS_SKIPPED, "$__interval")), "{{reason}}")])
+
+
+def _batch() -> AnyPanel:
+    card = Card(
+        "Duration of the last micro-batch",
+        "From its start in the driver to its last table. What is shown is up to one batch and one sample old.",
+        LAST_BATCH_SECONDS.unknown,
+        width=8,
+    )
+    return _by_cluster(card, LAST_BATCH_SECONDS, Look(unit="s", steps=_BATCH_SECONDS))
+
+
+def _listing_age() -> AnyPanel:
+    card = Card(
+        "Age of the listing of groups",
+        "Rebalances in progress and streams groups' states come from it. Rising: the brokers do not answer.",
+        GROUP_LISTING_AGE_SECONDS.unknown,
+        width=8,
+    )
+    return _by_cluster(card, GROUP_LISTING_AGE_SECONDS, Look(unit="s", steps=_AGE_SECONDS))
+
+
+def _listing_gaps() -> AnyPanel:
+    card = Card(
+        "Brokers that did not list their groups",
+        "By reason. No group is taken for gone meanwhile.",
+        GROUP_LISTING_GAPS.unknown,
+        "all brokers answered, as far as is known",
+        width=8,
+    )
+    return lines(card, [Query(CLUSTERS.each(GROUP_LISTING_GAPS), "{{cluster}} {{reason}}")], Look(steps=ANY))
+
+
+def _memory() -> AnyPanel:
+    card = Card(
+        "Memory",
+        "Resident memory of the monitor's processes: Python, the JVM and Spark's workers. Flat after some hours.",
+        _NOT_SCRAPED,
+        width=6,
+    )
+    return _by_cluster(card, RESIDENT_MEMORY_BYTES, Look(unit="bytes"))
+
+
+def _state_rows() -> AnyPanel:
+    card = Card(
+        "Rows of state",
+        "Groups and partitions kept. It grows with the cluster, and shrinks when groups are deleted.",
+        _NOT_SCRAPED,
+        width=6,
+    )
+    return _by_cluster(card, STATE_ROWS, Look())
+
+
+def _scrape_seconds() -> AnyPanel:
+    card = Card(
+        "Duration of a scrape",
+        "As Prometheus measured it. More than a second: show fewer groups, or less of each.",
+        _NOT_SCRAPED,
+        width=6,
+    )
+    look = Look(unit="s", steps=_SCRAPE_SECONDS)
+    return lines(card, [Query(f"scrape_duration_seconds {_ITS_TARGETS}", "{{instance}}")], look)
+
+
+def _scrape_samples() -> AnyPanel:
+    card = Card("Samples of a scrape", "Series that Prometheus got.", _NOT_SCRAPED, width=6)
+    return lines(card, [Query(f"scrape_samples_scraped {_ITS_TARGETS}", "{{instance}}")])
+
+
+def _dropped() -> AnyPanel:
+    card = Card(
+        "Series left out of a scrape",
+        "By the setting that has them left out: `metrics.top_k` shows only the worst groups finely, "
+        "`metrics.max_series` is the cap. Above 0 by the cap: some groups are shown less finely than was asked for.",
+        _NOT_SCRAPED,
+        width=24,
+        height=6,
+    )
+    return lines(card, [Query(CLUSTERS.each(DROPPED_SERIES), "{{cluster}} {{reason}}")], Look(steps=ANY))

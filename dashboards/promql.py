@@ -1,0 +1,101 @@
+"""Queries as text. A scope says whose series are meant: those the variables of a dashboard select.
+
+Counters of the monitor are totals kept for as long as a group lives, and a cause's first rebalance is its series' first
+sample: `increase` knows nothing before that and would leave it out. `Scope.happened` counts it: every group has its
+counter of all rebalances from its first record on, and every monitor says whether it is ready.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streaming.signals import HISTOGRAM, Signal, exported_names
+from streaming.signals.monitor import READY
+from streaming.signals.rebalances import REBALANCES
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Whose series a dashboard shows, as label matchers.
+
+    >>> CLUSTERS.of(REBALANCES, 'group="a"')
+    'rebalance_monitor_rebalances_total{cluster=~"$cluster", group="a"}'
+    """
+
+    matchers: str
+
+    def of(self, signal: Signal, *matchers: str) -> str:
+        """Select a signal's series, of a histogram its buckets, by further matchers if need be."""
+        return f"{exported_names(signal)[0]}{{{', '.join((self.matchers, *matchers))}}}"
+
+    def each(self, signal: Signal, *matchers: str) -> str:
+        """One value for each combination of the signal's own labels, whatever else a scrape has added (rule 4).
+
+        >>> ONE_GROUP.each(REBALANCES)
+        'max by (cluster, group) (rebalance_monitor_rebalances_total{cluster="$cluster", group="$group"})'
+        """
+        return f"max by ({_own(signal)}) ({self.of(signal, *matchers)})"
+
+    def each_before(self, signal: Signal, window: str, *matchers: str) -> str:
+        """The same, as it was when the window that ends now began."""
+        return f"max by ({_own(signal)}) ({self.of(signal, *matchers)} offset {window})"
+
+    def happened(self, counter: Signal, window: str, *matchers: str) -> str:
+        """By how much a counter grew within the window that ends now: exact, and never below 0.
+
+        A series that was not there at the window's start began at 0, if its group, or its monitor, was known then.
+        """
+        whose, known = ("cluster, group", REBALANCES) if "group" in counter.labels else ("cluster", READY)
+        total, then = self.each(counter, *matchers), self.each_before(counter, window, *matchers)
+        began_since = f"{total} * 0 and on ({whose}) {self.of(known)} offset {window}"
+        return f"clamp_min({total} - ({then} or {began_since}), 0)"
+
+    def happened_in_range(self, counter: Signal, *matchers: str) -> str:
+        """The same over the dashboard's time range; where Prometheus was not there at its start, what it saw since."""
+        seen_since = f"sum by ({_own(counter)}) (round(increase({self.of(counter, *matchers)}[$__range])))"
+        return f"({self.happened(counter, '$__range', *matchers)} or {seen_since})"
+
+
+def _own(signal: Signal) -> str:
+    return ", ".join((*signal.labels, "le") if signal.kind == HISTOGRAM else signal.labels)
+
+
+FLEET = Scope('cluster=~"$cluster", group=~"$group"')
+CLUSTERS = Scope('cluster=~"$cluster"')
+ONE_GROUP = Scope('cluster="$cluster", group="$group"')
+
+
+def worst(expression: str) -> str:
+    """The `$top` largest, as a query of its own or to select others' rows by.
+
+    >>> worst("m > 0")
+    'topk($top, m > 0)'
+    """
+    return f"topk($top, {expression})"
+
+
+def beside(expression: str, ranked: str) -> str:
+    """What an expression says of the groups that another one ranks.
+
+    >>> beside("a", "topk($top, b)")
+    'a and on (cluster, group) topk($top, b)'
+    """
+    return f"{expression} and on (cluster, group) {ranked}"
+
+
+def sum_by(labels: str, expression: str) -> str:
+    """Add up what agrees in these labels.
+
+    >>> sum_by("cause", "m")
+    'sum by (cause) (m)'
+    """
+    return f"sum by ({labels}) ({expression})"
+
+
+def number_of(those: str, known: str) -> str:
+    """How many there are; 0 only where it is known that there are none, which `known` having a series tells.
+
+    >>> number_of("m > 0", "m")
+    'count(m > 0) or 0 * count(m)'
+    """
+    return f"count({those}) or 0 * count({known})"

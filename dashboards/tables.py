@@ -1,0 +1,94 @@
+"""Tables of now: each column is a label or a query of its own, and rows that agree in their labels become one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from string import ascii_uppercase
+
+from grafana_foundation_sdk.builders import common, table
+from grafana_foundation_sdk.builders import dashboard as build
+from grafana_foundation_sdk.models import common as options
+from grafana_foundation_sdk.models import dashboard
+
+from dashboards.panels import AnyPanel, Card, filled, now
+from dashboards.words import Steps, thresholds
+
+
+@dataclass(frozen=True)
+class Label:
+    """A column that holds a label of the rows."""
+
+    title: str
+    label: str
+    mappings: Sequence[dashboard.ValueMapping] = ()
+    links: Sequence[build.DashboardLink] = ()
+    width: int | None = None
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column that holds a query's values; `title` empty where only its labels are wanted."""
+
+    title: str
+    expression: str
+    unit: str = "short"
+    steps: Steps = ()
+    mappings: Sequence[dashboard.ValueMapping] = ()
+
+
+Column = Label | Measure
+_UNREAD = ("Time", "cluster", "group")
+"""What every answer has, and a table shows only if it has a column for it."""
+
+
+def ranked(card: Card, columns: Sequence[Column], *, by: str, largest_first: bool = True) -> AnyPanel:
+    """A table, rows in the order of the column titled `by`."""
+    measures = [column for column in columns if isinstance(column, Measure)]
+    panel = filled(table.Panel(), card, [now(measure.expression) for measure in measures])
+    panel.with_transformation(dashboard.DataTransformerConfig("merge", options={}))
+    panel.with_transformation(dashboard.DataTransformerConfig("organize", options=_arranged(columns)))
+    panel.sort_by([common.TableSortByFieldState().display_name(by).desc(largest_first)]).cell_height(
+        options.TableCellHeight.SM
+    )
+    for column in columns:
+        panel.override_by_name(column.title, _properties(column))
+    return panel
+
+
+def _arranged(columns: Sequence[Column]) -> dict[str, object]:
+    """Name the columns, put them in order, and leave out time and values that nobody wants to read."""
+    fields = dict(zip(_fields(columns), columns, strict=True))
+    return {
+        "renameByName": {field: column.title for field, column in fields.items() if column.title},
+        "indexByName": {field: place for place, field in enumerate(fields)},
+        "excludeByName": dict.fromkeys((field for field in _UNREAD if field not in fields), True)
+        | {field: True for field, column in fields.items() if not column.title},
+    }
+
+
+def _fields(columns: Sequence[Column]) -> list[str]:
+    """What Grafana calls each column: values are told apart by their query if there is more than one."""
+    measures = [column for column in columns if isinstance(column, Measure)]
+    names = {id(one): f"Value #{name}" for name, one in zip(ascii_uppercase, measures, strict=False)}
+    if len(measures) == 1:
+        names = {id(measures[0]): "Value"}
+    return [column.label if isinstance(column, Label) else names[id(column)] for column in columns]
+
+
+def _properties(column: Column) -> list[dashboard.DynamicConfigValue]:
+    found: dict[str, object] = {}
+    if column.mappings:
+        found |= {"mappings": list(column.mappings), "custom.cellOptions": options.TableColorTextCellOptions()}
+    if isinstance(column, Label):
+        if column.links:
+            found["links"] = [link.build() for link in column.links]
+        if column.width is not None:
+            found["custom.width"] = column.width
+    else:
+        found["unit"] = column.unit
+        if column.steps:
+            limits = dashboard.ThresholdsConfig(dashboard.ThresholdsMode.ABSOLUTE, thresholds(column.steps))
+            coloured = options.TableColorTextCellOptions()
+            found |= {"thresholds": limits, "color": {"mode": "thresholds"}, "custom.cellOptions": coloured}
+    return [dashboard.DynamicConfigValue(name, value) for name, value in found.items()]

@@ -1,0 +1,58 @@
+r"""What the tests put in place of variables is what Grafana does: cases of its own tests (datasource.test.ts).
+
+Escapes are for PromQL's string literals, so `\` is written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.grafana import Dashboard, Times
+from tests.promql import selectors
+
+TIMES = Times(range_seconds=3600, step_seconds=15, scrape_seconds=15)
+
+
+@pytest.mark.parametrize(
+    ("group", "asked"),
+    [
+        ("cryptodepression", "cryptodepression"),
+        ("looking'glass", r"looking\\'glass"),
+        ("looking\\glass", r"looking\\glass"),
+    ],
+)
+def test_one_value_is_a_string(group: str, asked: str):
+    """The group's dashboard has one group: `=` and no regular expression."""
+    assert Dashboard("group").asked('m{group="$group"}', {"group": group}, TIMES) == f'm{{group="{asked}"}}'
+
+
+@pytest.mark.parametrize(
+    ("groups", "asked"),
+    [
+        (None, ".*"),
+        ("looking{glass", r"looking\\{glass"),
+        ("looking\\glass", r"looking\\\\glass"),
+        (["a.b", "a+b"], r"(a\\.b|a\\+b)"),
+        (["alone"], "alone"),
+    ],
+)
+def test_several_values_are_a_regular_expression_of_them(groups: str | Sequence[str] | None, asked: str):
+    """A group called `a.b` must not bring `axb` with it."""
+    query = Dashboard("fleet").asked('m{group=~"$group"}', {"group": groups}, TIMES)
+    assert query == f'm{{group=~"{asked}"}}'
+    assert selectors(query)
+
+
+def test_windows_fit_the_step_and_the_scrapes():
+    """https://grafana.com/docs/grafana/latest/datasources/prometheus/template-variables: four scrapes at least."""
+    asked = Dashboard("monitor").asked("$__interval $__range $__rate_interval", {}, TIMES)
+    assert asked == "15s 3600s 60s"
+    assert Times(86_400, 300, 15).variables()["__rate_interval"] == "315s"
+
+
+def test_a_variable_that_the_dashboard_does_not_have_is_no_variable():
+    """Grafana would ask for a group that is called `$group`."""
+    with pytest.raises(KeyError):
+        Dashboard("monitor").asked('m{group="$group"}', {}, TIMES)

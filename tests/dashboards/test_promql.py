@@ -1,0 +1,123 @@
+"""What the dashboards' building blocks of PromQL answer, by Prometheus itself (promtool), in cases where others err."""
+
+from __future__ import annotations
+
+import doctest
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+pytest.importorskip("grafana_foundation_sdk", reason="the foundation SDK wants Python 3.11")
+
+import dashboards.promql
+import dashboards.words
+from dashboards.promql import Scope, number_of
+from dashboards.words import CAUSES, CONDITIONS, STATES, STATUSES, VERDICTS
+from streaming.group import snapshot
+from streaming.signals.fairness import ASSIGNMENT_VERDICT, EXCESS_PARTITIONS
+from streaming.signals.lag import GROUP_STATUS
+from streaming.signals.rebalances import GROUP_CONDITION, REBALANCES, REBALANCES_BY_CAUSE
+from tests.monitoring_programs import monitoring_programs
+
+GROUP = Scope('cluster="c", group="g"')
+TOTAL = 'rebalance_monitor_rebalances_total{cluster="c", group="g", instance="%s"}'
+GONE = 'rebalance_monitor_rebalances_by_cause_total{cluster="c", group="g", cause="member_gone", instance="%s"}'
+
+
+@dataclass(frozen=True)
+class Case:
+    """Series, one value a minute; and what grew within the ten minutes before minute 12."""
+
+    why: str
+    series: dict[str, str]
+    grew: float | None
+
+
+HAPPENED = (
+    Case("a counter that grew by 3 says 3, not 3.3", {TOTAL % "a": "7x20", GONE % "a": "4x5 7x20"}, 3),
+    Case("a cause's first sample is its first rebalance", {TOTAL % "a": "7x20", GONE % "a": "_x5 1x20"}, 1),
+    Case("nothing grew, and that is 0", {TOTAL % "a": "7x20", GONE % "a": "4x20"}, 0),
+    Case(
+        "a group of yesterday that is first seen now has not rebalanced since",
+        {TOTAL % "a": "_x5 7x20", GONE % "a": "_x5 4x20"},
+        None,
+    ),
+    Case(
+        "a monitor that was moved to another machine goes on counting",
+        {TOTAL % "a": "7x4 stale", GONE % "a": "4x4 stale", TOTAL % "b": "_x6 7x20", GONE % "b": "_x6 5x20"},
+        1,
+    ),
+    Case(
+        "a group that was deleted and made again does not count below 0",
+        {TOTAL % "a": "7x5 1x20", GONE % "a": "4x5 1x20"},
+        0,
+    ),
+    Case("no series is no answer", {TOTAL % "a": "7x20"}, None),
+)
+
+
+def answers(folder: Path, series: dict[str, str], expression: str, expected: list[dict[str, Any]]) -> None:
+    """Fail with promtool's words unless that is the answer at minute 12."""
+    test = {
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": name, "values": values} for name, values in series.items()],
+                "promql_expr_test": [{"expr": expression, "eval_time": "12m", "exp_samples": expected}],
+            }
+        ],
+    }
+    file = folder / "test.yaml"
+    file.write_text(yaml.safe_dump(test))
+    command = [monitoring_programs().promtool, "test", "rules", str(file)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("case", HAPPENED, ids=lambda case: case.why)
+def test_what_happened_is_counted_exactly(tmp_path: Path, case: Case):
+    """`increase` leaves a series' first sample out and extrapolates; totals of the monitor outlive its processes."""
+    labels = '{cluster="c", group="g", cause="member_gone"}'
+    expected = [] if case.grew is None else [{"labels": labels, "value": case.grew}]
+    answers(tmp_path, case.series, GROUP.happened(REBALANCES_BY_CAUSE, "10m"), expected)
+
+
+def test_a_time_range_that_begins_before_prometheus_did_counts_what_it_saw(tmp_path: Path):
+    """Ten minutes after everything was installed the table of most rebalances must not be empty."""
+    grew = GROUP.happened_in_range(REBALANCES).replace("$__range", "1h")
+    answers(tmp_path, {TOTAL % "a": "7x5 9x20"}, grew, [{"labels": '{cluster="c", group="g"}', "value": 2}])
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [("3x20", [{"labels": "{}", "value": 1}]), ("0x20", [{"labels": "{}", "value": 0}]), ("_x20", [])],
+    ids=["one is skewed", "none is", "it is not known"],
+)
+def test_a_figure_is_0_only_where_that_is_known(tmp_path: Path, values: str, expected: list[dict[str, Any]]):
+    """Rule 2: while the monitor catches up there are no skewed groups to be seen, which is no 0."""
+    series = {'rebalance_monitor_excess_partitions{cluster="c", group="g"}': values}
+    excess = GROUP.each(EXCESS_PARTITIONS)
+    answers(tmp_path, series, number_of(f"{excess} > 0", excess), expected)
+
+
+def test_there_is_a_word_for_every_value_of_a_label():
+    """A value without a word would leave its row of the timeline empty, as if nothing were known."""
+    assert {word.value for word in STATUSES} == set(GROUP_STATUS.label_values["status"])
+    assert {word.value for word in VERDICTS} == set(ASSIGNMENT_VERDICT.label_values["verdict"])
+    assert {word.value for word in CONDITIONS} == set(GROUP_CONDITION.label_values["condition"])
+    assert set(CAUSES) == set(REBALANCES_BY_CAUSE.label_values["cause"])
+    of_classic = {snapshot.STABLE, snapshot.EMPTY, *snapshot.REBALANCING, snapshot.UNKNOWN}
+    of_newer_types = {snapshot.ASSIGNING, snapshot.RECONCILING, "NotReady", snapshot.DEAD}
+    assert {word.value for word in STATES} == of_classic | of_newer_types
+    codes = [word.code for words in (STATES, STATUSES, VERDICTS, CONDITIONS) for word in words]
+    assert len(set(codes)) == len(codes)
+
+
+def test_examples_hold():
+    for module in (dashboards.promql, dashboards.words):
+        assert doctest.testmod(module).failed == 0
