@@ -2,7 +2,7 @@
 
 ``loads`` are the amounts of work, one for each member (or host), in any unit. The measures:
 
-1. ``largest``, ``smallest``, ``mean``: in the unit of the loads.
+1. ``largest``, ``smallest``, ``total``: in the unit of the loads. The mean is ``total`` by ``shares``.
 2. ``max_to_mean_ratio``: 1 is even, n is everything on one of n. For display: it cannot tell a gap that no assignment
    closes (7 partitions over 5 members: 1.43) from one that some does.
 3. ``coefficient_of_variation``: standard deviation (of these loads, not of a sample) by mean. 0 is even.
@@ -44,11 +44,6 @@ class Evenness:
     max_to_mean_ratio: float | None
     coefficient_of_variation: float | None
     gini: float | None
-
-    @property
-    def mean(self) -> float:
-        """What each would have if all had the same, in the unit of the loads."""
-        return self.total / self.shares
 
 
 def evenness(loads: Sequence[float]) -> Evenness:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -24,10 +25,17 @@ def test_the_streaming_that_is_imported_is_ours():
 
 @pytest.mark.slow
 def test_the_wheel_holds_both_packages_with_their_files_and_nothing_else(tmp_path: Path):
-    """Jars' lock, the broker's logging and the layouts travel with the code; tests and tools do not."""
-    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(ROOT)]
+    """Jars' lock, the broker's logging and the layouts travel with the code; tests and tools do not.
+
+    Built from a copy: setuptools leaves `build/` where it builds, and takes into a wheel what it finds there.
+    """
+    for folder in ("assignors", "streaming"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    for file in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / file, tmp_path)
+    command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path / "dist"), str(tmp_path)]
     subprocess.run(command, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names} == {
         "assignors",

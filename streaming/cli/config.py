@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,17 @@ def check(file: Path | None) -> None:
     except RemedyError as error:
         raise click.ClickException(f"the configuration has errors:\n{error}") from error
     for name in type(settings).model_fields:
-        click.echo("\n".join(_toml(name, getattr(settings, name))))
+        click.echo("\n".join(_toml_of(name, getattr(settings, name))))
+
+
+def _toml_of(name: str, given: Section | Mapping[str, Section]) -> Iterator[str]:
+    """One section, or each of those that are named by whoever writes the file."""
+    if isinstance(given, Section):
+        yield from _toml(name, given)
+    elif given:
+        yield from chain.from_iterable(_toml(f"{name}.{key}", section) for key, section in given.items())
+    else:
+        yield f"# Further clusters, each in a section of its own: [{name}.NAME]; there is none.\n"
 
 
 def _toml(name: str, section: Section) -> Iterator[str]:

@@ -93,6 +93,7 @@ def _play(stage: Stage, screen: Screen, ends_at: float) -> None:
 def _notes(stage: Stage, duration_s: float) -> dict[str, str]:
     ends = "Ctrl-C" if math.isinf(duration_s) else f"Ctrl-C, or by itself {duration_s:g} s after the start"
     return {
+        "pages": stage.pages_address,
         "metrics": stage.metrics_address,
         "Delta tables": str(stage.tables),
         "logs": str(stage.logs),

@@ -20,7 +20,7 @@ from streaming.cli.conditions import Row, condition_shown, since_shown
 from streaming.cli.fairness import in_short, judged
 from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
-from streaming.config.load import load_settings
+from streaming.config.load import Settings, load_settings
 from streaming.config.settings import KafkaSettings
 from streaming.errors import RemedyError
 from streaming.events import POLLED_PARTITION, Position
@@ -62,6 +62,7 @@ _RIGHTS = {
 @click.option(
     "--bootstrap-server", metavar="HOST:PORT", help="Broker to ask [default: kafka.bootstrap_servers of the settings]."
 )
+@click.option("--cluster", metavar="NAME", help="Which, where the settings have several.")
 @config_option
 @click.option("--state", "states", multiple=True, help="Only groups in this state, such as Stable; repeatable.")
 @click.option(
@@ -80,6 +81,7 @@ _RIGHTS = {
 )
 def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     bootstrap_server: str | None,
+    cluster: str | None,
     file: Path | None,
     states: tuple[str, ...],
     group_types: tuple[str, ...],
@@ -95,9 +97,10 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     ...) stands beside it, and since when, in UTC; `history GROUP` says more.
     """
     try:
-        with closing(Connection(_kafka(bootstrap_server, file), REQUEST_TIMEOUT_SECONDS)) as connection:
+        settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)
+        with closing(Connection(_kafka(bootstrap_server, settings), REQUEST_TIMEOUT_SECONDS)) as connection:
             listing, found = _ask(Groups(connection, lambda: time.time_ns() // 1_000_000), _Wanted(states, group_types))
-        conditions = _conditions(file, tables, is_other_cluster=bootstrap_server is not None)
+        conditions = _conditions(settings, tables, is_other_cluster=bootstrap_server is not None)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     except KafkaError as error:
@@ -114,9 +117,15 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
         output_console().print(_table(found, conditions, verbose=verbose))
 
 
-def _kafka(bootstrap_server: str | None, file: Path | None) -> KafkaSettings:
+def _settings(cluster: str | None, file: Path | None, *, is_other_cluster: bool) -> Settings:
+    """Those of the cluster meant; a broker that is named needs no choice among several."""
+    settings = load_settings(file)
+    return settings if is_other_cluster and cluster is None else settings.of_cluster(cluster)
+
+
+def _kafka(bootstrap_server: str | None, settings: Settings) -> KafkaSettings:
     """The settings' own, for a person who waits."""
-    kafka = load_settings(file).kafka
+    kafka = settings.kafka
     given = {} if bootstrap_server is None else {"bootstrap_servers": bootstrap_server}
     patience = {"connect_timeout_seconds": min(kafka.connect_timeout_seconds, CONNECT_TIMEOUT_SECONDS)}
     try:
@@ -129,13 +138,12 @@ Conditions = Mapping[str, list[Row]]
 """Rows of `group_conditions` that hold, by group."""
 
 
-def _conditions(file: Path | None, tables: str | None, *, is_other_cluster: bool) -> Conditions | None:
+def _conditions(settings: Settings, tables: str | None, *, is_other_cluster: bool) -> Conditions | None:
     """What the tables tell of the settings' cluster; None where there are none, or none of the cluster asked."""
     if tables is None and is_other_cluster:
         return None
     from streaming.sinks.stored import NoTableError, standing_conditions  # noqa: PLC0415 - slow to import
 
-    settings = load_settings(file)
     try:
         rows = standing_conditions(tables or settings.paths.tables, settings.kafka.cluster)
     except NoTableError:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import merge
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
@@ -102,7 +104,9 @@ def _rows(group: str, root: str, cluster: str | None) -> Sequence[Row]:
     rows = stored_rows(root, REBALANCES, group_id=group, cluster=cluster)
     if not rows:
         return ()
-    return without_upgrades_ends(with_gaps(rows, gaps_of(group, root, cluster)))
+    with_their_gaps = sorted(with_gaps(rows, gaps_of(group, root, cluster)), key=itemgetter("cluster"))
+    told = (without_upgrades_ends(list(of)) for _, of in groupby(with_their_gaps, key=itemgetter("cluster")))
+    return list(merge(*told, key=itemgetter("record_time")))
 
 
 def _position(row: Row) -> _Position:

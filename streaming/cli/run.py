@@ -35,11 +35,14 @@ log_level_option = click.option(
 @config_option
 @log_level_option
 def run(file: Path | None, log_level: str) -> None:
-    """Watch a cluster: read its __consumer_offsets, write Delta tables, serve /metrics.
+    """Watch a cluster, or several: read __consumer_offsets, write Delta tables, serve /metrics.
 
     Stops cleanly on Ctrl-C or SIGTERM and goes on from its checkpoint at the next start. Without a configuration it
     watches localhost:9092 and keeps checkpoint and tables below ~/.local/state/kafka-rebalance-monitor;
     `rebalance-monitor config check` shows every setting.
+
+    Each section [clusters.NAME] of the configuration is one cluster more. Of several, one that cannot be watched is
+    said, shown as not ready and tried again; the others go on.
 
     Exit codes: 0 stopped; 1 failed, and another start may go well; 78 no start will until somebody changes something
     (2: the arguments).

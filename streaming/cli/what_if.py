@@ -106,6 +106,8 @@ def _last_row(group: str, root: str, cluster: str | None) -> Mapping[str, Any]:
     rows = stored_rows(root, GROUP_GENERATIONS, group_id=group, cluster=cluster)
     if not rows:
         raise RemedyError(f"{root} has no group {group!r}: `rebalance-monitor groups` lists the groups there are")
+    if len(clusters := sorted({row["cluster"] for row in rows})) > 1:
+        raise RemedyError(f"several clusters have a group {group!r}: choose by --cluster one of {', '.join(clusters)}")
     if not rows[-1]["members"]:
         raise RemedyError(f"{group!r} has no members now (state {rows[-1]['state']}): nothing is assigned")
     return rows[-1]

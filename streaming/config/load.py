@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr, ValidationError
+from pydantic import SecretStr, ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -15,8 +17,11 @@ from pydantic_settings import (
     SettingsError,
     TomlConfigSettingsSource,
 )
+from typing_extensions import Self
 
 from streaming.config.settings import (
+    ClusterSection,
+    ClusterSettings,
     JudgementSettings,
     KafkaSettings,
     MetricsSettings,
@@ -25,6 +30,7 @@ from streaming.config.settings import (
     SourceSettings,
     SparkSettings,
     TableSettings,
+    lie_apart,
 )
 from streaming.errors import STAYS, RemedyError
 
@@ -49,6 +55,7 @@ class Settings(BaseSettings):
     )
 
     kafka: KafkaSettings = KafkaSettings()
+    clusters: dict[ClusterSection, ClusterSettings] = {}
     source: SourceSettings = SourceSettings()
     spark: SparkSettings = SparkSettings()
     paths: PathSettings = PathSettings()
@@ -56,6 +63,55 @@ class Settings(BaseSettings):
     metrics: MetricsSettings = MetricsSettings()
     sampling: SamplingSettings = SamplingSettings()
     judgement: JudgementSettings = JudgementSettings()
+
+    def of_clusters(self) -> tuple[Settings, ...]:
+        """The settings of each cluster as if it were the only one: that of [kafka] first, as it always was.
+
+        >>> more = ClusterSettings(bootstrap_servers="b:1")
+        >>> [one.kafka.cluster for one in Settings(clusters={"eu": more}).of_clusters()]
+        ['default', 'eu']
+        """
+        more = (self._of_cluster(section, cluster) for section, cluster in self.clusters.items())
+        return (self.model_copy(update={"clusters": {}}), *more)
+
+    def of_cluster(self, name: str | None) -> Settings:
+        """The settings of one cluster, by its name in tables and labels; None: of the only one. Raises ConfigError."""
+        of_clusters = {one.kafka.cluster: one for one in self.of_clusters()}
+        if name is None and len(of_clusters) == 1:
+            return self
+        if name not in of_clusters:
+            wrong = "several clusters are configured" if name is None else f"no cluster {name!r} is configured"
+            raise ConfigError(f"{wrong}: choose by --cluster one of {', '.join(of_clusters)}")
+        return of_clusters[name]
+
+    def _of_cluster(self, section: str, cluster: ClusterSettings) -> Settings:
+        kafka = KafkaSettings(
+            bootstrap_servers=cluster.bootstrap_servers,
+            cluster=cluster.cluster or section,
+            connect_timeout_seconds=cluster.connect_timeout_seconds or self.kafka.connect_timeout_seconds,
+            security=cluster.security or self.kafka.security,
+        )
+        checkpoint = cluster.checkpoint or f"{self.paths.checkpoint.rstrip('/')}-clusters/{section}"
+        return self.model_copy(
+            update={
+                "kafka": kafka,
+                "clusters": {},
+                "source": self.source.model_copy(update={"kind": cluster.source_kind or self.source.kind}),
+                "paths": self.paths.model_copy(update={"checkpoint": checkpoint}),
+            }
+        )
+
+    @model_validator(mode="after")
+    def _clusters_are_told_apart(self) -> Self:
+        of_clusters = self.of_clusters()
+        names = Counter(one.kafka.cluster for one in of_clusters)
+        if twice := [name for name, sections in names.items() if sections > 1]:
+            raise ValueError(f"clusters: two are called {twice[0]!r}: tables and metrics would take them for one")
+        folders = [one.paths.checkpoint for one in of_clusters] + [self.paths.tables]
+        for one, other in combinations(folders, 2):
+            if not lie_apart(one, other):
+                raise ValueError(f"clusters: {one} and {other} must not lie in each other")
+        return self
 
 
 def load_settings(file: Path | None) -> Settings:
@@ -116,7 +172,7 @@ def _line(error: Any) -> str:  # noqa: ANN401 - pydantic's error details
         return f"{place}: no such setting"
     is_section = isinstance(error["input"], dict)
     given = "" if is_secret(place) or is_section else f" (got {shown(error['input'], place)!r})"
-    return f"{place}: {shown(error['msg'].removeprefix('Value error, '))}{given}"
+    return f"{place + ': ' if place else ''}{shown(error['msg'].removeprefix('Value error, '))}{given}"
 
 
 def is_secret(name: str) -> bool:

@@ -20,32 +20,67 @@ def _state_home() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kafka-rebalance-monitor"
 
 
+def _each_has_a_port(servers: str) -> str:
+    for server in servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        if not host or not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65_536:
+            raise ValueError(f"{server.strip()!r} is not host:port")
+    return servers
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else str(Path(path).expanduser().absolute())
+
+
+def _fit_for_a_folder(name: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
+        raise ValueError(
+            "a section's name is a folder's and part of variables, too: lower-case letters, digits, single underscores;"
+            " any other name goes into its setting cluster"
+        )
+    return name
+
+
+BootstrapServers = Annotated[str, AfterValidator(_each_has_a_port)]
+AbsolutePath = Annotated[str, AfterValidator(_absolute)]
+ClusterSection = Annotated[str, AfterValidator(_fit_for_a_folder)]
+
+
 class KafkaSettings(Section):
     """The cluster to watch."""
 
-    bootstrap_servers: str = Field("localhost:9092", description="host:port, several separated by commas")
+    bootstrap_servers: BootstrapServers = Field("localhost:9092", description="host:port, several separated by commas")
     cluster: str = Field("default", min_length=1, description="name of the cluster in tables and labels")
     connect_timeout_seconds: Seconds = Field(30, description="how long to wait for a broker at start before giving up")
     security: SecuritySettings = SecuritySettings()
 
-    @field_validator("bootstrap_servers")
-    @classmethod
-    def _each_has_a_port(cls, servers: str) -> str:
-        for server in servers.split(","):
-            host, _, port = server.strip().rpartition(":")
-            if not host or not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65_536:
-                raise ValueError(f"{server.strip()!r} is not host:port")
-        return servers
-
 
 OFFSETS_TOPIC_SOURCE: Final = "offsets-topic"
 ADMIN_API_SOURCE: Final = "admin-api"
+SourceKind = Literal["offsets-topic", "admin-api"]
+
+
+class ClusterSettings(Section):
+    """One more cluster, watched beside that of [kafka] by a query of its own."""
+
+    bootstrap_servers: BootstrapServers = Field(description="host:port, several separated by commas")
+    cluster: str | None = Field(
+        None, min_length=1, description="name of the cluster in tables and labels; not set: that of the section"
+    )
+    connect_timeout_seconds: Seconds | None = Field(None, description="not set: as in [kafka]")
+    source_kind: SourceKind | None = Field(None, description="source.kind of this cluster; not set: as in [source]")
+    checkpoint: AbsolutePath | None = Field(
+        None, description="its query's progress; not set: a folder of the section's name in paths.checkpoint-clusters"
+    )
+    security: SecuritySettings | None = Field(
+        None, description="a section of its own, taken whole; not set: as in [kafka.security]"
+    )
 
 
 class SourceSettings(Section):
     """Where groups and commits are known from."""
 
-    kind: Literal["offsets-topic", "admin-api"] = Field(
+    kind: SourceKind = Field(
         OFFSETS_TOPIC_SOURCE,
         description="offsets-topic reads __consumer_offsets; admin-api asks the brokers every sampling.interval_seconds"
         " where that topic cannot be read, and knows less; frozen when the checkpoint is created",
@@ -71,22 +106,28 @@ class SparkSettings(Section):
 class PathSettings(Section):
     """Where things are kept. Any path Spark can reach."""
 
-    checkpoint: str = Field(
+    checkpoint: AbsolutePath = Field(
         default_factory=lambda: str(_state_home() / "checkpoint"), description="the query's progress"
     )
-    tables: str = Field(default_factory=lambda: str(_state_home() / "tables"), description="root of the Delta tables")
-
-    @field_validator("checkpoint", "tables")
-    @classmethod
-    def _is_absolute(cls, path: str) -> str:
-        return path if "://" in path else str(Path(path).expanduser().absolute())
+    tables: AbsolutePath = Field(
+        default_factory=lambda: str(_state_home() / "tables"), description="root of the Delta tables, of all clusters"
+    )
 
     @model_validator(mode="after")
     def _are_apart(self) -> Self:
-        one, other = self.checkpoint.rstrip("/") + "/", self.tables.rstrip("/") + "/"
-        if one.startswith(other) or other.startswith(one):
+        if not lie_apart(self.checkpoint, self.tables):
             raise ValueError("checkpoint and tables must not lie in each other: `rebuild` moves the checkpoint away")
         return self
+
+
+def lie_apart(one: str, other: str) -> bool:
+    """Whether neither folder is in the other, nor both are one.
+
+    >>> lie_apart("/x/a", "/x/ab"), lie_apart("/x", "/x/a"), lie_apart("/x/", "/x")
+    (True, False, False)
+    """
+    one, other = one.rstrip("/") + "/", other.rstrip("/") + "/"
+    return not one.startswith(other) and not other.startswith(one)
 
 
 class TableSettings(Section):

@@ -32,7 +32,8 @@ class Stage:
         self.tables = folder / "tables"
         self.logs = folder / "logs"
         self.monitor_log = self.logs / "monitor.log"
-        self.metrics_address = f"http://{LOOPBACK}:{metrics_port}/metrics"
+        self.pages_address = f"http://{LOOPBACK}:{metrics_port}/"
+        self.metrics_address = f"{self.pages_address}metrics"
         self._folder = folder
         self._metrics_port = metrics_port
         self._broker = EmbeddedBroker(folder / "broker")

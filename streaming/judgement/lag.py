@@ -52,10 +52,14 @@ LAG_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """Where one partition of `__consumer_offsets` ends: for everybody, and for readers of committed records only."""
+    """Where one partition of `__consumer_offsets` ends: for everybody, and for readers of committed records only.
+
+    `log_start` is where it starts; None where that was not told.
+    """
 
     high_watermark: int
     last_stable_offset: int
+    log_start: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

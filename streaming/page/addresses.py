@@ -2,7 +2,8 @@
 
 1. A group's page is `/groups/<id>`, its id percent-encoded as UTF-8, slashes included.
 2. `.`, `..` and the empty id would be taken for something else on the way: those are `/groups/?id=<id>`.
-3. A lone surrogate, which no UTF-8 has, is encoded as if it had one. Bytes that are nothing else lead nowhere.
+3. Where several clusters are watched, an address names one: `?cluster=<name>`, its name as labels have it.
+4. A lone surrogate, which no UTF-8 has, is encoded as if it had one. Bytes that are nothing else lead nowhere.
 """
 
 from __future__ import annotations
@@ -14,14 +15,34 @@ GROUP_API = "/api/v1/groups/"
 _NEVER_A_SEGMENT = frozenset({"", ".", ".."})
 
 
-def group_address(group_id: str, prefix: str = GROUP_PAGE) -> str:
-    r"""The address of a group's page, or of its JSON.
+def group_address(group_id: str, prefix: str = GROUP_PAGE, cluster: str | None = None) -> str:
+    r"""The address of a group's page, or of its JSON; `cluster` is told where there are several.
 
     >>> group_address("a/b?<é>"), group_address(".."), group_address("\ud800")
     ('/groups/a%2Fb%3F%3C%C3%A9%3E', '/groups/?id=..', '/groups/%ED%A0%80')
+    >>> group_address("a", cluster="eu"), group_address("", cluster="e/u")
+    ('/groups/a?cluster=eu', '/groups/?id=&cluster=e%2Fu')
     """
-    encoded = quote(group_id.encode("utf-8", "surrogatepass"), safe="")
-    return f"{prefix}?id={encoded}" if group_id in _NEVER_A_SEGMENT else prefix + encoded
+    path, told = prefix, [] if cluster is None else [("cluster", cluster)]
+    if group_id in _NEVER_A_SEGMENT:
+        told = [("id", group_id), *told]
+    else:
+        path += _encoded(group_id)
+    query = "&".join(f"{name}={_encoded(value)}" for name, value in told)
+    return f"{path}?{query}" if query else path
+
+
+def overview_address(cluster: str) -> str:
+    """The address of all groups of one cluster; of all where it has no name.
+
+    >>> overview_address("e/u"), overview_address("")
+    ('/?cluster=e%2Fu', '/')
+    """
+    return f"/?cluster={_encoded(cluster)}" if cluster else "/"
+
+
+def _encoded(text: str) -> str:
+    return quote(text.encode("utf-8", "surrogatepass"), safe="")
 
 
 def addressed_group(rest: str, query: str) -> str | None:

@@ -1,33 +1,33 @@
 """The pages as a WSGI application: from an address to a status, headers and a body.
 
 1. `/` lists groups (`?q=` names some, `?limit=` more), `/groups/<id>` shows one; `/api/v1/groups` and
-   `/api/v1/groups/<id>` are the same as JSON. `/-/healthy` says 200 as long as anybody answers; `/-/ready` says 200 or
-   503, as the metric `rebalance_monitor_ready`.
+   `/api/v1/groups/<id>` are the same as JSON. `?cluster=` names one of several (`clusters`); who leaves it out where
+   one has to be named gets 300 and the choice. `/-/healthy` says 200 as long as anybody answers.
 2. Only GET is answered (and HEAD, by the server); other methods are 405, other addresses 404.
 3. Before the log was read to its end once, pages say how far that is, and the API answers 503.
 4. Every answer forbids the browser whatever our pages do not need, and to keep it.
-5. The overview is made once for one present: many who look cost no more than one.
+5. `/-/ready` says 200 or 503, as the metric `rebalance_monitor_ready`. Of several clusters one that is ready is enough,
+   so that a probe takes away none for another's sake; `?cluster=` asks for one. It tells numbers, never names.
 """
 
 from __future__ import annotations
 
 import gzip
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from prometheus_client.exposition import gzip_accepted
 
 from streaming.page.addresses import GROUP_API, GROUP_PAGE, addressed_group, argument
-from streaming.page.as_json import encoded, group_json, groups_json, monitor_json
+from streaming.page.as_json import encoded, group_json, groups_json, monitors_json
+from streaming.page.clusters import ShownCluster, holders, meant
 from streaming.page.group import group_detail
-from streaming.page.overview import MOST_ROWS, Overview, overview
-from streaming.page.rebalances import RebalanceReader
+from streaming.page.overview import MOST_ROWS, Listed, Overview, together
 from streaming.page.rendering import asset, page
 from streaming.page.watched import CATCHING_UP, READY, Watched
 from streaming.page.what_if import answers
 from streaming.sinks.http import Environ, Headers, StartResponse
-from streaming.sinks.registry import Present
 
 MOST_LISTED = 20_000
 _GZIP_LEVEL, _GZIP_FROM_BYTES = 1, 1000
@@ -43,6 +43,7 @@ _ALWAYS: Headers = [
 _ASSETS = {"/style.css": ("style.css", "text/css"), "/icon.svg": ("icon.svg", "image/svg+xml")}
 _HTML, _JSON, _TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
 _OK, _NOT_FOUND, _UNAVAILABLE = "200 OK", "404 Not Found", "503 Service Unavailable"
+_CHOICES = "300 Multiple Choices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,9 @@ class _Answer:
 class Pages:
     """Everything on the port but `/metrics`; `strategies` are those of the what-if table."""
 
-    def __init__(self, watch: Callable[[], Watched], rebalances: RebalanceReader, strategies: Sequence[str]) -> None:
-        self._watch = watch
-        self._rebalances = rebalances
+    def __init__(self, clusters: Sequence[ShownCluster], strategies: Sequence[str]) -> None:
+        self._clusters = clusters
         self._strategies = strategies
-        self._last: tuple[Present, bool, Overview] | None = None
-        self._making = threading.Lock()
         self._exact: Mapping[str, Callable[[Environ], _Answer]] = {
             "/": self._overview_page,
             "/api/v1/groups": self._groups_api,
@@ -88,80 +86,125 @@ class Pages:
         path: str = environ["PATH_INFO"]
         if path in self._exact:
             return self._exact[path](environ)
-        if path.startswith(GROUP_PAGE):
-            return self._group_page(addressed_group(path.removeprefix(GROUP_PAGE), environ.get("QUERY_STRING", "")))
-        if path.startswith(GROUP_API):
-            return self._group_api(addressed_group(path.removeprefix(GROUP_API), environ.get("QUERY_STRING", "")))
+        for prefix, answer in ((GROUP_PAGE, self._group_page), (GROUP_API, self._group_api)):
+            if path.startswith(prefix):
+                query = environ.get("QUERY_STRING", "")
+                return answer(addressed_group(path.removeprefix(prefix), query), self._meant(query))
         return _Answer(b"Not Found\n", _TEXT, _NOT_FOUND)
 
-    def _ready(self, _: Environ) -> _Answer:
-        phase = self._watch().phase
-        if phase == READY:
-            return _Answer(b"Ready\n", _TEXT)
-        return _Answer(f"Not ready: {phase.replace('_', ' ')}\n".encode(), _TEXT, _UNAVAILABLE)
+    def _meant(self, query: str) -> Sequence[ShownCluster]:
+        return meant(self._clusters, argument(query, "cluster"))
 
-    def _overview(self, watched: Watched) -> Overview:
-        with self._making:
-            last = self._last
-            if last is not None and last[0] is watched.present and last[1] == watched.is_fresh:
-                return last[2]
-            made = overview(watched)
-            self._last = (watched.present, watched.is_fresh, made)
-            return made
+    def _ready(self, environ: Environ) -> _Answer:
+        """Rule 5."""
+        phases = [one.watch().phase for one in self._meant(environ.get("QUERY_STRING", ""))]
+        ready = phases.count(READY)
+        if not phases:
+            return _Answer(b"No such cluster\n", _TEXT, _NOT_FOUND)
+        if len(phases) > 1:
+            said = f"{ready} of {len(phases)} clusters are ready"
+        else:
+            said = "Ready" if ready else f"Not ready: {phases[0].replace('_', ' ')}"
+        return _Answer(f"{said}\n".encode(), _TEXT, _OK if ready else _UNAVAILABLE)
+
+    def _listed(self, environ: Environ) -> _Listing:
+        query = environ.get("QUERY_STRING", "")
+        clusters = [(one, one.watch()) for one in self._meant(query)]
+        overview = together([one.overview(watched) for one, watched in clusters] or [Overview((), 0)])
+        return _Listing([watched for _, watched in clusters], overview, overview.named(argument(query, "q")))
 
     def _overview_page(self, environ: Environ) -> _Answer:
-        watched, query = self._watch(), environ.get("QUERY_STRING", "")
-        if watched.phase == CATCHING_UP:
-            return _Answer(page("catching_up.html", watched=watched), _HTML)
-        listed, wanted = self._overview(watched), argument(query, "q")
-        found = listed.named(wanted)
-        rows = found[: _limit(query, MOST_ROWS)]
-        return _Answer(
-            page("overview.html", watched=watched, overview=listed, found=found, rows=rows, wanted=wanted), _HTML
+        listing, query = self._listed(environ), environ.get("QUERY_STRING", "")
+        if not listing.clusters:
+            return self._no_such_cluster()
+        if listing.is_catching_up:
+            return self._page("catching_up.html", listing.clusters)
+        return self._page(
+            "overview.html",
+            listing.clusters,
+            overview=listing.overview,
+            found=listing.found,
+            rows=listing.found[: _limit(query, MOST_ROWS)],
+            wanted=argument(query, "q"),
+            named=argument(query, "cluster"),
         )
 
     def _groups_api(self, environ: Environ) -> _Answer:
-        watched, query = self._watch(), environ.get("QUERY_STRING", "")
-        if watched.phase == CATCHING_UP:
-            return _catching_up(watched)
-        found = self._overview(watched).named(argument(query, "q"))
-        return _Answer(encoded(groups_json(watched, found[: _limit(query, MOST_LISTED)], len(found))), _JSON)
+        listing, query = self._listed(environ), environ.get("QUERY_STRING", "")
+        if not listing.clusters:
+            return _error(listing.clusters, "no such cluster", _NOT_FOUND)
+        if listing.is_catching_up:
+            return _catching_up(listing.clusters)
+        rows = listing.found[: _limit(query, MOST_LISTED)]
+        return _Answer(encoded(groups_json(listing.clusters, rows, len(listing.found))), _JSON)
 
-    def _group_page(self, group_id: str | None) -> _Answer:
-        watched = self._watch()
-        if watched.phase == CATCHING_UP:
-            return _Answer(page("catching_up.html", watched=watched), _HTML)
-        detail = None if group_id is None else group_detail(watched, group_id)
+    def _group_page(self, group_id: str | None, clusters: Sequence[ShownCluster]) -> _Answer:
+        if not clusters:
+            return self._no_such_cluster()
+        having = () if group_id is None else holders(clusters, group_id)
+        watched = [one.watch() for one in having]
+        if watched and all(one.phase == CATCHING_UP for one in watched):
+            return self._page("catching_up.html", watched)
+        if len(having) > 1:
+            return self._page("which_cluster.html", watched, _CHOICES, group_id=group_id)
+        detail = group_detail(watched[0], group_id) if watched and group_id is not None else None
         if detail is None:
-            return _Answer(page("no_group.html", watched=watched, group_id=group_id), _HTML, _NOT_FOUND)
-        record = watched.present.groups[detail.group.group_id]
-        return _Answer(
-            page(
-                "group.html",
-                watched=watched,
-                detail=detail,
-                group=detail.group,
-                rebalances=self._rebalances.last(record),
-                what_if=answers(record.snapshot, self._strategies),
-            ),
-            _HTML,
+            shown = watched or [one.watch() for one in clusters]
+            return self._page("no_group.html", shown, _NOT_FOUND, group_id=group_id)
+        record = watched[0].present.groups[detail.group.group_id]
+        return self._page(
+            "group.html",
+            watched,
+            detail=detail,
+            group=detail.group,
+            rebalances=having[0].rebalances.last(record),
+            what_if=answers(record, self._strategies),
         )
 
-    def _group_api(self, group_id: str | None) -> _Answer:
-        watched = self._watch()
-        if watched.phase == CATCHING_UP:
+    def _group_api(self, group_id: str | None, clusters: Sequence[ShownCluster]) -> _Answer:
+        if not clusters:
+            return _error([], "no such cluster", _NOT_FOUND)
+        having = () if group_id is None else holders(clusters, group_id)
+        watched = [one.watch() for one in having]
+        if watched and all(one.phase == CATCHING_UP for one in watched):
             return _catching_up(watched)
-        detail = None if group_id is None else group_detail(watched, group_id)
+        if len(having) > 1:
+            return _error(watched, "several clusters have such a group: name one by ?cluster=", _CHOICES)
+        detail = group_detail(watched[0], group_id) if watched and group_id is not None else None
         if detail is None:
-            return _Answer(encoded({**monitor_json(watched), "error": "no such group"}), _JSON, _NOT_FOUND)
-        record = watched.present.groups[detail.group.group_id]
-        told, computed = self._rebalances.last(record), answers(record.snapshot, self._strategies)
-        return _Answer(encoded(group_json(watched, detail, told, computed)), _JSON)
+            return _error(watched or [one.watch() for one in clusters], "no such group", _NOT_FOUND)
+        record = watched[0].present.groups[detail.group.group_id]
+        told, computed = having[0].rebalances.last(record), answers(record, self._strategies)
+        return _Answer(encoded(group_json(watched[0], detail, told, computed)), _JSON)
+
+    def _no_such_cluster(self) -> _Answer:
+        return self._page("no_cluster.html", [one.watch() for one in self._clusters], _NOT_FOUND)
+
+    def _page(self, template: str, clusters: Sequence[Watched], status: str = _OK, **values: Any) -> _Answer:  # noqa: ANN401 - whatever a template shows
+        several = len(self._clusters) > 1
+        return _Answer(page(template, clusters=clusters, several=several, **values), _HTML, status)
 
 
-def _catching_up(watched: Watched) -> _Answer:
-    body = encoded({**monitor_json(watched), "error": "catching up with the log"})
-    return _Answer(body, _JSON, _UNAVAILABLE, headers=(("Retry-After", "5"),))
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """Groups of some clusters; `found` are those asked for."""
+
+    clusters: Sequence[Watched]
+    overview: Overview
+    found: Sequence[Listed]
+
+    @property
+    def is_catching_up(self) -> bool:
+        """Whether there is nothing to show yet."""
+        return all(one.phase == CATCHING_UP for one in self.clusters)
+
+
+def _error(clusters: Sequence[Watched], error: str, status: str, *headers: tuple[str, str]) -> _Answer:
+    return _Answer(encoded({**monitors_json(clusters), "error": error}), _JSON, status, headers=headers)
+
+
+def _catching_up(clusters: Sequence[Watched]) -> _Answer:
+    return _error(clusters, "catching up with the log", _UNAVAILABLE, ("Retry-After", "5"))
 
 
 def _limit(query: str, most: int) -> int:

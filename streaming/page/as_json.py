@@ -6,7 +6,7 @@ API.md beside this names every field. Names that others chose are as they are: a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -27,7 +27,7 @@ def encoded(document: Mapping[str, Any]) -> bytes:
 
 
 def monitor_json(watched: Watched) -> dict[str, Any]:
-    """What every answer begins with: whose groups these are, as of when, and how far that can be trusted."""
+    """What every answer on one cluster begins with: as of when, and how far that can be trusted."""
     sample = watched.present.sample
     return {
         "cluster": watched.cluster,
@@ -39,10 +39,16 @@ def monitor_json(watched: Watched) -> dict[str, Any]:
     }
 
 
-def groups_json(watched: Watched, groups: Iterable[Listed], total_groups: int) -> dict[str, Any]:
+def monitors_json(clusters: Sequence[Watched]) -> dict[str, Any]:
+    """What an answer on any number of clusters begins with; of one it says it as it always did, too."""
+    each = [monitor_json(watched) for watched in clusters]
+    return {**(each[0] if len(each) == 1 else {}), "clusters": each}
+
+
+def groups_json(clusters: Sequence[Watched], groups: Iterable[Listed], total_groups: int) -> dict[str, Any]:
     """Groups sorted by trouble; `total_groups` counts those that were left out, too."""
-    listed = [{**_summary(one.group), "troubles": _troubles(one.troubles)} for one in groups]
-    return {**monitor_json(watched), "total_groups": total_groups, "groups": listed}
+    listed = [{"cluster": one.cluster, **_summary(one.group), "troubles": _troubles(one.troubles)} for one in groups]
+    return {**monitors_json(clusters), "total_groups": total_groups, "groups": listed}
 
 
 def group_json(watched: Watched, detail: GroupDetail, rebalances: LastRebalances, what_if: Answers) -> dict[str, Any]:
@@ -57,6 +63,8 @@ def group_json(watched: Watched, detail: GroupDetail, rebalances: LastRebalances
         "members_in_full": [_member(msgspec.structs.asdict(member)) for member in detail.members],
         "strategies": [_drift(msgspec.structs.asdict(drift)) for drift in detail.drifts],
         "partitions": lag,
+        "work": [asdict(one) for one in detail.work],
+        "commit_gaps": asdict(detail.commit_gaps) if detail.commit_gaps else None,
         "rebalances": [asdict(one) for one in rebalances.told],
         "rebalances_why_not": rebalances.why_not,
         "what_if": [asdict(one) for one in what_if.changes],

@@ -23,6 +23,7 @@ from streaming.judgement.trouble import Trouble, troubles
 from streaming.page.expected import Misplaced, misplaced_in_short
 from streaming.page.heat_map import HeatMap, heat_map, member_name
 from streaming.page.watched import Watched
+from streaming.page.work import CommitGaps, SharedOut, commit_gaps, shared_out
 from streaming.sinks.summaries import summary
 
 _STATUS_NAMES = {status.value: status.name for status in Status}
@@ -52,7 +53,8 @@ class PartitionLag:
 class GroupDetail:
     """One group. `assigned_by` is whose program assigned, `drifts` has the group's own strategy first.
 
-    `misplaced` is what that strategy would have elsewhere, where that is drift.
+    `misplaced` is what that strategy would have elsewhere, where that is drift. `work` is how partitions, lag and
+    throughput are shared among members and hosts, `commit_gaps` how long rebalances kept the group from committing.
     """
 
     group: GroupSummary
@@ -64,6 +66,8 @@ class GroupDetail:
     assigned_by: str | None
     record_timestamp_ms: int | None
     partitions: tuple[PartitionLag, ...]
+    work: tuple[SharedOut, ...] = ()
+    commit_gaps: CommitGaps | None = None
 
 
 def group_detail(watched: Watched, group_id: str) -> GroupDetail | None:
@@ -91,6 +95,8 @@ def group_detail(watched: Watched, group_id: str) -> GroupDetail | None:
         assigned_by=judgement.assigned_by.implementation if judgement and judgement.assigned_by else None,
         record_timestamp_ms=written_at_ms,
         partitions=partitions,
+        work=shared_out(watched, record, of_group),
+        commit_gaps=commit_gaps(watched.present.gap_totals.get(group_id)),
     )
 
 

@@ -1,11 +1,13 @@
-"""All groups of the cluster on one page: those to look at first first, as many as a person reads."""
+"""All groups on one page: those to look at first first, as many as a person reads."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from heapq import merge
 
 from streaming.judgement.summary import GroupSummary
-from streaming.judgement.trouble import Trouble, by_trouble
+from streaming.judgement.trouble import Trouble, by_trouble, place
 from streaming.page.watched import Watched
 from streaming.sinks.summaries import summaries
 
@@ -15,10 +17,12 @@ MOST_ROWS = 100
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A group with what is wrong with it, the worst first."""
+    """A group with what is wrong with it, the worst first. `is_fresh` says whether its cluster's sample is."""
 
     group: GroupSummary
     troubles: tuple[Trouble, ...]
+    cluster: str
+    is_fresh: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +35,9 @@ class Overview:
     def named(self, part: str) -> tuple[Listed, ...]:
         """Groups whose id has `part` in it, whatever its case.
 
-        >>> Overview((Listed(GroupSummary("Orders", "classic", "Stable"), ()),), 0).named("order")[0].group.group_id
-        'Orders'
+        >>> orders = Listed(GroupSummary("Orders", "classic", "Stable"), (), "prod", is_fresh=True)
+        >>> Overview((orders,), 0).named("order") == (orders,), Overview((orders,), 0).named("x")
+        (True, ())
         """
         wanted = part.casefold()
         return tuple(one for one in self.groups if wanted in one.group.group_id.casefold()) if wanted else self.groups
@@ -40,7 +45,15 @@ class Overview:
 
 def overview(watched: Watched) -> Overview:
     """Everything the registry holds; nothing before the log was read to its end once."""
-    groups = tuple(
-        Listed(group, found) for group, found in by_trouble(summaries(watched.present, is_fresh=watched.is_fresh))
-    )
+    cluster, is_fresh = watched.cluster, watched.is_fresh
+    found = by_trouble(summaries(watched.present, is_fresh=is_fresh))
+    groups = tuple(Listed(group, troubles, cluster, is_fresh) for group, troubles in found)
     return Overview(groups, sum(bool(one.troubles) and one.troubles[0].rule <= 8 for one in groups))
+
+
+def together(overviews: Sequence[Overview]) -> Overview:
+    """Several clusters' groups as one list, sorted as each of them is."""
+    if len(overviews) == 1:
+        return overviews[0]
+    groups = merge(*(one.groups for one in overviews), key=lambda one: place(one.group, one.troubles))
+    return Overview(tuple(groups), sum(one.in_trouble for one in overviews))

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from streaming.group.printable import in_ranges, printable
-from streaming.page.addresses import GROUP_API, group_address
+from streaming.page.addresses import GROUP_API, group_address, overview_address
 from streaming.page.expected import verdict_in_words
 
 UNKNOWN = "?"
@@ -39,6 +39,17 @@ def whole(number: float | None) -> str:
     ('1,234,567', '?', '0')
     """
     return UNKNOWN if number is None else f"{number:,.0f}"
+
+
+def amount(number: float | None) -> str:
+    """A number that may be small and broken, to its first decimal.
+
+    >>> amount(1234.5), amount(12), amount(0.25), amount(None)
+    ('1,234', '12', '0.2', '?')
+    """
+    if number is None:
+        return UNKNOWN
+    return f"{number:,.0f}" if number >= 100 or number == int(number) else f"{number:.1f}"
 
 
 def duration(seconds: float | None) -> str:
@@ -77,9 +88,9 @@ def asset(name: str) -> bytes:
     return files("streaming.page").joinpath("assets").joinpath(name).read_bytes()
 
 
-def api_address(group_id: str) -> str:
+def api_address(group_id: str, cluster: str | None = None) -> str:
     """Where a group's JSON is."""
-    return group_address(group_id, GROUP_API)
+    return group_address(group_id, GROUP_API, cluster)
 
 
 def _environment() -> Environment:
@@ -94,9 +105,11 @@ def _environment() -> Environment:
     environment.globals["style_address"] = f"/style.css?{sha256(asset('style.css')).hexdigest()[:12]}"
     environment.filters.update(
         whole=whole,
+        amount=amount,
         duration=duration,
         utc=utc,
         group_address=group_address,
+        overview_address=overview_address,
         api_address=api_address,
         verdict=verdict_in_words,
         in_ranges=in_ranges,

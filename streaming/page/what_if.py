@@ -2,43 +2,51 @@
 
 1. Nothing is computed without members, or where the number of partitions of a subscribed topic is not known.
 2. Nor for a group of more than `MOST_PARTITIONS` partitions or `MOST_MEMBERS` members: a page must not take a second
-   from the batches. `rebalance-monitor what-if` answers for those.
-3. A user's own strategy is not computed here: it runs guarded, in a process of its own.
+   from the batches. What was computed with its verdict is shown instead, of the group as it is and without sizes;
+   `rebalance-monitor what-if` answers for changes.
+3. A user's own strategy is not computed here: it runs guarded, in a process of its own. What was computed of it with
+   the verdict stands below the others, or what it did instead of answering.
+4. What was computed with the verdict is shown of the generation that stands, and while the group is as large as then.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from assignors import BUILT_IN, GroupSpec, MemberSubscription
+from assignors import BUILT_IN, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
 from assignors.comparison import sizes_in_short
 from assignors.what_if import USUAL_CHANGES, FailedOutcome, ImpossibleChangeError, Outcome, today, what_if
 from streaming.group.members import GroupMember, members
 from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement import alternatives as with_verdict
 from streaming.judgement.group_spec import sampled_partitions, sampled_racks, unknown_topics
+from streaming.judgement.turn import GroupRecord
 
 MOST_PARTITIONS = 500
 MOST_MEMBERS = 100
 TODAY = "today"
+TOO_LARGE = "too large for a member more or fewer to be computed beside the batches"
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
     """One strategy's outcome. Counts are of partitions unless they say else; None is unknown.
 
-    `sizes` are members x partitions (`2x3`: two members with three each), `score` 0 to 100, `topic_spread` the widest
-    difference between two subscribers of one topic.
+    `sizes` are members x partitions (`2x3`: two members with three each; None: not kept), `score` 0 to 100,
+    `topic_spread` the widest difference between two subscribers of one topic. `failure` is what a user's strategy did
+    instead of answering: then there are no numbers.
     """
 
     strategy: str
-    sizes: str
-    score: float | None
-    excess_partitions: int | None
-    idle_members: int
-    topic_spread: int
-    moved_partitions: int
-    rounds: int
+    sizes: str | None = None
+    score: float | None = None
+    excess_partitions: int | None = None
+    idle_members: int | None = None
+    topic_spread: int | None = None
+    moved_partitions: int | None = None
+    rounds: int | None = None
+    failure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,34 +61,66 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The answers, or why there are none."""
+    """The answers, and why there are none, or no more of them."""
 
     changes: tuple[Changed, ...] = ()
     why_not: str | None = None
 
 
-def answers(snapshot: GroupSnapshot, strategies: Sequence[str]) -> Answers:
-    """Compute all strategies that are built in for the usual changes."""
+def answers(record: GroupRecord, strategies: Sequence[str]) -> Answers:
+    """Compute all strategies that are built in for the usual changes, and add what was computed with the verdict."""
+    snapshot = record.snapshot
     of_group, missing = members(snapshot), unknown_topics(snapshot)
     partitions = {at: member.member_id for member in of_group for at in member.target or ()}
     if not of_group or not any(member.subscribed_topics for member in of_group):
         return Answers(why_not="nobody shares out partitions here")
     if missing:
         return Answers(why_not=f"the number of partitions is not known of: {', '.join(missing[:3])}")
+    known = _known(record, len(of_group), len(partitions))
     if len(partitions) > MOST_PARTITIONS or len(of_group) > MOST_MEMBERS:
-        return Answers(why_not="too large to be computed beside the batches: ask `rebalance-monitor what-if`")
-    spec = _spec(snapshot, of_group)
+        as_it_is = Changed(with_verdict.AS_IT_IS, len(of_group), len(partitions), known)
+        return Answers((as_it_is,) if known else (), f"{TOO_LARGE}: ask `rebalance-monitor what-if`")
     assignors = [BUILT_IN[name] for name in strategies if name in BUILT_IN]
+    computed, *changed = _computed(_spec(snapshot, of_group), partitions, assignors)
+    own = tuple(one for one in known if one.strategy not in BUILT_IN and one.strategy != TODAY)
+    return Answers((replace(computed, alternatives=(*computed.alternatives, *own)), *changed))
+
+
+def _known(record: GroupRecord, members: int, partitions: int) -> tuple[Alternative, ...]:
+    """What was computed with the verdict that stands (rule 4)."""
+    known, judgement = record.alternatives, record.judgement
+    if known is None or judgement is None or known.position != judgement.position:
+        return ()
+    outcomes = known.as_it_is().outcomes
+    return tuple(_kept(one) for one in outcomes if (one.members, one.partitions) == (members, partitions))
+
+
+def _kept(one: with_verdict.Alternative) -> Alternative:
+    return Alternative(
+        strategy=TODAY if one.strategy == with_verdict.TODAY else one.strategy,
+        score=one.score,
+        excess_partitions=one.excess_partitions,
+        idle_members=one.idle_members,
+        topic_spread=one.widest_topic_spread,
+        moved_partitions=one.moved_partitions,
+        rounds=one.rounds,
+        failure=": ".join(one.failure) if one.failure else None,
+    )
+
+
+def _computed(
+    spec: GroupSpec, owners: Mapping[TopicPartition, str], assignors: Sequence[PartitionAssignor]
+) -> list[Changed]:
     found: list[Changed] = []
     for change in USUAL_CHANGES:
         try:
-            answer = what_if(spec, partitions, assignors, change)
+            answer = what_if(spec, owners, assignors, change)
         except ImpossibleChangeError:  # nobody would be left
             continue
         lines = [_alternative(one) for one in answer.outcomes if not isinstance(one, FailedOutcome)]
-        now = [] if found else [_alternative(today(spec, partitions))]
+        now = [] if found else [_alternative(today(spec, owners))]
         found.append(Changed(str(change), answer.members, answer.partitions, (*now, *lines)))
-    return Answers(tuple(found))
+    return found
 
 
 def _spec(snapshot: GroupSnapshot, of_group: Sequence[GroupMember]) -> GroupSpec:

@@ -30,7 +30,9 @@ from streaming.combine.lanes import (
 )
 from streaming.events import OFFSETS_TOPIC, POLLED_PARTITION
 from streaming.group.snapshot import GONE
+from streaming.judgement.continuity import went_back
 from streaming.judgement.turn import Turn, decode_turn
+from streaming.run.continuity import tell_rewound
 from streaming.run.prepare import Origin, position_numbers
 from streaming.sinks.cells import Row
 from streaming.sinks.commit_book import CommitBook
@@ -79,7 +81,9 @@ class BatchSink:
                 self._book.forget(event.keys, event.kafka_offsets)
             elif isinstance(event, PartitionBatch):
                 self._book.apply(commits_table(event.commits))
-        self._registry.put_health(batch_id=batch_id, positions=self._positions(batch_id))
+        known, positions = self._registry.present().health.positions, self._positions(batch_id)
+        tell_rewound(self._registry, went_back(known, positions))
+        self._registry.put_health(batch_id=batch_id, positions=positions)
         gaps = [gap for event in closed for gap in event.gaps]
         self._write_tables(turns, partition_batches, gaps, lanes, batch_id)
         batch_seconds = time.monotonic() - started

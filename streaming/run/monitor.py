@@ -1,73 +1,56 @@
-"""The monitor's life: start, restore, keep the query alive, stop."""
+"""The monitor's life: one port, one Spark, and a watch for each cluster.
+
+1. Of one cluster alone, whatever an operator has to put right first ends the start: one line and an exit code.
+2. Of several, a cluster that cannot be watched is shown as not ready, said once, and tried again with growing pauses.
+   The others are none the worse for it, and its own counters and checkpoint are where they were.
+3. What all need ends the monitor with any number of clusters: the port, the tables, Spark.
+4. All clusters are told to stop at once; Spark stops when every one has.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
-from tenacity import Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential
 from tenacity.nap import sleep_using_event
 
-from streaming.combine.lanes import GapsClosed, commits_table
 from streaming.config.load import Settings
-from streaming.config.security import read_secrets
-from streaming.config.settings import ADMIN_API_SOURCE, JudgementSettings, MetricsSettings
-from streaming.events import OFFSETS_TOPIC
+from streaming.config.settings import MetricsSettings
+from streaming.errors import RemedyError
 from streaming.jars import resolve
-from streaming.java import find_java, java_version
-from streaming.judgement.detectors import Limits
-from streaming.judgement.lag import ClusterSample
+from streaming.java import find_java
 from streaming.page.application import Pages
+from streaming.page.clusters import ShownCluster
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import Watched
-from streaming.run.batches import BatchSink, polled_positions
-from streaming.run.conditions import GroupConditions
-from streaming.run.hand_back import HandBack
-from streaming.run.lag_watch import LagWatch
-from streaming.run.poller import Poller
-from streaming.run.prepare import Origin, prepare_checkpoint
-from streaming.run.readiness import Readiness, log_ends
-from streaming.run.reconcile import Reconciler
-from streaming.run.sampler import Sampler, Upkeep
+from streaming.run.sampler import Upkeep
 from streaming.run.strategies import users_references
-from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
+from streaming.run.watch import ClusterWatch, Ground
 from streaming.sampling.connection import Connection
-from streaming.sampling.groups import Groups
-from streaming.security.java_client import check_key, java_secrets, spark_options
-from streaming.security.secrets_file import secrets_file
 from streaming.sinks.access import Certificate, read_users
-from streaming.sinks.commit_book import CommitBook
+from streaming.sinks.delta import DeltaTables
 from streaming.sinks.exposure import Bounds
 from streaming.sinks.http import Access, MetricsServer
 from streaming.sinks.metrics import Exporter
-from streaming.sinks.registry import Registry
 from streaming.sinks.shown import asked_for
-from streaming.spark.checkpoint import (
-    HANDED_BACK,
-    QUERY,
-    CheckpointLock,
-    batch_end_positions,
-    last_committed_batch,
-)
-from streaming.spark.files import Files
-from streaming.spark.query import lanes_of, start_query
-from streaming.spark.session import jvm_pid, spark_session, stop_spark
-from streaming.spark.source import handed_back_rows, offsets_topic_records
-from streaming.spark.state import stored_state
-from streaming.spark.steps import StateFunction
+from streaming.spark.session import is_running, spark_session, stop_spark
 
-STALE_INTERVALS = 6
-"""Lag of a sample older than so many intervals is not shown: the last value is not the present."""
-
-BATCH_GRACE_SECONDS = 10.0
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+_LONGEST_PAUSE_SECONDS, _HANG_UP_SECONDS = 30, 0.5
 
 _log = logging.getLogger(__name__)
+
+
+class QueryEndedError(RemedyError):
+    """A query is over without a failure, and nobody told us to stop."""
+
+
+class SparkEndedError(RemedyError):
+    """Spark is gone, and all queries with it."""
 
 
 def now_ms() -> int:
@@ -76,232 +59,124 @@ def now_ms() -> int:
 
 
 class Monitor:
-    """One cluster, one query. `run` blocks until `stop` is set; `on_port` hears the port of /metrics."""
+    """`run` blocks until `stop` is set; `on_port` hears the port of /metrics."""
 
     def __init__(self, settings: Settings, stop: threading.Event, on_port: Callable[[int], None]) -> None:
         self._settings = settings
         self._stop = stop
         self._on_port = on_port
-        self._registry = Registry()
-        self._book = CommitBook()
-        self._query: StreamingQuery | None = None
-        self._poller: Poller | None = None
-        self._is_polled = settings.source.kind == ADMIN_API_SOURCE
-        self._readiness = Readiness(self._source_is_alive, self._polled_targets if self._is_polled else log_ends)
+        self._watches = [ClusterWatch(of_cluster, now_ms) for of_cluster in settings.of_clusters()]
         self._users_references: tuple[tuple[str, str], ...] = ()
-        self._security_options: Mapping[str, str] = {}
 
     def run(self) -> None:
         """Watch until told to stop. Raises a RemedyError for whatever an operator has to put right first."""
-        settings = self._settings
-        self._users_references = users_references(settings.judgement.assignors)
-        self._registry.put_health(source=settings.source.kind)
-        connection = Connection(settings.kafka, settings.sampling.request_timeout_seconds)
-        stale_after_ms = int(self._stale_after_seconds * 1000)
+        self._users_references = users_references(self._settings.judgement.assignors)
+        first, *more = self._watches
+        if more:
+            with self._port():
+                self._watch_several()
+        else:
+            with closing(first.connect()) as connection, self._port():
+                self._watch_one(first, connection)
+
+    @contextmanager
+    def _port(self) -> Iterator[None]:
+        metrics = self._settings.metrics
+        stale_after_ms = int(self._watches[0].stale_after_seconds * 1000)
         exporter = Exporter(
-            [(settings.kafka.cluster, self._registry)],
+            [(watch.cluster, watch.registry) for watch in self._watches],
             now_ms,
             stale_after_ms,
-            asked_for(settings.metrics),
-            Bounds(settings.metrics.top_k, settings.metrics.max_series),
+            asked_for(metrics),
+            Bounds(metrics.top_k, metrics.max_series),
         )
         pages = Pages(
-            lambda: Watched(settings.kafka.cluster, self._registry.present(), now_ms(), stale_after_ms),
-            RebalanceReader(settings.paths.tables, settings.kafka.cluster, time.monotonic),
-            settings.judgement.strategies,
+            [self._shown(watch, stale_after_ms) for watch in self._watches], self._settings.judgement.strategies
         )
-        access = _access(settings.metrics)
-        server = MetricsServer(settings.metrics.host, settings.metrics.port, exporter.exposition, pages, access)
-        try:
+        with closing(MetricsServer(metrics.host, metrics.port, exporter.exposition, pages, _access(metrics))) as server:
             self._on_port(server.port)
-            brokers = Brokers(connection, now_ms, samples_offsets_topic=not self._is_polled)
-            partitions = [] if self._is_polled else self._offsets_topic_partitions(brokers)
-            security = settings.kafka.security
-            with secrets_file(java_secrets(security, read_secrets(security))) as file:
-                self._security_options = spark_options(security, file)
-                if not self._stop.is_set():
-                    self._run_with_spark(connection, brokers, partitions)
-        finally:
-            server.close()
-            connection.close()
+            yield
 
-    def _offsets_topic_partitions(self, brokers: Brokers) -> list[int]:
-        """A young cluster has no `__consumer_offsets` until somebody commits: wait for it, not ready."""
-        while not self._stop.is_set():
+    def _shown(self, watch: ClusterWatch, stale_after_ms: int) -> ShownCluster:
+        return ShownCluster(
+            watch.cluster,
+            lambda: Watched(watch.cluster, watch.registry.present(), now_ms(), stale_after_ms),
+            RebalanceReader(self._settings.paths.tables, watch.cluster, time.monotonic),
+        )
+
+    def _watch_one(self, watch: ClusterWatch, connection: Connection) -> None:
+        """Rule 1."""
+        with watch.reached(connection, self._stop) as reached:
+            if not self._stop.is_set():
+                with self._ground() as ground:
+                    watch.run(reached, ground, self._stop)
+
+    def _watch_several(self) -> None:
+        """Rules 2 to 4."""
+        with self._ground() as ground:
+            threads = {
+                watch: threading.Thread(
+                    target=self._keep_watching, args=(watch, ground), name=watch.cluster, daemon=True
+                )
+                for watch in self._watches
+            }
+            for thread in threads.values():
+                thread.start()
             try:
-                return brokers.offsets_topic_partitions()
-            except OffsetsTopicMissingError as missing:  # noqa: PERF203 - it waits seconds in between
-                _log.warning("%s; waiting", missing)
-                self._stop.wait(2.0)
-        return []
-
-    @property
-    def _stale_after_seconds(self) -> float:
-        return max(30.0, STALE_INTERVALS * self._settings.sampling.interval_seconds)
-
-    def _run_with_spark(self, connection: Connection, brokers: Brokers, partitions: list[int]) -> None:
-        checkpoint = self._settings.paths.checkpoint
-        with CheckpointLock(checkpoint) as lock:
-            java = find_java()
-            check_key(self._settings.kafka.security, lambda: java_version(java))
-            session = spark_session(self._settings.spark, resolve("spark"), java.parent.parent)
-            lock.write_holder(jvm_pid(session))
-            try:
-                self._watch(session, connection, brokers, partitions, Files(session, checkpoint))
+                while not self._stop.wait(1):
+                    if not is_running(ground.session):
+                        raise SparkEndedError("Spark ended: its last words are above; is spark.driver_memory enough?")
             finally:
-                stop_spark(session)
+                self._stop.set()
+                for watch, thread in threads.items():
+                    while watch.is_under_way and thread.is_alive():
+                        thread.join(0.1)
+                    thread.join(_HANG_UP_SECONDS)  # one that is still trying to connect has nothing to end in order
 
-    def _watch(
-        self, session: SparkSession, connection: Connection, brokers: Brokers, partitions: list[int], files: Files
-    ) -> None:
-        settings = self._settings
-        _, tables, origin = prepare_checkpoint(session, settings, files)
-        self._restore(session, files)
-        sink = BatchSink(
-            cluster=settings.kafka.cluster,
-            registry=self._registry,
-            book=self._book,
-            tables=tables,
-            files=files,
-            origin=origin,
-        )
-        limits = _limits(settings.judgement)
-        lag_watch = LagWatch(self._book, files, limits)
-        lag_watch.restore()
-        groups = Groups(connection, now_ms)
-        reconciler = Reconciler(groups, self._book, settings.sampling.reconcile_seconds)
-        sampler = Sampler(
-            cluster=settings.kafka.cluster,
-            brokers=brokers,
-            groups=groups,
-            reconciler=None if self._is_polled else reconciler,
-            registry=self._registry,
-            book=self._book,
-            tables=tables,
-            hand_back=HandBack(files),
-            lag_watch=lag_watch,
-            conditions=GroupConditions(settings.kafka.cluster, self._registry, tables, limits),
-            readiness=self._readiness,
-            interval_seconds=settings.sampling.interval_seconds,
-            lag_table_seconds=settings.sampling.lag_table_seconds,
-            upkeep=Upkeep(tables, settings.tables.retention_days, settings.tables.tidy_seconds),
-        )
-        beats = [threading.Thread(target=sampler.run, args=(self._stop,), name="sampler")]
-        if self._is_polled:
-            self._poller = self._make_poller(connection, files)
-            beats.append(threading.Thread(target=self._poller.run, args=(self._stop,), name="poller"))
-        for beat in beats:
-            beat.start()
-        try:
-            self._keep_query_alive(session, files, partitions, sink, origin)
-        finally:
-            self._stop.set()
-            for beat in beats:
-                beat.join()
-            lag_watch.store()
+    def _keep_watching(self, watch: ClusterWatch, ground: Ground) -> None:
+        """Rule 2, in the cluster's own thread."""
+        said: set[str] = set()
 
-    def _make_poller(self, connection: Connection, files: Files) -> Poller:
-        return Poller(
-            groups=Groups(connection, now_ms),
-            registry=self._registry,
-            book=self._book,
-            files=files,
-            now_ms=now_ms,
-            interval_seconds=self._settings.sampling.interval_seconds,
-            stale_after_seconds=self._stale_after_seconds,
-        )
+        def tell(attempt: RetryCallState) -> None:
+            watch.registry.put_health(ready=False)
+            error = attempt.outcome.exception() if attempt.outcome else None
+            if repr(error) not in said:
+                said.add(repr(error))
+                unexpected = None if isinstance(error, RemedyError) else error
+                _log.error("%s cannot be watched and is tried again: %s", watch.cluster, error, exc_info=unexpected)
 
-    def _restore(self, session: SparkSession, files: Files) -> None:
-        """Rebuild the registry from the state store, as of the last batch that is wholly done."""
-        batch_id = last_committed_batch(files)
-        if batch_id is None:
-            return
-        groups, lanes = stored_state(session, files.uri(QUERY))
-        for lane in lanes:
-            self._book.apply(commits_table(lane.commits))
-        self._registry.put_batch(groups, lanes)
-        self._registry.put_gap_totals(GapsClosed((), {**lane.gap_totals()}) for lane in lanes)
-        read = batch_end_positions(files, batch_id, OFFSETS_TOPIC)
-        positions = read or polled_positions(self._registry.present().lanes)
-        self._registry.put_health(batch_id=batch_id, positions=positions)
-        _log.info("restored %d groups and %d partitions as of batch %d", len(groups), len(lanes), batch_id)
+        def attempt() -> None:
+            with closing(watch.connect()) as connection, watch.reached(connection, self._stop) as reached:
+                if not self._stop.is_set():
+                    said.clear()
+                    watch.run(reached, ground, self._stop)
+            if not self._stop.is_set():
+                raise QueryEndedError("its query was stopped by somebody else")
 
-    def _keep_query_alive(
-        self, session: SparkSession, files: Files, partitions: list[int], sink: BatchSink, origin: Origin
-    ) -> None:
-        """Run the query; when it fails, say so, show not ready, and start it again with growing pauses."""
-        for attempt in Retrying(
-            retry=retry_if_exception_type(PySparkException),
-            wait=wait_exponential(multiplier=1, max=30),
+        for one in Retrying(
+            retry=retry_if_exception_type(Exception),
+            wait=wait_exponential(multiplier=1, max=_LONGEST_PAUSE_SECONDS),
             stop=stop_when_event_set(self._stop),
             sleep=sleep_using_event(self._stop),
-            reraise=True,
+            before_sleep=tell,
+            retry_error_callback=lambda _: None,  # told to stop while it was not watched
         ):
-            with attempt:
-                self._readiness.start_over()
-                self._query = self._start_query(session, files, partitions, sink, origin)
-                try:
-                    self._await_query(self._query)
-                except PySparkException as failure:
-                    if self._stop.is_set():
-                        return
-                    restarts = self._registry.present().health.query_restarts + 1
-                    self._registry.put_health(ready=False, query_restarts=restarts)
-                    _log.error("the query failed and is started again: %s", _first_line(failure))
-                    _log.debug("the whole failure:", exc_info=failure)
-                    raise
+            with one:
+                attempt()
 
-    def _start_query(
-        self, session: SparkSession, files: Files, partitions: list[int], sink: BatchSink, origin: Origin
-    ) -> StreamingQuery:
+    @contextmanager
+    def _ground(self) -> Iterator[Ground]:
+        """Rule 3."""
         settings = self._settings
-        lanes = handed_back_rows(session, files.uri(HANDED_BACK))
-        if not self._is_polled:
-            records = offsets_topic_records(
-                session, settings.kafka, settings.source, partitions, self._security_options
-            )
-            lanes = lanes_of(records, settings.spark.combine_tasks).unionByName(lanes)
-        function = StateFunction(
-            strategies=settings.judgement.strategies,
-            users_references=self._users_references,
-            users_limit_seconds=settings.judgement.assignor_limit_seconds,
-            seeds=origin.seeds.records,
-            seed_version=origin.seeds.version,
-            limits=_limits(settings.judgement),
-        )
-        return start_query(
-            lanes=lanes,
-            cluster=settings.kafka.cluster,
-            state_function=function,
-            on_batch=sink,
-            checkpoint=files.uri(QUERY),
-            trigger_seconds=settings.source.trigger_seconds,
-        )
-
-    def _await_query(self, query: StreamingQuery) -> None:
-        while not self._stop.is_set():
-            if query.awaitTermination(1):
-                return
-        _wait_between_batches(query)
-        query.stop()
-
-    def _source_is_alive(self) -> bool:
-        query_is_alive = self._query is not None and self._query.isActive
-        return query_is_alive and (self._poller is None or self._poller.is_fresh())
-
-    def _polled_targets(self, sample: ClusterSample) -> Mapping[int, int] | None:
-        return None if self._poller is None else self._poller.targets(sample)
-
-
-def _limits(judgement: JudgementSettings) -> Limits:
-    return Limits(
-        window_seconds=judgement.storm_window_seconds,
-        storm_rebalances=judgement.storm_rebalances,
-        flaps=judgement.flaps,
-        cooperative_rounds=judgement.cooperative_rounds,
-        round_seconds=judgement.round_seconds,
-        allowed_lag=judgement.allowed_lag,
-    )
+        java_home = find_java().parent.parent
+        session = spark_session(settings.spark, resolve("spark"), java_home, len(self._watches))
+        try:
+            tables = DeltaTables(settings.paths.tables)
+            tables.open_all()
+            upkeep = Upkeep(tables, settings.tables.retention_days, settings.tables.tidy_seconds)
+            yield Ground(session, tables, upkeep, self._users_references)
+        finally:
+            stop_spark(session)
 
 
 def _access(metrics: MetricsSettings) -> Access:
@@ -311,15 +186,3 @@ def _access(metrics: MetricsSettings) -> Access:
     if users and not certificate and metrics.host not in _LOOPBACK:
         _log.warning("passwords for the HTTP port cross the network in the clear: set metrics.tls_certificate_file")
     return Access(certificate, users)
-
-
-def _wait_between_batches(query: StreamingQuery) -> None:
-    """Let a running batch finish: stopped in its middle it is only run again, after a page of Java's complaints."""
-    deadline = time.monotonic() + BATCH_GRACE_SECONDS
-    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
-        time.sleep(0.02)
-
-
-def _first_line(failure: Exception) -> str:
-    lines = [line for line in str(failure).splitlines() if line.strip()]
-    return lines[0] if lines else type(failure).__name__

@@ -36,7 +36,6 @@ from streaming.sinks.tables import (
 )
 from streaming.spark.checkpoint import (
     HANDED_BACK,
-    Identity,
     check_identity,
     new_identity,
     read_identity,
@@ -78,24 +77,22 @@ def position_numbers(kafka_partitions: pa.ChunkedArray, kafka_offsets: pa.Chunke
     return numbers
 
 
-def prepare_checkpoint(session: SparkSession, settings: Settings, files: Files) -> tuple[Identity, DeltaTables, Origin]:
-    """Make the checkpoint or check it; open the tables. Raises CheckpointError or TableVersionError, each by name."""
+def prepare_checkpoint(
+    session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
+) -> tuple[DeltaTables, Origin]:
+    """Make the checkpoint or check it; the tables are open. Raises CheckpointError by name."""
     cluster, shuffle_partitions = settings.kafka.cluster, settings.spark.shuffle_partitions
     source = settings.source.kind
     identity = read_identity(files)
     if identity is not None:
         check_identity(identity, cluster, shuffle_partitions, settings.paths.checkpoint, source)
-        tables = DeltaTables(settings.paths.tables, identity.checkpoint_id)
-        tables.open_all()
-        return identity, tables, _read_origin(files)
+        return tables.written_by(identity.checkpoint_id), _read_origin(files)
     identity = new_identity(cluster, shuffle_partitions, source)
-    tables = DeltaTables(settings.paths.tables, identity.checkpoint_id)
-    tables.open_all()
     origin = origin_of(session, tables, cluster, is_polled=source == ADMIN_API_SOURCE)
     _write_origin(files, origin)
     files.make_folder(HANDED_BACK)
     write_identity(files, identity)
-    return identity, tables, origin
+    return tables.written_by(identity.checkpoint_id), origin
 
 
 def origin_of(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> Origin:

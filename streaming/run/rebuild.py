@@ -8,6 +8,7 @@ from streaming.config.load import Settings
 from streaming.jars import resolve
 from streaming.java import find_java
 from streaming.run.prepare import prepare_checkpoint
+from streaming.sinks.delta import DeltaTables
 from streaming.spark.checkpoint import CheckpointLock
 from streaming.spark.files import Files
 from streaming.spark.session import jvm_pid, spark_session, stop_spark
@@ -28,5 +29,7 @@ def rebuild_checkpoint(settings: Settings, stamp: str) -> str | None:
 def _rebuild(session: SparkSession, settings: Settings, stamp: str) -> str | None:
     files = Files(session, settings.paths.checkpoint)
     had_one = files.move_away(stamp)
-    prepare_checkpoint(session, settings, files)
+    tables = DeltaTables(settings.paths.tables)
+    tables.open_all()
+    prepare_checkpoint(session, settings, files, tables)
     return files.moved_to(stamp) if had_one else None

@@ -16,8 +16,11 @@ import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 from kafka.errors import KafkaError
 
+from streaming.judgement.continuity import ends_before_read, lost_before_read
+from streaming.judgement.lag import ClusterSample
 from streaming.judgement.lag_judgement import LagJudgement
 from streaming.run.conditions import GroupConditions
+from streaming.run.continuity import LostRecords, tell_rewound
 from streaming.run.hand_back import AwaitedFacts, HandBack, awaited_by_group
 from streaming.run.lag_watch import LagWatch
 from streaming.run.readiness import Readiness
@@ -28,7 +31,7 @@ from streaming.sampling.groups import Groups
 from streaming.sinks.cells import utc
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
-from streaming.sinks.registry import Registry
+from streaming.sinks.registry import Present, Registry
 from streaming.sinks.rows import lag_rows
 from streaming.sinks.tables import ASSIGNMENT_IMBALANCE, GROUP_LAG, PARTITION_STATUS
 
@@ -36,19 +39,24 @@ _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """Tidies the tables now and then; a table that cannot be tidied is said so and tried again the next time."""
+    """Tidies the tables now and then; a table that cannot be tidied is said so and tried again the next time.
+
+    All clusters' samplers ask; the first one for which it is due does it.
+    """
 
     def __init__(self, tables: DeltaTables, retention_days: int, tidy_seconds: float) -> None:
         self._tables = tables
         self._retention = timedelta(days=retention_days)
         self._tidy_seconds = tidy_seconds
         self._last_seconds = time.monotonic()
+        self._asking = threading.Lock()
 
     def if_due(self, now_ms: int) -> None:
         """Tidy if the last time is long enough ago."""
-        if time.monotonic() - self._last_seconds < self._tidy_seconds:
-            return
-        self._last_seconds = time.monotonic()
+        with self._asking:
+            if time.monotonic() - self._last_seconds < self._tidy_seconds:
+                return
+            self._last_seconds = time.monotonic()
         try:
             self._tables.tidy((utc(now_ms) - self._retention).date())
         except (DeltaError, OSError) as error:
@@ -91,8 +99,10 @@ class Sampler:
         self._lag_table_seconds = lag_table_seconds
         self._upkeep = upkeep
         self._work_watch = WorkWatch(cluster)
+        self._lost_records = LostRecords()
         self._lag_written: pa.Table | None = None
         self._lag_written_seconds = float("-inf")
+        self._is_out_of_touch = False
 
     def run(self, stop: threading.Event) -> None:
         """Beat until `stop` is set. A broker that does not answer makes us not ready; it never ends the beat."""
@@ -100,13 +110,23 @@ class Sampler:
             started = time.monotonic()
             try:
                 self.beat()
+                self._tell_touch()
             except KafkaError as error:
-                _log.warning("brokers do not answer (%s); trying again", error)
+                self._tell_touch(error)
                 self._registry.put_health(ready=False)
             except Exception:  # noqa: BLE001 - whatever it is, on-call must see "not ready", not a dead thread
                 _log.exception("a sample failed; trying again")
                 self._registry.put_health(ready=False)
             stop.wait(max(0.2, self._pause_seconds() - (time.monotonic() - started)))
+
+    def _tell_touch(self, error: KafkaError | None = None) -> None:
+        """One line when brokers fall silent and one when they are back; what is tried in between is for DEBUG."""
+        was_out_of_touch, self._is_out_of_touch = self._is_out_of_touch, error is not None
+        if error is not None:
+            level = logging.DEBUG if was_out_of_touch else logging.WARNING
+            _log.log(level, "%s: brokers do not answer (%s); trying again", self._cluster, error)
+        elif was_out_of_touch:
+            _log.info("%s: brokers answer again", self._cluster)
 
     def _pause_seconds(self) -> float:
         """Look more often until ready: an operator waits for it."""
@@ -126,7 +146,8 @@ class Sampler:
         awaited = awaited_by_group(now, sample)
         vanished = self._reconciler.vanished_groups(before, now, listing, sample) if self._reconciler else {}
         self._hand_back.send(_both(awaited, vanished), time.monotonic(), now.health.batch_seconds or 0)
-        ready = self._readiness.after(before.health.positions, sample, is_judged=not awaited)
+        is_the_same_log = self._is_the_same_log(before, sample)
+        ready = self._readiness.after(before.health.positions, sample, is_judged=not awaited) and is_the_same_log
         self._registry.put_health(ready=ready, was_ready=ready or before.health.was_ready)
         if ready or before.health.was_ready:
             self._conditions.after_sample(sample, self._lag_watch.silence(lag))
@@ -136,6 +157,12 @@ class Sampler:
             self._tell_lag(lag)
             self._lag_watch.store_if_due(time.monotonic())
             self._upkeep.if_due(sample.sampled_at_ms)
+
+    def _is_the_same_log(self, before: Present, sample: ClusterSample) -> bool:
+        tell_rewound(self._registry, ends_before_read(before.lanes, sample.offsets_topic))
+        positions = before.health.positions
+        self._lost_records.tell(lost_before_read(positions, sample.offsets_topic), positions)
+        return not self._registry.present().health.rewound
 
     def _tell_lag(self, lag: LagJudgement) -> None:
         """Write lag, status and who has how much of it, now and then; the registry has the last of it as of then."""

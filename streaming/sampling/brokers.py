@@ -93,8 +93,11 @@ class Brokers:
         asked = [TopicPartition(OFFSETS_TOPIC, partition) for partition in range(partitions)]
         high_watermarks = self._offsets(asked, OffsetSpec.LATEST)
         stable = self._offsets(asked, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
+        starts = self._offsets(asked, OffsetSpec.EARLIEST)
         return {
-            topic_partition[1]: LogEnds(high_watermark, min(stable[topic_partition], high_watermark))
+            topic_partition[1]: LogEnds(
+                high_watermark, min(stable[topic_partition], high_watermark), starts.get(topic_partition)
+            )
             for topic_partition, high_watermark in high_watermarks.items()
             if topic_partition in stable
         }

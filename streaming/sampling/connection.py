@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,6 +26,10 @@ Question = tuple[int | None, Message]
 """A request and the id of the broker it is for; None for any broker."""
 
 
+Received = tuple[bytes, KafkaError | None]
+"""What a socket had to give, and how the connection ended, if it did."""
+
+
 class BrokerUnreachableError(RemedyError):
     """No broker answered in time."""
 
@@ -39,8 +43,14 @@ class _Start:
     """How it goes until the first broker has answered."""
 
     security: SecuritySettings
+    client: KafkaNetClient | None = None
     failure: BaseException | None = None
     is_over: bool = False
+
+    def give_up(self) -> None:
+        """End what the client started: it would leave a thread and its sockets behind at every start that failed."""
+        if self.client is not None:
+            self.client.close()
 
     def refusal(self) -> str | None:
         return None if self.is_over or self.failure is None else refusal(self.failure, self.security)
@@ -51,6 +61,8 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
 
     kafka-python 3.0 tries refused credentials and unknown certificates again until its time is up, and then says that
     it timed out. Once it has started, trying again is right: a broker that comes back may not know its users yet.
+
+    And that hears a broker's last words: brokers say that they refuse credentials and hang up, both in one packet.
     """
 
     def __init__(self, net: NetworkSelector, start: _Start, **configs: Any) -> None:  # noqa: ANN401 - the library's own
@@ -64,8 +76,22 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
         connection.init_future.add_errback(self._note)
         return connection
 
+    async def _build_transport(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - the library's signature
+        transport = await super()._build_transport(*args, **options)
+        transport._sock_recv = partial(_received, transport._sock_recv)  # noqa: SLF001 - it has no public way in
+        return transport
+
     def _note(self, error: BaseException) -> None:
         self._start.failure = error
+
+
+def _received(receive: Callable[[], Received]) -> Received:
+    """What was read, and only then the end of the connection: kafka-python 3.0 drops what it reads together with it.
+
+    The end is still there at the next look.
+    """
+    content, error = receive()
+    return content, None if content else error
 
 
 class Connection:
@@ -77,6 +103,13 @@ class Connection:
     def __init__(self, kafka: KafkaSettings, request_timeout_seconds: float) -> None:
         """Connect. Raises BrokerUnreachableError if no broker answers in time, AccessRefusedError at once."""
         start = _Start(kafka.security)
+        try:
+            self._connect(kafka, request_timeout_seconds, start)
+        except BaseException:
+            start.give_up()
+            raise
+
+    def _connect(self, kafka: KafkaSettings, request_timeout_seconds: float, start: _Start) -> None:
         try:
             self.admin = KafkaAdminClient(
                 bootstrap_servers=kafka.bootstrap_servers.split(","),
@@ -140,4 +173,5 @@ class Connection:
 
 def _client(start: _Start, **configs: Any) -> KafkaNetClient:  # noqa: ANN401 - the library's own
     net = NetworkSelector(**configs)
-    return KafkaNetClient(net=net, manager=_Connections(net, start, **configs), **configs)
+    start.client = KafkaNetClient(net=net, manager=_Connections(net, start, **configs), **configs)
+    return start.client

@@ -84,9 +84,8 @@ def _credentials_refused(security: SecuritySettings) -> str:
 def suspicion(error: BaseException | None, security: SecuritySettings) -> str:
     """What may be behind a failure that trying again did not help against.
 
-    A plain port hangs up when TLS begins, and so may one that wants a certificate before we hear its alert. A refusal
-    of credentials is lost, too: brokers send it just before they hang up, and kafka-python 3.0 drops what it reads
-    together with the end of a connection.
+    A plain port hangs up when TLS begins, and so may one that wants a certificate before we hear its alert. A broker
+    or a proxy that does not know what to do with us hangs up while we log in.
     """
     if isinstance(_tls_error(error), _LOST):
         return "it hangs up while TLS begins: check kafka.security.protocol and certificate_file"

@@ -1,7 +1,8 @@
 """A file that only we can read, with what Kafka's Java client has to know and nobody else.
 
 It lies in a folder of its own in the temporary folder (TMPDIR) while the monitor runs. Executors on other machines must
-see it at the same path. A monitor that is killed leaves it behind; the next one to start removes it.
+see it at the same path. A monitor that is killed leaves it behind; the next one to start removes it. Several clusters
+have a file each.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ def secrets_file(secrets: Mapping[str, str]) -> Iterator[Path | None]:
     _remove_leftovers(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=_FOLDER_PREFIX))  # made so that nobody else may enter
     try:
-        with os.fdopen(os.open(folder / _FILE_NAME, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        with os.fdopen(os.open(folder / "new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
+            (folder / "new").rename(folder / _FILE_NAME)  # without a lock it would be taken for a leftover
             file.write(java_properties(secrets))
             file.flush()
             yield folder / _FILE_NAME

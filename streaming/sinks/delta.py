@@ -12,6 +12,7 @@ new checkpoint counts its batches from 0 again.
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 from collections.abc import Iterable, Mapping
@@ -36,9 +37,12 @@ class TableVersionError(RemedyError):
 
 
 class DeltaTables:
-    """All tables below one root. `checkpoint_id` names the writer for Delta's transaction identifiers."""
+    """All tables below one root. `checkpoint_id` names the writer for Delta's transaction identifiers.
 
-    def __init__(self, root: str, checkpoint_id: str) -> None:
+    Several checkpoints' batches go into the same tables, each through its own `written_by`: they take turns.
+    """
+
+    def __init__(self, root: str, checkpoint_id: str = "") -> None:
         self._root = root.rstrip("/")
         self._checkpoint_id = checkpoint_id
         self._open: dict[str, DeltaTable] = {}
@@ -49,6 +53,12 @@ class DeltaTables:
         for table in TABLES:
             self._open[table.name] = delta_table = self._created(table)
             _check_version(delta_table, self.path(table))
+
+    def written_by(self, checkpoint_id: str) -> DeltaTables:
+        """The same tables, opened and locked as one, for the batches of another checkpoint."""
+        another = copy.copy(self)
+        another._checkpoint_id = checkpoint_id  # noqa: SLF001 - one of us
+        return another
 
     @property
     def root(self) -> str:

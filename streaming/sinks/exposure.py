@@ -14,6 +14,8 @@
    names, finer granularities) is not left out.
 7. Several clusters in one answer share the limit: one that asks for less than its share leaves the rest to the others.
    Each has K worst groups.
+8. Where something was left out (`Edge`), more is shown again only as far as a hundredth of the limit stays free: series
+   that come and go elsewhere do not show and hide in turn the group that stands at the edge.
 
 Which groups are the worst is the affair of `judgement.standing`. Same counts in the same order, same answer.
 """
@@ -23,6 +25,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -65,13 +68,24 @@ class Asked:
         return int(self.own + self.topics.sum() + self.groups.sum())
 
 
+class Edge(NamedTuple):
+    """How far `max_series` lets things be shown: coarser granularities of all, and `level` of so many, the worst."""
+
+    level: int
+    shown: int
+
+
 @dataclass(frozen=True, slots=True)
 class Exposed:
-    """How far down groups and topics are shown, and how many series are not, by reason; of all of REASONS."""
+    """How far down groups and topics are shown, and how many series are not, by reason; of all of REASONS.
+
+    `edge` is None where `max_series` leaves out nothing.
+    """
 
     groups: Levels
     topics: int
     dropped: Mapping[str, int]
+    edge: Edge | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,53 +118,68 @@ class Cut:
 WHOLE = Cut()
 
 
-def rooms(asked: Sequence[int], max_series: int) -> list[int]:
-    """How many series each cluster may have (rule 7).
+def ceiling(asked: Sequence[int], max_series: int) -> int:
+    """The most series that any one of the clusters may have (rule 7).
 
-    >>> rooms([10, 500, 300], 410), rooms([10, 500, 300], 900)
-    ([10, 200, 200], [10, 500, 300])
+    >>> ceiling([10, 500, 300], 410), ceiling([10, 500, 300], 900)
+    (200, 900)
     """
-    found = [0] * len(asked)
     left = max_series
-    by_size = sorted(range(len(asked)), key=lambda at: asked[at])
-    for served, at in enumerate(by_size):
-        found[at] = min(asked[at], left // (len(asked) - served))
-        left -= found[at]
-    return found
+    for served, one in enumerate(sorted(asked)):
+        share = left // (len(asked) - served)
+        if one > share:
+            return share
+        left -= one
+    return max_series
 
 
-def exposed(asked: Asked, bounds: Bounds, worst_first: Callable[[], Sequence[int]]) -> Exposed:
-    """Decide by rules 1 to 6; `worst_first` are the rows of `asked.groups`, asked for only where it matters.
+def exposed(
+    asked: Asked, bounds: Bounds, worst_first: Callable[[], Sequence[int]], last: Edge | None = None
+) -> Exposed:
+    """Decide by the rules; `worst_first` are the rows of `asked.groups`, asked for only where it matters.
+
+    `last` is the edge of the scrape before.
 
     >>> two = Asked(own=1, topics=np.array([0, 0, 0, 0, 0]), groups=np.array([[0, 1, 1, 5, 0], [0, 1, 1, 2, 0]]))
     >>> found = exposed(two, Bounds(0, max_series=9), lambda: [1, 0])
-    >>> [GRANULARITIES[place] for place in found.groups], found.dropped
-    (['topic', 'partition'], {'top_k': 0, 'max_series': 5})
+    >>> [GRANULARITIES[place] for place in found.groups], found.dropped, found.edge
+    (['topic', 'partition'], {'top_k': 0, 'max_series': 5}, Edge(level=3, shown=1))
     """
-    is_cut = 0 < bounds.top_k < len(asked.groups)
-    if not is_cut and asked.total() <= bounds.max_series:
+    if is_whole(asked.total(), bounds, last):
         return Exposed(np.full(len(asked.groups), _FINEST, dtype=np.int8), _FINEST, dict.fromkeys(REASONS, 0))
     order = np.asarray(worst_first(), dtype=np.int64)
     finest = np.full(len(order), _FINEST, dtype=np.int8)
-    if is_cut:
+    if bounds.top_k:
         finest[bounds.top_k :] = _GROUP
     left = _down_to(asked.groups[order], finest)
-    by_limit = _within(np.vstack([left, asked.topics]), bounds.max_series - asked.own)
+    edge, by_limit = _within(np.vstack([left, asked.topics]), bounds.max_series - asked.own, _slack(bounds), last)
     groups = np.empty_like(finest)
     groups[order] = np.minimum(finest, by_limit[:-1])
     topics = int(by_limit[-1])
     beyond_k = int(asked.groups.sum() - left.sum())
     shown = asked.own + int(_down_to(asked.groups, groups).sum() + asked.topics[: topics + 1].sum())
-    return Exposed(groups, topics, {TOP_K: beyond_k, MAX_SERIES: asked.total() - beyond_k - shown})
+    return Exposed(groups, topics, {TOP_K: beyond_k, MAX_SERIES: asked.total() - beyond_k - shown}, edge)
 
 
-def _within(by_rank: Counts, room: int) -> Levels:
-    """Rule 3: how far down each row is shown, the worst group in the first one."""
+def is_whole(series: int, bounds: Bounds, last: Edge | None) -> bool:
+    """Whether so many series can all be shown, whosever they are."""
+    return not bounds.top_k and series <= bounds.max_series - (_slack(bounds) if last else 0)
+
+
+def _slack(bounds: Bounds) -> int:
+    return bounds.max_series // 100
+
+
+def _within(by_rank: Counts, room: int, slack: int, last: Edge | None) -> tuple[Edge | None, Levels]:
+    """Rules 3 and 8: how far down each row is shown, the worst group in the first one."""
+    width = len(by_rank)
     in_order = by_rank.T.ravel()  # granularity by granularity, the coarsest first; in each the worst group first
-    fitting = int(np.searchsorted(np.cumsum(in_order), max(0, room), side="right"))
+    fitting, calm = np.searchsorted(np.cumsum(in_order), [max(0, room), max(0, room - slack)], side="right").tolist()
+    if last is not None:
+        fitting = min(fitting, max(calm, last.level * width + min(last.shown, width)))
     is_shown = (np.arange(len(in_order)) < fitting).reshape(by_rank.T.shape)
     levels: Levels = (is_shown.sum(axis=0) - 1).clip(0).astype(np.int8)
-    return levels
+    return None if fitting == len(in_order) else Edge(*divmod(fitting, width)), levels
 
 
 def _down_to(counts: Counts, levels: Levels) -> Counts:

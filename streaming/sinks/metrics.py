@@ -23,7 +23,7 @@ import numpy as np
 
 from streaming.signals import GROUP, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER, MEMBER, SIGNALS, Signal
 from streaming.sinks.exposition import Encoder, Text, exposition, garbage_collection_paused
-from streaming.sinks.exposure import REASONS, UNBOUNDED, WHOLE, Bounds, Cut, exposed, rooms
+from streaming.sinks.exposure import REASONS, UNBOUNDED, WHOLE, Bounds, Cut, Edge, ceiling, exposed, is_whole
 from streaming.sinks.group_facts import GroupTexts, facts_of
 from streaming.sinks.group_families import GROUP_FAMILIES
 from streaming.sinks.health_families import Told, health, left_out, of_groups, of_the_cluster
@@ -59,11 +59,9 @@ class Exporter:
         """The whole answer to a scrape."""
         with garbage_collection_paused():
             looks = [cluster.look(self._now_ms(), self._stale_after_ms) for cluster in self._clusters]
-            room = rooms([look.series() for look in looks], self._bounds.max_series)
-            told = [
-                cluster.text(look, replace(self._bounds, max_series=of_cluster))
-                for cluster, look, of_cluster in zip(self._clusters, looks, room, strict=True)
-            ]
+            most = ceiling([look.series() for look in looks], self._bounds.max_series)
+            bounds = replace(self._bounds, max_series=most)
+            told = [cluster.text(look, bounds) for cluster, look in zip(self._clusters, looks, strict=True)]
             families = ((signal, [texts[name] for texts in told if name in texts]) for name, signal in SIGNALS.items())
             return exposition(families, encoder)
 
@@ -88,7 +86,7 @@ class _Look:
 
 
 class _Cluster:
-    """One cluster's lines. What it keeps between scrapes is text, and which groups were shown in full."""
+    """One cluster's lines. What it keeps between scrapes is text, and how much was shown of whom."""
 
     def __init__(self, name: str, registry: Registry, shown: Shown, *, are_several: bool) -> None:
         self._name = name
@@ -96,6 +94,7 @@ class _Cluster:
         self._shown = shown
         self._are_several = are_several
         self._ranking = Ranking()
+        self._edge: Edge | None = None
         self._writers = {signal.name: Writer(signal, self._constant(signal)) for signal in SIGNALS.values()}
         self._groups = GroupTexts(GROUP, self._asked_for(GROUP_FAMILIES), self._constant)
         self._members = GroupTexts(MEMBER, self._asked_for(member_families(shown.topics)), self._constant)
@@ -126,15 +125,18 @@ class _Cluster:
 
     def _cut(self, look: _Look, bounds: Bounds) -> tuple[Cut, Mapping[str, int]]:
         """Rule 5."""
-        if not bounds.top_k and look.series() <= bounds.max_series:
+        if is_whole(look.series(), bounds, self._edge):
             self._ranking.hold(())
+            self._edge = None
             return WHOLE, dict.fromkeys(REASONS, 0)
         group_ids, counts = asked(look.own_series(), look.lines)
         found = exposed(
             counts,
             bounds,
             lambda: self._ranking.worst_first(look.present, group_ids, look.now_ms, is_fresh=look.is_fresh),
+            self._edge,
         )
+        self._edge = found.edge
         is_cut = any(found.dropped.values())
         in_full = np.flatnonzero(found.groups == found.groups.max(initial=0)).tolist() if is_cut else ()
         self._ranking.hold(group_ids[at] for at in in_full)

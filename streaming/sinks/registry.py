@@ -21,7 +21,11 @@ from streaming.judgement.turn import GroupRecord
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How the monitor itself fares. `not_known` is what its source leaves open of every group."""
+    """How the monitor itself fares.
+
+    `not_known` is what its source leaves open of every group. `rewound` are partitions of `__consumer_offsets` that
+    were found to end before where they were read to, since the start.
+    """
 
     ready: bool = False
     was_ready: bool = False
@@ -31,6 +35,7 @@ class Health:
     query_restarts: int = 0
     source: str = OFFSETS_TOPIC_SOURCE
     not_known: tuple[str, ...] = ()
+    rewound: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +144,16 @@ class Registry:
         """Take in how groups share lag and throughput, of all groups it is known of."""
         with self._lock:
             self._present = replace(self._present, work=work)
+
+    def put_rewound(self, partitions: Iterable[int]) -> frozenset[int]:
+        """Take in which partitions are rewound; tells those of which it is new. With any, nothing is ready."""
+        with self._lock:
+            health = self._present.health
+            new = frozenset(partitions) - health.rewound
+            if new:
+                health = replace(health, rewound=health.rewound | new, ready=False)
+                self._present = replace(self._present, health=health)
+        return new
 
     def put_health(self, **changes: object) -> None:
         """Change some of the health's fields."""

@@ -19,11 +19,16 @@ def summaries(present: Present, *, is_fresh: bool) -> tuple[GroupSummary, ...]:
 
 def summary(present: Present, group_id: str, *, is_fresh: bool) -> GroupSummary | None:
     """The one group; None where there is no such group."""
-    record = present.groups.get(group_id)
-    if record is None or record.snapshot.is_over or not present.health.was_ready:
+    if not has_group(present, group_id):
         return None
     is_held_back = present.held_back_groups()(group_id)
-    return summarized(record, _sampled(present, is_fresh=is_fresh), is_held_back=is_held_back)
+    return summarized(present.groups[group_id], _sampled(present, is_fresh=is_fresh), is_held_back=is_held_back)
+
+
+def has_group(present: Present, group_id: str) -> bool:
+    """Whether there is such a group; of none it is said before the log was read to its end once."""
+    record = present.groups.get(group_id)
+    return record is not None and not record.snapshot.is_over and present.health.was_ready
 
 
 def _sampled(present: Present, *, is_fresh: bool) -> Sampled:

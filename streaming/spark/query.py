@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.streaming.query import StreamingQuery
@@ -15,6 +17,8 @@ from streaming.spark.steps import StateFunction, combine
 
 STORED_STATE = StructType([StructField("version", IntegerType()), StructField("encoded", BinaryType())])
 """The state's schema as the checkpoint freezes it. What the bytes mean is the version's affair, so it never changes."""
+
+BATCH_GRACE_SECONDS = 10.0
 
 BatchFunction = Callable[[DataFrame, int], None]
 
@@ -40,3 +44,19 @@ def start_query(  # noqa: PLR0913 - all of a query
     )
     writer = advanced.writeStream.outputMode("append").option("checkpointLocation", checkpoint)
     return writer.foreachBatch(on_batch).trigger(processingTime=f"{trigger_seconds} seconds").start()
+
+
+def stop_query(query: StreamingQuery) -> None:
+    """Stop it between two batches, if that is soon: stopped in its middle, a batch is only run again.
+
+    Spark's Kafka source asks for offsets where nothing can interrupt it, for minutes if the broker is gone. It is left
+    behind then (`spark.sql.streaming.stopTimeout`) and ends with Spark: whatever it does, it does no batch any more.
+    """
+    deadline = time.monotonic() + BATCH_GRACE_SECONDS
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.02)
+    try:
+        query.stop()
+    except Py4JJavaError as unfinished:
+        if "TimeoutException" not in str(unfinished):
+            raise

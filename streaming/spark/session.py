@@ -4,17 +4,23 @@
 2. Started by `spark-submit`, Spark runs already: master, memory, jars, addresses and the JVM's options are what
    spark-submit was told (`SUBMITTED`), and what settings.spark says of these is passed over. All else is set as always.
 3. Driver and executors talk over loopback only where they are on one machine: with a master called local.
+4. Several clusters have a query each. `local[n]` is then n tasks at a time for each of them, and jobs take turns (a
+   pool each): a cluster that catches up, or whose broker leaves its tasks waiting, takes no other one's place.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import py4j.java_gateway
+import py4j.protocol
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -37,27 +43,46 @@ SUBMITTED = frozenset(
 """What a driver that runs already can't be told any more, or was told better."""
 
 
-def spark_session(settings: SparkSettings, jars: Sequence[Path], java_home: Path) -> SparkSession:
-    """Start Spark. The workers run this very interpreter: the driver's `sys.path` is not theirs."""
+def spark_session(settings: SparkSettings, jars: Sequence[Path], java_home: Path, clusters: int = 1) -> SparkSession:
+    """Start Spark for so many clusters. Workers run this very interpreter: the driver's `sys.path` is not theirs."""
     os.environ["JAVA_HOME"] = str(java_home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName("kafka-rebalance-monitor")
-    for name, value in session_conf(settings, jars, submitted="PYSPARK_GATEWAY_PORT" in os.environ).items():
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    for name, value in session_conf(settings, jars, submitted=submitted, clusters=clusters).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel(settings.log_level)
     return session
 
 
-def session_conf(settings: SparkSettings, jars: Sequence[Path], *, submitted: bool) -> Mapping[str, str]:
-    """Return all that the session is told, by rules 1 to 3; `spark.conf` of the settings wins over ours.
+def session_conf(
+    settings: SparkSettings, jars: Sequence[Path], *, submitted: bool, clusters: int = 1
+) -> Mapping[str, str]:
+    """Return all that the session is told, by rules 1 to 4; `spark.conf` of the settings wins over ours.
 
     Example: `session_conf(SparkSettings(), [], submitted=True)` says nothing of `spark.master`.
     """
     loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     is_here = settings.master.startswith("local")
-    told = {"spark.master": settings.master, **(loopback if is_here else {}), **_conf(settings, jars), **settings.conf}
+    master = re.sub(r"^local\[(\d+)\]$", lambda slots: f"local[{int(slots[1]) * clusters}]", settings.master)
+    told = {"spark.master": master, **(loopback if is_here else {}), **_conf(settings, jars), **settings.conf}
     return {name: value for name, value in told.items() if not (submitted and name in SUBMITTED)}
+
+
+def use_pool(session: SparkSession, name: str) -> None:
+    """Have the jobs of this thread, and of queries started in it, take turns with those of other pools (rule 4)."""
+    session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
+
+
+def is_running(session: SparkSession) -> bool:
+    """Whether Spark still can do anything: a JVM without memory, or killed, takes every query with it."""
+    process = session.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - as below
+    try:
+        is_over = process is not None and process.poll() is not None
+        return not is_over and not session.sparkContext._jsc.sc().isStopped()  # noqa: SLF001 - as below
+    except Py4JError:
+        return False
 
 
 def jvm_pid(session: SparkSession) -> int:
@@ -83,6 +108,8 @@ def stop_spark(session: SparkSession) -> None:
         process.wait()
     # PySpark keeps the way to the JVM for its next session, and never asks whether it still leads anywhere.
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - as above
+    # Its translator of Java's errors asks that JVM, on behalf of every user of py4j in this process.
+    py4j.java_gateway.get_return_value = py4j.protocol.get_return_value
 
 
 def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:
@@ -96,6 +123,7 @@ def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:
         "spark.driver.extraJavaOptions": (
             f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOGGING} -Drebalance.monitor.log.level={level}"
         ),
+        "spark.scheduler.mode": "FAIR",
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.enabled": str(settings.ui).lower(),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -115,6 +143,8 @@ def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.metricsEnabled": "false",
+        # A source that asks a dead broker cannot be interrupted: without an end to patience that took 44 s of a stop.
+        "spark.sql.streaming.stopTimeout": "5s",
         # Delta's log is read once, when a checkpoint is made: one partition instead of fifty for a few files.
         "spark.databricks.delta.snapshotPartitions": "1",
     }

@@ -15,7 +15,7 @@ from streaming.config.load import ENVIRONMENT_PREFIX, load_settings
 from streaming.demo.__main__ import main as demo
 from streaming.embedded.properties import broker_properties
 from streaming.jars import KAFKA_VERSION
-from streaming.run.monitor import BATCH_GRACE_SECONDS
+from streaming.spark.query import BATCH_GRACE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "compose"

@@ -8,13 +8,20 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import bcrypt
 import pytest
+import trustme
+from prometheus_client import Metric
+from prometheus_client.registry import Collector
 
 from streaming.config.load import ENVIRONMENT_PREFIX, Settings
 from streaming.config.settings import PathSettings
 from streaming.errors import STAYS
+from streaming.sinks.access import Certificate, Users
+from streaming.sinks.http import Access, Environ, MetricsServer, StartResponse
 
 ROOT = Path(__file__).parents[2]
 IMAGE = ROOT / "deploy" / "image"
@@ -68,9 +75,9 @@ def test_what_the_image_copies_is_there_and_not_left_out_by_dockerignore():
 def test_what_the_build_script_reads_is_copied_before_it_runs():
     """The script's words that name files of the repository, against the COPY lines above it."""
     copied = copied_from_the_repository()
-    words = set(re.findall(r"(?<![\w/$.-])[\w./-]+", (IMAGE / "build.sh").read_text()))
-    no_source = {".", "..", "build"}  # the last is what building a wheel leaves in the repository
-    read = {word for word in words if not word.startswith("/") and (ROOT / word).exists() and word not in no_source}
+    script = re.sub(r"(?m)^\s*#.*", "", (IMAGE / "build.sh").read_text())
+    words = set(re.findall(r"(?<![\w/$.-])[\w./-]+", script))
+    read = {word for word in words if not word.startswith("/") and (ROOT / word).exists() and word not in (".", "..")}
     assert {
         "requirements.lock",
         "requirements-dev.lock",
@@ -119,12 +126,55 @@ def test_variables_the_image_sets_are_settings_and_leave_the_file_its_say(monkey
     assert f'"REBALANCE_MONITOR_METRICS__PORT", "{settings.metrics.port}"' in (IMAGE / "healthy.py").read_text()
 
 
-def test_the_health_check_fails_where_nobody_answers():
+def is_healthy(port: int) -> bool:
+    """What the image's check says of a port of this machine."""
     (check,) = [json.loads(words) for words in re.findall(r"HEALTHCHECK .*?CMD (\[.*\])", DOCKERFILE)]
     script = IMAGE / Path(check[-1]).name
-    environment = {**os.environ, "REBALANCE_MONITOR_METRICS__PORT": "9"}
+    environment = {**os.environ, "REBALANCE_MONITOR_METRICS__PORT": str(port)}
     done = subprocess.run([sys.executable, "-I", script], env=environment, capture_output=True, check=False)
-    assert done.returncode != 0
+    return done.returncode == 0
+
+
+def test_the_health_check_fails_where_nobody_answers():
+    assert not is_healthy(9)
+
+
+class Silent(Collector):
+    """No metric at all."""
+
+    def collect(self) -> Iterator[Metric]:
+        """None."""
+        return iter(())
+
+
+@pytest.mark.parametrize("has_tls", [False, True])
+@pytest.mark.parametrize("has_users", [False, True])
+def test_the_health_check_asks_the_port_as_it_is_guarded(tmp_path: Path, has_tls: bool, has_users: bool):
+    """Over TLS where the port speaks it, whoever signed the certificate; and without a password, for it has none."""
+    users = Users({"prometheus": bcrypt.hashpw(b"secret", bcrypt.gensalt(4))}) if has_users else None
+    access = Access(certificate(tmp_path) if has_tls else None, users)
+    pages = {"/-/healthy": "200 OK"}
+
+    def answer(environ: Environ, start_response: StartResponse) -> list[bytes]:
+        start_response(pages.get(environ["PATH_INFO"], "404 Not Found"), [])
+        return [b""]
+
+    server = MetricsServer("127.0.0.1", 0, Silent(), answer, access)
+    try:
+        assert is_healthy(server.port)
+        pages["/-/healthy"] = "503 Service Unavailable"
+        assert not is_healthy(server.port)
+    finally:
+        server.close()
+
+
+def certificate(folder: Path) -> Certificate:
+    """A certificate for another name than loopback's."""
+    issued = trustme.CA().issue_cert("monitor.example")
+    issued.private_key_pem.write_to_path(folder / "key.pem")
+    (folder / "key.pem").chmod(0o600)
+    issued.cert_chain_pems[0].write_to_path(folder / "certificate.pem")
+    return Certificate(str(folder / "certificate.pem"), str(folder / "key.pem"))
 
 
 def test_the_build_script_refuses_what_it_does_not_know(tmp_path: Path):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import importlib.metadata
 import runpy
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ import pytest
 import yaml
 from kubeflow_spark_api.models import SparkV1beta2SparkApplication
 
-from streaming.config.load import load_settings
-from streaming.run.monitor import BATCH_GRACE_SECONDS
+from streaming.config.load import ENVIRONMENT_PREFIX, load_settings
+from streaming.sinks.http import TOLD_TO_EVERYBODY
+from streaming.spark.query import BATCH_GRACE_SECONDS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"
@@ -34,7 +36,7 @@ Manifest = dict[str, Any]
 def manifests(folder: str) -> Iterator[Manifest]:
     """All manifests of a folder, kustomize's own files left out."""
     for file in sorted((FOLDER / folder).glob("*.yaml")):
-        if file.name not in ("kustomization.yaml", "image-field.yaml"):
+        if file.name not in ("kustomization.yaml", "image-field.yaml") and not file.name.endswith("-patch.yaml"):
             yield from yaml.safe_load_all(file.read_text())
 
 
@@ -97,13 +99,16 @@ def test_the_prometheus_operators_kinds_say_only_what_it_knows():
             assert set(one) <= {"alert", "record", "expr", "for", "keep_firing_for", "labels", "annotations"}
 
 
-@pytest.mark.parametrize("folder", ["one-node", "cluster", "monitoring", "overlays/one-node", "overlays/cluster"])
+@pytest.mark.parametrize(
+    "folder", ["one-node", "cluster", "monitoring", "overlays/one-node", "overlays/one-node-tls", "overlays/cluster"]
+)
 def test_kustomize_is_told_of_every_file_and_of_none_that_is_not_there(folder: str):
     """A manifest that no kustomization names is applied by nobody."""
     here = FOLDER / folder
     told = yaml.safe_load((here / "kustomization.yaml").read_text())
     generated = [file for maker in told.get("configMapGenerator", []) for file in maker["files"]]
-    listed = [*told["resources"], *generated, *told.get("configurations", [])]
+    patches = [patch["path"] for patch in told.get("patches", [])]
+    listed = [*told["resources"], *generated, *patches, *told.get("configurations", [])]
     assert [name for name in listed if not (here / name).exists()] == []
     files = {file.name for file in here.iterdir()} - {"kustomization.yaml"}
     assert files == {name for name in listed if "/" not in name}
@@ -258,3 +263,55 @@ def test_rules_of_all_files_get_into_one_manifest(tmp_path: Path):
     made = yaml.safe_load(prometheus_rule(tmp_path))
     assert [group["name"] for group in made["spec"]["groups"]] == ["a", "b"]
     assert made["spec"]["groups"][0]["rules"][0]["expr"] == expression
+
+
+def patched(manifest: Manifest) -> Manifest:
+    """A manifest with the patch for its kind in `overlays/one-node-tls`: RFC 6902, as far as it is used there."""
+    told = yaml.safe_load((FOLDER / "overlays/one-node-tls/kustomization.yaml").read_text())
+    (path,) = [patch["path"] for patch in told["patches"] if names(manifest) == "/".join(patch["target"].values())]
+    result = copy.deepcopy(manifest)
+    for step in yaml.safe_load((FOLDER / "overlays/one-node-tls" / path).read_text()):
+        assert step["op"] == "add"
+        at: Any = result
+        *way, last = step["path"].split("/")[1:]
+        for name in way:
+            at = at[int(name)] if isinstance(at, list) else at[name]
+        if last == "-":
+            at.append(step["value"])
+        else:
+            assert last not in at, "add would replace it"
+            at[last] = step["value"]
+    return result
+
+
+@pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
+def test_behind_tls_the_probes_ask_over_tls_and_the_monitor_is_given_what_it_shows(version: str):
+    """A probe in plain HTTP would find a port that hangs up, and the pod would be killed for it again and again."""
+    deployment = patched(DEPLOYMENT)
+    kubernetes_validate.validate(deployment, version, strict=True)
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"]["scheme"] == "HTTPS"
+        assert container[probe]["httpGet"]["path"] in TOLD_TO_EVERYBODY, "a probe has no password"
+    folders = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+    volumes = {volume["name"]: volume["secret"] for volume in pod["volumes"] if "secret" in volume}
+    for variable in container["env"]:
+        section, _, setting = variable["name"].removeprefix(ENVIRONMENT_PREFIX).lower().partition("__")
+        assert setting in type(getattr(load_settings(None), section)).model_fields
+        secret = volumes[folders[str(Path(variable["value"]).parent)]]
+        assert secret["defaultMode"] & (stat.S_IRWXO | stat.S_IWGRP) == 0, "the monitor refuses what is open to others"
+
+
+def test_behind_tls_prometheus_verifies_the_certificate_and_says_who_it_is():
+    """The fields of monitoring.coreos.com/v1; the service's name is what the certificate is made out to."""
+    (endpoint,) = patched(of_kind("monitoring", "ServiceMonitor"))["spec"]["endpoints"]
+    assert endpoint["scheme"] == "https"
+    service, namespace = of_kind("one-node", "Service"), of_kind("overlays/one-node", "Namespace")
+    host = ".".join([service["metadata"]["name"], namespace["metadata"]["name"], "svc"])
+    assert set(endpoint["tlsConfig"]) == {"ca", "serverName"}, "not insecureSkipVerify"
+    assert endpoint["tlsConfig"]["serverName"] == host
+    assert {key: set(value) for key, value in endpoint["basicAuth"].items()} == {
+        "username": {"name", "key"},
+        "password": {"name", "key"},
+    }

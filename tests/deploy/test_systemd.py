@@ -11,7 +11,7 @@ import pytest
 from streaming.config.load import ENVIRONMENT_PREFIX
 from streaming.config.settings import PathSettings
 from streaming.errors import MAY_PASS, STAYS
-from streaming.run.monitor import BATCH_GRACE_SECONDS
+from streaming.spark.query import BATCH_GRACE_SECONDS
 
 UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "rebalance-monitor.service"
 WRONG_ARGUMENTS = 2

@@ -51,6 +51,8 @@ LEAST_RIGHTS: Sequence[Right] = (
     (ResourceType.CLUSTER, "kafka-cluster", ACLOperation.DESCRIBE),
 )
 """What the README says the monitor needs."""
+ADMIN_API_RIGHTS = LEAST_RIGHTS[1:]
+"""What it needs where it asks coordinators instead of reading their log."""
 
 
 @dataclass

@@ -6,6 +6,7 @@ What is asked: the least rights are enough; what is refused is one clear line; n
 from __future__ import annotations
 
 import json
+import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
@@ -22,15 +23,23 @@ from streaming.embedded.ports import free_port
 from streaming.errors import RemedyError
 from streaming.events import OFFSETS_TOPIC
 from streaming.jars import resolve
-from streaming.java import find_java
-from streaming.sampling.connection import Connection
-from streaming.security.java_client import java_secrets, spark_options
+from streaming.java import find_java, java_version
+from streaming.sampling.connection import AccessRefusedError, Connection
+from streaming.security.java_client import check_key, java_secrets, spark_options
 from streaming.security.secrets_file import secrets_file
 from streaming.spark.session import spark_session, stop_spark
 from tests.end_to_end.conftest import OFFSETS_TOPIC_PARTITIONS, Group, create_topics
 from tests.end_to_end.monitor_process import MonitorProcess, until
-from tests.end_to_end.secure_broker import CLIENT_SECRET, LEAST_RIGHTS, PASSWORD, SecureBroker, secure_broker
-from tests.streaming.security.pem import USER
+from tests.end_to_end.relay import last_words_with_the_end
+from tests.end_to_end.secure_broker import (
+    ADMIN_API_RIGHTS,
+    CLIENT_SECRET,
+    LEAST_RIGHTS,
+    PASSWORD,
+    SecureBroker,
+    secure_broker,
+)
+from tests.streaming.security.pem import KEY_PASSWORD, USER
 
 pytestmark = pytest.mark.slow
 
@@ -75,23 +84,63 @@ def monitor(secure: SecureBroker, folder: Path, given: Mapping[str, str], **more
 
 
 def test_the_least_rights_are_enough_and_no_secret_is_to_be_found(secure: SecureBroker, tmp_path: Path) -> None:
-    """The password is looked for where it would hurt: processes, log, Spark's pages, metrics, tables, checkpoint."""
+    """The password is looked for where it would hurt: processes, log, Spark's pages, metrics, tables, checkpoint.
+
+    And where it could show: a log at DEBUG that tells what Kafka's client was given, a page with the query's plan.
+    """
     ui_port = free_port()
-    conf = json.dumps({"spark.ui.port": str(ui_port)})
-    spark = {"SPARK__UI": "true", "SPARK__LOG_LEVEL": "INFO", "SPARK__CONF": conf}
+    conf = {
+        "spark.ui.port": f"{ui_port}",
+        "spark.sql.ui.explainMode": "extended",
+        "spark.sql.debug.maxToStringFields": "999",
+    }
+    spark = {"SPARK__UI": "true", "SPARK__LOG_LEVEL": "DEBUG", "SPARK__CONF": json.dumps(conf)}
     by_variable = {name: value for name, value in SCRAM.items() if name != "password_file"} | {"password": PASSWORD}
     watching = monitor(secure, tmp_path / "monitor", by_variable, **spark)
     try:
         watching.start().wait_until_ready()
         until("the lag", lambda: watching.value("rebalance_monitor_group_lag", group="shipping") == 0)
         assert watching.value("rebalance_monitor_query_restarts_total") in {0, None}
-        shown = [_of_processes(watching), *_pages(ui_port), watching.log.read_text(), _metrics(watching)]
+        pages = _pages(ui_port)
+        shown = [_of_processes(watching), *pages.values(), watching.log.read_text(), _metrics(watching)]
     finally:
         assert watching.stop() == 0
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     for secret in ("hedge", "password="):
         assert [page[:200] for page in shown if secret in page] == []
     assert not any(b"hedge" in content for content in files)
+    log = watching.log.read_text()
+    for said in (
+        " INFO Spark: Running Spark version",
+        " DEBUG Spark: [Consumer clientId=",
+        " INFO Spark: ConsumerConfig values",
+        "sasl.jaas.config = [hidden]",
+    ):
+        assert said in log
+    plans = [page for path, page in pages.items() if "/SQL/execution/" in path]
+    assert any("MicroBatchScan" in plan and "KafkaSourceProvider" in plan for plan in plans)
+    assert "spark.sql.ui.explainMode" in pages["/environment/"]
+
+
+def test_the_other_source_needs_to_read_nothing(secure: SecureBroker, tmp_path: Path) -> None:
+    """DESCRIBE on topics, groups and cluster shows members, commits and lag; reading the log needs more."""
+    secure.add_user("onlooker", PASSWORD)
+    secure.grant(ADMIN_API_RIGHTS, "onlooker")
+    onlooker = {**SCRAM, "username": "onlooker"}
+    refused = monitor(secure, tmp_path / "by-log", onlooker).refused_command("run")
+    assert "reading __consumer_offsets is not allowed" in refused
+    group = Group(secure.broker.bootstrap_servers, "packing")
+    group.join(["orders"])
+    asking = monitor(secure, tmp_path / "by-asking", onlooker, SOURCE__KIND="admin-api")
+    try:
+        asking.start().wait_until_ready()
+        until("the member", lambda: asking.value("rebalance_monitor_group_members", group="packing") == 1)
+        for group_id, state in (("packing", "Stable"), ("shipping", "Empty")):
+            until("the state", lambda: asking.by_state(group_id) == state)  # noqa: B023 - asked within its turn
+            until("the lag", lambda: asking.value("rebalance_monitor_group_lag", group=group_id) == 0)  # noqa: B023
+        assert asking.stop() == 0
+    finally:
+        group.leave_all()
 
 
 def _of_processes(watching: MonitorProcess) -> str:
@@ -107,10 +156,20 @@ def _of_processes(watching: MonitorProcess) -> str:
     return " ".join(told)
 
 
-def _pages(ui_port: int) -> list[str]:
-    """Spark's web page, as far as it tells of plans, settings and the query."""
-    paths = ("/SQL/", "/SQL/execution/?id=0", "/environment/", "/StreamingQuery/", "/jobs/", "/executors/")
-    return [urllib.request.urlopen(f"http://127.0.0.1:{ui_port}{path}", timeout=30).read().decode() for path in paths]
+def _pages(ui_port: int) -> Mapping[str, str]:
+    """Spark's web page by path, as far as it tells of settings, the query, and every plan it has run."""
+    [application] = json.loads(_page(ui_port, "/api/v1/applications"))
+    run = json.loads(_page(ui_port, f"/api/v1/applications/{application['id']}/sql?details=false&length=1000"))
+    assert run
+    paths = ["/SQL/", "/environment/", "/StreamingQuery/", "/jobs/", "/executors/"]
+    plans = [f"/SQL/execution/?id={execution['id']}" for execution in run]
+    return {path: _page(ui_port, path) for path in [*paths, *plans]}
+
+
+def _page(ui_port: int, path: str) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{ui_port}{path}", timeout=30) as response:
+        text: str = response.read().decode()
+    return text
 
 
 def _metrics(watching: MonitorProcess) -> str:
@@ -180,15 +239,28 @@ def test_every_way_in_is_open_to_both_clients_by_the_same_settings(secure: Secur
         "SCRAM-SHA-512": ("SECURE", SCRAM),
         "OAUTHBEARER": ("SECURE", oauth(secure, oauth_scope="read")),
         "mTLS": ("MUTUAL", MUTUAL),
+        "mTLS, the key under a password": (
+            "MUTUAL",
+            {**MUTUAL, "key_file": _locked(secure), "key_password": KEY_PASSWORD},
+        ),
     }
     seen = {}
     for way, (listener, given) in ways.items():
         address, security = secure.broker.address(listener), settings(secure, given)
+        check_key(security, lambda: java_version(find_java()))
         with closing(connected(address, security)) as connection:
             assert connection.broker_ids() == [1], way
         seen[way] = _records(session, address, security)
     assert seen == dict.fromkeys(ways, seen["SCRAM-SHA-512"])
     assert seen["SCRAM-SHA-512"] > 0
+
+
+def _locked(secure: SecureBroker) -> str:
+    """A key as our refusal of the usual ones tells users to make it for Java 17; its file's name."""
+    key, locked = secure.folder / "client.key", secure.folder / "old-locked.key"
+    words = ["openssl", "pkcs8", "-topk8", "-v1", "PBE-SHA1-3DES", "-in", str(key), "-out", str(locked)]
+    subprocess.run([*words, "-passout", f"pass:{KEY_PASSWORD}"], check=True, capture_output=True)
+    return locked.name
 
 
 def _records(session: SparkSession, bootstrap_servers: str, security: SecuritySettings) -> int:
@@ -213,6 +285,14 @@ def test_what_the_broker_refuses_says_what_to_check(secure: SecureBroker) -> Non
     for address, given, said in refusals:
         with pytest.raises(RemedyError, match=f"^no access to {address}: .*{said}"):
             connected(address, settings(secure, given), connect_timeout_seconds=600)
+
+
+def test_a_refusal_is_heard_though_the_broker_hangs_up_in_the_same_breath(secure: SecureBroker) -> None:
+    """kafka-python reads words and end at once and drops the words: the line came when the connect timeout was up."""
+    with last_words_with_the_end(secure.broker.address("SECURE")) as address:
+        wrong = settings(secure, {**BY_PASSWORD, "mechanism": "SCRAM-SHA-256", "password": "wrong"})
+        with pytest.raises(AccessRefusedError, match=f"^no access to {address}: the broker refuses user 'monitor'"):
+            connected(address, wrong, connect_timeout_seconds=60)
 
 
 def test_a_port_that_hangs_up_says_what_it_may_want(secure: SecureBroker) -> None:

@@ -21,6 +21,7 @@ from kafka.structs import OffsetAndMetadata
 
 import streaming.sinks.stored
 from streaming.cli.groups import _conditions, _Group, _json, _listing_warnings, _table, groups
+from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
@@ -181,7 +182,7 @@ def test_what_is_the_matter_with_a_group_stands_beside_it(tmp_path: Path):
     """Of the cluster that the settings name; another one's group of the same name is another group."""
     conditions_in(tmp_path, "flapping_member", "rebalance_storm")
     conditions_in(tmp_path, "silent_group", cluster="other")
-    conditions = _conditions(None, str(tmp_path), is_other_cluster=True)
+    conditions = _conditions(Settings(), str(tmp_path), is_other_cluster=True)
     fine, restless = (_Group(name, ListedGroup("classic", "", "Stable", 1), None, "no_answer") for name in "ba")
     table = _table([fine, restless], conditions, verbose=False)
     assert [list(column.cells) for column in table.columns if column.header == "conditions"] == [
@@ -202,16 +203,16 @@ def test_tables_out_of_reach_do_not_keep_the_groups_from_being_listed(tmp_path: 
         raise OSError("Generic S3 error\nError performing GET")
 
     monkeypatch.setattr(streaming.sinks.stored, "DeltaTable", refuses)
-    assert _conditions(None, None, is_other_cluster=False) is None
+    assert _conditions(Settings(), None, is_other_cluster=False) is None
     with pytest.raises(NoTableError, match=r"cannot be read \(Generic S3 error\): is the storage reachable"):
-        _conditions(None, str(tmp_path), is_other_cluster=False)
+        _conditions(Settings(), str(tmp_path), is_other_cluster=False)
 
 
 def test_without_tables_of_the_cluster_that_is_asked_no_conditions_are_told(tmp_path: Path):
     """The settings' tables are the settings' cluster's; a folder that was named and is none is an error."""
-    assert _conditions(None, None, is_other_cluster=True) is None
+    assert _conditions(Settings(), None, is_other_cluster=True) is None
     with pytest.raises(NoTableError):
-        _conditions(None, str(tmp_path), is_other_cluster=False)
+        _conditions(Settings(), str(tmp_path), is_other_cluster=False)
 
 
 def test_a_name_that_would_steer_the_terminal_is_spelled_out():

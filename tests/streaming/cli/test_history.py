@@ -109,6 +109,20 @@ def test_clusters_in_one_folder_are_told_apart(tmp_path: Path) -> None:
     assert len(run(folder, "g", "--cluster", "test").stdout.splitlines()) == 1
 
 
+def test_what_happens_in_one_cluster_between_two_records_of_another_changes_nothing_of_its_story(
+    tmp_path: Path,
+) -> None:
+    """Whether a tombstone is an end is told by the record after it, of its own cluster."""
+    upgraded = rows_of([written(0, 1, [A]), tombstoned(1), epoch_written(2, 2)])
+    assert [row["kind"] for row in upgraded][-2:] == ["deleted", "upgraded"]
+    alone = run(tables_with(tmp_path / "alone", *upgraded), "g", "--cluster", "prod").stdout
+    elsewhere = rows_of([written(0, 1, [B])], cluster="test")
+    between = {**elsewhere[0], "record_time": upgraded[-2]["record_time"]}
+    both = run(tables_with(tmp_path / "both", *upgraded, between), "g").stdout
+    of_prod = [line.replace("prod  ", "") for line in both.splitlines() if "prod" in line]
+    assert of_prod == alone.splitlines()
+
+
 def test_an_upgraded_groups_tombstone_is_no_end(tmp_path: Path) -> None:
     """The coordinator tombstones the classic record and goes on in the same append."""
     told = run(tables_with(tmp_path, *rows_of([written(0, 3), tombstoned(1), *formed(2, 3)])), "g").stdout

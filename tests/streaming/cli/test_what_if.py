@@ -28,11 +28,16 @@ SKEWED = written(0, 1, [FIRST, SECOND])
 """Range over four topics of three: the first member has eight, the second four (RangeAssignor's javadoc)."""
 
 
-def run(folder: Path, events: Sequence[GroupEvent], *arguments: str) -> Result:
-    """Write the group's rows as the monitor does, and ask."""
+def write(folder: Path, events: Sequence[GroupEvent], cluster: str = "prod") -> None:
+    """Write the group's rows as the monitor does."""
     turn = take_turn(GroupRecord(GroupSnapshot("g")), events, [assignor_named("range")])
-    rows = arrow_table(GROUP_GENERATIONS, turn_rows("prod", [turn], {})[GROUP_GENERATIONS])
-    write_deltalake(str(folder / GROUP_GENERATIONS.name), rows, partition_by=list(PARTITIONED_BY))
+    rows = arrow_table(GROUP_GENERATIONS, turn_rows(cluster, [turn], {})[GROUP_GENERATIONS])
+    write_deltalake(str(folder / GROUP_GENERATIONS.name), rows, mode="append", partition_by=list(PARTITIONED_BY))
+
+
+def run(folder: Path, events: Sequence[GroupEvent], *arguments: str) -> Result:
+    """Write the group's rows and ask."""
+    write(folder, events)
     return CliRunner().invoke(what_if, ["g", "--tables", str(folder), *arguments])
 
 
@@ -119,3 +124,13 @@ def test_what_cannot_be_answered_is_said_in_a_line(
 
 def test_the_examples_hold() -> None:
     assert doctest.testmod(streaming.cli.what_if).failed == 0
+
+
+def test_a_group_that_several_clusters_have_is_asked_for_by_cluster(tmp_path: Path) -> None:
+    """The last row of any of them would be an answer on some group of that name."""
+    write(tmp_path, [written(0, 2, [FIRST])], cluster="eu")
+    refused = run(tmp_path, [SKEWED])
+    assert refused.exit_code == 1
+    assert "several clusters have a group 'g': choose by --cluster one of eu, prod" in refused.output
+    answered = CliRunner().invoke(what_if, ["g", "--tables", str(tmp_path), "--cluster", "eu"])
+    assert "g, as it is: 8 partitions over 1 members" in answered.output

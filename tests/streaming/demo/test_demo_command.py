@@ -130,6 +130,7 @@ def test_a_demo_of_some_seconds_shows_every_group_fills_the_tables_and_ends_by_i
     assert re.search(r"demo-range .* 8–16 1\.50 +0 ", final)  # noqa: RUF001 - as the screen writes a range
     assert re.search(r"demo-idle +range +Stable +5 +2 ", final)
     assert f"http://127.0.0.1:{demo.metrics_port}/metrics" in demo.said
+    assert re.search(rf"^pages +http://127\.0\.0\.1:{demo.metrics_port}/ *$", demo.said, re.MULTILINE)
     assert _rows(demo, "group_generations") >= len(DEMO_GROUPS) - 1
     for table in ("assignment_drift", "assignment_imbalance", "group_lag"):
         assert _rows(demo, table) > 0, table

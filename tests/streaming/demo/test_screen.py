@@ -46,7 +46,7 @@ def test_the_sentences_give_way_where_the_terminal_is_low():
 
 def test_the_notes_stay_on_a_screen_of_24_lines():
     """How to stop must not be cut off by the table above it."""
-    notes = dict.fromkeys(("metrics", "tables", "logs", "Kafka", "stop"), "x")
+    notes = dict.fromkeys(("pages", "metrics", "tables", "logs", "Kafka", "stop"), "x")
     assert len(_rendered(running(1.0, Figures(ready=True), notes, height=24), 100)) <= 24
 
 

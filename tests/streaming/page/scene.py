@@ -6,7 +6,8 @@ Everything is made by the code that makes it in a running monitor; only broker a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 from zlib import crc32
 
@@ -14,7 +15,9 @@ import numpy as np
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from assignors import BUILT_IN, GroupSpec, MemberSubscription
+from assignors import BUILT_IN, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
+from streaming.combine.gaps import ALL_COMMITTED, CommitGap, GapTotals, counted
+from streaming.combine.lanes import GapsClosed
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.commit_windows import CommitWindows
@@ -26,8 +29,10 @@ from streaming.judgement.lag_judgement import LagJudgement, judge_lag
 from streaming.judgement.lag_seconds import END_OFFSET_POINTS
 from streaming.judgement.retention import LOG_START_POINTS
 from streaming.judgement.sampled_offsets import SampledOffsets
+from streaming.judgement.throughput import end_offset_rates
 from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
+from streaming.run.work_watch import WorkWatch
 from streaming.sinks.registry import Registry
 from streaming.sinks.rows import arrow_table, turn_rows
 from streaming.sinks.tables import PARTITIONED_BY, REBALANCES
@@ -103,9 +108,11 @@ def generation(number: int, ago_seconds: float, protocol: str, members: Sequence
     return GroupMetadataWritten(Position(0, number, NOW_MS - int(1000 * ago_seconds)), metadata)
 
 
-def record_of(group_id: str, events: Iterable[GroupEvent], tables: Path | None = None) -> GroupRecord:
-    """Take a group's turns, one a record, and write its rebalances if there are tables."""
-    strategies = [BUILT_IN[name] for name in STRATEGIES]
+def record_of(
+    group_id: str, events: Iterable[GroupEvent], tables: Path | None = None, own: Sequence[PartitionAssignor] = ()
+) -> GroupRecord:
+    """Take a group's turns, one a record, and write its rebalances if there are tables; `own` are users' strategies."""
+    strategies = [*(BUILT_IN[name] for name in STRATEGIES), *own]
     sampled = TopicsSampled({topic: TopicMetadata(count, NOW_MS - 10**9) for topic, count in TOPICS.items()})
     record, turns = GroupRecord(GroupSnapshot(group_id)), []
     for event in events:
@@ -143,8 +150,10 @@ class Commits:
         return 5_000 + self.each_round * reached - self.behind
 
 
-def judged(commits: Mapping[str, Commits]) -> tuple[ClusterSample, LagJudgement]:
-    """Let two minutes pass: records are written, groups commit, brokers are sampled."""
+def judged(
+    commits: Mapping[str, Commits],
+) -> tuple[ClusterSample, LagJudgement, Mapping[TopicPartition, float]]:
+    """Let two minutes pass: records are written, groups commit, brokers are sampled. Rates are those of end offsets."""
     keys = [
         (group, topic, number)
         for group, of in commits.items()
@@ -179,7 +188,8 @@ def judged(commits: Mapping[str, Commits]) -> tuple[ClusterSample, LagJudgement]
         )
     report = lag_report(table, sample)
     read_up_to_ms = pa.array([sample.sampled_at_ms] * len(keys), pa.int64())
-    return sample, judge_lag(report, ends, starts, windows.as_of(rows, np.full(len(keys), ROUNDS)), read_up_to_ms)
+    lag = judge_lag(report, ends, starts, windows.as_of(rows, np.full(len(keys), ROUNDS)), read_up_to_ms)
+    return sample, lag, end_offset_rates(ends, sample.sampled_at_ms)
 
 
 @dataclass
@@ -189,6 +199,15 @@ class Scene:
     registry: Registry
     tables: Path
     groups: Sequence[str] = field(default_factory=list)
+
+
+def _gaps_of(group_id: str, *gaps_ms: int) -> GapsClosed:
+    """What a lane tells of a group whose rebalances kept it from committing for so long, one after the other."""
+    gaps = tuple(
+        CommitGap(group_id, Position(0, number, NOW_MS), number, gap_ms, None, None, None, None, 0, None, ALL_COMMITTED)
+        for number, gap_ms in enumerate(gaps_ms)
+    )
+    return GapsClosed(gaps, {group_id: reduce(counted, gaps, GapTotals())})
 
 
 WIDE = ("orders", "payments", "shipments")
@@ -254,8 +273,14 @@ def scene(tables: Path) -> Scene:
     registry = Registry()
     registry.put_batch([record_of(name, events, tables) for name, events in lives.items()], [])
     registry.put_health(positions=dict.fromkeys(range(PARTITIONS), 1_000))
-    sample, lag = judged(commits)
+    sample, lag, rates = judged(commits)
     registry.put_sample(sample, lag)
+    # No record brings a lone surrogate, and no table takes it.
+    printable = {name: record for name, record in registry.present().groups.items() if name.isprintable()}
+    present = replace(registry.present(), groups=printable)
+    shares, _ = WorkWatch(CLUSTER).measure(present, lag.partitions, rates, sample.sampled_at_ms)
+    registry.put_work(shares)
+    registry.put_gap_totals([_gaps_of("billing", 3_100, 7_800), _gaps_of("clickstream", 65_000, *[4_000] * 7)])
     registry.put_conditions(
         {name: held for name, record in registry.present().groups.items() if (held := tuple(held_now(record)))}
     )

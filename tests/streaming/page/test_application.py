@@ -18,10 +18,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from assignors import AssignorFailedError, GroupAssignment, GroupSpec
 from streaming.group.printable import printable
 from streaming.judgement.lag import ClusterSample, LogEnds
 from streaming.page.addresses import GROUP_API, group_address
 from streaming.page.application import Pages
+from streaming.page.clusters import ShownCluster
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import Watched
 from streaming.sinks.registry import Registry
@@ -60,10 +62,14 @@ class Answer:
 
 
 def pages_of(registry: Registry, tables: Path, now_ms: int = NOW_MS) -> Pages:
-    return Pages(
-        lambda: Watched(CLUSTER, registry.present(), now_ms, STALE_AFTER_MS),
-        RebalanceReader(str(tables), CLUSTER, time.monotonic),
-        STRATEGIES,
+    return Pages([shown_cluster(CLUSTER, registry, tables, now_ms)], STRATEGIES)
+
+
+def shown_cluster(cluster: str, registry: Registry, tables: Path, now_ms: int = NOW_MS) -> ShownCluster:
+    return ShownCluster(
+        cluster,
+        lambda: Watched(cluster, registry.present(), now_ms, STALE_AFTER_MS),
+        RebalanceReader(str(tables), cluster, time.monotonic),
     )
 
 
@@ -349,3 +355,41 @@ def test_tables_that_cannot_be_read_cost_the_story_only(shown: Scene, tmp_path: 
     page = ask(pages_of(shown.registry, tmp_path), "/groups/billing").text
     assert "the table rebalances cannot be read (NoTableError)" in page
     assert "Who holds what" in page
+
+
+def test_a_group_says_how_its_work_is_shared_and_how_long_rebalances_stopped_it(pages: Pages) -> None:
+    """The busiest member of five has 8 partitions of 30, 320 records behind of 1,200, and 80 records/s of 300."""
+    text = Seen(ask(pages, "/groups/billing").text).text
+    busiest = ask(pages, "/api/v1/groups/billing").json()["work"][0]["busiest"]
+    for said in (
+        f"partitions of 5 members 88 8 {busiest} 5 30 1.33",
+        f"lag of 5 members, in records 88 320 {busiest} 200 1,200 1.33",
+        "throughput of 5 hosts, records/s 88 80 /10.4.9.97 50 300 1.33",
+        "It is known of 2 rebalances how long the group did not commit: 11 s in all, 5.5 s on average.",
+    ):
+        assert said in text
+    assert "1 time longer than 1 min" in Seen(ask(pages, "/groups/clickstream").text).text
+    nothing_committed = Seen(ask(pages, group_address("..")).text).text
+    assert "lag of members, in records unknown: lag unknown of 3 partitions" in nothing_committed
+    assert "how long the group did not commit" not in nothing_committed
+
+
+def test_a_users_strategy_that_gave_no_answer_says_what_it_did_instead(shown: Scene) -> None:
+    """Its words are the user's own: they are text on the page."""
+    registry = Registry()
+    first = generation(1, 60, "range", [Member("m-a", ["orders"])])
+    registry.put_batch([record_of("g", [first], own=[Failing()])], [])
+    registry.put_health(was_ready=True)
+    page = ask(pages_of(registry, shown.tables), "/groups/g").text
+    assert "failing no answer: exception: <b>bad</b>" in Seen(page).text
+    assert "<b>" not in page
+
+
+class Failing:
+    """A strategy with markup in its complaint."""
+
+    name = "failing"
+
+    def assign(self, group: GroupSpec) -> GroupAssignment:
+        """Fail as the guard tells of it."""
+        raise AssignorFailedError("exception", f"<b>bad</b> for {len(group.members)} members")

@@ -12,6 +12,7 @@ from selenium.webdriver.common.by import By
 
 from streaming.page.addresses import group_address
 from streaming.page.application import Pages
+from streaming.page.clusters import ShownCluster
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import Watched
 from streaming.sinks.http import MetricsServer
@@ -35,11 +36,12 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The whole port, as a monitor serves it."""
     shown = scene(tmp_path_factory.mktemp("tables"))
-    pages = Pages(
+    cluster = ShownCluster(
+        CLUSTER,
         lambda: Watched(CLUSTER, shown.registry.present(), NOW_MS, STALE_AFTER_MS),
         RebalanceReader(str(shown.tables), CLUSTER, time.monotonic),
-        STRATEGIES,
     )
+    pages = Pages([cluster], STRATEGIES)
     exporter = Exporter([(CLUSTER, shown.registry)], lambda: NOW_MS, STALE_AFTER_MS)
     server = MetricsServer("127.0.0.1", 0, exporter.exposition, pages)
     yield f"http://127.0.0.1:{server.port}"

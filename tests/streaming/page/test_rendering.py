@@ -21,7 +21,8 @@ from streaming.sinks.registry import Present
 
 def no_group(group_id: str) -> str:
     """Return the smallest page that shows a name."""
-    return page("no_group.html", watched=Watched("prod", Present(), 0, 1), group_id=group_id).decode()
+    clusters = [Watched("prod", Present(), 0, 1)]
+    return page("no_group.html", clusters=clusters, several=False, group_id=group_id).decode()
 
 
 @given(st.text(st.characters(), min_size=1))
@@ -40,13 +41,13 @@ def test_what_can_be_seen_stays_as_it_is(name: str) -> None:
 
 def test_a_name_that_is_not_there_is_a_mistake_and_not_an_empty_place() -> None:
     with pytest.raises(Exception, match="group_id"):
-        page("no_group.html", watched=Watched("prod", Present(), 0, 1))
+        page("no_group.html", clusters=[Watched("prod", Present(), 0, 1)], several=False)
 
 
 @pytest.mark.parametrize(("age_ms", "said"), [(0, "sampled 0 s ago"), (-5_000, "sampled 0 s ago")])
 def test_a_clock_that_was_set_back_makes_no_sample_of_the_future(age_ms: int, said: str) -> None:
     watched = Watched("prod", Present(sample=ClusterSample(10_000)), 10_000 + age_ms, 1)
-    assert said in page("no_group.html", watched=watched, group_id="g").decode()
+    assert said in page("no_group.html", clusters=[watched], several=False, group_id="g").decode()
 
 
 def test_nothing_is_fetched_from_elsewhere() -> None:

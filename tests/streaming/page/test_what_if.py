@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
 import pytest
 
 import streaming.page.what_if
+from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec
 from assignors.what_if import what_if_as_json
 from streaming.group.snapshot import GroupSnapshot
-from streaming.page.what_if import TODAY, answers
+from streaming.judgement.turn import GroupRecord
+from streaming.page.what_if import TODAY, Alternative, answers
 from tests.streaming.groups import advanced, formed, member, written
 from tests.streaming.page.scene import STRATEGIES, TOPICS, Member, generation, record_of
 
 WIDE = ("orders", "payments", "shipments")
-FIVE = record_of("g", [generation(1, 60, "range", [Member(f"m-{letter}", WIDE) for letter in "abcde"])]).snapshot
+FIRST = generation(1, 60, "range", [Member(f"m-{letter}", WIDE) for letter in "abcde"])
+FIVE = record_of("g", [FIRST])
 
 
 def test_every_strategy_is_computed_for_the_usual_changes_and_today_stands_first() -> None:
@@ -28,7 +34,7 @@ def test_every_strategy_is_computed_for_the_usual_changes_and_today_stands_first
 
 
 def test_a_lone_member_cannot_leave() -> None:
-    alone = record_of("g", [generation(1, 60, "range", [Member("m-a", ["orders"])])]).snapshot
+    alone = record_of("g", [generation(1, 60, "range", [Member("m-a", ["orders"])])])
     assert [change.change for change in answers(alone, STRATEGIES).changes] == ["as it is", "1 member more"]
 
 
@@ -42,14 +48,59 @@ def test_a_lone_member_cannot_leave() -> None:
 )
 def test_where_something_is_not_known_nothing_is_computed(snapshot: GroupSnapshot, why: str) -> None:
     """Rule 1: a number of partitions that was guessed makes the answer a guess."""
-    found = answers(snapshot, STRATEGIES)
+    found = answers(GroupRecord(snapshot), STRATEGIES)
     assert found.changes == ()
     assert found.why_not is not None
     assert why in found.why_not
 
 
+class Own:
+    """A user's strategy: as roundrobin, under another name."""
+
+    name, rounds = "rack-first", 1
+
+    def assign(self, group: GroupSpec) -> GroupAssignment:
+        """Deal them out."""
+        return BUILT_IN["roundrobin"].assign(group)
+
+
+class Broken(Own):
+    """One that gives no answer."""
+
+    name = "broken"
+
+    def assign(self, group: GroupSpec) -> GroupAssignment:
+        """Fail as the guard tells of it."""
+        raise AssignorFailedError("timeout", f"no answer of {len(group.members)} members in 5 s")
+
+
 @pytest.mark.parametrize("limit", ["MOST_PARTITIONS", "MOST_MEMBERS"])
-def test_a_large_group_is_left_to_the_command(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
-    """Rule 2."""
+def test_a_large_group_shows_what_was_computed_with_its_verdict_and_leaves_changes_to_the_command(
+    monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """Rule 2: the same numbers, without sizes."""
+    at_once = answers(FIVE, STRATEGIES).changes[0]
     monkeypatch.setattr(streaming.page.what_if, limit, 4)
-    assert "rebalance-monitor what-if" in (answers(FIVE, STRATEGIES).why_not or "")
+    found = answers(FIVE, STRATEGIES)
+    assert "rebalance-monitor what-if" in (found.why_not or "")
+    (as_it_is,) = found.changes
+    assert (as_it_is.change, as_it_is.members, as_it_is.partitions) == ("as it is", 5, 30)
+    assert list(as_it_is.alternatives) == [replace(one, sizes=None) for one in at_once.alternatives]
+
+
+def test_a_users_own_strategies_stand_below_with_what_was_computed_in_their_own_process() -> None:
+    """Rule 3: an answer, and what was done instead of one."""
+    found = answers(record_of("g", [FIRST], own=[Own(), Broken()]), (*STRATEGIES, "rack-first", "broken"))
+    *_, own, broken = found.changes[0].alternatives
+    by_roundrobin = next(one for one in found.changes[0].alternatives if one.strategy == "roundrobin")
+    assert own == replace(by_roundrobin, strategy="rack-first", sizes=None)
+    assert broken == Alternative("broken", failure="timeout: no answer of 5 members in 5 s")
+    assert [one.strategy for one in found.changes[1].alternatives] == list(STRATEGIES)
+
+
+def test_what_was_computed_for_another_generation_is_not_shown() -> None:
+    """Rule 4: the first generation's answers say nothing of the second."""
+    second = generation(2, 30, "range", [Member("m-a", WIDE)])
+    stale = record_of("g", [FIRST], own=[Own()]).alternatives
+    now = msgspec.structs.replace(record_of("g", [FIRST, second], own=[Own()]), alternatives=stale)
+    assert [one.strategy for one in answers(now, STRATEGIES).changes[0].alternatives] == [TODAY, *STRATEGIES]

@@ -24,9 +24,9 @@ from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.run.conditions import GroupConditions
 from streaming.run.hand_back import HandBack
 from streaming.run.lag_watch import LagWatch
-from streaming.run.monitor import _limits
 from streaming.run.readiness import Readiness
 from streaming.run.sampler import Sampler, Upkeep
+from streaming.run.watch import _limits
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Registry

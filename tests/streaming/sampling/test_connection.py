@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import logging
 import socket
 import ssl
 import threading
@@ -9,9 +11,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 import trustme
-from kafka.errors import KafkaError, UnknownBrokerIdError
+from kafka.errors import KafkaConnectionError, KafkaError, UnknownBrokerIdError
+from kafka.net.transport import KafkaTCPTransport
 from kafka.protocol.admin import ListGroupsRequest
 
 from streaming.config.security import SecuritySettings
@@ -19,7 +23,7 @@ from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
 from streaming.errors import RemedyError
-from streaming.sampling.connection import AccessRefusedError, BrokerUnreachableError, Connection
+from streaming.sampling.connection import AccessRefusedError, BrokerUnreachableError, Connection, _received
 
 
 def test_a_cluster_that_does_not_answer_is_one_line_with_the_remedy():
@@ -30,6 +34,24 @@ def test_a_cluster_that_does_not_answer_is_one_line_with_the_remedy():
     ) as refused:
         Connection(kafka, 1)
     assert "\n" not in str(refused.value)
+
+
+def test_a_start_that_failed_leaves_neither_thread_nor_socket_behind(caplog: pytest.LogCaptureFixture):
+    """A cluster that is away is tried again all night: at four sockets a try the whole monitor would be out of them."""
+    caplog.set_level(logging.CRITICAL, "kafka")  # a record that pytest keeps would keep its connection
+
+    def held_after_failing() -> tuple[int, int]:
+        kafka = KafkaSettings(bootstrap_servers=f"127.0.0.1:{free_port()}", connect_timeout_seconds=0.1)
+        with pytest.raises(BrokerUnreachableError):
+            Connection(kafka, 1)
+        gc.collect()  # the client leaves refused sockets to it
+        return sum(thread.name.startswith("kafka-io") for thread in threading.enumerate()), psutil.Process().num_fds()
+
+    threads, sockets = held_after_failing()
+    for _ in range(4):
+        now_threads, now_sockets = held_after_failing()
+        assert now_threads <= threads
+        assert now_sockets <= sockets
 
 
 @contextmanager
@@ -90,6 +112,27 @@ def test_a_port_that_hangs_up_when_tls_begins_is_told_from_one_where_nobody_is(a
         kafka = KafkaSettings(bootstrap_servers=address, connect_timeout_seconds=2, security=security)
         with pytest.raises(RemedyError, match=r": check kafka\.security\.(protocol and )?certificate_file"):
             Connection(kafka, 5)
+
+
+def hung_up_on(last_words: bytes) -> KafkaTCPTransport:
+    """What kafka-python reads from a broker that said this and hung up before anybody looked."""
+    ours, brokers = socket.socketpair()
+    ours.setblocking(False)
+    brokers.sendall(last_words)
+    brokers.close()
+    return KafkaTCPTransport(None, ours)
+
+
+def test_last_words_are_handed_over_before_the_end_of_the_connection():
+    """kafka-python 3.0 gives both at once, and then drops the words: a refusal of credentials among them."""
+    with closing(hung_up_on(b"refused")._sock) as socket_of_library:
+        words, end = KafkaTCPTransport(None, socket_of_library)._sock_recv()
+        assert (words, type(end)) == (b"refused", KafkaConnectionError), "mended there: ours can go"
+    transport = hung_up_on(b"refused")
+    with closing(transport._sock):
+        assert _received(transport._sock_recv) == (b"refused", None)
+        words, end = _received(transport._sock_recv)
+        assert (words, type(end)) == (b"", KafkaConnectionError)
 
 
 @pytest.mark.slow

@@ -6,6 +6,8 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,28 @@ def test_the_next_monitor_removes_what_a_killed_one_left_and_nothing_of_a_living
 
 def _owner() -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", _OWNER], stdout=subprocess.PIPE, text=True)
+
+
+def test_clusters_that_start_at_the_same_time_leave_each_other_their_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that was there and not yet locked was a killed monitor's to whoever came by at that moment."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    all_made = threading.Barrier(8)
+
+    def make() -> bool:
+        for _ in range(20):
+            all_made.wait(60)
+            with secrets_file({"name": "value"}) as file:
+                all_made.wait(60)
+                if file is None or not file.exists():
+                    return False
+                all_made.wait(60)
+        return True
+
+    with ThreadPoolExecutor(8) as clusters:
+        assert all(made.result() for made in [clusters.submit(make) for _ in range(8)])
+    assert list(tmp_path.iterdir()) == []
 
 
 @given(st.text())

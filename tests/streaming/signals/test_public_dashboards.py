@@ -17,6 +17,8 @@ from tests.promql import mentioned
 from tests.streaming.sinks.test_metrics import named, registry_of, sample_of, scraped
 
 OF_A_TARGET = {"job", "instance", "namespace"}
+OF_GRAFANA = re.compile(r"(?:label_values|query_result)\((?P<query>.*?)(?:, ?(?P<label>\w+))?\)$")
+"""A dashboard's variable: a query, and the label whose values are wanted."""
 LAGGING = {("g", "orders", 0): 90, ("g", "orders", 1): 40, ("h", "orders", 0): 100}
 
 SHAPES = [
@@ -108,9 +110,10 @@ SHAPES = [
 @pytest.mark.parametrize(("family_set", "query", "why"), SHAPES, ids=[query for _, query, _ in SHAPES])
 def test_what_a_public_dashboard_asks_for_is_there(family_set: str, query: str, why: str) -> None:
     """A panel that stays empty after a change of the exporter is noticed when it is needed."""
-    asked = mentioned(query)
-    wanted = re.match(r"label_values\(.*, ?(\w+)\)$", query)
-    labels = {*asked.labels, *(wanted.groups() if wanted else ())} - OF_A_TARGET
+    of_grafana = OF_GRAFANA.match(query)
+    asked = mentioned(of_grafana["query"] if of_grafana else query)
+    wanted = {of_grafana["label"]} if of_grafana and of_grafana["label"] else set()
+    labels = {*asked.labels, *wanted} - OF_A_TARGET
     found = [SIGNALS[name] for name in asked.metrics]
     assert {signal.family_set for signal in found} == {family_set}, why
     assert labels <= {label for signal in found for label in signal.labels}, why

@@ -193,3 +193,31 @@ def test_clusters_and_days_are_partitions_whatever_the_clusters_name(root: Path)
         tables.append(QUARANTINE, arrow_table(QUARANTINE, quarantine_rows(cluster, records)[QUARANTINE]))
     found = DeltaTable(str(root / QUARANTINE.name)).to_pyarrow_table(columns=["cluster"])["cluster"].to_pylist()
     assert sorted(found) == [" ", "prod/eu=1", "\N{ROCKET}"]
+
+
+def test_two_clusters_batches_of_one_number_are_both_there_and_each_once(root: Path) -> None:
+    """Each checkpoint counts its own batches: one cluster's batch 0 is no repetition of another's."""
+    tables = opened(root)
+    one, other = tables.written_by("one"), tables.written_by("other")
+    assert one.append_batch(QUARANTINE, rows_at([1]), 0)
+    assert other.append_batch(QUARANTINE, rows_at([2]), 0)
+    assert not one.append_batch(QUARANTINE, rows_at([1]), 0)
+    assert stored(root) == [1, 2]
+    assert not opened(root, "other").append_batch(QUARANTINE, rows_at([2]), 0), "nor after a restart"
+
+
+def test_clusters_that_write_at_the_same_time_lose_nothing_while_the_table_is_tidied(root: Path) -> None:
+    tables = opened(root)
+    writers = [tables.written_by(name) for name in ("one", "other", "third")]
+
+    def write(place: int) -> None:
+        for batch_id in range(12):
+            assert writers[place].append_batch(QUARANTINE, rows_at([100 * place + batch_id]), batch_id)
+
+    threads = [threading.Thread(target=write, args=(place,)) for place in range(len(writers))]
+    for thread in threads:
+        thread.start()
+    tables.tidy(LONG_AGO)
+    for thread in threads:
+        thread.join()
+    assert stored(root) == [100 * place + batch_id for place in range(3) for batch_id in range(12)]

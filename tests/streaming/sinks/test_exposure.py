@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import streaming.sinks.exposure
 from streaming.signals.signal import GRANULARITIES
-from streaming.sinks.exposure import MAX_SERIES, TOP_K, UNBOUNDED, Asked, Bounds, Exposed, exposed
+from streaming.sinks.exposure import MAX_SERIES, TOP_K, UNBOUNDED, Asked, Bounds, Edge, Exposed, exposed
 
 NO_TOPICS = (0, 0)
 Rows = list[tuple[int, int, int, int]]
@@ -184,6 +184,48 @@ def test_more_room_hides_nothing_that_was_shown(counts: Asked, bounds: Bounds, m
     found, again = decided(counts, bounds), decided(counts, roomier)
     assert (again.groups >= found.groups).all()
     assert again.topics >= found.topics
+
+
+EDGES = [
+    (1_000, 10, "nothing was left out before"),
+    (1_001, 9, "one series too many: the last group loses its partitions"),
+    (1_000, 9, "rule 8: it would fit, and nothing would stay free"),
+    (991, 9, "rule 8: no more than nine"),
+    (990, 10, "rule 8: a hundredth is free again"),
+    (1_000, 10, "now it is shown, it stays as long as there is room"),
+]
+
+
+def test_series_that_come_and_go_do_not_show_and_hide_the_group_at_the_edge() -> None:
+    """Rule 8: ten groups with ten partitions each, and what else there is at six scrapes, one after the other."""
+    edge = None
+    for total, in_full, why in EDGES:
+        found = exposed(asked([(0, 0, 10, 0)] * 10, own=total - 100), Bounds(0, 1_000), lambda: range(10), edge)
+        assert sum(place >= 3 for place in found.groups.tolist()) == in_full, why
+        assert found.dropped[MAX_SERIES] == 100 - 10 * in_full, why
+        edge = found.edge
+
+
+edges = st.none() | st.builds(Edge, st.integers(0, 4), st.integers(0, 9))
+
+
+@given(counts, bounds, edges)
+def test_whatever_was_shown_before_the_limit_holds_and_nothing_is_lost_count_of(
+    counts: Asked, bounds: Bounds, last: Edge | None
+) -> None:
+    """Rule 8 takes away only: groups may have gone since, and others come."""
+    found = exposed(counts, bounds, lambda: range(len(counts.groups)), last)
+    assert shown(counts, found) <= max(0, bounds.max_series - counts.own)
+    assert counts.own + shown(counts, found) + sum(found.dropped.values()) == counts.total()
+    assert (found.groups <= decided(counts, bounds).groups).all()
+
+
+@given(counts, bounds, edges)
+def test_asked_again_of_the_same_the_answer_is_the_same(counts: Asked, bounds: Bounds, last: Edge | None) -> None:
+    """Two Prometheus servers that scrape side by side see the same series."""
+    first = exposed(counts, bounds, lambda: range(len(counts.groups)), last)
+    again = exposed(counts, bounds, lambda: range(len(counts.groups)), first.edge)
+    assert (again.groups.tolist(), again.topics, again.dropped) == (first.groups.tolist(), first.topics, first.dropped)
 
 
 def test_what_the_docstrings_show_is_true() -> None:

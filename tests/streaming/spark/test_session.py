@@ -51,3 +51,21 @@ def test_what_the_user_says_of_spark_wins_over_what_we_say():
     """A driver behind several addresses has to be told which one its executors can reach."""
     told = session_conf(SparkSettings(conf={"spark.driver.host": "10.0.0.5"}), JARS, submitted=False)
     assert told["spark.driver.host"] == "10.0.0.5"
+
+
+@pytest.mark.parametrize(
+    ("master", "for_three", "why"),
+    [
+        ("local[2]", "local[6]", "two tasks at a time for each"),
+        ("local[*]", "local[*]", "all there are is all there are"),
+        ("local", "local", "whoever wants a single one gets it"),
+        ("local[2,3]", "local[2,3]", "retries are told to nobody else"),
+        ("spark://host:7077", "spark://host:7077", "a cluster's cores are its own affair"),
+    ],
+)
+def test_each_cluster_has_its_tasks_and_no_other_ones(master: str, for_three: str, why: str) -> None:
+    """Rule 4: tasks that wait for a broker that died hold their places for two minutes."""
+    settings = SparkSettings(master=master)
+    assert session_conf(settings, JARS, submitted=False, clusters=3)["spark.master"] == for_three, why
+    assert session_conf(settings, JARS, submitted=False)["spark.master"] == master
+    assert session_conf(settings, JARS, submitted=False)["spark.scheduler.mode"] == "FAIR"

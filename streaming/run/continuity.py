@@ -1,0 +1,41 @@
+"""Saying once that the log is another than the one that was read, and how much of it was deleted unread."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+
+from streaming.events import OFFSETS_TOPIC
+from streaming.sinks.registry import Registry
+
+_log = logging.getLogger(__name__)
+
+
+def tell_rewound(registry: Registry, rewound: Collection[int]) -> None:
+    """Have the registry know it, which is not ready from then on, and say it of partitions of which it is new."""
+    if new := registry.put_rewound(rewound):
+        _log.error(
+            "%s ends before where it was read to, in partition %s: cut off, or deleted and created anew. New records"
+            " there are taken for read, so nothing is ready: stop, run `rebalance-monitor rebuild`, and start again",
+            OFFSETS_TOPIC,
+            ", ".join(map(str, sorted(new))),
+        )
+
+
+class LostRecords:
+    """One thread's: the sampler's. Remembers up to where it was said already."""
+
+    def __init__(self) -> None:
+        self._told: dict[int, int] = {}
+
+    def tell(self, lost: Mapping[int, int], positions: Mapping[int, int]) -> None:
+        """Say how many records were deleted before they were read; `positions` are where reading was."""
+        new = {number: count for number, count in lost.items() if positions[number] > self._told.get(number, -1)}
+        self._told |= {number: positions[number] for number in new}
+        if new:
+            _log.warning(
+                "%s lost up to %d records in partition %s before they were read: what they said of groups is not known",
+                OFFSETS_TOPIC,
+                sum(new.values()),
+                ", ".join(map(str, sorted(new))),
+            )

@@ -1,0 +1,325 @@
+"""One cluster, watched: its connection, its checkpoint, its query, its beats and its present.
+
+1. A watch has nothing in common with another one but its `Ground`: Spark, the tables and their upkeep.
+2. Whatever ends a watch ends all of its own threads and nothing else; it may be run again.
+3. A query that fails is said, shown as not ready, and started again with growing pauses.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from tenacity import Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential
+from tenacity.nap import sleep_using_event
+
+from streaming.combine.lanes import GapsClosed, commits_table
+from streaming.config.load import Settings
+from streaming.config.security import read_secrets
+from streaming.config.settings import ADMIN_API_SOURCE, JudgementSettings
+from streaming.events import OFFSETS_TOPIC
+from streaming.java import find_java, java_version
+from streaming.judgement.detectors import Limits
+from streaming.judgement.lag import ClusterSample
+from streaming.run.batches import BatchSink, polled_positions
+from streaming.run.conditions import GroupConditions
+from streaming.run.hand_back import HandBack
+from streaming.run.lag_watch import LagWatch
+from streaming.run.poller import Poller
+from streaming.run.prepare import Origin, prepare_checkpoint
+from streaming.run.readiness import Readiness, log_ends
+from streaming.run.reconcile import Reconciler
+from streaming.run.sampler import Sampler, Upkeep
+from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
+from streaming.sampling.connection import Connection
+from streaming.sampling.groups import Groups
+from streaming.security.java_client import check_key, java_secrets, spark_options
+from streaming.security.secrets_file import secrets_file
+from streaming.sinks.commit_book import CommitBook
+from streaming.sinks.delta import DeltaTables
+from streaming.sinks.registry import Registry
+from streaming.spark.checkpoint import HANDED_BACK, QUERY, CheckpointLock, batch_end_positions, last_committed_batch
+from streaming.spark.files import Files
+from streaming.spark.query import lanes_of, start_query, stop_query
+from streaming.spark.session import jvm_pid, use_pool
+from streaming.spark.source import handed_back_rows, offsets_topic_records
+from streaming.spark.state import stored_state
+from streaming.spark.steps import StateFunction
+
+STALE_INTERVALS = 6
+"""Lag of a sample older than so many intervals is not shown: the last value is not the present."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the clusters of one monitor share."""
+
+    session: SparkSession
+    tables: DeltaTables
+    upkeep: Upkeep
+    users_references: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A cluster whose brokers have answered, and its checkpoint, held. No `partitions` where they are not read."""
+
+    connection: Connection
+    brokers: Brokers
+    partitions: list[int]
+    security_options: Mapping[str, str]
+    lock: CheckpointLock
+
+
+class ClusterWatch:
+    """One cluster, one query. `settings` are those of this cluster as if it were the only one."""
+
+    def __init__(self, settings: Settings, now_ms: Callable[[], int]) -> None:
+        self._settings = settings
+        self._now_ms = now_ms
+        self.cluster = settings.kafka.cluster
+        self.registry = Registry()
+        self.is_under_way = False
+        self._is_polled = settings.source.kind == ADMIN_API_SOURCE
+        self.registry.put_health(source=settings.source.kind)
+
+    @property
+    def stale_after_seconds(self) -> float:
+        """The age from which on a sample is not the present any more."""
+        return max(30.0, STALE_INTERVALS * self._settings.sampling.interval_seconds)
+
+    def connect(self) -> Connection:
+        """Reach a broker. Raises BrokerUnreachableError or AccessRefusedError."""
+        return Connection(self._settings.kafka, self._settings.sampling.request_timeout_seconds)
+
+    @contextmanager
+    def reached(self, connection: Connection, stop: threading.Event) -> Iterator[Reached]:
+        """Hold what a run needs of cluster and checkpoint. Raises a RemedyError for what it cannot have."""
+        self.is_under_way = True
+        try:
+            with self._held(connection, stop) as held:
+                yield held
+        finally:
+            self.is_under_way = False
+
+    @contextmanager
+    def _held(self, connection: Connection, stop: threading.Event) -> Iterator[Reached]:
+        brokers = Brokers(connection, self._now_ms, samples_offsets_topic=not self._is_polled)
+        partitions = [] if self._is_polled else self._offsets_topic_partitions(brokers, stop)
+        security = self._settings.kafka.security
+        with (
+            secrets_file(java_secrets(security, read_secrets(security))) as file,
+            CheckpointLock(self._settings.paths.checkpoint) as lock,
+        ):
+            check_key(security, lambda: java_version(find_java()))
+            yield Reached(connection, brokers, partitions, spark_options(security, file), lock)
+
+    def _offsets_topic_partitions(self, brokers: Brokers, stop: threading.Event) -> list[int]:
+        """A young cluster has no `__consumer_offsets` until somebody commits: wait for it, not ready."""
+        is_said = False
+        while not stop.is_set():
+            try:
+                return brokers.offsets_topic_partitions()
+            except OffsetsTopicMissingError as missing:  # noqa: PERF203 - it waits seconds in between
+                _log.log(logging.DEBUG if is_said else logging.WARNING, "%s: %s; waiting", self.cluster, missing)
+                is_said = True
+                stop.wait(2.0)
+        return []
+
+    def run(self, reached: Reached, ground: Ground, stop: threading.Event) -> None:
+        """Restore and watch until `stop` is set."""
+        use_pool(ground.session, self.cluster)
+        reached.lock.write_holder(jvm_pid(ground.session))
+        _Run(self._settings, self.registry, reached, ground, self._now_ms, self.stale_after_seconds).run(stop)
+
+
+class _Run:
+    """One run of a watch: what is known of the cluster so far is restored anew for each."""
+
+    def __init__(  # noqa: PLR0913, PLR0917 - everything a run stands on
+        self,
+        settings: Settings,
+        registry: Registry,
+        reached: Reached,
+        ground: Ground,
+        now_ms: Callable[[], int],
+        stale_after_seconds: float,
+    ) -> None:
+        self._settings = settings
+        self._cluster = settings.kafka.cluster
+        self._registry = registry
+        self._reached = reached
+        self._ground = ground
+        self._now_ms = now_ms
+        self._book = CommitBook()
+        self._files = Files(ground.session, settings.paths.checkpoint)
+        self._limits = _limits(settings.judgement)
+        self._query: StreamingQuery | None = None
+        self._is_polled = settings.source.kind == ADMIN_API_SOURCE
+        self._poller = self._make_poller(stale_after_seconds) if self._is_polled else None
+        self._readiness = Readiness(self._source_is_alive, self._polled_targets if self._is_polled else log_ends)
+
+    def run(self, stop: threading.Event) -> None:
+        """Prepare, restore, and keep query and beats going until `stop` is set."""
+        tables, origin = prepare_checkpoint(self._ground.session, self._settings, self._files, self._ground.tables)
+        self._restore()
+        lag_watch = LagWatch(self._book, self._files, self._limits)
+        lag_watch.restore()
+        beats_stop = threading.Event()
+        beats = [
+            threading.Thread(target=beat, args=(beats_stop,), name=f"{name} of {self._cluster}")
+            for name, beat in self._beats(tables, lag_watch).items()
+        ]
+        for beat in beats:
+            beat.start()
+        try:
+            self._keep_query_alive(tables, origin, stop)
+        finally:
+            beats_stop.set()
+            for beat in beats:
+                beat.join()
+            lag_watch.store()
+
+    def _beats(self, tables: DeltaTables, lag_watch: LagWatch) -> Mapping[str, Callable[[threading.Event], None]]:
+        sampling, reached = self._settings.sampling, self._reached
+        groups = Groups(reached.connection, self._now_ms)
+        reconciler = Reconciler(groups, self._book, sampling.reconcile_seconds)
+        sampler = Sampler(
+            cluster=self._cluster,
+            brokers=reached.brokers,
+            groups=groups,
+            reconciler=None if self._is_polled else reconciler,
+            registry=self._registry,
+            book=self._book,
+            tables=tables,
+            hand_back=HandBack(self._files),
+            lag_watch=lag_watch,
+            conditions=GroupConditions(self._cluster, self._registry, tables, self._limits),
+            readiness=self._readiness,
+            interval_seconds=sampling.interval_seconds,
+            lag_table_seconds=sampling.lag_table_seconds,
+            upkeep=self._ground.upkeep,
+        )
+        return {"sampler": sampler.run, **({"poller": self._poller.run} if self._poller else {})}
+
+    def _make_poller(self, stale_after_seconds: float) -> Poller:
+        return Poller(
+            groups=Groups(self._reached.connection, self._now_ms),
+            registry=self._registry,
+            book=self._book,
+            files=self._files,
+            now_ms=self._now_ms,
+            interval_seconds=self._settings.sampling.interval_seconds,
+            stale_after_seconds=stale_after_seconds,
+        )
+
+    def _restore(self) -> None:
+        """Rebuild the registry from the state store, as of the last batch that is wholly done."""
+        batch_id = last_committed_batch(self._files)
+        if batch_id is None:
+            return
+        groups, lanes = stored_state(self._ground.session, self._files.uri(QUERY))
+        for lane in lanes:
+            self._book.apply(commits_table(lane.commits))
+        self._registry.put_batch(groups, lanes)
+        self._registry.put_gap_totals(GapsClosed((), {**lane.gap_totals()}) for lane in lanes)
+        read = batch_end_positions(self._files, batch_id, OFFSETS_TOPIC)
+        positions = read or polled_positions(self._registry.present().lanes)
+        self._registry.put_health(batch_id=batch_id, positions=positions)
+        _log.info(
+            "%s: restored %d groups and %d partitions as of batch %d", self._cluster, len(groups), len(lanes), batch_id
+        )
+
+    def _keep_query_alive(self, tables: DeltaTables, origin: Origin, stop: threading.Event) -> None:
+        """Rule 3."""
+        sink = BatchSink(
+            cluster=self._cluster,
+            registry=self._registry,
+            book=self._book,
+            tables=tables,
+            files=self._files,
+            origin=origin,
+        )
+        for attempt in Retrying(
+            retry=retry_if_exception_type(PySparkException),
+            wait=wait_exponential(multiplier=1, max=30),
+            stop=stop_when_event_set(stop),
+            sleep=sleep_using_event(stop),
+            reraise=True,
+        ):
+            with attempt:
+                self._readiness.start_over()
+                self._query = self._start_query(sink, origin)
+                try:
+                    _await_query(self._query, stop)
+                except PySparkException as failure:
+                    if stop.is_set():
+                        return
+                    restarts = self._registry.present().health.query_restarts + 1
+                    self._registry.put_health(ready=False, query_restarts=restarts)
+                    _log.error("%s: the query failed and is started again: %s", self._cluster, _first_line(failure))
+                    _log.debug("the whole failure:", exc_info=failure)
+                    raise
+
+    def _start_query(self, sink: BatchSink, origin: Origin) -> StreamingQuery:
+        settings, reached, session = self._settings, self._reached, self._ground.session
+        lanes = handed_back_rows(session, self._files.uri(HANDED_BACK))
+        if not self._is_polled:
+            records = offsets_topic_records(
+                session, settings.kafka, settings.source, reached.partitions, reached.security_options
+            )
+            lanes = lanes_of(records, settings.spark.combine_tasks).unionByName(lanes)
+        function = StateFunction(
+            strategies=settings.judgement.strategies,
+            users_references=self._ground.users_references,
+            users_limit_seconds=settings.judgement.assignor_limit_seconds,
+            seeds=origin.seeds.records,
+            seed_version=origin.seeds.version,
+            limits=self._limits,
+        )
+        return start_query(
+            lanes=lanes,
+            cluster=self._cluster,
+            state_function=function,
+            on_batch=sink,
+            checkpoint=self._files.uri(QUERY),
+            trigger_seconds=settings.source.trigger_seconds,
+        )
+
+    def _source_is_alive(self) -> bool:
+        query_is_alive = self._query is not None and self._query.isActive
+        return query_is_alive and (self._poller is None or self._poller.is_fresh())
+
+    def _polled_targets(self, sample: ClusterSample) -> Mapping[int, int] | None:
+        return None if self._poller is None else self._poller.targets(sample)
+
+
+def _await_query(query: StreamingQuery, stop: threading.Event) -> None:
+    while not stop.is_set():
+        if query.awaitTermination(1):
+            return
+    stop_query(query)
+
+
+def _limits(judgement: JudgementSettings) -> Limits:
+    return Limits(
+        window_seconds=judgement.storm_window_seconds,
+        storm_rebalances=judgement.storm_rebalances,
+        flaps=judgement.flaps,
+        cooperative_rounds=judgement.cooperative_rounds,
+        round_seconds=judgement.round_seconds,
+        allowed_lag=judgement.allowed_lag,
+    )
+
+
+def _first_line(failure: Exception) -> str:
+    lines = [line for line in str(failure).splitlines() if line.strip()]
+    return lines[0] if lines else type(failure).__name__

@@ -1,0 +1,211 @@
+"""Several clusters in one monitor: what becomes of one is nothing to the others."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from streaming.embedded import EmbeddedBroker
+from streaming.embedded.ports import free_port
+from streaming.protocol import RecordType
+from tests.end_to_end.conftest import QUICK_BROKER, Group, create_topics, produce
+from tests.end_to_end.monitor_process import READY_SECONDS, MonitorProcess, until
+from tests.end_to_end.what_kafka_says import WhatKafkaSays
+
+pytestmark = pytest.mark.slow
+
+GROUP, TOPIC = "shipping", "orders"
+"""The same names in both clusters: nothing but the cluster tells one from the other."""
+
+GENERATIONS, LAG = "rebalance_monitor_group_generation", "rebalance_monitor_group_lag"
+COUNTED = ("rebalance_monitor_rebalances_total", "rebalance_monitor_empty_transitions_total", GENERATIONS)
+
+
+@dataclass
+class Cluster:
+    """A broker, and one group on it."""
+
+    name: str
+    broker: EmbeddedBroker
+    partitions: int
+    groups: list[Group] = field(default_factory=list)
+
+    def fill(self) -> None:
+        """Make the topic, and let a first member read it."""
+        create_topics(self.broker, {TOPIC: self.partitions})
+        self.join()
+
+    def join(self) -> None:
+        """Let one more member join."""
+        self.groups.append(Group(self.broker.bootstrap_servers, GROUP))
+        self.groups[-1].join([TOPIC])
+
+    def leave_all(self) -> None:
+        """Let every member leave."""
+        for group in self.groups:
+            group.leave_all()
+        self.groups.clear()
+
+    def generations_in_log(self) -> set[tuple[int, int]]:
+        """Positions of the group's records, as Kafka's own tools read them."""
+        with closing(WhatKafkaSays(self.broker.bootstrap_servers)) as kafka_says:
+            return set(kafka_says.positions({RecordType.GROUP_METADATA}))
+
+
+@pytest.fixture
+def clusters(tmp_path: Path) -> Iterator[tuple[Cluster, Cluster]]:
+    with ExitStack() as stack:
+        made = tuple(
+            Cluster(name, EmbeddedBroker(tmp_path / name, properties=QUICK_BROKER), partitions)
+            for name, partitions in (("prod", 3), ("eu", 5))
+        )
+        for cluster in made:
+            cluster.broker.launch()
+        for cluster in made:
+            stack.enter_context(cluster.broker)
+            stack.callback(cluster.leave_all)
+            cluster.fill()
+        yield made  # type: ignore[misc]
+
+
+def monitor_of(folder: Path, first: Cluster, more: Sequence[tuple[str, str]]) -> MonitorProcess:
+    """A monitor of the first cluster and of further ones, each a name and an address."""
+    sections = {f"CLUSTERS__{name.upper()}__BOOTSTRAP_SERVERS": address for name, address in more}
+    return MonitorProcess(first.broker.bootstrap_servers, folder, {"KAFKA__CLUSTER": first.name, **sections})
+
+
+def ready(monitor: MonitorProcess) -> dict[str, float]:
+    """Whether each cluster is ready."""
+    assert monitor.alive()
+    return monitor.by_label("rebalance_monitor_ready", "cluster")
+
+
+def wait_until(monitor: MonitorProcess, **wanted: int) -> None:
+    """Wait until clusters are ready, or not."""
+    try:
+        until(f"{wanted}", lambda: wanted.items() <= ready(monitor).items(), READY_SECONDS)
+    except AssertionError as never:
+        raise AssertionError(f"{never}\n{monitor.log.read_text()[-3000:]}") from None
+
+
+def counters(monitor: MonitorProcess, cluster: str) -> dict[str, float | None]:
+    return {name: monitor.value(name, cluster=cluster, group=GROUP) for name in COUNTED}
+
+
+def identity(checkpoint: Path) -> dict[str, str | int]:
+    known: dict[str, str | int] = json.loads((checkpoint / "monitor.json").read_text())
+    return known
+
+
+def ask(monitor: MonitorProcess, address: str) -> tuple[int, str]:
+    """Status and body of a page."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{monitor.port}{address}", timeout=30) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read().decode()
+
+
+def test_a_cluster_that_is_added_or_lost_leaves_the_others_untouched(
+    clusters: tuple[Cluster, Cluster], tmp_path: Path
+) -> None:
+    """One process, one Spark; a broker that dies, one that never was, and a cluster more at each start."""
+    prod, eu = clusters
+    eu_address = eu.broker.bootstrap_servers
+    alone = monitor_of(tmp_path / "monitor", prod, []).start().wait_until_ready()
+    of_prod, counted = identity(alone.folder / "checkpoint"), counters(alone, "prod")
+    assert alone.stop() == 0
+
+    both = monitor_of(alone.folder, prod, [("eu", eu_address)]).start()
+    wait_until(both, prod=1, eu=1)
+    assert identity(both.folder / "checkpoint") == of_prod, "the first cluster's checkpoint is the one it had"
+    assert counters(both, "prod") == counted
+    of_eu = identity(both.folder / "checkpoint-clusters" / "eu")
+    _each_is_shown_as_its_own(both, prod, eu)
+    _a_lost_broker_is_one_clusters_trouble(both, prod, eu)
+    _each_has_every_generation_once(both, clusters)
+    counted = {name: counters(both, name) for name in ("prod", "eu")}
+    assert both.stop() == 0
+
+    nobody = f"127.0.0.1:{free_port()}"
+    three = monitor_of(both.folder, prod, [("eu", eu_address), ("nobody", nobody)]).start()
+    wait_until(three, prod=1, eu=1, nobody=0)
+    assert {name: counters(three, name) for name in ("prod", "eu")} == counted
+    assert identity(three.folder / "checkpoint") == of_prod
+    assert identity(three.folder / "checkpoint-clusters" / "eu") == of_eu
+    until("the one line", lambda: "nobody cannot be watched and is tried again: no broker at" in three.log.read_text())
+    eu.join()
+    until("the next member", lambda: _members(three, "eu") == 2)
+    _each_has_every_generation_once(three, clusters)
+    assert three.stop() == 0
+    assert three.log.read_text().count("nobody cannot be watched") == 1, "said once, however often it is tried"
+
+
+def _each_is_shown_as_its_own(monitor: MonitorProcess, prod: Cluster, eu: Cluster) -> None:
+    """Two groups of one name: their numbers, pages and rows are told apart, and nothing is said of the wrong one."""
+    for cluster in (prod, eu):
+        until(
+            "all read",
+            lambda cluster=cluster: monitor.value(LAG, cluster=cluster.name, group=GROUP) == 0,  # type: ignore[misc]
+        )
+        at = monitor.metrics()["kafka_consumergroup_current_offset"]
+        of_group = [value for labels, value in at.items() if ("cluster", cluster.name) in labels]
+        assert of_group == [10] * cluster.partitions
+        status, document = ask(monitor, f"/api/v1/groups/{GROUP}?cluster={cluster.name}")
+        assert (status, len(json.loads(document)["partitions"])) == (200, cluster.partitions)
+    listed = json.loads(ask(monitor, "/api/v1/groups")[1])["groups"]
+    assert sorted((one["cluster"], one["group_id"]) for one in listed) == [("eu", GROUP), ("prod", GROUP)]
+    assert ask(monitor, f"/api/v1/groups/{GROUP}")[0] == 300
+    assert json.loads(monitor.run_command("groups", "--cluster", "eu", "--json"))["group_id"] == GROUP
+    assert "prod  generation 1: " in monitor.run_command("history", GROUP)
+
+
+def _a_lost_broker_is_one_clusters_trouble(monitor: MonitorProcess, prod: Cluster, eu: Cluster) -> None:
+    eu.leave_all()  # its clients would fill the test's log
+    until("nobody", lambda: _members(monitor, "eu") == 0)
+    before = counters(monitor, "eu")
+    eu.broker.kill()
+    wait_until(monitor, prod=1, eu=0)
+    assert (ask(monitor, "/-/ready")[0], ask(monitor, "/-/ready?cluster=eu")[0]) == (200, 503)
+    prod.join()
+    until("its next member", lambda: _members(monitor, "prod") == 2)
+    produce(prod.broker, {TOPIC: prod.partitions}, records=5)
+    until("new commits", lambda: _committed(monitor, "prod") == 15 * prod.partitions)
+    assert ready(monitor) == {"prod": 1, "eu": 0}
+    assert counters(monitor, "eu") == before, "what was last known, beside ready 0"
+    assert monitor.log.read_text().count("WARNING eu: brokers do not answer") == 1, "one line, however long it takes"
+
+    eu.broker.start()
+    wait_until(monitor, prod=1, eu=1)
+    eu.join()
+    until("its next member", lambda: _members(monitor, "eu") == 1)
+
+
+def _members(monitor: MonitorProcess, cluster: str) -> float | None:
+    return monitor.value("rebalance_monitor_group_members", cluster=cluster, group=GROUP)
+
+
+def _committed(monitor: MonitorProcess, cluster: str) -> float:
+    at = monitor.metrics().get("kafka_consumergroup_current_offset", {})
+    return sum(value for labels, value in at.items() if ("cluster", cluster) in labels)
+
+
+def _each_has_every_generation_once(monitor: MonitorProcess, clusters: Sequence[Cluster]) -> None:
+    for cluster in clusters:
+        in_log = cluster.generations_in_log()
+
+        def told(cluster: Cluster = cluster) -> Counter[tuple[object, object]]:
+            rows = [row for row in monitor.rows("group_generations") if row["cluster"] == cluster.name]
+            return Counter((row["kafka_partition"], row["kafka_offset"]) for row in rows)
+
+        until(f"{cluster.name}'s rows", lambda told=told, in_log=in_log: in_log <= told().keys())  # type: ignore[misc]
+        assert max(told().values()) == 1

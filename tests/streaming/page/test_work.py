@@ -1,0 +1,85 @@
+"""How work is shared, and how long rebalances cost: the numbers are the rules of `work`."""
+
+from __future__ import annotations
+
+import doctest
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import streaming.page.work
+from streaming.events import Position
+from streaming.page.group import GroupDetail, group_detail
+from streaming.page.watched import Watched
+from streaming.sinks.registry import Present, WorkShares
+from tests.streaming.page.scene import CLUSTER, NOW_MS, scene
+
+FRESH_MS = 30_000
+
+
+@pytest.fixture(scope="module")
+def present(tmp_path_factory: pytest.TempPathFactory) -> Present:
+    return scene(Path(tmp_path_factory.mktemp("tables"))).registry.present()
+
+
+def detail(present: Present, group_id: str, now_ms: int = NOW_MS) -> GroupDetail:
+    found = group_detail(Watched(CLUSTER, present, now_ms, FRESH_MS), group_id)
+    assert found is not None
+    return found
+
+
+def kinds(found: GroupDetail) -> list[tuple[str, str]]:
+    return [(one.measure, one.scope) for one in found.work]
+
+
+OF_RECORD = [("partitions", "member"), ("partitions", "host")]
+OF_SAMPLE = [("lag", "member"), ("lag", "host"), ("throughput", "member"), ("throughput", "host")]
+
+
+def test_the_example_in_the_docstring_is_true() -> None:
+    assert doctest.testmod(streaming.page.work).failed == 0
+
+
+def test_one_member_with_all_the_work_has_all_the_lag_and_is_called_as_in_the_map(present: Present) -> None:
+    """Rules 1 and 3: fraud-b holds nothing; each of 30 partitions is 960 behind and grows by 10 records/s."""
+    found = detail(present, "fraud-detection")
+    assert kinds(found) == [*OF_RECORD, *OF_SAMPLE]
+    busiest = found.heat_map.rows[0]
+    by_kind = {(one.measure, one.scope): one for one in found.work}
+    for measure, of_partition in (("partitions", 1), ("lag", 960), ("throughput", 10)):
+        among_members = by_kind[measure, "member"]
+        assert among_members.total == among_members.largest == pytest.approx(30 * of_partition)
+        assert (among_members.smallest, among_members.score, among_members.max_to_mean_ratio) == (0, 0, 2)
+        assert among_members.busiest == busiest.name
+        assert by_kind[measure, "host"].busiest == busiest.client_host
+
+
+@pytest.mark.parametrize("aged", ["sample", "assignment"])
+def test_lag_and_throughput_of_another_time_or_assignment_are_not_shown(present: Present, aged: str) -> None:
+    """Rule 1: an hour ago, or measured of the generation before."""
+    before = WorkShares(Position(0, 1, 1), present.work["billing"].imbalances)
+    shown, now_ms = (
+        (present, NOW_MS + 3_600_000) if aged == "sample" else (replace(present, work={"billing": before}), NOW_MS)
+    )
+    assert kinds(detail(shown, "billing", now_ms)) == OF_RECORD
+
+
+def test_work_that_is_not_known_of_every_partition_is_unknown_and_says_of_how_many(present: Present) -> None:
+    """Rule 2: of a group that never committed no lag is known, though the end offsets are."""
+    of_lag, of_hosts, *_ = (one for one in detail(present, "..").work if one.measure == "lag")
+    for one in (of_lag, of_hosts):
+        assert (one.unknown_reason, one.unknown_partitions) == ("lag_unknown", 3)
+        assert (one.total, one.largest, one.score, one.sharers) == (None, None, None, None)
+
+
+def test_a_group_without_members_shares_nothing(present: Present) -> None:
+    assert detail(present, "reporting").work == ()
+
+
+def test_gaps_are_counted_where_one_is_known(present: Present) -> None:
+    """Rule 4: of the others nothing is said, not 0."""
+    gaps = detail(present, "clickstream").commit_gaps
+    assert gaps is not None
+    assert (gaps.gaps, gaps.total_ms, gaps.long_gaps) == (8, 65_000 + 7 * 4_000, 1)
+    assert detail(present, "ledger").commit_gaps is None

@@ -1,0 +1,127 @@
+"""What a monitor of several clusters makes of one that cannot be watched."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kafka.errors import KafkaConnectionError, NodeNotReadyError
+
+from streaming.config.load import Settings, load_settings
+from streaming.embedded.ports import free_port
+from streaming.run.monitor import Monitor
+from streaming.run.sampler import Sampler, Upkeep
+from streaming.sampling.connection import BrokerUnreachableError
+from streaming.sinks.delta import DeltaTables
+from streaming.sinks.registry import Registry
+
+
+def settings(tmp_path: Path, more: str = "") -> Settings:
+    """Settings of clusters where nobody listens."""
+    file = tmp_path / "monitor.toml"
+    kafka = f"[kafka]\nbootstrap_servers = '127.0.0.1:{free_port()}'\nconnect_timeout_seconds = 0.1\n"
+    paths = f"[paths]\ncheckpoint = '{tmp_path}/checkpoint'\ntables = '{tmp_path}/tables'\n[metrics]\nport = 0\n"
+    file.write_text(kafka + paths + more)
+    return load_settings(file)
+
+
+def nobody_is_heard(*_: object) -> None:
+    """Take the port's number and do nothing."""
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_one_cluster_alone_that_is_not_there_ends_the_start(tmp_path: Path) -> None:
+    """Rule 1: who mistyped an address is told so at once, and what supervises us sees an exit code."""
+    with pytest.raises(BrokerUnreachableError):
+        Monitor(settings(tmp_path), threading.Event(), nobody_is_heard).run()
+
+
+def test_of_several_one_that_is_not_there_is_said_once_and_tried_until_told_to_stop(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 2: a line for each try buries everything else that is said in a night."""
+    monkeypatch.setattr("streaming.run.monitor._LONGEST_PAUSE_SECONDS", 0.01)
+    stop = threading.Event()
+    monitor = Monitor(
+        settings(tmp_path, f"[clusters.eu]\nbootstrap_servers = '127.0.0.1:{free_port()}'\n"), stop, print
+    )
+    watch, tries = monitor._watches[1], []
+    connect = watch.connect
+    monkeypatch.setattr(watch, "connect", lambda: (tries.append(1), connect())[1])
+    watch.registry.put_health(ready=True)
+    with caplog.at_level(logging.ERROR):
+        thread = threading.Thread(target=monitor._keep_watching, args=(watch, None))
+        thread.start()
+        until(lambda: len(tries) >= 4)
+        stop.set()
+        thread.join(60)
+    assert not thread.is_alive()
+    (line,) = [record.getMessage() for record in caplog.records if record.name.startswith("streaming")]
+    assert line.startswith("eu cannot be watched and is tried again: no broker at 127.0.0.1:")
+    assert not watch.registry.present().health.ready
+    assert not watch.is_under_way
+
+
+class Beats:
+    """A sampler's beat with answers by turns."""
+
+    def __init__(self, *outcomes: Exception | None) -> None:
+        self._outcomes = list(outcomes)
+        self.stop = threading.Event()
+
+    def __call__(self) -> None:
+        """Answer, or raise; the last one stops."""
+        outcome = self._outcomes.pop(0)
+        if not self._outcomes:
+            self.stop.set()
+        if outcome is not None:
+            raise outcome
+
+
+def test_brokers_that_fall_silent_are_one_line_and_one_more_when_they_are_back(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that was away for a night once was twenty thousand lines."""
+    silent, back = KafkaConnectionError("gone"), None
+    beats = Beats(back, silent, NodeNotReadyError("still"), silent, back, back, silent, back)
+    sampler = Sampler(
+        cluster="eu", registry=Registry(), interval_seconds=0.01, lag_table_seconds=1,
+        **dict.fromkeys(
+            ("brokers", "groups", "reconciler", "book", "tables", "hand_back", "lag_watch", "conditions", "readiness",
+             "upkeep")
+        ),
+    )  # fmt: skip
+    monkeypatch.setattr(sampler, "beat", beats)
+    with caplog.at_level(logging.INFO):
+        sampler.run(beats.stop)
+    assert [record.getMessage().partition(" (")[0] for record in caplog.records] == [
+        "eu: brokers do not answer",
+        "eu: brokers answer again",
+        "eu: brokers do not answer",
+        "eu: brokers answer again",
+    ]
+
+
+def test_of_all_clusters_that_ask_one_tidies_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice at once is twice the work, and a conflict between two that rewrite the same files."""
+    tidied: list[object] = []
+    tables = DeltaTables(str(tmp_path))
+    monkeypatch.setattr(tables, "tidy", lambda keep_from: (tidied.append(keep_from), time.sleep(0.05)))
+    upkeep = Upkeep(tables, 90, tidy_seconds=0.5)
+    time.sleep(0.5)
+    asking = [threading.Thread(target=upkeep.if_due, args=(0,)) for _ in range(8)]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    assert len(tidied) == 1
