@@ -184,7 +184,7 @@ class MetricsSettings(Section):
         0, ge=0, description="so many groups, the worst, are shown so finely, the others by group; 0: all groups are"
     )
     max_series: int = Field(
-        1_000_000,
+        1_500_000,
         ge=1_000,
         description="series that /metrics has at most: beyond that the finest go first, of the groups least in trouble;"
         " rebalance_monitor_dropped_series tells how many",

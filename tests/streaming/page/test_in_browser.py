@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
 
 from streaming.page.addresses import group_address
 from streaming.page.application import Pages
@@ -130,6 +131,7 @@ def test_even_markup_that_got_through_could_run_nothing(browser: Chrome, site: s
 def test_a_group_is_found_by_typing_part_of_its_name(browser: Chrome, site: str) -> None:
     look(browser, site, PHONE)
     browser.find_element(By.NAME, "q").send_keys("ledg\n")
+    WebDriverWait(browser, 60).until(lambda asked: "q=ledg" in asked.current_url)
     rows = browser.find_elements(By.CSS_SELECTOR, ".groups tbody tr")
     assert [row.find_element(By.TAG_NAME, "a").text for row in rows] == ["ledger"]
     assert browser.find_element(By.NAME, "q").get_attribute("value") == "ledg"
