@@ -14,12 +14,13 @@ setup: ## Make .venv and fetch the jars; PYTHON=... chooses the interpreter
 demo: setup ## Run broker, groups and monitor until Ctrl-C; DURATION_S=90 ends it by itself
 	@$(BIN)/rebalance-monitor demo $(if $(DURATION_S),--duration-s $(DURATION_S))
 
+# Two files of slow tests at a time: most of their time they wait, and two cores carry no more JVMs.
 test: setup lint ## Run every check and every test, the real broker's included
-	$(BIN)/pytest -m "not slow"
-	$(BIN)/pytest -m "slow and not matrix"
+	$(BIN)/pytest -n auto -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile -m "slow and not matrix"
 
 test-quick: setup ## Run the tests that take seconds
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -n auto -m "not slow"
 
 test-matrix: setup ## Run the end-to-end tests against Kafka 3.7, 3.9 and 4.3 too; fetches their jars once
 	$(BIN)/rebalance-monitor jars --every-kafka

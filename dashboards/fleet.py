@@ -17,7 +17,7 @@ from dashboards.boards import (
     top_variable,
 )
 from dashboards.panels import AnyPanel, Card, Look, Query, bars, figure, lines
-from dashboards.promql import CLUSTERS, FLEET, beside, number_of, sum_by, worst
+from dashboards.promql import CLUSTERS, FLEET, beside, number_of, repeated, sum_by, worst
 from dashboards.tables import Column, Label, Measure, ranked
 from dashboards.words import (
     ANY,
@@ -175,9 +175,12 @@ def _conditions() -> AnyPanel:
         "no condition holds, as far as is known",
     )
     most = worst(f"count by (cluster, group) ({FLEET.each(GROUP_CONDITION)})")
-    condition = Label("Condition", "condition", as_labelled(CONDITIONS))
-    since = Measure("Since", beside(f"1000 * {FLEET.each(GROUP_CONDITION_TIMESTAMP_SECONDS)}", most), unit=SINCE)
-    return ranked(card, [_GROUP, _CLUSTER, condition, since, Measure("Conditions", most)], by="Conditions")
+    columns: list[Column] = [
+        *(_GROUP, _CLUSTER, Label("Condition", "condition", as_labelled(CONDITIONS))),
+        Measure("Since", beside(f"1000 * {FLEET.each(GROUP_CONDITION_TIMESTAMP_SECONDS)}", most), unit=SINCE),
+        Measure("Conditions", repeated(most, "cluster, group", FLEET.each(GROUP_CONDITION))),
+    ]
+    return ranked(card, columns, by="Conditions")
 
 
 def _drift() -> AnyPanel:

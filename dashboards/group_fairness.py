@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dashboards.panels import AnyPanel, Card, Look, Query, bars_of_now, lines
-from dashboards.promql import ONE_GROUP
+from dashboards.promql import ONE_GROUP, repeated
 from dashboards.tables import Column, Label, Measure, ranked
 from dashboards.words import ACT, ANY, NEITHER, SCORE, SINCE, SOME, UNKNOWN, VERDICTS, WATCH, as_labelled
 from streaming.signals.fairness import (
@@ -73,7 +73,7 @@ def _owners() -> AnyPanel:
         Measure("Has", actual),
         Measure("Should have", expected),
         Measure("Too many", f"{actual} - {expected}", steps=ANY),
-        Measure("Lag of the member", ONE_GROUP.each(MEMBER_LAG)),
+        Measure("Lag of the member", repeated(f"max by (member) ({ONE_GROUP.of(MEMBER_LAG)})", "member", actual)),
     ]
     return ranked(card, columns, by="Has")
 

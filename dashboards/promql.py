@@ -83,6 +83,15 @@ def beside(expression: str, ranked: str) -> str:
     return f"{expression} and on (cluster, group) {ranked}"
 
 
+def repeated(expression: str, labels: str, rows: str) -> str:
+    """A value that is told of `labels`, for each of the rows that have these labels and more.
+
+    >>> repeated("a", "group", "b")
+    '0 * b + on (group) group_left () a'
+    """
+    return f"0 * {rows} + on ({labels}) group_left () {expression}"
+
+
 def sum_by(labels: str, expression: str) -> str:
     """Add up what agrees in these labels.
 

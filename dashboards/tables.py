@@ -1,4 +1,8 @@
-"""Tables of now: each column is a label or a query of its own, and rows that agree in their labels become one."""
+"""Tables of now: each column is a label or a query of its own.
+
+Rows become one if they agree in the labels that all queries of the table have. So each query must have one row for
+those: what is told of less (a group) than the rows (its conditions) is repeated for each of them (`promql.repeated`).
+"""
 
 from __future__ import annotations
 
@@ -38,8 +42,8 @@ class Measure:
 
 
 Column = Label | Measure
-_UNREAD = ("Time", "cluster", "group")
-"""What every answer has, and a table shows only if it has a column for it."""
+_UNREAD = ("Time", "cluster", "group", "group_instance_id")
+"""What answers have, and a table shows only if it has a column for it."""
 
 
 def ranked(card: Card, columns: Sequence[Column], *, by: str, largest_first: bool = True) -> AnyPanel:

@@ -26,6 +26,8 @@ install() {
         sudo -n true 2>/dev/null || fail "no chromium with chromedriver here: apt install chromium chromium-driver"
         as_root="sudo -n"
     fi
+    exec 9>"${TMPDIR:-/tmp}/rebalance-monitor-apt-$UID.lock"
+    flock 9 # who comes second would find apt's own lock taken, and fail
     {
         $as_root apt-get update -q
         $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \

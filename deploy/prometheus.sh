@@ -29,6 +29,8 @@ install() {
         sudo -n true 2>/dev/null || fail "no prometheus with alertmanager here: apt install prometheus prometheus-alertmanager"
         as_root="sudo -n"
     fi
+    exec 9>"${TMPDIR:-/tmp}/rebalance-monitor-apt-$UID.lock"
+    flock 9 # who comes second would find apt's own lock taken, and fail
     for package in prometheus prometheus-alertmanager; do
         dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q "ok installed" || missing+=("$package")
     done

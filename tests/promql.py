@@ -69,16 +69,23 @@ def _answered(node: promql.Expr) -> frozenset[str] | None:
     if isinstance(node, promql.BinaryExpr):
         return _answered_by_two(node)
     if isinstance(node, promql.Call):
-        made = frozenset([node.args[1].val] if node.func.name == "label_replace" else ())
-        of_series = [_answered(argument) for argument in node.args if _has_series(argument)]
-        return _united([made, *of_series])
+        return _answered_by_function(node)
     return _answered(node.expr) if isinstance(node, promql.ParenExpr) else None
+
+
+def _answered_by_function(node: promql.Call) -> frozenset[str] | None:
+    made = frozenset([node.args[1].val] if node.func.name == "label_replace" else ())
+    used_up = frozenset(["le"] if node.func.name == "histogram_quantile" else ())
+    labels = _united([made, *(_answered(argument) for argument in node.args if _has_series(argument))])
+    return None if labels is None else labels - used_up
 
 
 def _answered_by_two(node: promql.BinaryExpr) -> frozenset[str] | None:
     if str(node.op).strip() in ("and", "unless"):
         return _answered(node.lhs)
-    return _united([_answered(side) for side in (node.lhs, node.rhs) if _has_series(side)])
+    of_many = node.lhs if node.modifier and node.modifier.card == promql.VectorMatchCardinality.ManyToOne else None
+    sides = (node.lhs, node.rhs) if of_many is None else (of_many,)
+    return _united([_answered(side) for side in sides if _has_series(side)])
 
 
 def _united(labels: list[frozenset[str] | None]) -> frozenset[str] | None:

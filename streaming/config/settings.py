@@ -92,7 +92,10 @@ class SourceSettings(Section):
 class SparkSettings(Section):
     """Spark itself."""
 
-    master: str = Field("local[2]", description="Spark master URL")
+    master: str = Field(
+        "local[2]",
+        description="Spark master URL; local[n] is n tasks at a time, with several clusters for each of them",
+    )
     driver_memory: str = Field("1g", description="heap of the driver's JVM")
     shuffle_partitions: int = Field(2, ge=1, description="state partitions; frozen when the checkpoint is created")
     combine_tasks: int = Field(2, ge=1, description="Python tasks that read and reduce the log side by side")
@@ -181,7 +184,7 @@ class MetricsSettings(Section):
         0, ge=0, description="so many groups, the worst, are shown so finely, the others by group; 0: all groups are"
     )
     max_series: int = Field(
-        1_000_000,
+        1_500_000,
         ge=1_000,
         description="series that /metrics has at most: beyond that the finest go first, of the groups least in trouble;"
         " rebalance_monitor_dropped_series tells how many",

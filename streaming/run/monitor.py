@@ -140,6 +140,8 @@ class Monitor:
         def tell(attempt: RetryCallState) -> None:
             watch.registry.put_health(ready=False)
             error = attempt.outcome.exception() if attempt.outcome else None
+            if not isinstance(error, RemedyError) and not is_running(ground.session):
+                return  # that is said once, for all clusters
             if repr(error) not in said:
                 said.add(repr(error))
                 unexpected = None if isinstance(error, RemedyError) else error
@@ -172,7 +174,8 @@ class Monitor:
         session = spark_session(settings.spark, resolve("spark"), java_home, len(self._watches))
         try:
             tables = DeltaTables(settings.paths.tables)
-            tables.open_all()
+            if len(self._watches) > 1:  # one cluster alone has its checkpoint looked at first: either may be refused
+                tables.open_all()
             upkeep = Upkeep(tables, settings.tables.retention_days, settings.tables.tidy_seconds)
             yield Ground(session, tables, upkeep, self._users_references)
         finally:

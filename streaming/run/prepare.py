@@ -80,14 +80,16 @@ def position_numbers(kafka_partitions: pa.ChunkedArray, kafka_offsets: pa.Chunke
 def prepare_checkpoint(
     session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
 ) -> tuple[DeltaTables, Origin]:
-    """Make the checkpoint or check it; the tables are open. Raises CheckpointError by name."""
+    """Make the checkpoint or check it; open the tables. Raises CheckpointError or TableVersionError, each by name."""
     cluster, shuffle_partitions = settings.kafka.cluster, settings.spark.shuffle_partitions
     source = settings.source.kind
     identity = read_identity(files)
     if identity is not None:
         check_identity(identity, cluster, shuffle_partitions, settings.paths.checkpoint, source)
+        tables.open_all()
         return tables.written_by(identity.checkpoint_id), _read_origin(files)
     identity = new_identity(cluster, shuffle_partitions, source)
+    tables.open_all()
     origin = origin_of(session, tables, cluster, is_polled=source == ADMIN_API_SOURCE)
     _write_origin(files, origin)
     files.make_folder(HANDED_BACK)

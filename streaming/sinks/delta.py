@@ -51,8 +51,10 @@ class DeltaTables:
     def open_all(self) -> None:
         """Create what is missing and check what is there. Raises TableVersionError for a table of another version."""
         for table in TABLES:
-            self._open[table.name] = delta_table = self._created(table)
-            _check_version(delta_table, self.path(table))
+            if table.name not in self._open:
+                delta_table = self._created(table)
+                _check_version(delta_table, self.path(table))
+                self._open[table.name] = delta_table
 
     def written_by(self, checkpoint_id: str) -> DeltaTables:
         """The same tables, opened and locked as one, for the batches of another checkpoint."""

@@ -97,7 +97,8 @@ def stop_spark(session: SparkSession) -> None:
     Another session may be started afterwards. The JVM that `spark-submit` started ends with this process.
     """
     process = session.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - as above
-    session.stop()
+    if process is None or process.poll() is None:  # of a JVM that is gone already nothing can be asked
+        session.stop()
     if process is None:
         return
     process.stdin.close()  # at which it exits

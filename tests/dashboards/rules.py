@@ -134,3 +134,7 @@ def _words(story: Story) -> dict[str, Any]:
 def _selector(metric: str, **labels: str) -> str:
     quoted = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in labels.items())
     return f"{metric}{{{','.join(quoted)}}}"
+
+
+ROLLING = condition("rolling_restart", "1x300")
+"""Members are being replaced one after the other."""

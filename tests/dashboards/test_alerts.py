@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.dashboards.assignment_stories import ASSIGNMENTS
 from tests.dashboards.calm_stories import CALM
-from tests.dashboards.group_stories import GROUP_STORIES
 from tests.dashboards.monitor_stories import MONITOR_STORIES
+from tests.dashboards.progress_stories import PROGRESS, RETENTION
+from tests.dashboards.rebalance_stories import REBALANCES
 from tests.dashboards.rules import ALERTS, Story, told
 
-STORIES = (*GROUP_STORIES, *MONITOR_STORIES)
+STORIES = (*ASSIGNMENTS, *REBALANCES, *PROGRESS, *RETENTION, *MONITOR_STORIES)
 
 
 def _title(story: Story) -> str:

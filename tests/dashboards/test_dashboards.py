@@ -183,6 +183,19 @@ def test_a_colour_is_one_of_few_and_has_a_word_or_a_threshold(board: Dashboard):
         assert color["mode"] in ("thresholds", "fixed", "shades")
 
 
+@EACH
+def test_a_table_has_a_column_for_each_label_or_hides_it(board: Dashboard):
+    """Grafana shows a label that nobody thought of as a column under its own name."""
+    for panel in board.asking:
+        if panel["type"] == "table":
+            (arranged,) = [one["options"] for one in panel["transformations"] if one["id"] == "organize"]
+            thought_of = arranged["renameByName"].keys() | arranged["excludeByName"].keys()
+            for target in panel["targets"]:
+                labels = labels_of_answer(asked(PanelQuery(board.name, panel["title"], "", target["expr"], True)))
+                assert labels is not None
+                assert labels <= thought_of, panel["title"]
+
+
 def links_of(node: Any) -> list[str]:  # noqa: ANN401 - JSON
     """Addresses in a dashboard, wherever they are."""
     if isinstance(node, dict):

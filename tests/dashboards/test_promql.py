@@ -15,7 +15,7 @@ pytest.importorskip("grafana_foundation_sdk", reason="the foundation SDK wants P
 
 import dashboards.promql
 import dashboards.words
-from dashboards.promql import Scope, number_of
+from dashboards.promql import Scope, number_of, repeated
 from dashboards.words import CAUSES, CONDITIONS, STATES, STATUSES, VERDICTS
 from streaming.group import snapshot
 from streaming.signals.fairness import ASSIGNMENT_VERDICT, EXCESS_PARTITIONS
@@ -91,6 +91,16 @@ def test_a_time_range_that_begins_before_prometheus_did_counts_what_it_saw(tmp_p
     """Ten minutes after everything was installed the table of most rebalances must not be empty."""
     grew = GROUP.happened_in_range(REBALANCES).replace("$__range", "1h")
     answers(tmp_path, {TOTAL % "a": "7x5 9x20"}, grew, [{"labels": '{cluster="c", group="g"}', "value": 2}])
+
+
+def test_what_is_told_of_a_group_is_repeated_for_each_of_its_rows(tmp_path: Path):
+    """Grafana would give it to one of the group's conditions, and leave the others' cells empty."""
+    condition = 'rebalance_monitor_group_condition{cluster="c", group="g", condition="%s"}'
+    series = {condition % "rebalance_storm": "1x20", condition % "flapping_member": "1x20"}
+    how_many = f"count by (cluster, group) ({GROUP.each(GROUP_CONDITION)})"
+    rows = [name.removeprefix(GROUP_CONDITION.name) for name in sorted(series)]
+    expected = [{"labels": row, "value": 2} for row in rows]
+    answers(tmp_path, series, repeated(how_many, "cluster, group", GROUP.each(GROUP_CONDITION)), expected)
 
 
 @pytest.mark.parametrize(

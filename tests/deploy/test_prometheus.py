@@ -30,7 +30,7 @@ def run(folder: Path, programs: dict[str, str]) -> subprocess.CompletedProcess[s
     """Run it as a common user, where these programs are to be had, and what the shell needs."""
     home = folder / "home"
     home.mkdir()
-    for needed in ("bash", "sh", "grep", "chmod"):
+    for needed in ("bash", "sh", "grep", "chmod", "flock"):
         found = shutil.which(needed)
         assert found is not None
         (folder / needed).symlink_to(found)

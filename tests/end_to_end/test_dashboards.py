@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from tests.end_to_end.conftest import QUICK_BROKER
 from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.end_to_end.prometheus_process import RealPrometheus
 from tests.grafana import Chosen, Dashboard, PanelQuery, Times, dashboards
+from tests.promql import labels_of_answer
 
 pytestmark = pytest.mark.slow
 
@@ -67,17 +69,25 @@ class Viewer:
 
     prometheus: RealPrometheus
 
-    def sees(self, query: PanelQuery) -> Any:  # noqa: ANN401 - JSON
-        """What a panel shows: of one group's dashboard, for the first group that has anything to show."""
-        choices: list[Chosen] = [{"cluster": None, "group": None, "top": "10"}]
-        if query.dashboard == "group":
-            choices = [{"cluster": CLUSTER, "group": group, "topic": None} for group in GROUPS]
-        board = Dashboard(query.dashboard)
-        return next(filter(None, (self._shown(query, board, chosen) for chosen in choices)), None)
+    def choices(self, board: Dashboard) -> list[Chosen]:
+        """What is chosen on a dashboard: everything, or one group after the other."""
+        if board.name == "group":
+            return [{"cluster": CLUSTER, "group": group, "topic": None} for group in GROUPS]
+        everything: Chosen = {"cluster": None, "group": None, "top": "10"}
+        return [{name: value for name, value in everything.items() if name in board.variables}]
 
-    def _shown(self, query: PanelQuery, board: Dashboard, chosen: Chosen) -> list[Any]:
-        known = {name: value for name, value in chosen.items() if name in board.variables}
-        asked, now = board.asked(query.expression, known, TIMES), time.time()
+    def sees(self, query: PanelQuery) -> list[Any] | None:
+        """What a panel shows: of one group's dashboard, for the first group that has anything to show."""
+        board = Dashboard(query.dashboard)
+        return next(filter(None, (self.shown(query, board, chosen) for chosen in self.choices(board))), None)
+
+    def asked(self, query: PanelQuery, board: Dashboard, chosen: Chosen) -> str:
+        """What Prometheus is asked."""
+        return board.asked(query.expression, chosen, TIMES)
+
+    def shown(self, query: PanelQuery, board: Dashboard, chosen: Chosen) -> list[Any]:
+        """Series of the answer that have a number in them."""
+        asked, now = self.asked(query, board, chosen), time.time()
         if query.is_instant:
             found = self.prometheus.ask("/api/v1/query", query=asked, time=str(now))["data"]["result"]
             return [one for one in found if _is_number(one["value"])]
@@ -136,6 +146,25 @@ def test_a_panel_shows_something_where_the_demo_has_it(viewer: Viewer, query: Pa
 def test_a_panel_is_empty_where_there_is_nothing_to_show(viewer: Viewer, query: PanelQuery):
     """What is said to be empty on a healthy demo, and is not, warns of nothing."""
     assert viewer.sees(query) is None, EMPTY[place(query)]
+
+
+TABLES = [(board, panel) for board in dashboards() for panel in board.asking if panel["type"] == "table"]
+
+
+@pytest.mark.parametrize(
+    ("board", "panel"), TABLES, ids=lambda one: one.name if isinstance(one, Dashboard) else one["title"]
+)
+def test_rows_of_a_table_that_belong_together_become_one(viewer: Viewer, board: Dashboard, panel: dict[str, Any]):
+    """Grafana merges rows that agree in what all queries have: two of one query stay two, and one is half empty."""
+    queries = [one for one in board.queries() if one.panel == panel["title"]]
+    for chosen in viewer.choices(board):
+        answers = [labels_of_answer(viewer.asked(one, board, chosen)) for one in queries]
+        in_common = frozenset.intersection(*(labels for labels in answers if labels is not None))
+        for query in queries:
+            rows = Counter(
+                tuple(one["metric"].get(label) for label in in_common) for one in viewer.shown(query, board, chosen)
+            )
+            assert not [row for row, times in rows.items() if times > 1], (query, chosen)
 
 
 def test_no_rule_of_ours_fails(viewer: Viewer):

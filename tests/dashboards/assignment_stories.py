@@ -1,0 +1,184 @@
+"""What alerts on assignments fire on, and what they do not."""
+
+from __future__ import annotations
+
+from tests.dashboards.rules import PAGE, READY, ROLLING, TICKET, Story, condition, of_group
+
+
+def skewed(excess: str = "5x300", most: str = "16x300") -> dict[str, str]:
+    """Range over many topics: the same members get the one partition more of each."""
+    return (
+        of_group("excess_partitions", excess)
+        | of_group("member_partitions_max", most)
+        | of_group("busiest_member", most, client_id="app", client_host="/10.0.0.7", group_instance_id="")
+        | of_group("assignment_timestamp_seconds", "1700000000x300")
+        | of_group("topic_skew", excess, remedy="sticky")
+    )
+
+
+HOSTILE = 'a"b\\c/{{ $value }} é&d=#?'
+"""A group may be called anything."""
+
+ASSIGNMENTS = (
+    Story(
+        "KafkaAssignmentSkewed",
+        "the message says who, how much, since when, why and what to do",
+        "20m",
+        PAGE,
+        skewed(),
+        says=(
+            "payments: its busiest member has 45.45% more than it need have",
+            (
+                "Client app on /10.0.0.7 holds 16 partitions, 5 more than anybody has in the fairest valid "
+                "assignment, since 2023-11-14 22:13:20 +0000 UTC. Why: topic skew, the same members get the one "
+                "partition more of every topic. What to do: change the group's strategy to sticky, which shares all"
+                " topics evenly."
+            ),
+        ),
+    ),
+    Story("KafkaAssignmentSkewed", "16 where 11 would do is a third more and pages", "20m", PAGE, skewed()),
+    Story("KafkaAssignmentSkewed", "6 where 5 would do can wait", "20m", TICKET, skewed("1x300", "6x300")),
+    Story("KafkaAssignmentSkewed", "4 where 3 would do is a third more", "20m", PAGE, skewed("1x300", "4x300")),
+    Story(
+        "KafkaAssignmentSkewed", "a gap of one that nothing closes is no excess", "20m", None, skewed("0x300", "2x300")
+    ),
+    Story("KafkaAssignmentSkewed", "not in the first ten minutes", "9m", None, skewed()),
+    Story("KafkaAssignmentSkewed", "not while members are rolled", "40m", None, skewed() | ROLLING),
+    Story("KafkaAssignmentSkewed", "not while the monitor catches up", "40m", None, skewed() | {READY: "0x300"}),
+    Story(
+        "KafkaAssignmentSkewed",
+        "not where it is unknown: no series",
+        "40m",
+        None,
+        of_group("member_partitions_max", "9x300"),
+    ),
+    Story(
+        "KafkaAssignmentSkewed",
+        "a moment of fairness in a rebalance ends no page",
+        "34m",
+        PAGE,
+        skewed("5x30 0x3 5x30", "16x30 11x3 16x30"),
+    ),
+    Story("KafkaAssignmentSkewed", "it ends when it was mended", "50m", None, skewed("5x30 0x300", "16x30 11x300")),
+    Story(
+        "KafkaAssignmentSkewed",
+        "a monitor that moved to another machine ends no page, nor pages again",
+        "31m",
+        PAGE,
+        {
+            'rebalance_monitor_ready{cluster="prod",instance="a:9560"}': "1x30 stale",
+            'rebalance_monitor_ready{cluster="prod",instance="b:9560"}': "_x31 1x30",
+            READY: "_x60",
+            'rebalance_monitor_excess_partitions{cluster="prod",group="payments",instance="a:9560"}': "5x30 stale",
+            'rebalance_monitor_member_partitions_max{cluster="prod",group="payments",instance="a:9560"}': "9x30 stale",
+            'rebalance_monitor_excess_partitions{cluster="prod",group="payments",instance="b:9560"}': "_x31 5x30",
+            'rebalance_monitor_member_partitions_max{cluster="prod",group="payments",instance="b:9560"}': "_x31 9x30",
+        },
+    ),
+    Story(
+        "KafkaAssignmentSkewed",
+        "a group of any name is asked for and linked to by that name",
+        "20m",
+        PAGE,
+        of_group("excess_partitions", "5x300", group=HOSTILE)
+        | of_group("member_partitions_max", "9x300", group=HOSTILE),
+        says=(
+            f"{HOSTILE}: its busiest member has 125% more than it need have",
+            (
+                "One member holds too many partitions, 5 more than anybody has in the fairest valid assignment. Likely "
+                "causes: members subscribe to different topics, or a client divides partitions by rules of its own. "
+                "What to do: see the what-if table of the group."
+            ),
+        ),
+        labels={"cluster": "prod", "group": HOSTILE},
+    ),
+    Story(
+        "KafkaAssignmentDrift",
+        "two partitions elsewhere",
+        "20m",
+        TICKET,
+        of_group("assignment_verdict", "1x300", strategy="range", verdict="drift")
+        | of_group("drift_partitions", "2x300", strategy="range")
+        | of_group("assignment_timestamp_seconds", "1700000000x300"),
+        says=(
+            "payments: its assignment is not what range promises",
+            (
+                "2 partitions are not where range puts them, since 2023-11-14 22:13:20 +0000 UTC. Likely causes: "
+                "the client that leads the group computes something else, or computes it from old metadata. What to"
+                " do: see on the page which partitions and which law is broken; compare the versions of the "
+                "members' clients."
+            ),
+        ),
+        labels={"cluster": "prod", "group": "payments", "strategy": "range"},
+    ),
+    Story(
+        "KafkaAssignmentDrift",
+        "another program's own way to share is no drift",
+        "20m",
+        None,
+        of_group("assignment_verdict", "1x300", strategy="range", verdict="differs_from_java")
+        | of_group("drift_partitions", "2x300", strategy="range"),
+    ),
+    Story(
+        "KafkaAssignmentDrift",
+        "nor is what another strategy would have elsewhere",
+        "20m",
+        None,
+        of_group("assignment_verdict", "1x300", strategy="range", verdict="match")
+        | of_group("drift_partitions", "7x300", strategy="sticky"),
+    ),
+    Story(
+        "KafkaPartitionsUnowned",
+        "two partitions are nobody's",
+        "10m",
+        PAGE,
+        condition("unowned_partitions", "1x300") | of_group("unowned_partitions", "2x300"),
+        says=(
+            "payments: partitions that nobody reads",
+            (
+                "2 subscribed partitions have no owner since 2023-11-14 22:13:20 +0000 UTC at the latest: their "
+                "records wait. Likely causes: the assignment leaves them out, or a cooperative hand-over does not "
+                "end. What to do: restart the member that leads the group, or all members if that does not help."
+            ),
+        ),
+    ),
+    Story(
+        "KafkaPartitionsUnowned",
+        "a cooperative hand-over has such for a round, and no condition",
+        "20m",
+        None,
+        of_group("unowned_partitions", "2x3 0x300"),
+    ),
+    Story(
+        "KafkaPartitionsUnowned",
+        "a deployment leaves some unowned in between",
+        "20m",
+        None,
+        condition("unowned_partitions", "1x300") | ROLLING,
+    ),
+    Story(
+        "KafkaMembersIdle",
+        "one has nothing while another has four",
+        "20m",
+        TICKET,
+        of_group("avoidable_idle_members", "1x300")
+        | of_group("member_partitions_max", "4x300")
+        | of_group("assignment_timestamp_seconds", "1700000000x300"),
+        says=(
+            "payments: 1 of its members have nothing to do and could have",
+            (
+                "1 of the members hold no partition although a valid assignment would give them some; the busiest "
+                "holds 4, since 2023-11-14 22:13:20 +0000 UTC. Members beyond the number of partitions are not "
+                "counted. Likely causes: the strategy, or subscriptions that differ. What to do: see the what-if "
+                "table of the group."
+            ),
+        ),
+    ),
+    Story(
+        "KafkaMembersIdle",
+        "more members than partitions: they are spares",
+        "20m",
+        None,
+        of_group("avoidable_idle_members", "0x300") | of_group("idle_members", "3x300"),
+    ),
+)
