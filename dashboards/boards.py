@@ -35,15 +35,15 @@ def of_same_clusters(uid: str) -> str:
     return f"/d/{uid}?{_SAME_SOURCE}&${{cluster:queryparam}}"
 
 
-def monitor_page(group: str) -> str:
+def monitor_page(cluster: str, group: str) -> str:
     """The address of a group's page at the monitor, likewise."""
-    return f"${{monitor}}/groups/?id={group}"
+    return f"${{monitor}}/groups/?id={group}&cluster={cluster}"
 
 
 def links_of_row() -> list[build.DashboardLink]:
     """Links of a table's column of groups."""
     cluster, group = "${__data.fields.cluster:percentencode}", "${__data.fields.group:percentencode}"
-    page = build.DashboardLink("Its page at the monitor: members, story, what-if").url(monitor_page(group))
+    page = build.DashboardLink("Its page at the monitor: members, story, what-if").url(monitor_page(cluster, group))
     return [
         build.DashboardLink("This group's dashboard").url(group_dashboard(cluster, group)),
         page.target_blank(True),

@@ -62,7 +62,9 @@ def dashboard() -> build.Dashboard:
         "Does it keep up?": lag(),
     }
     made = board(GROUP_UID, "Rebalance monitor: one group", about, variables, rows)
-    page = build.DashboardLink("Its page at the monitor").url(monitor_page("${group:percentencode}"))
+    page = build.DashboardLink("Its page at the monitor").url(
+        monitor_page("${cluster:percentencode}", "${group:percentencode}")
+    )
     return with_events(made.link(page.target_blank(True)), [_rebalanced(), _condition_began()])
 
 
