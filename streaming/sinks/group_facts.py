@@ -138,7 +138,9 @@ class GroupTexts:
         known, kept = self._kept, {}
         for facts in groups:
             found = known.get(facts.group_id)
-            kept[facts.group_id] = found if found is not None and found.facts == facts else self._written(facts)
+            is_known = found is not None and found.facts == facts
+            # Equal facts may be other objects: the newest are kept, the ones that the next scrape will bring again.
+            kept[facts.group_id] = found._replace(facts=facts) if found and is_known else self._written(facts)
         self._kept = kept
         return GroupLines(self._granularity, tuple(self._writers), kept)
 

@@ -21,8 +21,11 @@ Told = tuple[Signal, Sequence[Sample]]
 """A metric and all its samples."""
 
 
-def health(present: Present, *, is_fresh: bool) -> Iterator[Told]:
-    """What is shown also before the monitor was ready; what rests on a sample only while that is fresh."""
+def health(present: Present, memory_bytes: int, *, is_fresh: bool) -> Iterator[Told]:
+    """What is shown also before the monitor was ready; what rests on a sample only while that is fresh.
+
+    `memory_bytes` is that of all clusters together: they share their processes.
+    """
     told = present.health
     yield monitor.READY, [Sample((), told.ready and is_fresh)]
     yield monitor.SOURCE, [Sample((told.source,), 1)]
@@ -35,7 +38,7 @@ def health(present: Present, *, is_fresh: bool) -> Iterator[Told]:
         yield monitor.LAST_BATCH_SECONDS, [Sample((), told.batch_seconds)]
     yield monitor.STATE_ROWS, [Sample((), len(present.groups) + len(present.lanes))]
     yield monitor.QUERY_RESTARTS, [Sample((), told.query_restarts)]
-    yield monitor.RESIDENT_MEMORY_BYTES, [Sample((), resident_bytes(own_processes()))]
+    yield monitor.RESIDENT_MEMORY_BYTES, [Sample((), memory_bytes)]
 
 
 def of_the_cluster(present: Present, now_ms: int) -> Iterator[Told]:

@@ -26,7 +26,15 @@ from streaming.sinks.exposition import Encoder, Text, exposition, garbage_collec
 from streaming.sinks.exposure import REASONS, UNBOUNDED, WHOLE, Bounds, Cut, Edge, ceiling, exposed, is_whole
 from streaming.sinks.group_facts import GroupTexts, facts_of
 from streaming.sinks.group_families import GROUP_FAMILIES
-from streaming.sinks.health_families import Told, health, left_out, of_groups, of_the_cluster
+from streaming.sinks.health_families import (
+    Told,
+    health,
+    left_out,
+    of_groups,
+    of_the_cluster,
+    own_processes,
+    resident_bytes,
+)
 from streaming.sinks.lag_families import ColumnTexts
 from streaming.sinks.lines import Writer
 from streaming.sinks.member_families import member_families
@@ -58,7 +66,8 @@ class Exporter:
     def exposition(self, encoder: Encoder) -> bytes:
         """The whole answer to a scrape."""
         with garbage_collection_paused():
-            looks = [cluster.look(self._now_ms(), self._stale_after_ms) for cluster in self._clusters]
+            memory_bytes = resident_bytes(own_processes())
+            looks = [cluster.look(self._now_ms(), self._stale_after_ms, memory_bytes) for cluster in self._clusters]
             most = ceiling([look.series() for look in looks], self._bounds.max_series)
             bounds = replace(self._bounds, max_series=most)
             told = [cluster.text(look, bounds) for cluster, look in zip(self._clusters, looks, strict=True)]
@@ -100,11 +109,11 @@ class _Cluster:
         self._members = GroupTexts(MEMBER, self._asked_for(member_families(shown.topics)), self._constant)
         self._columns = ColumnTexts(self._constant, shown)
 
-    def look(self, now_ms: int, stale_after_ms: int) -> _Look:
+    def look(self, now_ms: int, stale_after_ms: int, memory_bytes: int) -> _Look:
         """Everything that was asked for."""
         present = self._registry.present()
         is_fresh = present.sample is not None and now_ms - present.sample.sampled_at_ms <= stale_after_ms
-        own = self._text(health(present, is_fresh=is_fresh))
+        own = self._text(health(present, memory_bytes, is_fresh=is_fresh))
         lines: list[Lines] = []
         if present.health.was_ready:
             facts = list(facts_of(present, self._shown.groups, is_fresh=is_fresh))

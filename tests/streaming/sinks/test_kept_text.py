@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 
 from hypothesis import given, settings
@@ -167,5 +168,21 @@ def test_text_of_a_group_that_stays_as_it_is_is_written_once() -> None:
         change(registry, "g", 3)
     exporter.exposition(generate_latest)
     after = cluster._groups._kept
-    assert kept[0]["h"] is kept[1]["h"] is after["h"], "also over another sample"
-    assert kept[0]["g"] is kept[1]["g"] is not after["g"]
+    assert kept[0]["h"].texts is kept[1]["h"].texts is after["h"].texts, "also over another sample"
+    assert kept[0]["g"].texts is kept[1]["g"].texts is not after["g"].texts
+
+
+def test_what_is_kept_beside_a_text_is_what_is_known_now() -> None:
+    """A record restored or read again is another object: one more of it for each group is memory for nothing."""
+    registry = registry_of([])
+    rebalanced(registry, "g", 2)
+    exporter = Exporter([("prod", registry)], lambda: NOW_MS, STALE_AFTER_MS, SHOWN)
+    exporter.exposition(generate_latest)
+    [cluster] = exporter._clusters
+    text = cluster._groups._kept["g"].texts
+    again = deepcopy(registry.present().groups["g"])
+    registry.put_batch([again], [])
+    exporter.exposition(generate_latest)
+    kept = cluster._groups._kept["g"]
+    assert kept.facts.record is again
+    assert kept.texts is text, "equal facts, the same text"
