@@ -82,13 +82,20 @@ class BatchSink:
             elif isinstance(event, PartitionBatch):
                 self._book.apply(commits_table(event.commits))
         known, positions = self._registry.present().health.positions, self._positions(batch_id)
-        tell_rewound(self._registry, went_back(known, positions))
+        tell_rewound(self._cluster, self._registry, went_back(known, positions))
         self._registry.put_health(batch_id=batch_id, positions=positions)
         gaps = [gap for event in closed for gap in event.gaps]
         self._write_tables(turns, partition_batches, gaps, lanes, batch_id)
         batch_seconds = time.monotonic() - started
         self._registry.put_health(batch_seconds=batch_seconds)
-        _log.debug("batch %d: %d groups, %d partitions, %.2f s", batch_id, len(turns), len(lanes), batch_seconds)
+        _log.debug(
+            "%s: batch %d: %d groups, %d partitions, %.2f s",
+            self._cluster,
+            batch_id,
+            len(turns),
+            len(lanes),
+            batch_seconds,
+        )
 
     def _positions(self, batch_id: int) -> Mapping[int, int]:
         """How far is read: of the log up to where Spark went, of coordinators' answers up to the last number."""

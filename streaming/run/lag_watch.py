@@ -47,7 +47,8 @@ class _Stored(msgspec.Struct, frozen=True):
 class LagWatch:
     """One thread's: the sampler's."""
 
-    def __init__(self, book: CommitBook, files: Files, limits: Limits) -> None:
+    def __init__(self, cluster: str, book: CommitBook, files: Files, limits: Limits) -> None:
+        self._cluster = cluster
         self._book = book
         self._files = files
         self._limits = limits
@@ -65,7 +66,7 @@ class LagWatch:
         self._ends = SampledOffsets.decode(*stored.ends, END_OFFSET_POINTS)
         self._starts = SampledOffsets.decode(*stored.starts, LOG_START_POINTS)
         self._book.restore_windows(*stored.windows)
-        _log.info("restored samples of %d topic partitions", len(self._ends))
+        _log.info("%s: restored samples of %d topic partitions", self._cluster, len(self._ends))
 
     def store_if_due(self, now_seconds: float) -> None:
         """Write down what is known, now and then."""
@@ -86,7 +87,7 @@ class LagWatch:
     def judge(self, view: BookView, before: Present, sample: ClusterSample) -> LagJudgement:
         """Judge the view's commits by a sample made after it; `before` is what was known when the view was taken."""
         for topic, partition in self._ends.add(sample.end_offsets, sample.sampled_at_ms):
-            _log.info("%s-%d ends before where it did: deleted and created anew", topic, partition)
+            _log.info("%s: %s-%d ends before where it did: deleted and created anew", self._cluster, topic, partition)
         self._starts.add(sample.log_start_offsets, sample.sampled_at_ms)
         report = lag_report(view.commits, sample)
         ends = report.partitions["end_offset"].fill_null(0).to_numpy()

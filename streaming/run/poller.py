@@ -40,6 +40,7 @@ class Poller:
     def __init__(  # noqa: PLR0913 - everything a poll touches, named
         self,
         *,
+        cluster: str,
         groups: Groups,
         registry: Registry,
         book: CommitBook,
@@ -48,6 +49,7 @@ class Poller:
         interval_seconds: float,
         stale_after_seconds: float,
     ) -> None:
+        self._cluster = cluster
         self._groups = groups
         self._registry = registry
         self._book = book
@@ -66,9 +68,9 @@ class Poller:
             try:
                 self.poll()
             except KafkaError as error:
-                _log.warning("groups cannot be asked for (%s); trying again", error)
+                _log.warning("%s: groups cannot be asked for (%s); trying again", self._cluster, error)
             except Exception:  # noqa: BLE001 - whatever it is, on-call must see "not ready", not a dead thread
-                _log.exception("a poll failed; trying again")
+                _log.exception("%s: a poll failed; trying again", self._cluster)
             pause = self._interval_seconds if self._has_arrived() else _LOOK_AGAIN_SECONDS
             stop.wait(max(_LOOK_AGAIN_SECONDS, pause - (time.monotonic() - started)))
 
@@ -87,7 +89,8 @@ class Poller:
             self._marked_at = found.last_number if is_marked else self._marked_at
             self._registry.put_poll(found.last_number if found.rows else known.last_number, poll.began_at_ms)
         _log.debug(
-            "poll: %d groups, %d new rows, %.2f s",
+            "%s: poll: %d groups, %d new rows, %.2f s",
+            self._cluster,
             len(poll.listing.groups),
             len(found.rows),
             time.monotonic() - started,

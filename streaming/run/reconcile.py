@@ -35,7 +35,8 @@ GROUPS_PER_BEAT = 500
 class Reconciler:
     """Remembers suspects between beats. Groups are looked at in every beat, commits in rounds through all groups."""
 
-    def __init__(self, groups: Groups, book: CommitBook, round_seconds: float) -> None:
+    def __init__(self, cluster: str, groups: Groups, book: CommitBook, round_seconds: float) -> None:
+        self._cluster = cluster
         self._groups = groups
         self._book = book
         self._round_seconds = round_seconds
@@ -89,5 +90,5 @@ class Reconciler:
         known = self._book.keyed(some)
         missing = suspected_commits(known, self._groups.group_offsets(some), sample.topics)
         if missing.num_rows:
-            _log.info("%d commits that the coordinators do not know (any more)", missing.num_rows)
+            _log.info("%s: %d commits that the coordinators do not know (any more)", self._cluster, missing.num_rows)
         return [missing]

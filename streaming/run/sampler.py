@@ -99,7 +99,7 @@ class Sampler:
         self._lag_table_seconds = lag_table_seconds
         self._upkeep = upkeep
         self._work_watch = WorkWatch(cluster)
-        self._lost_records = LostRecords()
+        self._lost_records = LostRecords(cluster)
         self._lag_written: pa.Table | None = None
         self._lag_written_seconds = float("-inf")
         self._is_out_of_touch = False
@@ -115,7 +115,7 @@ class Sampler:
                 self._tell_touch(error)
                 self._registry.put_health(ready=False)
             except Exception:  # noqa: BLE001 - whatever it is, on-call must see "not ready", not a dead thread
-                _log.exception("a sample failed; trying again")
+                _log.exception("%s: a sample failed; trying again", self._cluster)
                 self._registry.put_health(ready=False)
             stop.wait(max(0.2, self._pause_seconds() - (time.monotonic() - started)))
 
@@ -146,9 +146,10 @@ class Sampler:
         awaited = awaited_by_group(now, sample)
         vanished = self._reconciler.vanished_groups(before, now, listing, sample) if self._reconciler else {}
         self._hand_back.send(_both(awaited, vanished), time.monotonic(), now.health.batch_seconds or 0)
-        is_the_same_log = self._is_the_same_log(before, sample)
-        ready = self._readiness.after(before.health.positions, sample, is_judged=not awaited) and is_the_same_log
-        self._registry.put_health(ready=ready, was_ready=ready or before.health.was_ready)
+        self._tell_of_the_log(before, sample)
+        ready = self._registry.put_readiness(
+            ready=self._readiness.after(before.health.positions, sample, is_judged=not awaited), before=before.health
+        )
         if ready or before.health.was_ready:
             self._conditions.after_sample(sample, self._lag_watch.silence(lag))
         if ready:
@@ -158,11 +159,10 @@ class Sampler:
             self._lag_watch.store_if_due(time.monotonic())
             self._upkeep.if_due(sample.sampled_at_ms)
 
-    def _is_the_same_log(self, before: Present, sample: ClusterSample) -> bool:
-        tell_rewound(self._registry, ends_before_read(before.lanes, sample.offsets_topic))
+    def _tell_of_the_log(self, before: Present, sample: ClusterSample) -> None:
+        tell_rewound(self._cluster, self._registry, ends_before_read(before.lanes, sample.offsets_topic))
         positions = before.health.positions
         self._lost_records.tell(lost_before_read(positions, sample.offsets_topic), positions)
-        return not self._registry.present().health.rewound
 
     def _tell_lag(self, lag: LagJudgement) -> None:
         """Write lag, status and who has how much of it, now and then; the registry has the last of it as of then."""

@@ -171,7 +171,7 @@ class _Run:
         """Prepare, restore, and keep query and beats going until `stop` is set."""
         tables, origin = prepare_checkpoint(self._ground.session, self._settings, self._files, self._ground.tables)
         self._restore()
-        lag_watch = LagWatch(self._book, self._files, self._limits)
+        lag_watch = LagWatch(self._cluster, self._book, self._files, self._limits)
         lag_watch.restore()
         beats_stop = threading.Event()
         beats = [
@@ -191,7 +191,7 @@ class _Run:
     def _beats(self, tables: DeltaTables, lag_watch: LagWatch) -> Mapping[str, Callable[[threading.Event], None]]:
         sampling, reached = self._settings.sampling, self._reached
         groups = Groups(reached.connection, self._now_ms)
-        reconciler = Reconciler(groups, self._book, sampling.reconcile_seconds)
+        reconciler = Reconciler(self._cluster, groups, self._book, sampling.reconcile_seconds)
         sampler = Sampler(
             cluster=self._cluster,
             brokers=reached.brokers,
@@ -212,6 +212,7 @@ class _Run:
 
     def _make_poller(self, stale_after_seconds: float) -> Poller:
         return Poller(
+            cluster=self._cluster,
             groups=Groups(self._reached.connection, self._now_ms),
             registry=self._registry,
             book=self._book,

@@ -24,11 +24,13 @@ class Health:
     """How the monitor itself fares.
 
     `not_known` is what its source leaves open of every group. `rewound` are partitions of `__consumer_offsets` that
-    were found to end before where they were read to, since the start.
+    were found to end before where they were read to, since the start: with any, nothing is ready. `times_ready` counts
+    how often it became ready.
     """
 
     ready: bool = False
     was_ready: bool = False
+    times_ready: int = 0
     batch_id: int = -1
     batch_seconds: float | None = None
     positions: Mapping[int, int] = field(default_factory=dict)
@@ -54,7 +56,8 @@ class Present:
     first of all listings up to the last was made that showed it in the middle of a rebalance. `read_up_to` tells by
     partition of `__consumer_offsets` up to which time it was read, and by -1 up to which time coordinators were asked.
     `conditions` are those that held at the last sample, by group; a group without any is left out. `gap_totals` are
-    those of commit gaps by group. `work` is as of the last time it was measured.
+    those of commit gaps by group. `work` is as of the last time it was measured, which is done only while the monitor
+    is ready: there is none while it is not.
     """
 
     groups: Mapping[str, GroupRecord] = field(default_factory=dict)
@@ -151,8 +154,7 @@ class Registry:
             health = self._present.health
             new = frozenset(partitions) - health.rewound
             if new:
-                health = replace(health, rewound=health.rewound | new, ready=False)
-                self._present = replace(self._present, health=health)
+                self._present = _with_health(self._present, replace(health, rewound=health.rewound | new))
         return new
 
     def put_health(self, **changes: object) -> None:
@@ -161,7 +163,29 @@ class Registry:
             health = replace(self._present.health, **changes)  # type: ignore[arg-type]
             known, positions = self._present.read_up_to, health.positions
             read_up_to = {number: passed(read, positions.get(number, 0)) for number, read in known.items()}
-            self._present = replace(self._present, health=health, read_up_to=read_up_to)
+            self._present = replace(_with_health(self._present, health), read_up_to=read_up_to)
+
+    def put_readiness(self, *, ready: bool, before: Health) -> bool:
+        """Take in a verdict made of what was known `before`, and tell whether it is ready now.
+
+        Other threads go on while a verdict is made: a query that failed since then is not alive, and a partition that
+        was found rewound stays so.
+        """
+        with self._lock:
+            known = self._present.health
+            is_overtaken = bool(known.rewound) or known.query_restarts != before.query_restarts
+            now_ready = ready and not is_overtaken
+            times_ready = known.times_ready + (now_ready and not known.ready)
+            health = replace(known, ready=now_ready, was_ready=known.was_ready or now_ready, times_ready=times_ready)
+            self._present = _with_health(self._present, health)
+        return now_ready
+
+
+def _with_health(present: Present, health: Health) -> Present:
+    """What holds of every health: rewound is never ready, and work is known only while ready."""
+    if health.rewound:
+        health = replace(health, ready=False)
+    return replace(present, health=health, work=present.work if health.ready else {})
 
 
 def _with_ends(present: Present, sample: ClusterSample) -> Mapping[int, ReadUpTo]:

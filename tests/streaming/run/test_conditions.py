@@ -89,7 +89,7 @@ class Monitor:
             book=self.book,
             tables=self.tables,
             hand_back=HandBack(files),
-            lag_watch=LagWatch(self.book, files, limits),
+            lag_watch=LagWatch("prod", self.book, files, limits),
             conditions=GroupConditions("prod", self.registry, self.tables, limits),
             readiness=Readiness(lambda: True),
             interval_seconds=5,

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from streaming.events import OFFSETS_TOPIC
 from streaming.run.continuity import LostRecords, tell_rewound
 from streaming.sinks.registry import Registry
 
@@ -17,18 +18,21 @@ def test_a_rewound_partition_is_said_once_and_nothing_is_ready_until_a_new_start
     registry = Registry()
     registry.put_health(ready=True, was_ready=True)
     for found in ({3, 1}, {1}, (), {1, 2}):
-        tell_rewound(registry, found)
+        tell_rewound("eu", registry, found)
     health = registry.present().health
     assert (health.ready, health.was_ready, health.rewound) == (False, True, {1, 2, 3})
-    assert [line.split(":")[0][-14:] for line in caplog.messages] == ["partition 1, 3", "in partition 2"]
-    assert all("rebalance-monitor rebuild" in line for line in caplog.messages)
+    assert [line.split(": cut off")[0] for line in caplog.messages] == [
+        f"eu: {OFFSETS_TOPIC} ends before where it was read to, in partition {partitions}"
+        for partitions in ("1, 3", "2")
+    ]
+    assert all("`rebalance-monitor rebuild --cluster eu`" in line for line in caplog.messages), "as it is to be typed"
 
 
 def test_as_long_as_the_log_is_the_same_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:
     registry = Registry()
     registry.put_health(ready=True)
-    tell_rewound(registry, ())
-    LostRecords().tell({}, {0: 5})
+    tell_rewound("eu", registry, ())
+    LostRecords("eu").tell({}, {0: 5})
     assert registry.present().health.ready
     assert caplog.messages == []
 
@@ -36,11 +40,11 @@ def test_as_long_as_the_log_is_the_same_nothing_is_said(caplog: pytest.LogCaptur
 def test_records_that_retention_was_quicker_to_take_are_counted_once(caplog: pytest.LogCaptureFixture) -> None:
     """Samples come more often than batches: the same loss is seen several times."""
     caplog.set_level(logging.WARNING)
-    lost_records = LostRecords()
+    lost_records = LostRecords("eu")
     lost_records.tell({0: 20, 4: 5}, {0: 10, 4: 7})
     lost_records.tell({0: 25}, {0: 10})
     lost_records.tell({0: 3}, {0: 99})
     assert [line.split(" before")[0] for line in caplog.messages] == [
-        "__consumer_offsets lost up to 25 records in partition 0, 4",
-        "__consumer_offsets lost up to 3 records in partition 0",
+        "eu: __consumer_offsets lost up to 25 records in partition 0, 4",
+        "eu: __consumer_offsets lost up to 3 records in partition 0",
     ]

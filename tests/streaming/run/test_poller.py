@@ -103,6 +103,7 @@ class Monitor:
             self.book.apply(commits_table(lane.commits))
         self.show()
         self.poller = Poller(
+            cluster="prod",
             groups=self.cluster,  # type: ignore[arg-type]
             registry=self.registry,
             book=self.book,

@@ -1,15 +1,21 @@
-"""Which rows of lag are new since the last that were written."""
+"""Which rows of lag are new since the last that were written, and what a beat's verdict is worth while others work."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.judgement.lag import LAG_SCHEMA
+from streaming.run.readiness import Readiness
 from streaming.run.sampler import _LAG_NUMBERS, _changed
+from streaming.sinks.registry import Registry
+from tests.streaming.run.test_conditions import Monitor
 
 Row = dict[str, Any]
 NUMBERS = st.none() | st.integers(0, 2)
@@ -45,3 +51,36 @@ def test_a_cluster_without_a_single_commit_has_nothing_to_write() -> None:
     empty = LAG_SCHEMA.empty_table()
     assert _changed(empty, empty, _LAG_NUMBERS).num_rows == 0
     assert _changed(empty, empty, _LAG_NUMBERS).schema == LAG_SCHEMA
+
+
+def nothing(_: Registry) -> None:
+    """Nobody else is at work."""
+
+
+def found_rewound(registry: Registry) -> None:
+    registry.put_rewound({0})
+
+
+def query_failed(registry: Registry) -> None:
+    registry.put_health(ready=False, query_restarts=1)
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "is_ready"), [(nothing, [True, True]), (found_rewound, [False, False]), (query_failed, [False, True])]
+)
+def test_what_another_thread_finds_during_a_beat_is_not_undone_by_it(
+    meanwhile: Callable[[Registry], object], is_ready: list[bool], tmp_path: Path
+) -> None:
+    """Readiness is judged last; a batch or the query's own thread may find something between judging and showing it."""
+    monitor, found = Monitor(tmp_path), [meanwhile, nothing]
+
+    def source_is_alive() -> bool:
+        found.pop(0)(monitor.registry)
+        return True
+
+    monitor.sampler._readiness = Readiness(source_is_alive)
+    shown = []
+    for _ in is_ready:
+        monitor.sampler.beat()
+        shown.append(monitor.registry.present().health.ready)
+    assert shown == is_ready

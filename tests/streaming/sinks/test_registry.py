@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from streaming.combine.lanes import PartitionSnapshot
-from streaming.events import GroupEvent
+from streaming.events import GroupEvent, Position
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.lag import ClusterSample, LogEnds
 from streaming.judgement.turn import GroupRecord
-from streaming.sinks.registry import Present, Registry
+from streaming.sinks.registry import Present, Registry, WorkShares
 from tests.streaming.groups import advanced, tombstoned, written
 
 
@@ -52,6 +54,54 @@ def test_what_one_change_of_health_leaves_out_stays() -> None:
     registry.put_health(batch_id=7)
     health = registry.present().health
     assert (health.ready, health.query_restarts, health.batch_id) == (True, 2, 7)
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_verdict_made_while_the_log_was_found_rewound_comes_too_late(ready: bool) -> None:
+    """A batch's thread finds it while the sampler judges: what the one says is not undone by what the other thought."""
+    registry = Registry()
+    before = registry.present().health
+    registry.put_rewound({3})
+    assert not registry.put_readiness(ready=ready, before=before)
+    assert not registry.put_readiness(ready=ready, before=registry.present().health)
+    registry.put_health(ready=ready)
+    health = registry.present().health
+    assert (health.ready, health.was_ready, health.times_ready) == (False, False, 0)
+
+
+def test_a_verdict_made_while_the_query_failed_comes_too_late() -> None:
+    """Likewise; the next one is made of what is known of the query that was started anew."""
+    registry = Registry()
+    before = registry.present().health
+    registry.put_health(ready=False, query_restarts=1)
+    assert not registry.put_readiness(ready=True, before=before)
+    assert not registry.present().health.ready
+    assert registry.put_readiness(ready=True, before=registry.present().health)
+    assert registry.present().health.ready
+
+
+def test_it_is_counted_how_often_it_became_ready_not_how_often_it_is_said() -> None:
+    registry = Registry()
+    for ready in (False, True, True, False, True):
+        registry.put_readiness(ready=ready, before=registry.present().health)
+    health = registry.present().health
+    assert (health.ready, health.was_ready, health.times_ready) == (True, True, 2)
+
+
+def test_shares_of_work_go_when_it_is_not_ready_and_come_when_they_are_measured_anew() -> None:
+    """Law: never a last value for the present. Nobody measures them while the query fails; lag goes on being told."""
+    registry = Registry()
+    work = {"g": WorkShares(Position(0, 1, 1), ())}
+    registry.put_readiness(ready=True, before=registry.present().health)
+    registry.put_work(work)
+    registry.put_health(batch_id=7)
+    assert registry.present().work == work
+    registry.put_health(ready=False)
+    registry.put_readiness(ready=True, before=registry.present().health)
+    assert registry.present().work == {}
+    registry.put_work(work)
+    registry.put_rewound({0})
+    assert registry.present().work == {}
 
 
 def test_nothing_is_held_back_without_a_sample_or_an_open_transaction() -> None:
