@@ -1,8 +1,8 @@
 """The monitor's life: one port, one Spark, and a watch for each cluster.
 
 1. Of one cluster alone, whatever an operator has to put right first ends the start: one line and an exit code.
-2. Of several, a cluster that cannot be watched is shown as not ready, said once, and tried again with growing pauses.
-   The others are none the worse for it, and its own counters and checkpoint are where they were.
+2. Of several, a cluster that cannot be watched is shown as not ready, said once, and tried again with growing pauses
+   (`tries`). The others are none the worse for it; its own totals and checkpoint are where they were.
 3. What all need ends the monitor with any number of clusters: the port, the tables, Spark.
 4. All clusters are told to stop at once; Spark stops when every one has.
 """
@@ -15,9 +15,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential
-from tenacity.nap import sleep_using_event
-
 from streaming.config.load import Settings
 from streaming.config.settings import MetricsSettings
 from streaming.errors import RemedyError
@@ -29,6 +26,7 @@ from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import Watched
 from streaming.run.sampler import Upkeep
 from streaming.run.strategies import users_references
+from streaming.run.tries import Tries
 from streaming.run.watch import ClusterWatch, Ground
 from streaming.sampling.connection import Connection
 from streaming.sinks.access import Certificate, read_users
@@ -40,7 +38,7 @@ from streaming.sinks.shown import asked_for
 from streaming.spark.session import is_running, spark_session, stop_spark
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-_LONGEST_PAUSE_SECONDS, _HANG_UP_SECONDS = 30, 0.5
+_HANG_UP_SECONDS = 0.5
 
 _log = logging.getLogger(__name__)
 
@@ -135,36 +133,28 @@ class Monitor:
 
     def _keep_watching(self, watch: ClusterWatch, ground: Ground) -> None:
         """Rule 2, in the cluster's own thread."""
-        said: set[str] = set()
+        tries = Tries(watch.registry)
+        while not self._stop.is_set():
+            self._try_watching(watch, ground, tries)
 
-        def tell(attempt: RetryCallState) -> None:
-            watch.registry.put_health(ready=False)
-            error = attempt.outcome.exception() if attempt.outcome else None
-            if not isinstance(error, RemedyError) and not is_running(ground.session):
-                return  # that is said once, for all clusters
-            if repr(error) not in said:
-                said.add(repr(error))
-                unexpected = None if isinstance(error, RemedyError) else error
-                _log.error("%s cannot be watched and is tried again: %s", watch.cluster, error, exc_info=unexpected)
+    def _try_watching(self, watch: ClusterWatch, ground: Ground, tries: Tries) -> None:
+        try:
+            self._watch_once(watch, ground)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
+            if self._stop.is_set():
+                return  # told to stop while it was not watched
+            is_new, is_expected = tries.take_failed(error), isinstance(error, RemedyError)
+            if is_new and (is_expected or is_running(ground.session)):  # that Spark is gone is said once, for all
+                trace = None if is_expected else error
+                _log.error("%s cannot be watched and is tried again: %s", watch.cluster, error, exc_info=trace)
+            self._stop.wait(tries.pause_seconds)
 
-        def attempt() -> None:
-            with closing(watch.connect()) as connection, watch.reached(connection, self._stop) as reached:
-                if not self._stop.is_set():
-                    said.clear()
-                    watch.run(reached, ground, self._stop)
+    def _watch_once(self, watch: ClusterWatch, ground: Ground) -> None:
+        with closing(watch.connect()) as connection, watch.reached(connection, self._stop) as reached:
             if not self._stop.is_set():
-                raise QueryEndedError("its query was stopped by somebody else")
-
-        for one in Retrying(
-            retry=retry_if_exception_type(Exception),
-            wait=wait_exponential(multiplier=1, max=_LONGEST_PAUSE_SECONDS),
-            stop=stop_when_event_set(self._stop),
-            sleep=sleep_using_event(self._stop),
-            before_sleep=tell,
-            retry_error_callback=lambda _: None,  # told to stop while it was not watched
-        ):
-            with one:
-                attempt()
+                watch.run(reached, ground, self._stop)
+        if not self._stop.is_set():
+            raise QueryEndedError("its query was stopped by somebody else")
 
     @contextmanager
     def _ground(self) -> Iterator[Ground]:

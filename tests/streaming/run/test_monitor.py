@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from streaming.run.sampler import Sampler, Upkeep
 from streaming.sampling.connection import BrokerUnreachableError
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Registry
+from streaming.spark.checkpoint import CheckpointError
 
 
 def settings(tmp_path: Path, more: str = "") -> Settings:
@@ -50,7 +53,7 @@ def test_of_several_one_that_is_not_there_is_said_once_and_tried_until_told_to_s
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rule 2: a line for each try buries everything else that is said in a night."""
-    monkeypatch.setattr("streaming.run.monitor._LONGEST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("streaming.run.tries.LONGEST_PAUSE_SECONDS", 0.01)
     stop = threading.Event()
     monitor = Monitor(
         settings(tmp_path, f"[clusters.eu]\nbootstrap_servers = '127.0.0.1:{free_port()}'\n"), stop, print
@@ -68,8 +71,36 @@ def test_of_several_one_that_is_not_there_is_said_once_and_tried_until_told_to_s
     assert not thread.is_alive()
     (line,) = [record.getMessage() for record in caplog.records if record.name.startswith("streaming")]
     assert line.startswith("eu cannot be watched and is tried again: no broker at 127.0.0.1:")
-    assert not watch.registry.present().health.ready
+    health = watch.registry.present().health
+    assert not health.ready
+    assert health.query_restarts >= 3
     assert not watch.is_under_way
+
+
+def test_what_a_run_fails_with_each_time_is_said_once_until_it_was_ready_in_between(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 2, of what comes after the brokers answered: a damaged checkpoint was a line each half minute."""
+    monkeypatch.setattr("streaming.run.tries.LONGEST_PAUSE_SECONDS", 0.01)
+    stop = threading.Event()
+    monitor = Monitor(settings(tmp_path), stop, nobody_is_heard)
+    watch, tries = monitor._watches[0], []
+
+    def fail(*_: object) -> None:
+        tries.append(1)
+        if len(tries) == 4:
+            watch.registry.put_readiness(ready=True, before=watch.registry.present().health)
+        if len(tries) == 7:
+            stop.set()
+        raise CheckpointError("the checkpoint is damaged")
+
+    monkeypatch.setattr(watch, "connect", io.BytesIO)
+    monkeypatch.setattr(watch, "reached", lambda *_: nullcontext())
+    monkeypatch.setattr(watch, "run", fail)
+    with caplog.at_level(logging.ERROR):
+        monitor._keep_watching(watch, None)  # type: ignore[arg-type]
+    assert caplog.messages == ["default cannot be watched and is tried again: the checkpoint is damaged"] * 2
+    assert watch.registry.present().health.query_restarts == 6
 
 
 class Beats:
