@@ -113,7 +113,7 @@ def test_no_alert_on_a_group_fires_while_the_monitor_catches_up(rule: dict[str, 
 def test_an_alert_is_the_same_whichever_monitor_tells_it(rule: dict[str, Any]) -> None:
     """With `instance` among its labels every alert would end, and begin again, when a monitor moves."""
     first = rule["expr"].lstrip("( \n").split("\n")[0]
-    assert first.startswith(("max by", "min by", "sum by", "cluster", "last_over_time(cluster_group:")), first
+    assert first.startswith(("max by", "min by", "sum by", "cluster", "last_over_time(cluster")), first
 
 
 def test_alerts_of_one_name_have_different_severities_and_the_same_words() -> None:
