@@ -95,7 +95,7 @@ OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
     unit="offset",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Where the first open transaction of __consumer_offsets begins, or its end; one that is open has it stand still.",
+    help="Offset to which __consumer_offsets is handed out: where the first open transaction begins, else the end.",
     unknown="That partition was not sampled lately, or there is no log to read (admin-api).",
     example="changes(rebalance_monitor_offsets_topic_last_stable_offset[5m]) == 0",
 )

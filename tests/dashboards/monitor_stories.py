@@ -36,8 +36,7 @@ MONITOR_STORIES = (
         "nobody ends it",
         "25m",
         PAGE,
-        held("900x300", "100x300")
-        | of_group("group_state", "1x300", state="Unknown"),
+        held("900x300", "100x300") | of_group("group_state", "1x300", state="Unknown"),
         says=(
             "prod: an open transaction holds back partition 7 of __consumer_offsets",
             (
@@ -88,9 +87,7 @@ MONITOR_STORIES = (
         labels=CLUSTER,
     ),
     Story("RebalanceMonitorNotReady", "it starts and catches up", "20m", None, {READY: "0x10 1x300"}),
-    Story(
-        "RebalanceMonitorNotReady", "it crashes soon after it is ready", "110m", PAGE, {READY: CRASHES_WHEN_READY}
-    ),
+    Story("RebalanceMonitorNotReady", "it crashes soon after it is ready", "110m", PAGE, {READY: CRASHES_WHEN_READY}),
     Story(
         "RebalanceMonitorNotReady", "it crashes while it catches up", "60m", PAGE, {READY: CRASHES_BEFORE_IT_IS_READY}
     ),

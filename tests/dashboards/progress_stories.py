@@ -312,7 +312,9 @@ RETENTION = (
         "its members are gone for ten hours",
         "15h",
         PAGE,
-        of_group("group_members", "2x60 0x600") | status("STOP", "1x660") | of_group("group_records_lost", "0x90 9x570"),
+        of_group("group_members", "2x60 0x600")
+        | status("STOP", "1x660")
+        | of_group("group_records_lost", "0x90 9x570"),
         step="5m",
     ),
     Story(
