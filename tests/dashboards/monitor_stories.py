@@ -93,6 +93,13 @@ MONITOR_STORIES = (
     ),
     Story(
         "RebalanceMonitorNotReady",
+        "it crashed for two hours, and is ready since 20 minutes",
+        "143m",
+        None,
+        {READY: " ".join(["0x9 1 stale"] * 10) + " 1x300"},
+    ),
+    Story(
+        "RebalanceMonitorNotReady",
         "it was updated twice in an hour",
         "90m",
         None,
