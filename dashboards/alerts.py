@@ -50,7 +50,9 @@ def runbook(markdown: str) -> build.Dashboard:
     sections = dict(zip(rest[::2], rest[1::2], strict=True))
     about = "What each alert means, how to confirm it, what to do. Made from dashboards/RUNBOOK.md."
     panels = [_page("Before you begin", introduction.partition("\n")[2], 24)]
-    panels += [_page(alert, section, 12) for alert, section in sorted(sections.items())]
+    *pairs, last = sorted(sections.items())
+    panels += [_page(alert, section, 12) for alert, section in pairs]
+    panels.append(_page(*last, 24 if len(pairs) % 2 == 0 else 12))
     return board(RUNBOOK_UID, "Rebalance monitor: runbook", about, [], {"Runbook": panels})
 
 

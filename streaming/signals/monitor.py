@@ -90,6 +90,15 @@ OFFSETS_TOPIC_HELD_BACK: Final = Signal(
     unknown="That partition was not sampled lately, or there is no log to read (admin-api).",
     example="rebalance_monitor_offsets_topic_held_back > 0",
 )
+OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
+    name="rebalance_monitor_offsets_topic_last_stable_offset",
+    unit="offset",
+    labels=(*OF_A_CLUSTER, "partition"),
+    granularity=CLUSTER,
+    help="Offset to which __consumer_offsets is handed out: where the first open transaction begins, else the end.",
+    unknown="That partition was not sampled lately, or there is no log to read (admin-api).",
+    example="changes(rebalance_monitor_offsets_topic_last_stable_offset[5m]) == 0",
+)
 LAST_BATCH_SECONDS: Final = Signal(
     name="rebalance_monitor_last_batch_seconds",
     unit="seconds",

@@ -95,6 +95,8 @@ def _own_lag(present: Present) -> Iterator[Told]:
     held = [(number, end.high_watermark - end.last_stable_offset) for number, end in ends]
     yield monitor.OFFSETS_TOPIC_LAG, [Sample((str(number),), records) for number, records in behind]
     yield monitor.OFFSETS_TOPIC_HELD_BACK, [Sample((str(number),), records) for number, records in held]
+    stable = [Sample((str(number),), end.last_stable_offset) for number, end in ends]
+    yield monitor.OFFSETS_TOPIC_LAST_STABLE_OFFSET, stable
 
 
 def own_processes() -> list[psutil.Process]:

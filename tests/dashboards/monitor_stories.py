@@ -17,21 +17,33 @@ def behind(records: str, read: str = "0+6000x300") -> dict[str, str]:
     )
 
 
+def held(records: str, last_stable_offset: str) -> dict[str, str]:
+    """Records of a partition that are held back, and where what holds them back begins."""
+    return of_cluster("offsets_topic_held_back", records, partition="7") | of_cluster(
+        "offsets_topic_last_stable_offset", last_stable_offset, partition="7"
+    )
+
+
+CRASHES_WHEN_READY = " ".join(["0x9 1x2 stale"] * 9)
+"""Ten minutes it catches up, three it is ready, one it is gone; for two hours."""
+
+CRASHES_BEFORE_IT_IS_READY = " ".join(["0x9 stale"] * 12)
+"""Ten minutes it catches up, then it is gone; for two hours."""
+
 MONITOR_STORIES = (
     Story(
         "KafkaOffsetsHeldByTransaction",
         "nobody ends it",
         "25m",
         PAGE,
-        of_cluster("offsets_topic_held_back", "900x300", partition="7")
-        | of_group("group_state", "1x300", state="Unknown"),
+        held("900x300", "100x300") | of_group("group_state", "1x300", state="Unknown"),
         says=(
             "prod: an open transaction holds back partition 7 of __consumer_offsets",
             (
-                "900 records wait behind a transaction that is open for 20 minutes; transaction.max.timeout.ms is "
-                "15 minutes unless somebody raised it; groups that are unknown meanwhile: 1. Consumers of that "
-                "partition's groups that start now cannot fetch their offsets. Likely causes: a hanging "
-                "transaction. What to do: kafka-transactions.sh find-hanging, then abort."
+                "900 records wait behind one transaction that is open for 20 minutes or more; "
+                "transaction.max.timeout.ms is 15 minutes unless somebody raised it; groups that are unknown "
+                "meanwhile: 1. Consumers of that partition's groups that start now cannot fetch their offsets. Likely "
+                "causes: a hanging transaction. What to do: kafka-transactions.sh find-hanging, then abort."
             ),
         ),
         labels=HELD,
@@ -41,7 +53,21 @@ MONITOR_STORIES = (
         "one after the other, each for a moment",
         "60m",
         None,
-        of_cluster("offsets_topic_held_back", "5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1", partition="7"),
+        held("5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1 5x9 0x1", "100+5x300"),
+    ),
+    Story(
+        "KafkaOffsetsHeldByTransaction",
+        "exactly-once traffic: at each moment another one is open",
+        "60m",
+        None,
+        held("5x300", "100+5x300"),
+    ),
+    Story(
+        "KafkaOffsetsHeldByTransaction",
+        "one of 15 minutes after the other: as long as it may be",
+        "60m",
+        None,
+        held("5x300", "100x14 200x14 300x14 400x300"),
     ),
     Story(
         "RebalanceMonitorNotReady",
@@ -52,14 +78,33 @@ MONITOR_STORIES = (
         says=(
             "prod: the monitor does not show the present",
             (
-                "The monitor is not ready for 15 minutes: it has not caught up, lost its query, or does not reach "
-                "the brokers; 60k records of __consumer_offsets are unread, 100 a second are read. No alert on the "
-                "cluster's groups fires meanwhile. What to do: read the monitor's log; where it reads on, wait."
+                "The monitor is not ready for 15 minutes, or was for less than half of the last hour and lost it "
+                "again and again: it has not caught up, lost its query, crashes, or does not reach the brokers; 60k "
+                "records of __consumer_offsets are unread, 100 a second are read. No alert on the cluster's groups "
+                "fires meanwhile. What to do: read the monitor's log; where it reads on, wait."
             ),
         ),
         labels=CLUSTER,
     ),
     Story("RebalanceMonitorNotReady", "it starts and catches up", "20m", None, {READY: "0x10 1x300"}),
+    Story("RebalanceMonitorNotReady", "it crashes soon after it is ready", "110m", PAGE, {READY: CRASHES_WHEN_READY}),
+    Story(
+        "RebalanceMonitorNotReady", "it crashes while it catches up", "60m", PAGE, {READY: CRASHES_BEFORE_IT_IS_READY}
+    ),
+    Story(
+        "RebalanceMonitorNotReady",
+        "it crashed for two hours, and is ready since 20 minutes",
+        "143m",
+        None,
+        {READY: " ".join(["0x9 1 stale"] * 10) + " 1x300"},
+    ),
+    Story(
+        "RebalanceMonitorNotReady",
+        "it was updated twice in an hour",
+        "90m",
+        None,
+        {READY: "1x60 stale 0x8 1x10 stale 0x8 1x300"},
+    ),
     Story(
         "RebalanceMonitorNotReady",
         "the other of two shows the present",
@@ -82,6 +127,27 @@ MONITOR_STORIES = (
             ),
         ),
         labels=CLUSTER,
+    ),
+    *(
+        Story(
+            "RebalanceMonitorDown",
+            f"one of two ran for five hours and is gone {since}",
+            at,
+            severity,
+            {
+                READY: "1x60 stale",
+                'rebalance_monitor_ready{cluster="test",instance="other:9560"}': "1x600",
+            },
+            step="5m",
+        )
+        for since, at, severity in (
+            ("for five minutes", "5h5m", None),
+            ("for half an hour", "5h30m", PAGE),
+            ("for 100 minutes", "6h40m", PAGE),
+            ("for ten hours", "15h", PAGE),
+            ("for 20 hours", "25h", PAGE),
+            ("for more than a day: it is monitored no more", "30h", None),
+        )
     ),
     Story(
         "RebalanceMonitorDown",
@@ -133,6 +199,41 @@ MONITOR_STORIES = (
         behind("20000x300") | of_cluster("offsets_topic_held_back", "20000x300", partition="0"),
     ),
     Story(
+        "RebalanceMonitorBehind",
+        "it reads nothing at all: nobody knows how long that takes",
+        "20m",
+        None,
+        behind("2000+60x300", "7x300"),
+    ),
+    Story(
+        "RebalanceMonitorStandsStill",
+        "its batch hangs",
+        "20m",
+        PAGE,
+        behind("2000+60x300", "7x300"),
+        says=(
+            "prod: the monitor reads nothing of __consumer_offsets",
+            (
+                "3.2k records are there to be read, and for 10 minutes none was read. What is shown of the groups is "
+                "that old, and gets older. Likely causes: a batch that hangs, in the storage of the tables or at the "
+                "brokers. What to do: read the monitor's log; take a thread dump; then start it again: it goes on "
+                "where it stopped."
+            ),
+        ),
+        labels=CLUSTER,
+    ),
+    Story(
+        "RebalanceMonitorStandsStill", "nothing is written on a quiet cluster", "60m", None, behind("60x300", "7x300")
+    ),
+    Story("RebalanceMonitorStandsStill", "it reads, if slowly", "20m", None, behind("20000x300", "0+1x300")),
+    Story(
+        "RebalanceMonitorStandsStill",
+        "what a transaction holds back it cannot read",
+        "20m",
+        None,
+        behind("20000x300", "7x300") | of_cluster("offsets_topic_held_back", "20000x300", partition="0"),
+    ),
+    Story(
         "RebalanceMonitorQuarantineGrows",
         "records of a newer Kafka",
         "40m",
@@ -168,6 +269,24 @@ MONITOR_STORIES = (
         "46m",
         None,
         of_cluster("records_skipped_total", "5x20 _x18 5x300", reason="truncated") | {READY: "1x20 _x16 0x2 1x300"},
+    ),
+    *(
+        Story(
+            "RebalanceMonitorQuarantineGrows",
+            f"a rebuild reads the old ones again, {when} after it",
+            at,
+            None,
+            of_cluster("records_skipped_total", "50x60 stale _x4 1+5x9 50x300", reason="truncated")
+            | {READY: "1x60 stale _x4 0x9 1x300"},
+        )
+        for when, at in (("one minute", "77m"), ("8 minutes", "84m"), ("20 minutes", "96m"), ("an hour", "136m"))
+    ),
+    Story(
+        "RebalanceMonitorQuarantineGrows",
+        "the first of its kind, soon after it was ready again",
+        "90m",
+        TICKET,
+        of_cluster("records_skipped_total", "_x80 1x300", reason="truncated") | {READY: "1x60 stale _x4 0x9 1x300"},
     ),
     Story(
         "RebalanceMonitorSeriesDropped",
@@ -228,6 +347,22 @@ MONITOR_STORIES = (
             ),
         ),
         labels={"cluster": "prod", "reason": "group_authorization_failed"},
+    ),
+    Story(
+        "RebalanceMonitorListingIncomplete",
+        "all brokers answer, and a right is lacking",
+        "20m",
+        TICKET,
+        of_cluster("group_listing_gaps", "1x300", reason="cluster_describe_not_authorized"),
+        says=(
+            "prod: groups may be missing from the listing (cluster_describe_not_authorized)",
+            (
+                "All brokers answer, but the monitor's user may not describe the cluster: only groups that it may "
+                "describe are listed, and nobody knows which are missing. Of those, rebalances in progress are not "
+                "seen. What to do: let the monitor's user describe the cluster."
+            ),
+        ),
+        labels={"cluster": "prod", "reason": "cluster_describe_not_authorized"},
     ),
     Story(
         "RebalanceMonitorListingIncomplete",

@@ -128,6 +128,31 @@ PROGRESS = (
             ),
         ),
     ),
+    *(
+        Story(
+            "KafkaGroupWithoutMembers",
+            f"it was made five hours before they left, and that is {since} ago",
+            at,
+            severity,
+            of_group("group_members", "2x60 0x600") | status("STOP", "1x660"),
+            step="5m",
+        )
+        for since, at, severity in (
+            ("ten minutes", "5h10m", None),
+            ("50 minutes", "5h50m", PAGE),
+            ("100 minutes", "6h40m", PAGE),
+            ("ten hours", "15h", PAGE),
+            ("20 hours", "25h", PAGE),
+            ("more than a day", "30h", None),
+        )
+    ),
+    Story(
+        "KafkaGroupWithoutMembers",
+        "a job that runs twice a day, for an hour each",
+        "900m",
+        None,
+        of_group("group_members", "0x300 3x59 0x400 3x59 0x600") | status("STOP", "1x1500"),
+    ),
     Story(
         "KafkaGroupWithoutMembers",
         "it lasts beyond the first hour",
@@ -281,6 +306,16 @@ RETENTION = (
         "300m",
         None,
         of_group("group_members", "0x400") | status("STOP", "1x400") | of_group("group_records_lost", "1500x400"),
+    ),
+    Story(
+        "KafkaRecordsLost",
+        "its members are gone for ten hours",
+        "15h",
+        PAGE,
+        of_group("group_members", "2x60 0x600")
+        | status("STOP", "1x660")
+        | of_group("group_records_lost", "0x90 9x570"),
+        step="5m",
     ),
     Story(
         "KafkaRecordsLost",

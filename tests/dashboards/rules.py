@@ -122,7 +122,7 @@ def _words(story: Story) -> dict[str, Any]:
     annotations = {
         "summary": summary,
         "description": description,
-        "page_url": f"{monitor}/groups/?id={quote_plus(group)}&cluster=prod" if group else f"{monitor}/",
+        "page_url": f"{monitor}/groups/?id={quote_plus(group)}&cluster=prod" if group else f"{monitor}/?cluster=prod",
         "dashboard_url": f"{grafana}/d/{board}" + (f"&var-group={quote_plus(group)}" if group else ""),
         "runbook_url": f"{runbook}#{story.alert.lower()}",
     }

@@ -113,7 +113,7 @@ def test_no_alert_on_a_group_fires_while_the_monitor_catches_up(rule: dict[str, 
 def test_an_alert_is_the_same_whichever_monitor_tells_it(rule: dict[str, Any]) -> None:
     """With `instance` among its labels every alert would end, and begin again, when a monitor moves."""
     first = rule["expr"].lstrip("( \n").split("\n")[0]
-    assert first.startswith(("max by", "min by", "sum by", "cluster", "last_over_time(cluster_group:")), first
+    assert first.startswith(("max by", "min by", "sum by", "cluster", "last_over_time(cluster")), first
 
 
 def test_alerts_of_one_name_have_different_severities_and_the_same_words() -> None:
@@ -137,3 +137,22 @@ def test_a_section_of_the_runbook_says_what_it_means_how_to_confirm_it_and_what_
         assert part in section, part
     (commands,) = re.findall(r"```bash\n(.*?)```", section, re.DOTALL)
     assert len(commands.strip().splitlines()) == 3
+
+
+def test_what_the_runbook_has_somebody_type_names_the_brokers_and_the_cluster() -> None:
+    """Where several clusters are watched, a command without a name is of another cluster, or refuses."""
+    text = " ".join(RUNBOOK.read_text().split())
+    for tool in re.findall(r"kafka-[a-z-]+\.sh[^;|`]*", text):
+        assert '--bootstrap-server "$BROKERS"' in tool or len(tool.split()) == 1, tool
+    for command in re.findall(r"rebalance-monitor (?:what-if|history|rebuild)[^`;|]{0,30}", text):
+        assert '--cluster "$CLUSTER"' in command, command
+    asked = [line for line in RUNBOOK.read_text().splitlines() if "curl " in line]
+    assert asked
+    assert all("cluster=" in line for line in asked), asked
+
+
+def test_the_runbook_shows_what_the_monitor_answers_while_it_catches_up() -> None:
+    """The API answers 503 then, with phase and records behind: `curl -f` would hide just these."""
+    asked = [line for line in RUNBOOK.read_text().splitlines() if "/api/v1/" in line]
+    assert asked
+    assert not [line for line in asked if re.search(r"curl -\w*f", line)]

@@ -143,7 +143,7 @@ def commands() -> list[str]:
     """Every command of the runbook that asks the monitor, once."""
     blocks = re.findall(r"```bash\n(.*?)```", RUNBOOK.read_text(), re.DOTALL)[1:]
     lines = dict.fromkeys(line for block in blocks for line in block.splitlines())
-    return [line for line in lines if re.match(r"rebalance-monitor|group \||curl|python ", line)]
+    return [line for line in lines if re.match(r"rebalance-monitor|(group|overview|metrics) \||ready|python ", line)]
 
 
 @pytest.mark.parametrize("command", commands())
@@ -156,6 +156,7 @@ def test_what_the_runbook_has_somebody_type_works(watch: Watch, page: dict[str, 
     variables = {
         "BROKERS": watch.broker.bootstrap_servers,
         "MONITOR": f"http://127.0.0.1:{watch.monitor.port}",
+        "CLUSTER": "demo",
         "GROUP": GROUP,
         "TABLES": str(watch.monitor.folder / "tables"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",

@@ -227,6 +227,7 @@ def test_nothing_that_rests_on_a_stale_sample_is_shown(age_ms: int, is_shown: bo
         "kafka_topic_partitions",
         "rebalance_monitor_offsets_topic_lag",
         "rebalance_monitor_offsets_topic_held_back",
+        "rebalance_monitor_offsets_topic_last_stable_offset",
     ):
         assert bool(named(series, name)) == is_shown, name
     assert named(series, "rebalance_monitor_ready") == {"": is_shown}
@@ -339,6 +340,8 @@ def test_own_lag_counts_to_the_high_watermark_from_the_position_read() -> None:
     assert [lag[f"partition={number}"] for number in range(5)] == [0, 8, 5, 0, 20]
     held = named(scraped(registry), "rebalance_monitor_offsets_topic_held_back")
     assert {number: held[f"partition={number}"] for number in (1, 2)} == {1: 0, 2: 5}
+    stable = named(scraped(registry), "rebalance_monitor_offsets_topic_last_stable_offset")
+    assert {number: stable[f"partition={number}"] for number in (1, 2)} == {1: 20, 2: 15}
 
 
 def test_a_polled_group_shows_no_generation_and_no_failed_rebalances_and_the_source_says_what_it_cannot_tell() -> None:
