@@ -123,7 +123,7 @@ QUERY_RESTARTS: Final = Signal(
     unit="restarts",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Times the query was started again after a failure.",
+    help="Times the query was started again after a failure; of several clusters also tries to watch one that failed.",
     unknown=_ALWAYS,
     example="increase(rebalance_monitor_query_restarts_total[15m]) > 0",
 )
@@ -142,7 +142,7 @@ RESIDENT_MEMORY_BYTES: Final = Signal(
     unit="bytes",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Memory of the monitor's processes.",
+    help="Memory of the monitor's processes; the same for each cluster of an instance, for they share them.",
     unknown=_ALWAYS,
-    example="max_over_time(rebalance_monitor_resident_memory_bytes[1h])",
+    example="max(max_over_time(rebalance_monitor_resident_memory_bytes[1h]))",
 )

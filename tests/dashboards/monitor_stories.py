@@ -321,9 +321,9 @@ MONITOR_STORIES = (
         TICKET,
         of_cluster("query_restarts_total", "0x4 1x4 2x4 3x4 4x4 5x4 6x4 7x4 8x4"),
         says=(
-            "prod: the monitor's query fails again and again",
+            "prod: the monitor fails again and again, or the cluster cannot be watched",
             (
-                "The query was started again 6 times in half an hour. Each time it catches up first. What to do: "
+                "Watching was begun again 6 times in half an hour. Each time it catches up first. What to do: "
                 "read the monitor's log for the error it names."
             ),
         ),
