@@ -107,7 +107,7 @@ def test_a_real_alertmanager_keeps_a_storm_quiet_that_a_flapping_member_explains
 
 
 def quiet(told: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Which alerts notify nobody because of another. Alertmanager works that out some moments after it hears of them."""
+    """Which alerts notify nobody because of another. Alertmanager works that out moments after it hears of them."""
     return [alert["labels"] for alert in told if alert["status"]["inhibitedBy"]]
 
 
