@@ -16,7 +16,7 @@ def test_the_benchmark_reads_the_records_of_a_file() -> None:
 
 @pytest.mark.slow
 def test_every_kind_of_record_has_its_figure_beside_its_bar() -> None:
-    """Whether the bars are met says `make bench` on a quiet machine: 2 times (classic groups), 6 to 8 times (others)."""
+    """Whether bars are met says `make bench` on a quiet machine: 2 times (classic groups), 6 to 8 times (others)."""
     lines = list(figures(read_records(SAMPLE)))
     measured = [re.search(r"([\d,]+)/s +bar +([\d,]+)/s +([\d.]+) x$", line) for line in lines]
     assert [found is not None for found in measured] == [True] * 4, lines
