@@ -1,6 +1,6 @@
-"""How often a cluster was tried to be watched in vain, what was said of it, and how long to wait.
+"""How often a query, or watching a cluster at all, was tried in vain, what was said of it, and how long to wait.
 
-1. Each try that failed shows it as not ready and counts as a restart of its query.
+1. Each try that failed shows the cluster as not ready and counts as a restart of its query.
 2. A reason is said when it is another than the last one. Only the last is remembered, without what differs each time.
 3. Pauses double up to `LONGEST_PAUSE_SECONDS`.
 4. Once the cluster was ready, what fails after that is new: it is said again, and pauses are short again.
@@ -19,7 +19,7 @@ _WORD_WITH_DIGIT = re.compile(r"\w*\d\w*")
 
 
 class Tries:
-    """One thread's: the cluster's own."""
+    """One thread's, for one of its two loops: `_Run`'s around a query, or `Monitor`'s around a watch."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry

@@ -2,7 +2,7 @@
 
 1. A watch has nothing in common with another one but its `Ground`: Spark, the tables and their upkeep.
 2. Whatever ends a watch ends all of its own threads and nothing else; it may be run again.
-3. A query that fails is said, shown as not ready, and started again with growing pauses.
+3. A query that fails is said, shown as not ready, and started again with growing pauses (`tries`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from tenacity import Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential
-from tenacity.nap import sleep_using_event
 
 from streaming.combine.lanes import GapsClosed, commits_table
 from streaming.config.load import Settings
@@ -36,6 +34,7 @@ from streaming.run.prepare import Origin, prepare_checkpoint
 from streaming.run.readiness import Readiness, log_ends
 from streaming.run.reconcile import Reconciler
 from streaming.run.sampler import Sampler, Upkeep
+from streaming.run.tries import Tries
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
@@ -249,26 +248,23 @@ class _Run:
             files=self._files,
             origin=origin,
         )
-        for attempt in Retrying(
-            retry=retry_if_exception_type(PySparkException),
-            wait=wait_exponential(multiplier=1, max=30),
-            stop=stop_when_event_set(stop),
-            sleep=sleep_using_event(stop),
-            reraise=True,
-        ):
-            with attempt:
-                self._readiness.start_over()
+        tries = Tries(self._registry)
+        while not stop.is_set():
+            self._readiness.start_over()
+            try:
                 self._query = self._start_query(sink, origin)
-                try:
-                    _await_query(self._query, stop)
-                except PySparkException as failure:
-                    if stop.is_set():
-                        return
-                    restarts = self._registry.present().health.query_restarts + 1
-                    self._registry.put_health(ready=False, query_restarts=restarts)
-                    _log.error("%s: the query failed and is started again: %s", self._cluster, _first_line(failure))
-                    _log.debug("the whole failure:", exc_info=failure)
-                    raise
+                _await_query(self._query, stop)
+            except PySparkException as failure:
+                if not stop.is_set():
+                    self._say_failed(failure, is_new=tries.take_failed(failure))
+                    stop.wait(tries.pause_seconds)
+            else:
+                return
+
+    def _say_failed(self, failure: PySparkException, *, is_new: bool) -> None:
+        level = logging.ERROR if is_new else logging.DEBUG
+        _log.log(level, "%s: the query failed and is started again: %s", self._cluster, _first_line(failure))
+        _log.debug("the whole failure:", exc_info=failure)
 
     def _start_query(self, sink: BatchSink, origin: Origin) -> StreamingQuery:
         settings, reached, session = self._settings, self._reached, self._ground.session

@@ -1,0 +1,41 @@
+"""What a watch makes of a query that fails."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from types import SimpleNamespace
+
+import pytest
+from pyspark.errors import PySparkException
+
+from streaming.run.watch import _Run
+from streaming.sinks.registry import Registry
+
+
+def test_a_query_that_fails_for_one_reason_is_said_once_until_it_was_ready_in_between(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule 3, as of clusters that cannot be watched: pauses that began again half a year ago are not those of today."""
+    monkeypatch.setattr("streaming.run.tries.LONGEST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("streaming.run.watch.BatchSink", SimpleNamespace)
+    stop, registry, started = threading.Event(), Registry(), []
+    run = object.__new__(_Run)
+    run._cluster, run._registry = "eu", registry
+    run._book = run._files = None  # type: ignore[assignment]
+    run._readiness = SimpleNamespace(start_over=lambda: None)  # type: ignore[assignment]
+
+    def fail(*_: object) -> None:
+        started.append(1)
+        if len(started) == 3:
+            registry.put_readiness(ready=True, before=registry.present().health)
+        if len(started) == 5:
+            stop.set()
+        raise PySparkException(f"offsets of task {len(started)} are out of range")
+
+    monkeypatch.setattr(run, "_start_query", fail)
+    with caplog.at_level(logging.ERROR):
+        run._keep_query_alive(None, None, stop)  # type: ignore[arg-type]
+    assert len(started) == 5
+    assert [message.partition(": ")[0] for message in caplog.messages] == ["eu", "eu"]
+    assert (registry.present().health.ready, registry.present().health.query_restarts) == (False, 4)
