@@ -6,31 +6,14 @@ set -euo pipefail
 BROWSERS="chromium chromium-browser google-chrome google-chrome-stable"
 DRIVERS="chromedriver chromium.chromedriver ${CHROMEWEBDRIVER:-/usr/lib/chromium-browser}/chromedriver /usr/lib/chromium/chromedriver"
 
-fail() {
-    echo "chromium: $1" >&2
-    exit 1
-}
-
-first_of() {
-    local candidate
-    for candidate in "$@"; do
-        command -v "$candidate" && return
-    done
-    return 1
-}
+# shellcheck source=deploy/apt.sh
+. "${BASH_SOURCE[0]%/*}/apt.sh"
 
 install() {
-    local as_root=""
-    command -v apt-get >/dev/null || fail "no chromium with chromedriver here, and no apt-get to install them: install both"
-    if [ "$(id -u)" != 0 ]; then
-        sudo -n true 2>/dev/null || fail "no chromium with chromedriver here: apt install chromium chromium-driver"
-        as_root="sudo -n"
-    fi
-    exec 9>"${TMPDIR:-/tmp}/rebalance-monitor-apt-$UID.lock"
-    flock 9 # who comes second would find apt's own lock taken, and fail
+    may_install "chromium with chromedriver" chromium chromium-driver
     {
-        $as_root apt-get update -q
-        $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+        as_root apt-get update -q
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
             chromium chromium-driver fonts-dejavu-core
     } >&2 || fail "apt could not install chromium and chromium-driver: see its words above"
 }

@@ -4,44 +4,27 @@
 # start servers, now and at each boot; what was installed here is stopped and disabled at once.
 set -euo pipefail
 
-fail() {
-    echo "prometheus: $1" >&2
-    exit 1
-}
-
-first_of() {
-    local candidate
-    for candidate in "$@"; do
-        command -v "$candidate" && return
-    done
-    return 1
-}
+# shellcheck source=deploy/apt.sh
+. "${BASH_SOURCE[0]%/*}/apt.sh"
 
 all_of_them() {
     first_of prometheus && first_of promtool && first_of prometheus-alertmanager alertmanager && first_of amtool
 }
 
 install() {
-    local as_root="" package missing=()
-    command -v apt-get >/dev/null \
-        || fail "no prometheus with alertmanager here, and no apt-get to install them: install both"
-    if [ "$(id -u)" != 0 ]; then
-        sudo -n true 2>/dev/null || fail "no prometheus with alertmanager here: apt install prometheus prometheus-alertmanager"
-        as_root="sudo -n"
-    fi
-    exec 9>"${TMPDIR:-/tmp}/rebalance-monitor-apt-$UID.lock"
-    flock 9 # who comes second would find apt's own lock taken, and fail
+    local package missing=()
+    may_install "prometheus with alertmanager" prometheus prometheus-alertmanager
     for package in prometheus prometheus-alertmanager; do
         dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q "ok installed" || missing+=("$package")
     done
     {
-        $as_root apt-get update -q
+        as_root apt-get update -q
         # Prometheus recommends an exporter of this machine's own numbers: one more server.
-        $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+        as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
     } >&2 || fail "apt could not install ${missing[*]}: see its words above"
     for package in "${missing[@]}"; do
-        $as_root invoke-rc.d --quiet "$package" stop >&2 || true # a container has no services to stop
-        $as_root update-rc.d "$package" disable >&2 || true
+        as_root invoke-rc.d --quiet "$package" stop >&2 || true # a container has no services to stop
+        as_root update-rc.d "$package" disable >&2 || true
     done
 }
 

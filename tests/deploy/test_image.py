@@ -56,7 +56,9 @@ def test_hadolint_has_nothing_to_say_of_the_dockerfile():
     ["deploy/setup.sh", "deploy/chromium.sh", "deploy/prometheus.sh", "deploy/image/build.sh", "deploy/image/spark.sh"],
 )
 def test_shellcheck_has_nothing_to_say_of_the_scripts(script: str):
-    done = subprocess.run([tool("shellcheck"), ROOT / script], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [tool("shellcheck"), "-ax", ROOT / script], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (0, "")
     assert os.access(ROOT / script, os.X_OK)
 
