@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from streaming.cli.config import config
-from streaming.config.load import ENVIRONMENT_PREFIX, ConfigError, Settings, load_settings
+from streaming.config.load import ConfigError, Settings, load_settings
 from streaming.config.security import read_secrets
 
 PATHS = "[paths]\ncheckpoint = '/x/checkpoint'\ntables = '/x/tables'\n"
 ONE = f"[kafka]\ncluster = 'prod'\nbootstrap_servers = 'a:1'\n{PATHS}"
 MORE = "[clusters.eu]\nbootstrap_servers = 'eu:1'\n[clusters.us_east]\nbootstrap_servers = 'us:1,us:2'\n"
-
-
-@pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.upper().startswith(ENVIRONMENT_PREFIX):
-            monkeypatch.delenv(name)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "monitor.toml"
 
 
 def loaded(file: Path, content: str) -> Settings:

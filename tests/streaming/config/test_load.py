@@ -14,18 +14,6 @@ from streaming.config.load import ENVIRONMENT_PREFIX, REDACTED, ConfigError, Set
 from streaming.config.security import SecuritySettings
 
 
-@pytest.fixture(autouse=True)
-def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in list(os.environ):
-        if name.upper().startswith(ENVIRONMENT_PREFIX):
-            monkeypatch.delenv(name)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "monitor.toml"
-
-
 def errors(file: Path | None) -> list[str]:
     """Return the lines of the error that the settings raise."""
     with pytest.raises(ConfigError) as raised:
