@@ -111,7 +111,7 @@ class ClusterWatch:
 
     @contextmanager
     def _held(self, connection: Connection, stop: threading.Event) -> Iterator[Reached]:
-        brokers = Brokers(connection, self._now_ms, samples_offsets_topic=not self._is_polled)
+        brokers = Brokers(self.cluster, connection, self._now_ms, samples_offsets_topic=not self._is_polled)
         partitions = [] if self._is_polled else self._offsets_topic_partitions(brokers, stop)
         security = self._settings.kafka.security
         with (
@@ -264,7 +264,7 @@ class _Run:
     def _say_failed(self, failure: PySparkException, *, is_new: bool) -> None:
         level = logging.ERROR if is_new else logging.DEBUG
         _log.log(level, "%s: the query failed and is started again: %s", self._cluster, _first_line(failure))
-        _log.debug("the whole failure:", exc_info=failure)
+        _log.debug("%s: the whole failure:", self._cluster, exc_info=failure)
 
     def _start_query(self, sink: BatchSink, origin: Origin) -> StreamingQuery:
         settings, reached, session = self._settings, self._reached, self._ground.session

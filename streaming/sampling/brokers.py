@@ -37,9 +37,10 @@ class Brokers:
     """Asks the brokers. Every answer is a value with its time; what could not be had is left out, not invented."""
 
     def __init__(
-        self, connection: Connection, now_ms: Callable[[], int], *, samples_offsets_topic: bool = True
+        self, cluster: str, connection: Connection, now_ms: Callable[[], int], *, samples_offsets_topic: bool = True
     ) -> None:
         """Without `samples_offsets_topic` no right on `__consumer_offsets` is needed, and its ends are not told."""
+        self._cluster = cluster
         self._admin = connection.admin
         self._now_ms = now_ms
         self._own_topics = {OFFSETS_TOPIC} if samples_offsets_topic else set()
@@ -136,7 +137,7 @@ class Brokers:
             try:
                 answers.update(self._ask_offsets(one_topic, isolation_level))
             except KafkaError as error:  # noqa: PERF203 - one bad topic must not hide the others
-                _log.warning("offsets of topic %s are unknown for now: %s", topic, error)
+                _log.warning("%s: offsets of topic %s are unknown for now: %s", self._cluster, topic, error)
         return answers
 
     def _ask_offsets(self, asked: dict[TopicPartition, OffsetSpec], isolation_level: IsolationLevel) -> Offsets:

@@ -1,0 +1,48 @@
+"""Answers about topics that a broker gives only in bad times."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import SimpleNamespace
+
+import pytest
+from kafka import TopicPartition
+from kafka.admin import OffsetSpec
+from kafka.errors import UnknownTopicOrPartitionError
+
+from streaming.sampling.brokers import Brokers
+
+DELETED = "returns"
+
+
+class Admin:
+    """The client of a cluster that has the topics `orders` and `returns`, the second of which is being deleted."""
+
+    def describe_cluster(self) -> Mapping[str, object]:
+        """Nobody's rack is asked for here."""
+        return {"brokers": []}
+
+    def describe_topics(self, topics: list[str]) -> list[Mapping[str, object]]:
+        """Tell of one partition each."""
+        partition = {"partition_index": 0, "replica_nodes": [1]}
+        return [{"name": topic, "error_code": 0, "topic_id": None, "partitions": [partition]} for topic in topics]
+
+    def list_partition_offsets(
+        self, asked: Mapping[TopicPartition, OffsetSpec], **_: object
+    ) -> Mapping[TopicPartition, SimpleNamespace]:
+        """Raise for one partition that is gone, as the client does: it spoils the whole answer."""
+        if any(partition.topic == DELETED for partition in asked):
+            raise UnknownTopicOrPartitionError
+        return {partition: SimpleNamespace(offset=7) for partition in asked}
+
+
+def test_a_topic_whose_offsets_are_unknown_is_said_with_the_cluster_it_is_of(caplog: pytest.LogCaptureFixture):
+    """Two clusters have topics of the same names: whom is on-call to ask? The other topic is known all the same."""
+    connection = SimpleNamespace(admin=Admin())
+    with caplog.at_level(logging.WARNING):
+        brokers = Brokers("eu", connection, lambda: 0, samples_offsets_topic=False)  # type: ignore[arg-type]
+        sample = brokers.sample(["orders", DELETED])
+    assert sample.end_offsets == {("orders", 0): 7}
+    assert caplog.messages
+    assert {line.partition(" are unknown")[0] for line in caplog.messages} == {f"eu: offsets of topic {DELETED}"}
