@@ -100,7 +100,17 @@ def test_the_prometheus_operators_kinds_say_only_what_it_knows():
 
 
 @pytest.mark.parametrize(
-    "folder", ["one-node", "cluster", "monitoring", "overlays/one-node", "overlays/one-node-tls", "overlays/cluster"]
+    "folder",
+    [
+        "one-node",
+        "cluster",
+        "monitoring",
+        "monitoring-tls",
+        "overlays/one-node",
+        "overlays/one-node-tls",
+        "overlays/cluster",
+        "overlays/cluster-tls",
+    ],
 )
 def test_kustomize_is_told_of_every_file_and_of_none_that_is_not_there(folder: str):
     """A manifest that no kustomization names is applied by nobody."""
@@ -108,7 +118,8 @@ def test_kustomize_is_told_of_every_file_and_of_none_that_is_not_there(folder: s
     told = yaml.safe_load((here / "kustomization.yaml").read_text())
     generated = [file for maker in told.get("configMapGenerator", []) for file in maker["files"]]
     patches = [patch["path"] for patch in told.get("patches", [])]
-    listed = [*told["resources"], *generated, *patches, *told.get("configurations", [])]
+    folders = [*told.get("resources", []), *told.get("components", [])]
+    listed = [*folders, *generated, *patches, *told.get("configurations", [])]
     assert [name for name in listed if not (here / name).exists()] == []
     files = {file.name for file in here.iterdir()} - {"kustomization.yaml"}
     assert files == {name for name in listed if "/" not in name}
@@ -265,12 +276,21 @@ def test_rules_of_all_files_get_into_one_manifest(tmp_path: Path):
     assert made["spec"]["groups"][0]["rules"][0]["expr"] == expression
 
 
-def patched(manifest: Manifest) -> Manifest:
-    """A manifest with the patch for its kind in `overlays/one-node-tls`: RFC 6902, as far as it is used there."""
-    told = yaml.safe_load((FOLDER / "overlays/one-node-tls/kustomization.yaml").read_text())
-    (path,) = [patch["path"] for patch in told["patches"] if names(manifest) == "/".join(patch["target"].values())]
+def patches(overlay: str) -> Iterator[tuple[str, list[Manifest]]]:
+    """What an overlay's patches are for, and their steps; those of its components first, as kustomize has it."""
+    here = FOLDER / overlay
+    told = yaml.safe_load((here / "kustomization.yaml").read_text())
+    for component in told.get("components", []):
+        yield from patches(f"{overlay}/{component}")
+    for patch in told.get("patches", []):
+        yield "/".join(patch["target"].values()), yaml.safe_load((here / patch["path"]).read_text())
+
+
+def patched(manifest: Manifest, overlay: str) -> Manifest:
+    """A manifest with the one patch for it in an overlay: RFC 6902, as far as it is used there."""
+    (steps,) = [steps for target, steps in patches(overlay) if target == names(manifest)]
     result = copy.deepcopy(manifest)
-    for step in yaml.safe_load((FOLDER / "overlays/one-node-tls" / path).read_text()):
+    for step in steps:
         assert step["op"] == "add"
         at: Any = result
         *way, last = step["path"].split("/")[1:]
@@ -285,29 +305,54 @@ def patched(manifest: Manifest) -> Manifest:
 
 
 @pytest.mark.parametrize("version", KUBERNETES_VERSIONS)
-def test_behind_tls_the_probes_ask_over_tls_and_the_monitor_is_given_what_it_shows(version: str):
+def test_behind_tls_the_probes_ask_over_tls(version: str):
     """A probe in plain HTTP would find a port that hangs up, and the pod would be killed for it again and again."""
-    deployment = patched(DEPLOYMENT)
+    deployment = patched(DEPLOYMENT, "overlays/one-node-tls")
     kubernetes_validate.validate(deployment, version, strict=True)
-    pod = deployment["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         assert container[probe]["httpGet"]["scheme"] == "HTTPS"
         assert container[probe]["httpGet"]["path"] in TOLD_TO_EVERYBODY, "a probe has no password"
+
+
+def test_behind_tls_the_spark_application_holds_to_the_operators_schema():
+    application = patched(SPARK, "overlays/cluster-tls")
+    assert SparkV1beta2SparkApplication.from_dict(application).to_dict() == application
+    assert application["spec"]["executor"] == SPARK["spec"]["executor"], "the port is the driver's, and so is the key"
+
+
+@pytest.mark.parametrize("overlay", ["overlays/one-node-tls", "overlays/cluster-tls"])
+def test_behind_tls_the_monitor_is_given_what_it_shows(overlay: str):
+    """Each file it is told of is on a volume, and that of a key is not open to everybody: it would be refused."""
+    container, volumes = _who_has_the_port(overlay)
     folders = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
-    volumes = {volume["name"]: volume["secret"] for volume in pod["volumes"] if "secret" in volume}
+    secrets = {volume["name"]: volume["secret"] for volume in volumes if "secret" in volume}
+    given = set()
     for variable in container["env"]:
         section, _, setting = variable["name"].removeprefix(ENVIRONMENT_PREFIX).lower().partition("__")
         assert setting in type(getattr(load_settings(None), section)).model_fields
-        secret = volumes[folders[str(Path(variable["value"]).parent)]]
-        assert secret["defaultMode"] & (stat.S_IRWXO | stat.S_IWGRP) == 0, "the monitor refuses what is open to others"
+        secret = secrets[folders[str(Path(variable["value"]).parent)]]
+        assert secret["defaultMode"] & (stat.S_IRWXO | stat.S_IWGRP) == 0
+        given.add(setting)
+    assert given == {"tls_certificate_file", "tls_key_file", "basic_auth_users_file"}
 
 
-def test_behind_tls_prometheus_verifies_the_certificate_and_says_who_it_is():
+def _who_has_the_port(overlay: str) -> tuple[Manifest, list[Manifest]]:
+    """The container, or what a SparkApplication says of one, and the volumes."""
+    if overlay.endswith("cluster-tls"):
+        spec = patched(SPARK, overlay)["spec"]
+        return spec["driver"], spec["volumes"]
+    pod = patched(DEPLOYMENT, overlay)["spec"]["template"]["spec"]
+    return pod["containers"][0], pod["volumes"]
+
+
+@pytest.mark.parametrize("kind", ["one-node", "cluster"])
+def test_behind_tls_prometheus_verifies_the_certificate_and_says_who_it_is(kind: str):
     """The fields of monitoring.coreos.com/v1; the service's name is what the certificate is made out to."""
-    (endpoint,) = patched(of_kind("monitoring", "ServiceMonitor"))["spec"]["endpoints"]
+    monitor = patched(of_kind("monitoring", "ServiceMonitor"), f"overlays/{kind}-tls")
+    (endpoint,) = monitor["spec"]["endpoints"]
     assert endpoint["scheme"] == "https"
-    service, namespace = of_kind("one-node", "Service"), of_kind("overlays/one-node", "Namespace")
+    service, namespace = of_kind(kind, "Service"), of_kind(f"overlays/{kind}", "Namespace")
     host = ".".join([service["metadata"]["name"], namespace["metadata"]["name"], "svc"])
     assert set(endpoint["tlsConfig"]) == {"ca", "serverName"}, "not insecureSkipVerify"
     assert endpoint["tlsConfig"]["serverName"] == host
