@@ -25,6 +25,15 @@ pytestmark = pytest.mark.slow
 GROUP, TOPIC = "shipping", "orders"
 """The same names in both clusters: nothing but the cluster tells one from the other."""
 
+LISTENER, PASSWORD = "LOCKED", "tall hedge"
+LOCKED = {
+    "sasl.enabled.mechanisms": "PLAIN",
+    f"listener.name.{LISTENER.lower()}.plain.sasl.jaas.config": (
+        f'org.apache.kafka.common.security.plain.PlainLoginModule required user_monitor="{PASSWORD}";'
+    ),
+}
+"""A second way into a broker, for who knows the password."""
+
 GENERATIONS, LAG = "rebalance_monitor_group_generation", "rebalance_monitor_group_lag"
 COUNTED = ("rebalance_monitor_rebalances_total", "rebalance_monitor_empty_transitions_total", GENERATIONS)
 
@@ -64,8 +73,7 @@ class Cluster:
 def clusters(tmp_path: Path) -> Iterator[tuple[Cluster, Cluster]]:
     with ExitStack() as stack:
         made = tuple(
-            Cluster(name, EmbeddedBroker(tmp_path / name, properties=QUICK_BROKER), partitions)
-            for name, partitions in (("prod", 3), ("eu", 5))
+            Cluster(name, _broker(tmp_path / name), partitions) for name, partitions in (("prod", 3), ("eu", 5))
         )
         for cluster in made:
             cluster.broker.launch()
@@ -76,10 +84,22 @@ def clusters(tmp_path: Path) -> Iterator[tuple[Cluster, Cluster]]:
         yield made  # type: ignore[misc]
 
 
-def monitor_of(folder: Path, first: Cluster, more: Sequence[tuple[str, str]]) -> MonitorProcess:
+def _broker(folder: Path) -> EmbeddedBroker:
+    return EmbeddedBroker(folder, properties={**QUICK_BROKER, **LOCKED}, more_listeners={LISTENER: "SASL_PLAINTEXT"})
+
+
+def monitor_of(folder: Path, first: Cluster, more: Sequence[tuple[str, str]], **settings: str) -> MonitorProcess:
     """A monitor of the first cluster and of further ones, each a name and an address."""
     sections = {f"CLUSTERS__{name.upper()}__BOOTSTRAP_SERVERS": address for name, address in more}
-    return MonitorProcess(first.broker.bootstrap_servers, folder, {"KAFKA__CLUSTER": first.name, **sections})
+    return MonitorProcess(
+        first.broker.bootstrap_servers, folder, {"KAFKA__CLUSTER": first.name, **sections, **settings}
+    )
+
+
+def with_password(cluster: str, password: str) -> dict[str, str]:
+    """Settings of a further cluster that asks for one."""
+    given = {"PROTOCOL": "SASL_PLAINTEXT", "MECHANISM": "PLAIN", "USERNAME": "monitor", "PASSWORD": password}
+    return {f"CLUSTERS__{cluster.upper()}__SECURITY__{name}": value for name, value in given.items()}
 
 
 def ready(monitor: MonitorProcess) -> dict[str, float]:
@@ -118,7 +138,7 @@ def ask(monitor: MonitorProcess, address: str) -> tuple[int, str]:
 def test_a_cluster_that_is_added_or_lost_leaves_the_others_untouched(
     clusters: tuple[Cluster, Cluster], tmp_path: Path
 ) -> None:
-    """One process, one Spark; a broker that dies, one that never was, and a cluster more at each start."""
+    """One process; a broker that dies, one that never was, one that refuses us; a cluster more at each start."""
     prod, eu = clusters
     eu_address = eu.broker.bootstrap_servers
     alone = monitor_of(tmp_path / "monitor", prod, []).start().wait_until_ready()
@@ -136,18 +156,30 @@ def test_a_cluster_that_is_added_or_lost_leaves_the_others_untouched(
     counted = {name: counters(both, name) for name in ("prod", "eu")}
     assert both.stop() == 0
 
-    nobody = f"127.0.0.1:{free_port()}"
-    three = monitor_of(both.folder, prod, [("eu", eu_address), ("nobody", nobody)]).start()
-    wait_until(three, prod=1, eu=1, nobody=0)
-    assert {name: counters(three, name) for name in ("prod", "eu")} == counted
-    assert identity(three.folder / "checkpoint") == of_prod
-    assert identity(three.folder / "checkpoint-clusters" / "eu") == of_eu
-    until("the one line", lambda: "nobody cannot be watched and is tried again: no broker at" in three.log.read_text())
+    more = [("eu", eu_address), ("nobody", f"127.0.0.1:{free_port()}"), ("locked", prod.broker.address(LISTENER))]
+    four = monitor_of(both.folder, prod, more, **with_password("locked", "mistyped")).start()
+    wait_until(four, prod=1, eu=1, nobody=0, locked=0)
+    _refused_credentials_are_tried_again(four)
+    assert {name: counters(four, name) for name in ("prod", "eu")} == counted
+    assert identity(four.folder / "checkpoint") == of_prod
+    assert identity(four.folder / "checkpoint-clusters" / "eu") == of_eu
+    until("the one line", lambda: "nobody cannot be watched and is tried again: no broker at" in four.log.read_text())
     eu.join()
-    until("the next member", lambda: _members(three, "eu") == 2)
-    _each_has_every_generation_once(three, clusters)
-    assert three.stop() == 0
-    assert three.log.read_text().count("nobody cannot be watched") == 1, "said once, however often it is tried"
+    until("the next member", lambda: _members(four, "eu") == 2)
+    _each_has_every_generation_once(four, clusters)
+    assert [_restarts(four, name) for name in ("prod", "eu")] == [0, 0]
+    assert four.stop() == 0
+    for name in ("nobody", "locked"):
+        assert four.log.read_text().count(f"{name} cannot be watched") == 1, "said once, however often it is tried"
+
+
+def _refused_credentials_are_tried_again(monitor: MonitorProcess) -> None:
+    """Of one cluster alone they would end the start: somebody waits at the terminal."""
+    said = "locked cannot be watched and is tried again: no access to"
+    until("the line", lambda: said in monitor.log.read_text())
+    assert "the broker refuses user 'monitor' with PLAIN" in monitor.log.read_text()
+    until("further tries", lambda: _restarts(monitor, "locked") >= 3)
+    assert ready(monitor) == {"prod": 1, "eu": 1, "nobody": 0, "locked": 0}
 
 
 def _each_is_shown_as_its_own(monitor: MonitorProcess, prod: Cluster, eu: Cluster) -> None:
@@ -188,6 +220,10 @@ def _a_lost_broker_is_one_clusters_trouble(monitor: MonitorProcess, prod: Cluste
     wait_until(monitor, prod=1, eu=1)
     eu.join()
     until("its next member", lambda: _members(monitor, "eu") == 1)
+
+
+def _restarts(monitor: MonitorProcess, cluster: str) -> float:
+    return monitor.value("rebalance_monitor_query_restarts_total", cluster=cluster) or 0
 
 
 def _members(monitor: MonitorProcess, cluster: str) -> float | None:
