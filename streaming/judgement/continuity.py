@@ -1,7 +1,7 @@
 """Whether `__consumer_offsets` still is the log that was read.
 
 Offsets only grow, as long as nothing goes wrong: every record that was read is before the end, and what is read next is
-not before the start. Two things break that:
+not before the start. Three things break that:
 
 1. A partition is *rewound* if it ends at or before the last record that was read (`ends_before_read`), or if reading
    went back (`went_back`), as Spark's source does when it finds an end before its position. Then the partition was cut
@@ -9,6 +9,10 @@ not before the start. Two things break that:
    that were read already, and those are taken for read: what they say is not shown.
 2. Records are *lost* if a partition starts behind what is to be read next (`lost_before_read`): retention, or a request
    to delete records, was quicker than we. Reading goes on behind them, so what is shown is as good as it can be.
+
+3. The log is *another* if the topic has another id by now than when its positions were reached (KIP-516): somebody
+   deleted it, and it was created anew. That is told by the id alone, so also of a log that has outgrown its old end
+   before anybody looked. What is not known of either id tells nothing: brokers before 2.8 have none.
 
 Who reads no log (`source.kind = "admin-api"`) numbers answers itself: of partition -1 nothing is judged.
 """
@@ -40,6 +44,17 @@ def went_back(before: Mapping[int, int], now: Mapping[int, int]) -> frozenset[in
     [0]
     """
     return frozenset(number for number, position in now.items() if number >= 0 and position < before.get(number, 0))
+
+
+def read_of_another(positions: Mapping[int, int], read_id: str | None, topic_id: str | None) -> frozenset[int]:
+    """Partitions of which something was read while the topic had another id than it has now.
+
+    >>> sorted(read_of_another({0: 7, 1: 0, 2: 9}, "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"))
+    [0, 2]
+    """
+    if read_id is None or topic_id is None or read_id == topic_id:
+        return frozenset()
+    return frozenset(number for number, position in positions.items() if number >= 0 and position > 0)
 
 
 def lost_before_read(positions: Mapping[int, int], ends: Mapping[int, LogEnds]) -> Mapping[int, int]:

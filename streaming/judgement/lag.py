@@ -66,8 +66,8 @@ class LogEnds:
 class ClusterSample:
     """What the brokers said at one time. What they did not say is absent, never 0.
 
-    `offsets_topic` may miss partitions that had no leader; `offsets_topic_partitions` counts them all. `brokers` counts
-    those the cluster named.
+    `offsets_topic` may miss partitions that had no leader; `offsets_topic_partitions` counts them all.
+    `offsets_topic_id` is None where brokers have no ids (before 2.8). `brokers` counts those the cluster named.
     """
 
     sampled_at_ms: int
@@ -77,6 +77,7 @@ class ClusterSample:
     offsets_topic: Mapping[int, LogEnds] = field(default_factory=dict)
     offsets_topic_partitions: int = 0
     brokers: int | None = None
+    offsets_topic_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""Saying once that the log is another than the one that was read, and how much of it was deleted unread."""
+"""Saying once that the log is another than the one that was read, and how much of it was deleted unread.
+
+What is said is by the rules of `judgement/continuity.py`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,12 @@ import shlex
 from collections.abc import Collection, Mapping
 
 from streaming.events import OFFSETS_TOPIC
+from streaming.judgement.continuity import read_of_another
 from streaming.sinks.registry import Registry
+from streaming.spark.files import Files
+
+STORED_ID = "offsets_topic_id"
+"""A file of its own beside the checkpoint's other ones: one that is lost, or an older monitor's, makes it unknown."""
 
 _log = logging.getLogger(__name__)
 
@@ -17,13 +25,53 @@ def tell_rewound(cluster: str, registry: Registry, rewound: Collection[int]) -> 
     if new := registry.put_rewound(rewound):
         _log.error(
             "%s: %s ends before where it was read to, in partition %s: cut off, or deleted and created anew."
-            " New records there are taken for read, so nothing is ready: stop, run"
-            " `rebalance-monitor rebuild --cluster %s`, and start again",
+            " New records there are taken for read, so nothing is ready: %s",
             cluster,
             OFFSETS_TOPIC,
             ", ".join(map(str, sorted(new))),
-            shlex.quote(cluster),
+            _remedy(cluster),
         )
+
+
+def _remedy(cluster: str) -> str:
+    return f"stop, run `rebalance-monitor rebuild --cluster {shlex.quote(cluster)}`, and start again"
+
+
+class TopicRead:
+    """One thread's: the sampler's. Remembers the id of the topic that the checkpoint's positions are of."""
+
+    def __init__(self, cluster: str, registry: Registry, files: Files) -> None:
+        self._cluster = cluster
+        self._registry = registry
+        self._files = files
+        self._known = (files.read(STORED_ID) or b"").decode() or None
+
+    def tell(self, topic_id: str | None, positions: Mapping[int, int]) -> None:
+        """Compare with the id that was sampled after `positions` were reached; the first one is taken for theirs.
+
+        So is one that comes before anything was read.
+        """
+        if topic_id is None or topic_id == self._known:
+            return
+        if another := read_of_another(positions, self._known, topic_id):
+            self._say_another(another, topic_id)
+        else:
+            self._files.write(STORED_ID, topic_id.encode())
+            self._known = topic_id
+
+    def _say_another(self, partitions: Collection[int], topic_id: str) -> None:
+        is_said = bool(self._registry.present().health.rewound)
+        self._registry.put_rewound(partitions)
+        if not is_said:
+            _log.error(
+                "%s: %s was deleted and created anew: its id is %s, and was %s when it was read. Records of the new one"
+                " are taken for read up to where the old one was, so nothing is ready: %s",
+                self._cluster,
+                OFFSETS_TOPIC,
+                topic_id,
+                self._known,
+                _remedy(self._cluster),
+            )
 
 
 class LostRecords:

@@ -20,7 +20,7 @@ from streaming.judgement.continuity import ends_before_read, lost_before_read
 from streaming.judgement.lag import ClusterSample
 from streaming.judgement.lag_judgement import LagJudgement
 from streaming.run.conditions import GroupConditions
-from streaming.run.continuity import LostRecords, tell_rewound
+from streaming.run.continuity import LostRecords, TopicRead, tell_rewound
 from streaming.run.hand_back import AwaitedFacts, HandBack, awaited_by_group
 from streaming.run.lag_watch import LagWatch
 from streaming.run.readiness import Readiness
@@ -77,6 +77,7 @@ class Sampler:
         book: CommitBook,
         tables: DeltaTables,
         hand_back: HandBack,
+        topic_read: TopicRead,
         lag_watch: LagWatch,
         conditions: GroupConditions,
         readiness: Readiness,
@@ -92,6 +93,7 @@ class Sampler:
         self._book = book
         self._tables = tables
         self._hand_back = hand_back
+        self._topic_read = topic_read
         self._lag_watch = lag_watch
         self._conditions = conditions
         self._readiness = readiness
@@ -160,8 +162,9 @@ class Sampler:
             self._upkeep.if_due(sample.sampled_at_ms)
 
     def _tell_of_the_log(self, before: Present, sample: ClusterSample) -> None:
-        tell_rewound(self._cluster, self._registry, ends_before_read(before.lanes, sample.offsets_topic))
         positions = before.health.positions
+        self._topic_read.tell(sample.offsets_topic_id, positions)
+        tell_rewound(self._cluster, self._registry, ends_before_read(before.lanes, sample.offsets_topic))
         self._lost_records.tell(lost_before_read(positions, sample.offsets_topic), positions)
 
     def _tell_lag(self, lag: LagJudgement) -> None:

@@ -27,6 +27,7 @@ from streaming.judgement.detectors import Limits
 from streaming.judgement.lag import ClusterSample
 from streaming.run.batches import BatchSink, polled_positions
 from streaming.run.conditions import GroupConditions
+from streaming.run.continuity import TopicRead
 from streaming.run.hand_back import HandBack
 from streaming.run.lag_watch import LagWatch
 from streaming.run.poller import Poller
@@ -200,6 +201,7 @@ class _Run:
             book=self._book,
             tables=tables,
             hand_back=HandBack(self._files),
+            topic_read=TopicRead(self._cluster, self._registry, self._files),
             lag_watch=lag_watch,
             conditions=GroupConditions(self._cluster, self._registry, tables, self._limits),
             readiness=self._readiness,

@@ -87,6 +87,7 @@ class Brokers:
             offsets_topic=self._offsets_topic_ends(offsets_topic_partitions),
             offsets_topic_partitions=offsets_topic_partitions,
             brokers=len(brokers),
+            offsets_topic_id=known[OFFSETS_TOPIC].topic_id if OFFSETS_TOPIC in known else None,
         )
 
     def _offsets_topic_ends(self, partitions: int) -> Mapping[int, LogEnds]:

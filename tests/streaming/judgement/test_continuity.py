@@ -10,12 +10,31 @@ from hypothesis import strategies as st
 
 import streaming.judgement.continuity
 from streaming.combine.lanes import PartitionSnapshot
-from streaming.judgement.continuity import ends_before_read, lost_before_read, went_back
+from streaming.judgement.continuity import ends_before_read, lost_before_read, read_of_another, went_back
 from streaming.judgement.lag import LogEnds
 
 
 def test_the_examples_in_the_docstrings_are_true() -> None:
     assert doctest.testmod(streaming.judgement.continuity).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("positions", "read_id", "topic_id", "another", "why"),
+    [
+        ({0: 9, 1: 9}, "A", "A", set(), "the same topic"),
+        ({0: 9, 1: 9}, "A", "B", {0, 1}, "deleted and created anew, however long it is by now"),
+        ({0: 0, 1: 9}, "A", "B", {1}, "of one partition nothing was read: it has nothing to be mistaken for"),
+        ({}, "A", "B", set(), "nothing was read at all"),
+        ({0: 9}, None, "B", set(), "a checkpoint of an older monitor does not say what it is of"),
+        ({0: 9}, "A", None, set(), "the topic is gone for the moment, or brokers were set back to before 2.8"),
+        ({-1: 9}, "A", "B", set(), "answers of coordinators are no log"),
+    ],
+)
+def test_a_topic_of_another_id_is_another_log(
+    positions: dict[int, int], read_id: str | None, topic_id: str | None, another: set[int], why: str
+) -> None:
+    """Rule 3: KIP-516."""
+    assert read_of_another(positions, read_id, topic_id) == another, why
 
 
 @pytest.mark.parametrize(
@@ -62,7 +81,7 @@ def test_the_numbers_of_answers_are_not_a_log() -> None:
 
 
 def test_what_no_broker_told_is_not_judged() -> None:
-    """Rules 1 and 2: a partition without a leader has no end for now, an old broker may tell no start."""
+    """Rules 1 to 3: a partition without a leader has no end for now, an old broker may tell no start."""
     lanes = {0: PartitionSnapshot(0, last_offset=9)}
     assert not ends_before_read(lanes, {})
     assert lost_before_read({0: 10}, {0: LogEnds(50, 50)}) == {}

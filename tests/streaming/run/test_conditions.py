@@ -22,6 +22,7 @@ from streaming.judgement.lag import ClusterSample, LogEnds
 from streaming.judgement.status import Status
 from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.run.conditions import GroupConditions
+from streaming.run.continuity import TopicRead
 from streaming.run.hand_back import HandBack
 from streaming.run.lag_watch import LagWatch
 from streaming.run.readiness import Readiness
@@ -50,13 +51,16 @@ class Cluster:
         self.end_offsets = {("orders", 0): 0, ("orders", 1): 0}
         self.states: dict[str, str] = {}
         self.log_end = 0
+        self.offsets_topic_id = "B3BDgJhtR2mEJtC2VAyvIQ"
         self.is_held_back = False
 
     def sample(self, _topics: Iterable[str]) -> ClusterSample:
         """Tell where everything ends."""
         ends = LogEnds(self.log_end, self.log_end - self.is_held_back)
         topics = {"orders": TopicMetadata(2, self.now_ms)}
-        return ClusterSample(self.now_ms, topics, dict(self.end_offsets), {}, {0: ends}, 1)
+        return ClusterSample(
+            self.now_ms, topics, dict(self.end_offsets), {}, {0: ends}, 1, offsets_topic_id=self.offsets_topic_id
+        )
 
     def list_groups(self) -> GroupListing:
         """List every group with its state."""
@@ -89,6 +93,7 @@ class Monitor:
             book=self.book,
             tables=self.tables,
             hand_back=HandBack(files),
+            topic_read=TopicRead("prod", self.registry, files),
             lag_watch=LagWatch("prod", self.book, files, limits),
             conditions=GroupConditions("prod", self.registry, self.tables, limits),
             readiness=Readiness(lambda: True),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
 
 from streaming.events import OFFSETS_TOPIC
-from streaming.run.continuity import LostRecords, tell_rewound
+from streaming.run.continuity import STORED_ID, LostRecords, TopicRead, tell_rewound
 from streaming.sinks.registry import Registry
+from tests.streaming.run.test_poller import Folder
 
 
 def test_a_rewound_partition_is_said_once_and_nothing_is_ready_until_a_new_start(
@@ -48,3 +50,59 @@ def test_records_that_retention_was_quicker_to_take_are_counted_once(caplog: pyt
         "eu: __consumer_offsets lost up to 25 records in partition 0, 4",
         "eu: __consumer_offsets lost up to 3 records in partition 0",
     ]
+
+
+OLD, NEW = "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"
+
+
+def test_a_topic_created_anew_while_nobody_looked_is_said_at_the_next_start_until_it_is_rebuilt(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rule 3. By offsets alone it would look right: the new topic is longer than the old one was.
+
+    A start without `rebuild` finds the same checkpoint, so the same is to be said of it.
+    """
+    TopicRead("eu", Registry(), Folder(tmp_path)).tell(OLD, {0: 70})
+    for _ in range(2):
+        registry, caplog_before = Registry(), len(caplog.messages)
+        started = TopicRead("eu", registry, Folder(tmp_path))
+        for positions in ({0: 70, 1: 3}, {0: 900, 1: 900}):
+            started.tell(NEW, positions)
+        assert registry.present().health.rewound == {0, 1}
+        (line,) = caplog.messages[caplog_before:]
+        assert line.startswith(f"eu: {OFFSETS_TOPIC} was deleted and created anew: its id is {NEW}, and was {OLD}")
+        assert "`rebalance-monitor rebuild --cluster eu`" in line
+
+
+@pytest.mark.parametrize(
+    ("ids", "positions", "why"),
+    [
+        ([OLD, OLD], {0: 70}, "it is the same topic"),
+        ([OLD, None, OLD], {0: 70}, "it is deleted, and a broker that has not heard of it answers once more"),
+        ([None, None], {0: 70}, "brokers before 2.8 know no ids"),
+        ([None, OLD, OLD], {0: 70}, "brokers were upgraded, which gives every topic its id"),
+        ([OLD, NEW, NEW], {}, "nothing was read of the first one"),
+    ],
+)
+def test_ids_that_tell_nothing_change_nothing(
+    ids: list[str | None], positions: dict[int, int], why: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Law 2: what is not known of a log is no reason to stop showing it."""
+    registry = Registry()
+    for topic_id in ids:  # each after a start
+        TopicRead("eu", registry, Folder(tmp_path)).tell(topic_id, positions)
+    assert (registry.present().health.rewound, caplog.messages) == (frozenset(), []), why
+    assert Folder(tmp_path).read(STORED_ID) == (ids[-1].encode() if ids[-1] else None)
+
+
+def test_a_log_that_was_found_cut_off_is_not_said_to_be_another_as_well(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A batch may find it first, by reading that went back: one incident, one line."""
+    registry = Registry()
+    read = TopicRead("eu", registry, Folder(tmp_path))
+    read.tell(OLD, {0: 70, 1: 70})
+    tell_rewound("eu", registry, {0})
+    read.tell(NEW, {0: 10, 1: 70})
+    tell_rewound("eu", registry, {0, 1})
+    assert (len(caplog.messages), registry.present().health.rewound) == (1, {0, 1})

@@ -128,8 +128,8 @@ def test_brokers_that_fall_silent_are_one_line_and_one_more_when_they_are_back(
     sampler = Sampler(
         cluster="eu", registry=Registry(), interval_seconds=0.01, lag_table_seconds=1,
         **dict.fromkeys(
-            ("brokers", "groups", "reconciler", "book", "tables", "hand_back", "lag_watch", "conditions", "readiness",
-             "upkeep")
+            ("brokers", "groups", "reconciler", "book", "tables", "hand_back", "topic_read", "lag_watch", "conditions",
+             "readiness", "upkeep")
         ),
     )  # fmt: skip
     monkeypatch.setattr(sampler, "beat", beats)

@@ -51,6 +51,11 @@ class Folder(Files):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
+    def read(self, name: str) -> bytes | None:
+        """Read a file that may be there."""
+        path = self.root / name
+        return path.read_bytes() if path.exists() else None
+
     def names(self, folder: str) -> list[str]:
         """Name the files of a folder."""
         return sorted(path.name for path in (self.root / folder).glob("*"))

@@ -84,3 +84,18 @@ def test_what_another_thread_finds_during_a_beat_is_not_undone_by_it(
         monitor.sampler.beat()
         shown.append(monitor.registry.present().health.ready)
     assert shown == is_ready
+
+
+def test_a_log_created_anew_is_not_ready_however_long_it_is(tmp_path: Path) -> None:
+    """Rule 3 of `continuity`: all its offsets fit, and the query reads on. Nor is it at the next start."""
+    monitor = Monitor(tmp_path)
+    monitor.cluster.log_end = 70
+    monitor.read()
+    monitor.sampler.beat()
+    assert monitor.registry.present().health.ready
+    monitor.cluster.offsets_topic_id, monitor.cluster.log_end = "Yzm9gVTsQ7GnpBNcXPE4Bw", 900
+    for start_again in (lambda: None, monitor.start):
+        start_again()
+        monitor.read()
+        monitor.sampler.beat()
+        assert not monitor.registry.present().health.ready

@@ -19,6 +19,9 @@ DELETED = "returns"
 class Admin:
     """The client of a cluster that has the topics `orders` and `returns`, the second of which is being deleted."""
 
+    def __init__(self, topic_id: str | None = None) -> None:
+        self._topic_id = topic_id
+
     def describe_cluster(self) -> Mapping[str, object]:
         """Nobody's rack is asked for here."""
         return {"brokers": []}
@@ -26,7 +29,8 @@ class Admin:
     def describe_topics(self, topics: list[str]) -> list[Mapping[str, object]]:
         """Tell of one partition each."""
         partition = {"partition_index": 0, "replica_nodes": [1]}
-        return [{"name": topic, "error_code": 0, "topic_id": None, "partitions": [partition]} for topic in topics]
+        told = {"error_code": 0, "topic_id": self._topic_id, "partitions": [partition]}
+        return [{"name": topic, **told} for topic in topics]
 
     def list_partition_offsets(
         self, asked: Mapping[TopicPartition, OffsetSpec], **_: object
@@ -35,6 +39,20 @@ class Admin:
         if any(partition.topic == DELETED for partition in asked):
             raise UnknownTopicOrPartitionError
         return {partition: SimpleNamespace(offset=7) for partition in asked}
+
+
+@pytest.mark.parametrize(
+    ("told", "topic_id", "why"),
+    [
+        ("0776430e-0986-46cd-a612-d0b6540caf21", "B3ZDDgmGRs2mEtC2VAyvIQ", "as Kafka's own tools print it"),
+        ("00000000-0000-0000-0000-000000000000", None, "what brokers before 2.8 are taken to say"),
+        (None, None, "what they say"),
+    ],
+)
+def test_the_id_of_the_offsets_topic_comes_with_the_sample(told: str | None, topic_id: str | None, why: str):
+    """KIP-516: a topic that is created anew has another."""
+    brokers = Brokers("eu", SimpleNamespace(admin=Admin(told)), lambda: 0)  # type: ignore[arg-type]
+    assert brokers.sample([]).offsets_topic_id == topic_id, why
 
 
 def test_a_topic_whose_offsets_are_unknown_is_said_with_the_cluster_it_is_of(caplog: pytest.LogCaptureFixture):
