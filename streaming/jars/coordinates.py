@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-JarSetName = Literal["spark", "broker", "streams", "broker-3.7", "broker-3.9", "broker-4.3"]
+JarSetName = Literal["spark", "broker", "streams", "tools", "broker-3.7", "broker-3.9", "broker-4.3"]
 
 
 class Coordinate(NamedTuple):
@@ -58,11 +58,13 @@ JAR_SETS: dict[JarSetName, tuple[Coordinate, ...]] = {
     **{set_name: _broker(kafka_version) for kafka_version, set_name in BROKER_SETS.items()},
     # Kafka Streams for the tests' streams groups (KIP-1071). It runs on the broker's class path.
     "streams": (Coordinate("org.apache.kafka", "kafka-streams", KAFKA_VERSION),),
+    # What kafka-consumer-groups.sh and the like start, for the tests of the runbook's commands. Likewise.
+    "tools": (Coordinate("org.apache.kafka", "kafka-tools", KAFKA_VERSION),),
 }
 
-ALONE: frozenset[JarSetName] = frozenset({"streams"})
+ALONE: frozenset[JarSetName] = frozenset({"streams", "tools"})
 """Sets that are locked without what they need: the broker's jars hold all of it but RocksDB, whose 70 MB of native code
-only applications with state stores load."""
+only applications with state stores load, and Kafka Connect, which only its own tools load."""
 
 FIRST_RUN: tuple[JarSetName, ...] = tuple(
     set_name for set_name in JAR_SETS if set_name not in BROKER_SETS.values() or set_name == BROKER_SETS[KAFKA_VERSION]

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import TopicPartition as LibrdkafkaTopicPartition
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
@@ -126,6 +127,23 @@ def produce(broker: EmbeddedBroker, partitions_by_topic: dict[str, int], records
                 producer.send(topic, value=b"%d" % number, partition=partition)
     producer.flush()
     producer.close()
+
+
+def is_in_transaction(producer: Producer, offsets: list[LibrdkafkaTopicPartition], committing: Consumer) -> bool:
+    """Begin a transaction with offsets; False, and none begun, where the coordinator is not there just now.
+
+    A busy machine's broker can lose its own session for a moment. librdkafka then either says "try again" or wants the
+    whole transaction aborted.
+    """
+    producer.begin_transaction()
+    try:
+        producer.send_offsets_to_transaction(offsets, committing.consumer_group_metadata())
+    except KafkaException as refused:
+        if not (refused.args[0].retriable() or refused.args[0].txn_requires_abort()):
+            raise
+        producer.abort_transaction()
+        return False
+    return True
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import Consumer, KafkaError, Message, Producer
 from confluent_kafka import TopicPartition as LibrdkafkaTopicPartition
 from deltalake import write_deltalake
 
 from assignors.coordinator import coordinator_partition
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
-from tests.end_to_end.conftest import OFFSETS_TOPIC_PARTITIONS, Group, create_topics
+from tests.end_to_end.conftest import OFFSETS_TOPIC_PARTITIONS, Group, create_topics, is_in_transaction
 from tests.end_to_end.monitor_process import MonitorProcess, until
 
 pytestmark = pytest.mark.slow
@@ -98,7 +98,7 @@ def _an_open_transaction_makes_its_groups_unknown(monitor: MonitorProcess, broke
     committing = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": other_group})
     for offset, end in ((5, producer.abort_transaction), (7, producer.commit_transaction)):
         offsets = [LibrdkafkaTopicPartition(name, 0, offset)]
-        until("the coordinator", partial(_is_in_transaction, producer, offsets, committing))
+        until("the coordinator", partial(is_in_transaction, producer, offsets, committing))
         until("unknown", lambda: monitor.by_state(name) == "Unknown")
         assert monitor.value("rebalance_monitor_group_lag", group=name) is None
         assert monitor.value("rebalance_monitor_group_members", group=name) is None
@@ -109,23 +109,6 @@ def _an_open_transaction_makes_its_groups_unknown(monitor: MonitorProcess, broke
     labels = {"consumergroup": other_group, "topic": name, "partition": "0"}
     until("the committed one", lambda: monitor.value("kafka_consumergroup_current_offset", **labels) == 7)
     assert 5 not in {row["committed_offset"] for row in monitor.rows("group_lag") if row["group_id"] == other_group}
-
-
-def _is_in_transaction(producer: Producer, offsets: list[LibrdkafkaTopicPartition], committing: Consumer) -> bool:
-    """Begin a transaction with offsets; False, and none begun, where the coordinator is not there just now.
-
-    A busy machine's broker can lose its own session for a moment. librdkafka then either says "try again" or wants the
-    whole transaction aborted.
-    """
-    producer.begin_transaction()
-    try:
-        producer.send_offsets_to_transaction(offsets, committing.consumer_group_metadata())
-    except KafkaException as refused:
-        if not (refused.args[0].retriable() or refused.args[0].txn_requires_abort()):
-            raise
-        producer.abort_transaction()
-        return False
-    return True
 
 
 def test_an_unreachable_broker_is_one_clear_line_and_an_exit_code(tmp_path: Path):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -28,6 +27,7 @@ from tests.dashboards.rules import FILES, RUNBOOK
 from tests.end_to_end.conftest import QUICK_BROKER
 from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.end_to_end.prometheus_process import OnCall, RealAlertmanager, RealPrometheus
+from tests.end_to_end.runbook import commands_of_blocks, typed
 
 pytestmark = pytest.mark.slow
 
@@ -141,16 +141,14 @@ def test_the_links_of_the_page_lead_to_the_group_and_to_the_runbook(page: dict[s
 
 def commands() -> list[str]:
     """Every command of the runbook that asks the monitor, once."""
-    blocks = re.findall(r"```bash\n(.*?)```", RUNBOOK.read_text(), re.DOTALL)[1:]
-    lines = dict.fromkeys(line for block in blocks for line in block.splitlines())
-    return [line for line in lines if re.match(r"rebalance-monitor|(group|overview|metrics) \||ready|python ", line)]
+    ours = re.compile(r"rebalance-monitor|(group|overview|metrics) \||ready|python ")
+    return [line for line in commands_of_blocks() if ours.match(line)]
 
 
 @pytest.mark.parametrize("command", commands())
 def test_what_the_runbook_has_somebody_type_works(watch: Watch, page: dict[str, Any], command: str):
-    """At 3 a.m. nobody corrects a command. Kafka's own tools are not here; without jq its part is left out."""
+    """At 3 a.m. nobody corrects a command. Without jq its part is left out."""
     assert page["labels"]["group"] == GROUP
-    prelude = re.findall(r"```bash\n(.*?)```", RUNBOOK.read_text(), re.DOTALL)[0]
     if shutil.which("jq") is None:
         command = command.partition(" | jq ")[0]
     variables = {
@@ -161,11 +159,6 @@ def test_what_the_runbook_has_somebody_type_works(watch: Watch, page: dict[str, 
         "TABLES": str(watch.monitor.folder / "tables"),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
-    ours = "\n".join(f"export {name}='{value}'" for name, value in variables.items())
-    script = f"set -uo pipefail\n{prelude}\n{ours}\n{command}"
-    environment = watch.monitor._environment()
-    ran = subprocess.run(
-        ["bash", "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=120
-    )
+    ran = typed(command, variables, watch.monitor._environment())
     answered = ran.returncode == 0 or ("grep" in command and ran.returncode == 1 and not ran.stderr)
     assert answered, f"{ran.returncode}\n{ran.stdout[-2000:]}\n{ran.stderr[-2000:]}"
