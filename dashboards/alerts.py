@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from zlib import crc32
 
 from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders import text
@@ -18,6 +19,7 @@ from dashboards.words import ACT, NEITHER, WATCH, mapped
 _SEVERITIES = {"page": (3, ACT), "ticket": (2, WATCH), "info": (1, NEITHER)}
 _OURS = 'alertname=~"Kafka.+|RebalanceMonitor.+", alertstate="firing"'
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+_NUMBERED_IN_ORDER = 1_000
 
 
 def firing(scope: Scope, whose: Sequence[Label] = ()) -> AnyPanel:
@@ -56,6 +58,18 @@ def runbook(markdown: str) -> build.Dashboard:
     return board(RUNBOOK_UID, "Rebalance monitor: runbook", about, [], {"Runbook": panels})
 
 
+def panel_number(title: str) -> int:
+    """The number of a panel of the runbook, by which an alert's link opens it (`viewPanel`): of its title alone.
+
+    Rules and dashboards are not renewed at one moment: numbered in order, a new alert would have others lead to the
+    panel beside their own. Panels that are numbered in order have smaller numbers.
+
+    >>> panel_number("KafkaAssignmentSkewed")
+    868679
+    """
+    return _NUMBERED_IN_ORDER + crc32(title.encode()) % 1_000_000
+
+
 def _page(title: str, markdown: str, width: int) -> AnyPanel:
-    panel = text.Panel().title(title).mode(TextMode.MARKDOWN).content(markdown.strip())
+    panel = text.Panel().id(panel_number(title)).title(title).mode(TextMode.MARKDOWN).content(markdown.strip())
     return panel.span(width).height(14 if width < 24 else 9)

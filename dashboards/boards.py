@@ -145,8 +145,8 @@ def with_events(made: build.Dashboard, events: Sequence[Event]) -> build.Dashboa
 
 
 def written(made: build.Dashboard) -> str:
-    """The dashboard as JSON, its panels numbered in the order in which they stand."""
+    """The dashboard as JSON, its panels without a number numbered in the order in which they stand."""
     model = made.build()
     for number, panel in enumerate(model.panels or [], start=1):
-        panel.id_val = number
+        panel.id_val = panel.id_val or number
     return json.dumps(model, cls=JSONEncoder, indent=2, ensure_ascii=False) + "\n"

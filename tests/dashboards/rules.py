@@ -13,6 +13,7 @@ from urllib.parse import quote_plus
 
 import yaml
 
+from tests.grafana import Dashboard
 from tests.monitoring_programs import monitoring_programs
 
 ROOT = Path(__file__).parents[2]
@@ -40,6 +41,7 @@ class Story:
 
     `severity` is that of the alert that fires, None: it does not fire. `says` are its summary and description, where
     the story is about words. The monitor of cluster `prod` is ready all the time unless `series` says otherwise.
+    `external_labels` are Prometheus' own.
     """
 
     alert: str
@@ -50,6 +52,7 @@ class Story:
     step: str = "1m"
     says: tuple[str, str] | None = None
     labels: Mapping[str, str] = field(default_factory=lambda: {"cluster": "prod", "group": "payments"})
+    external_labels: Mapping[str, str] = field(default_factory=lambda: EXTERNAL_LABELS)
 
 
 def of_group(metric: str, values: str, **labels: str) -> dict[str, str]:
@@ -84,7 +87,7 @@ def _promtool_file(story: Story) -> dict[str, Any]:
     test: dict[str, Any] = {
         "interval": story.step,
         "input_series": [{"series": name, "values": values} for name, values in series.items()],
-        "external_labels": EXTERNAL_LABELS,
+        "external_labels": dict(story.external_labels),
     }
     if story.says is None:
         test["promql_expr_test"] = [_firing(story)]
@@ -115,20 +118,31 @@ def _words(story: Story) -> dict[str, Any]:
     assert story.says is not None
     summary, description = story.says
     group = story.labels.get("group")
-    monitor, grafana, runbook = (
-        EXTERNAL_LABELS[name] for name in ("rebalance_monitor_url", "grafana_url", "rebalance_monitor_runbook_url")
-    )
+    monitor = story.external_labels["rebalance_monitor_url"]
+    grafana = story.external_labels.get("grafana_url", "http://localhost:3000")
     board = f"rebalance-monitor-{'group' if group else 'itself'}?var-cluster=prod"
     annotations = {
         "summary": summary,
         "description": description,
         "page_url": f"{monitor}/groups/?id={quote_plus(group)}&cluster=prod" if group else f"{monitor}/?cluster=prod",
         "dashboard_url": f"{grafana}/d/{board}" + (f"&var-group={quote_plus(group)}" if group else ""),
-        "runbook_url": f"{runbook}#{story.alert.lower()}",
+        "runbook_url": f"{_runbook(story)}#{story.alert.lower()}",
     }
     labels = {**story.labels, "severity": story.severity}
     expected = {"exp_labels": labels, "exp_annotations": annotations}
     return {"eval_time": story.at, "alertname": story.alert, "exp_alerts": [expected]}
+
+
+def _runbook(story: Story) -> str:
+    """Where somebody set it; else in Grafana, at the alert's own panel; else, of no address, the file's name."""
+    known = story.external_labels
+    if "rebalance_monitor_runbook_url" in known:
+        return known["rebalance_monitor_runbook_url"]
+    if "grafana_url" not in known:
+        return str(RUNBOOK.relative_to(ROOT))
+    runbook = Dashboard("runbook")
+    (number,) = (panel["id"] for panel in runbook.panels if panel["title"] == story.alert)
+    return f"{known['grafana_url']}/d/{runbook.model['uid']}?viewPanel={number}"
 
 
 def _selector(metric: str, **labels: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,11 @@ from tests.dashboards.calm_stories import CALM
 from tests.dashboards.monitor_stories import MONITOR_STORIES
 from tests.dashboards.progress_stories import PROGRESS, RETENTION
 from tests.dashboards.rebalance_stories import REBALANCES
-from tests.dashboards.rules import ALERTS, Story, told
+from tests.dashboards.rules import ALERTS, EXTERNAL_LABELS, Story, told
 
 STORIES = (*ASSIGNMENTS, *REBALANCES, *PROGRESS, *RETENTION, *MONITOR_STORIES)
+OF_WORDS = tuple({story.alert: story for story in STORIES if story.says}.values())
+"""One an alert."""
 
 
 def _title(story: Story) -> str:
@@ -29,6 +33,22 @@ def test_an_alert_fires_when_it_should_and_not_when_it_should_not(story: Story, 
 def test_nobody_is_told_of_what_is_as_it_should_be(story: Story, tmp_path: Path) -> None:
     """Who is paged for a deployment stops reading pages: here no alert at all may fire."""
     assert told(story, tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    "unset",
+    [
+        pytest.param({"rebalance_monitor_runbook_url"}, id="Grafana has the runbook, too"),
+        pytest.param({"rebalance_monitor_runbook_url", "grafana_url"}, id="no address is known, the file has a name"),
+    ],
+)
+@pytest.mark.parametrize("story", OF_WORDS, ids=lambda story: story.alert)
+def test_without_an_address_of_its_own_the_runbook_is_where_it_is_known_to_be(
+    story: Story, unset: Collection[str], tmp_path: Path
+) -> None:
+    """Whoever is paged is led to the alert's own panel of Grafana. Where Grafana is only a label knows."""
+    known = {name: url for name, url in EXTERNAL_LABELS.items() if name not in unset}
+    assert told(replace(story, external_labels=known), tmp_path) == ""
 
 
 @pytest.mark.parametrize("alert", sorted({rule["alert"] for rule in ALERTS}))

@@ -13,6 +13,7 @@ import yaml
 
 pytest.importorskip("grafana_foundation_sdk", reason="the foundation SDK wants Python 3.11")
 
+import dashboards.alerts
 import dashboards.promql
 import dashboards.words
 from dashboards.promql import Scope, number_of, repeated
@@ -129,5 +130,5 @@ def test_there_is_a_word_for_every_value_of_a_label():
 
 
 def test_examples_hold():
-    for module in (dashboards.promql, dashboards.words):
+    for module in (dashboards.alerts, dashboards.promql, dashboards.words):
         assert doctest.testmod(module).failed == 0
