@@ -7,7 +7,6 @@ rebalanced: so many as 500 a minute are in 15 s. prometheus-client writes the sa
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import process_time
@@ -40,8 +39,8 @@ from streaming.judgement.throughput import end_offset_rates
 from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.protocol import decode
 from streaming.run.work_watch import WorkWatch
+from streaming.sinks.compression import gzipped
 from streaming.sinks.exposure import Bounds
-from streaming.sinks.http import GZIP_LEVEL
 from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry
 from streaming.sinks.shown import asked_for
@@ -184,9 +183,9 @@ class _Scraper:
         self._exporter = Exporter(clusters, lambda: shown.now_ms, _STALE_AFTER_MS, asked_for(settings), bounds)
 
     def scrape(self) -> _Scraped:
-        seconds, text = _timed(lambda: self._exporter.exposition(generate_latest))
-        zip_seconds, as_zipped = _timed(lambda: gzip.compress(text, GZIP_LEVEL))
-        return _Scraped(text, seconds, len(as_zipped), zip_seconds)
+        seconds, pieces = _timed(lambda: self._exporter.exposition(generate_latest))
+        zip_seconds, as_zipped = _timed(lambda: gzipped(pieces))
+        return _Scraped(b"".join(pieces), seconds, len(as_zipped), zip_seconds)
 
 
 def _figures(crowd: Crowd, settings: str, first: _Scraped, at_work: Sequence[_Scraped]) -> Iterator[Figure]:

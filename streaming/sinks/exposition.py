@@ -22,24 +22,27 @@ Encoder = Callable[[Collector], bytes]
 
 Text = Buffer
 """Whole lines."""
+Pieces = Sequence[Text]
+"""A whole answer; its pieces lie where they were made, which may be a hundred MB."""
 
 _END = b"# EOF\n"
 
 
-def exposition(families: Iterable[tuple[Signal, Sequence[Text]]], encoder: Encoder) -> bytes:
-    r"""Metrics with the lines of their samples, in pieces, as a whole answer.
+def exposition(families: Iterable[tuple[Signal, Pieces]], encoder: Encoder) -> Pieces:
+    r"""Metrics with the lines of their samples as a whole answer.
 
     >>> from prometheus_client import generate_latest
     >>> from streaming.signals.monitor import READY
-    >>> exposition([(READY, [b'rebalance_monitor_ready{cluster="prod"} 1.0\n'])], generate_latest).splitlines()[1:]
-    [b'# TYPE rebalance_monitor_ready gauge', b'rebalance_monitor_ready{cluster="prod"} 1.0']
+    >>> [head, lines] = exposition([(READY, [b'rebalance_monitor_ready{cluster="prod"} 1.0\n'])], generate_latest)
+    >>> head.splitlines()[1], lines
+    (b'# TYPE rebalance_monitor_ready gauge', b'rebalance_monitor_ready{cluster="prod"} 1.0\n')
     """
     pieces: list[Text] = []
     for signal, lines in families:
         if any(lines):
             pieces += [_head(signal, encoder), *lines]
     is_ended = encoder(_Families(())).endswith(_END)
-    return b"".join([*pieces, _END] if is_ended else pieces)
+    return [*pieces, _END] if is_ended else pieces
 
 
 def _head(signal: Signal, encoder: Encoder) -> bytes:

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import gzip
 import logging
 import threading
 from collections.abc import Callable, Iterable
@@ -22,11 +21,9 @@ from prometheus_client.exposition import choose_encoder, gzip_accepted
 
 from streaming.errors import RemedyError
 from streaming.sinks.access import Certificate, Users
-from streaming.sinks.exposition import Encoder
+from streaming.sinks.compression import gzipped
+from streaming.sinks.exposition import Encoder, Pieces
 from streaming.sinks.server import POLL_SECONDS, Server
-
-GZIP_LEVEL = 1
-"""A third more bytes than at level 9, which is what the library takes, for an eighth of the time."""
 
 Headers = list[tuple[str, str]]
 Environ = dict[str, Any]
@@ -64,7 +61,7 @@ class MetricsServer:
         self,
         host: str,
         port: int,
-        exposition: Callable[[Encoder], bytes],
+        exposition: Callable[[Encoder], Pieces],
         pages: Application = not_found,
         access: Access = Access(),
     ) -> None:
@@ -87,7 +84,7 @@ class MetricsServer:
         self._thread.join()
 
 
-def _metrics(exposition: Callable[[Encoder], bytes]) -> Application:
+def _metrics(exposition: Callable[[Encoder], Pieces]) -> Application:
     """Rule 1."""
     library: Application = make_wsgi_app(CollectorRegistry(auto_describe=False))
 
@@ -95,12 +92,12 @@ def _metrics(exposition: Callable[[Encoder], bytes]) -> Application:
         if environ["REQUEST_METHOD"] != "GET":
             return library(environ, start_response)
         encoder, content_type = choose_encoder(environ.get("HTTP_ACCEPT", ""))
-        headers, body = [("Content-Type", content_type)], exposition(encoder)
-        if gzip_accepted(environ.get("HTTP_ACCEPT_ENCODING", "")):
+        headers, pieces = [("Content-Type", content_type)], exposition(encoder)
+        is_zipped = gzip_accepted(environ.get("HTTP_ACCEPT_ENCODING", ""))
+        if is_zipped:
             headers.append(("Content-Encoding", "gzip"))
-            body = gzip.compress(body, GZIP_LEVEL)
         start_response("200 OK", headers)
-        return [body]
+        return [gzipped(pieces) if is_zipped else b"".join(pieces)]
 
     return answer
 

@@ -22,7 +22,7 @@ from typing import TypeVar
 import numpy as np
 
 from streaming.signals import GROUP, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER, MEMBER, SIGNALS, Signal
-from streaming.sinks.exposition import Encoder, Text, exposition, garbage_collection_paused
+from streaming.sinks.exposition import Encoder, Pieces, Text, exposition, garbage_collection_paused
 from streaming.sinks.exposure import REASONS, UNBOUNDED, WHOLE, Bounds, Cut, Edge, ceiling, exposed, is_whole
 from streaming.sinks.group_facts import GroupTexts, facts_of
 from streaming.sinks.group_families import GROUP_FAMILIES
@@ -63,7 +63,7 @@ class Exporter:
         self._stale_after_ms = stale_after_ms
         self._bounds = bounds
 
-    def exposition(self, encoder: Encoder) -> bytes:
+    def exposition(self, encoder: Encoder) -> Pieces:
         """The whole answer to a scrape."""
         with garbage_collection_paused():
             memory_bytes = resident_bytes(own_processes())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from streaming.bench.crowd import PARTITIONS, Crowd
 from streaming.bench.metrics_text import ShownCrowd, metrics_text_figures
 from streaming.sinks.metrics import Exporter
+from tests.streaming.sinks.answers import answer
 
 CROWD = Crowd(40)
 
@@ -16,7 +16,7 @@ def test_the_crowd_is_shown_with_its_skew_its_lag_and_its_rebalances() -> None:
     shown = ShownCrowd(CROWD)
     shown.go_on()
     exporter = Exporter([("bench", shown.registry)], lambda: shown.now_ms, 60_000)
-    families = {family.name: family.samples for family in parse_text(exporter.exposition(generate_latest).decode())}
+    families = {family.name: family.samples for family in parse_text(answer(exporter))}
     skewed = sum(CROWD.is_skewed(number) for number in range(CROWD.groups))
     assert len([one for one in families["rebalance_monitor_topic_skew"] if one.value]) == skewed == 10
     assert len(families["kafka_consumergroup_lag"]) == CROWD.groups * PARTITIONS

@@ -26,8 +26,8 @@ class _Lag(Collector):
         yield GaugeMetricFamily("rebalance_monitor_ready", "Ready.", value=1)
 
 
-def _lag(encoder: Encoder) -> bytes:
-    return encoder(_Lag())
+def _lag(encoder: Encoder) -> list[bytes]:
+    return [encoder(_Lag())]
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from prometheus_client import generate_latest
-
 from assignors import assignor_named
 from streaming.demo.figures import Figures, GroupFigures, read_figures
 from streaming.events import Position, TopicMetadata
@@ -15,6 +13,7 @@ from streaming.judgement.turn import GroupRecord
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
 from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry
+from tests.streaming.sinks.answers import answer
 
 
 def test_every_figure_is_found_in_what_the_monitor_exposes():
@@ -83,7 +82,7 @@ def test_any_name_a_group_can_have_is_read_back():
 
 def _scraped(registry: Registry) -> Figures:
     exporter = Exporter([("c", registry)], lambda: 0, 1_000)
-    return read_figures(exporter.exposition(generate_latest).decode())
+    return read_figures(answer(exporter))
 
 
 def _seen(group_id: str) -> GroupRecord:

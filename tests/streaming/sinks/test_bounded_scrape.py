@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from prometheus_client.samples import Sample
 
@@ -30,6 +29,7 @@ from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry
 from streaming.sinks.shown import EVERYTHING, Shown, asked_for
 from tests.streaming.page.scene import CLUSTER, NOW_MS
+from tests.streaming.sinks.answers import answer
 from tests.streaming.sinks.everything import STALE_AFTER_MS, everything
 
 GRANULARITY = {name: signal.granularity for signal in SIGNALS.values() for name in exported_names(signal)}
@@ -56,7 +56,7 @@ def exporter_of(registry: Registry, shown: Shown = EVERYTHING, bounds: Bounds = 
 
 def samples(exporter: Exporter) -> list[Sample]:
     """Return all samples of a scrape."""
-    text = exporter.exposition(generate_latest).decode()
+    text = answer(exporter)
     return [sample for family in parse_text(text) for sample in family.samples]
 
 
@@ -212,7 +212,7 @@ def test_ids_of_members_are_in_no_scrape_that_did_not_ask_for_members(registry: 
     assert ids
     for granularity in (GROUP, TOPIC, PARTITION, MEMBER):
         asked = asked_for(MetricsSettings.model_validate({"granularity": granularity}))
-        text = exporter_of(registry, asked).exposition(generate_latest).decode()
+        text = answer(exporter_of(registry, asked))
         assert any(member_id in text for member_id in ids) == (granularity == MEMBER)
 
 

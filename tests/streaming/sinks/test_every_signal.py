@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from prometheus_client import Metric, generate_latest
+from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from streaming.signals import COUNTER, SIGNALS, exported_names
 from streaming.sinks.metrics import Exporter
 from tests.streaming.page.scene import CLUSTER, NOW_MS
+from tests.streaming.sinks.answers import answer
 from tests.streaming.sinks.everything import STALE_AFTER_MS, everything
 
 
@@ -19,7 +20,7 @@ def families(tmp_path_factory: pytest.TempPathFactory) -> list[Metric]:
     """Return what a scrape of everything shows."""
     tables: Path = tmp_path_factory.mktemp("tables")
     exporter = Exporter([(CLUSTER, everything(tables))], lambda: NOW_MS, STALE_AFTER_MS)
-    return list(parse_text(exporter.exposition(generate_latest).decode()))
+    return list(parse_text(answer(exporter)))
 
 
 def test_every_metric_that_is_defined_is_exported_and_the_other_way_round(families: list[Metric]) -> None:

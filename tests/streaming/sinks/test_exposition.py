@@ -22,7 +22,7 @@ def test_pieces_of_several_clusters_stand_under_one_head() -> None:
         b'rebalance_monitor_ready{cluster="a"} 1.0\n',
         pa.py_buffer(b'rebalance_monitor_ready{cluster="b"} 0.0\n'),
     ]
-    text = exposition([(READY, pieces)], generate_latest).decode()
+    text = b"".join(exposition([(READY, pieces)], generate_latest)).decode()
     assert text.count("# HELP") == text.count("# TYPE") == 1
     assert text.splitlines()[2:] == [
         'rebalance_monitor_ready{cluster="a"} 1.0',
@@ -32,8 +32,8 @@ def test_pieces_of_several_clusters_stand_under_one_head() -> None:
 
 @pytest.mark.parametrize("nothing", [[], [b""], [b"", pa.py_buffer(b"")]])
 def test_a_family_without_a_sample_is_left_out(nothing: list[bytes]) -> None:
-    assert exposition([(READY, nothing), (STATE_ROWS, nothing)], generate_latest) == b""
-    assert exposition([(READY, nothing)], generate_openmetrics) == b"# EOF\n"
+    assert exposition([(READY, nothing), (STATE_ROWS, nothing)], generate_latest) == []
+    assert exposition([(READY, nothing)], generate_openmetrics) == [b"# EOF\n"]
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -27,9 +27,9 @@ class One(Collector):
         yield GaugeMetricFamily("one", "The one.", value=1)
 
 
-def one(encoder: Encoder) -> bytes:
+def one(encoder: Encoder) -> list[bytes]:
     """Write the one."""
-    return encoder(One())
+    return [encoder(One())]
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prometheus_client import generate_latest
 
 from assignors import assignor_named
 from assignors.coordinator import coordinator_partition
@@ -26,6 +25,7 @@ from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry, WorkShares
 from streaming.sinks.shown import Shown
 from tests.streaming.groups import emptied, member, sampled, tombstoned, written
+from tests.streaming.sinks.answers import answer
 from tests.streaming.sinks.test_metrics import NOW_MS, PARTITIONS, STALE_AFTER_MS, registry_of, sample_of
 
 GROUPS = ("g", "h")
@@ -34,7 +34,7 @@ SHOWN = Shown(frozenset(SIGNALS) - {RESIDENT_MEMORY_BYTES.name})
 """The memory of the processes is another at each scrape."""
 
 Change = Callable[[Registry, str, int], None]
-Scraped = Callable[[], bytes]
+Scraped = Callable[[], str]
 
 
 def record_of(registry: Registry, group_id: str, number: int, event: GroupEvent) -> None:
@@ -126,7 +126,7 @@ CHANGES: list[Change] = [
 def scraper(registry: Registry) -> Scraped:
     """Return who scrapes it; who does so again and again keeps text."""
     exporter = Exporter([("prod", registry)], lambda: NOW_MS, STALE_AFTER_MS, SHOWN)
-    return lambda: exporter.exposition(generate_latest)
+    return lambda: answer(exporter)
 
 
 STEPS = st.lists(st.tuples(st.sampled_from(CHANGES), st.sampled_from(GROUPS), st.integers(1, 30)), max_size=12)
@@ -163,10 +163,10 @@ def test_text_of_a_group_that_stays_as_it_is_is_written_once() -> None:
     [cluster] = exporter._clusters
     kept = []
     for change in (committed, rebalanced):
-        exporter.exposition(generate_latest)
+        answer(exporter)
         kept.append(dict(cluster._groups._kept))
         change(registry, "g", 3)
-    exporter.exposition(generate_latest)
+    answer(exporter)
     after = cluster._groups._kept
     assert kept[0]["h"].texts is kept[1]["h"].texts is after["h"].texts, "also over another sample"
     assert kept[0]["g"].texts is kept[1]["g"].texts is not after["g"].texts
@@ -177,12 +177,12 @@ def test_what_is_kept_beside_a_text_is_what_is_known_now() -> None:
     registry = registry_of([])
     rebalanced(registry, "g", 2)
     exporter = Exporter([("prod", registry)], lambda: NOW_MS, STALE_AFTER_MS, SHOWN)
-    exporter.exposition(generate_latest)
+    answer(exporter)
     [cluster] = exporter._clusters
     text = cluster._groups._kept["g"].texts
     again = deepcopy(registry.present().groups["g"])
     registry.put_batch([again], [])
-    exporter.exposition(generate_latest)
+    answer(exporter)
     kept = cluster._groups._kept["g"]
     assert kept.facts.record is again
     assert kept.texts is text, "equal facts, the same text"

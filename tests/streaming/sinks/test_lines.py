@@ -70,7 +70,7 @@ def test_samples_are_written_as_the_library_writes_them(one: tuple[Signal, Mappi
     signal, constant, samples = one
     text = Writer(signal, constant).text(samples).encode()
     for encoder in (generate_latest, generate_openmetrics):
-        assert exposition([(signal, [text])], encoder) == encoder(library(signal, constant, samples))
+        assert b"".join(exposition([(signal, [text])], encoder)) == encoder(library(signal, constant, samples))
 
 
 def test_a_histogram_is_written_as_the_library_writes_it() -> None:
@@ -84,7 +84,7 @@ def test_a_histogram_is_written_as_the_library_writes_it() -> None:
     ]
     text = Writer(signal, {"cluster": "c"}).text(samples).encode()
     for encoder in (generate_latest, generate_openmetrics):
-        assert exposition([(signal, [text])], encoder) == encoder(library(signal, {"cluster": "c"}, samples))
+        assert b"".join(exposition([(signal, [text])], encoder)) == encoder(library(signal, {"cluster": "c"}, samples))
 
 
 ROWS = st.lists(

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from prometheus_client.samples import Sample
 
@@ -23,6 +22,7 @@ from streaming.sinks.registry import Registry
 from streaming.sinks.shown import EVERYTHING, Shown
 from tests.streaming.groups import epoch, joined, member, sampled, target, target_epoch, written
 from tests.streaming.page.scene import CLUSTER, NOW_MS, scene
+from tests.streaming.sinks.answers import answer
 from tests.streaming.sinks.test_metrics import record, registry_of
 
 STALE_AFTER_MS = 60_000
@@ -36,7 +36,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
 
 def told(registry: Registry, name: str, shown: Shown = EVERYTHING, now_ms: int = NOW_MS) -> list[Sample]:
     """Return the samples of one metric."""
-    text = Exporter([(CLUSTER, registry)], lambda: now_ms, STALE_AFTER_MS, shown).exposition(generate_latest).decode()
+    text = answer(Exporter([(CLUSTER, registry)], lambda: now_ms, STALE_AFTER_MS, shown))
     return [sample for family in parse_text(text) for sample in family.samples if sample.name == name]
 
 

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client.exposition import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
@@ -27,6 +26,7 @@ from streaming.sinks.registry import Registry
 from tests.streaming.groups import emptied, epoch, member, sampled, target, tombstoned, written
 from tests.streaming.lags import judged_lag
 from tests.streaming.polled.answers import answered, classic, classic_member
+from tests.streaming.sinks.answers import answer
 
 NOW_MS = 1_000_000
 STALE_AFTER_MS = 30_000
@@ -44,7 +44,7 @@ def exporter_of(registry: Registry) -> Exporter:
 
 def scraped(registry: Registry) -> Series:
     """Return every series of a scrape in the text format, refusing families and series given twice."""
-    text = exporter_of(registry).exposition(generate_latest).decode()
+    text = answer(exporter_of(registry))
     families = list(parse_text(text))
     names = [family.name for family in families]
     assert len(names) == len(set(names)), "each family appears once"
@@ -311,7 +311,7 @@ def test_a_lone_surrogate_does_not_break_the_scrape() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_openmetrics_parses_too(name: str) -> None:
     registry = registry_of([record(name, STABLE)], {(name, "orders", 0): 7})
-    text = exporter_of(registry).exposition(generate_openmetrics).decode()
+    text = answer(exporter_of(registry), generate_openmetrics)
     families = list(parse_openmetrics(text))  # type: ignore[no-untyped-call]
     names = [family.name for family in families]
     assert len(names) == len(set(names))

@@ -6,12 +6,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from prometheus_client import generate_latest
 
 from streaming.signals import OWN, SIGNALS
 from streaming.sinks.metrics import Exporter
 from tests.monitoring_programs import monitoring_programs
 from tests.streaming.page.scene import CLUSTER, NOW_MS
+from tests.streaming.sinks.answers import answer
 from tests.streaming.sinks.everything import STALE_AFTER_MS, everything
 
 LINT = 3
@@ -25,7 +25,7 @@ def test_promtool_dislikes_two_names_that_are_not_ours_and_nothing_else(tmp_path
     """`promtool check metrics` of a scrape in which every metric has something to say."""
     exporter = Exporter([(CLUSTER, everything(tmp_path))], lambda: NOW_MS, STALE_AFTER_MS)
     command = [monitoring_programs().promtool, "check", "metrics"]
-    checked = subprocess.run(command, input=exporter.exposition(generate_latest), capture_output=True, check=False)
+    checked = subprocess.run(command, input=answer(exporter).encode(), capture_output=True, check=False)
     assert {line.split()[0] for line in checked.stderr.decode().splitlines()} == DISLIKED
     assert checked.returncode == LINT
     assert not [name for name in DISLIKED if SIGNALS[name].family_set == OWN]

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 
 import psutil
 import pytest
-from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from streaming.signals.monitor import RESIDENT_MEMORY_BYTES
 from streaming.sinks.health_families import own_processes, resident_bytes
 from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry
+from tests.streaming.sinks.answers import answer
 
 
 def test_a_process_that_ends_in_the_middle_of_a_scrape_spoils_nothing() -> None:
@@ -36,7 +36,7 @@ def test_of_several_clusters_memory_is_measured_once_and_the_same_of_all(monkeyp
 
     monkeypatch.setattr("streaming.sinks.metrics.resident_bytes", measure)
     exporter = Exporter([(name, Registry()) for name in ("eu", "us", "ap")], lambda: 0, 30_000)
-    families = {family.name: family for family in parse_text(exporter.exposition(generate_latest).decode())}
+    families = {family.name: family for family in parse_text(answer(exporter))}
     samples = families[RESIDENT_MEMORY_BYTES.name].samples
     assert len(measured) == 1
     assert {sample.labels["cluster"]: sample.value for sample in samples} == dict.fromkeys(

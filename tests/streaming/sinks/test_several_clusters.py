@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from prometheus_client import Metric, generate_latest
+from prometheus_client import Metric
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
@@ -14,6 +14,7 @@ from streaming.signals import KAFKA_LAG_EXPORTER, SIGNALS, exported_names
 from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry
 from tests.streaming.page.scene import NOW_MS
+from tests.streaming.sinks.answers import answer
 from tests.streaming.sinks.everything import STALE_AFTER_MS, everything
 
 CLUSTERS = ("eu", "us")
@@ -30,7 +31,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
 @pytest.fixture(scope="module")
 def families(registry: Registry) -> list[Metric]:
     exporter = Exporter([(name, registry) for name in CLUSTERS], lambda: NOW_MS, STALE_AFTER_MS)
-    return list(parse_text(exporter.exposition(generate_latest).decode()))
+    return list(parse_text(answer(exporter)))
 
 
 def cluster_of(name: str, labels: dict[str, str]) -> str:
@@ -54,7 +55,7 @@ def test_no_two_series_are_the_same_though_names_of_groups_and_topics_are(famili
 
 
 def test_one_cluster_has_no_label_that_kafka_exporter_has_not(registry: Registry) -> None:
-    text = Exporter([("eu", registry)], lambda: NOW_MS, STALE_AFTER_MS).exposition(generate_latest).decode()
+    text = answer(Exporter([("eu", registry)], lambda: NOW_MS, STALE_AFTER_MS))
     [brokers] = [family for family in parse_text(text) if family.name == "kafka_brokers"]
     assert [sample.labels for sample in brokers.samples] == [{}]
 
@@ -63,7 +64,7 @@ def test_a_cluster_that_was_never_ready_leaves_the_others_as_they_are(registry: 
     """Law: no verdict from half a log, and one cluster's trouble is its own."""
     down = Registry()
     exporter = Exporter([("eu", registry), ("us", down)], lambda: NOW_MS, STALE_AFTER_MS)
-    found = {family.name: family.samples for family in parse_text(exporter.exposition(generate_latest).decode())}
+    found = {family.name: family.samples for family in parse_text(answer(exporter))}
     ready = {sample.labels["cluster"]: sample.value for sample in found["rebalance_monitor_ready"]}
     assert ready == {"eu": 1, "us": 0}
     assert {sample.labels["cluster"] for sample in found["rebalance_monitor_group_lag"]} == {"eu"}
@@ -71,5 +72,5 @@ def test_a_cluster_that_was_never_ready_leaves_the_others_as_they_are(registry: 
 
 def test_openmetrics_takes_it_too(registry: Registry) -> None:
     exporter = Exporter([(name, registry) for name in CLUSTERS], lambda: NOW_MS, STALE_AFTER_MS)
-    text = exporter.exposition(generate_openmetrics).decode()
+    text = answer(exporter, generate_openmetrics)
     assert list(parse_openmetrics(text))  # type: ignore[no-untyped-call]
