@@ -6,6 +6,8 @@
 3. Driver and executors talk over loopback only where they are on one machine: with a master called local.
 4. Several clusters have a query each. `local[n]` is then n tasks at a time for each of them, and jobs take turns (a
    pool each): a cluster that catches up, or whose broker leaves its tasks waiting, takes no other one's place.
+5. `spark.conf` of the settings wins over ours. The JVM's options come behind ours, so that one option more does not
+   cost the log its settings. Of one option said twice Java takes the last; another collector needs ours switched off.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from streaming.config.settings import SparkSettings
 
 _JVM_EXIT_SECONDS = 5.0
 _LOGGING = Path(__file__).with_name("log4j2.properties")
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 SUBMITTED = frozenset(
@@ -35,7 +38,7 @@ SUBMITTED = frozenset(
         "spark.master",
         "spark.jars",
         "spark.driver.memory",
-        "spark.driver.extraJavaOptions",
+        _JAVA_OPTIONS,
         "spark.driver.host",
         "spark.driver.bindAddress",
     }
@@ -59,14 +62,17 @@ def spark_session(settings: SparkSettings, jars: Sequence[Path], java_home: Path
 def session_conf(
     settings: SparkSettings, jars: Sequence[Path], *, submitted: bool, clusters: int = 1
 ) -> Mapping[str, str]:
-    """Return all that the session is told, by rules 1 to 4; `spark.conf` of the settings wins over ours.
+    """Return all that the session is told, by rules 1 to 5.
 
     Example: `session_conf(SparkSettings(), [], submitted=True)` says nothing of `spark.master`.
     """
     loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     is_here = settings.master.startswith("local")
     master = re.sub(r"^local\[(\d+)\]$", lambda slots: f"local[{int(slots[1]) * clusters}]", settings.master)
-    told = {"spark.master": master, **(loopback if is_here else {}), **_conf(settings, jars), **settings.conf}
+    own = _conf(settings, jars)
+    told = {"spark.master": master, **(loopback if is_here else {}), **own, **settings.conf}
+    if _JAVA_OPTIONS in settings.conf:
+        told[_JAVA_OPTIONS] = f"{own[_JAVA_OPTIONS]} {settings.conf[_JAVA_OPTIONS]}"
     return {name: value for name, value in told.items() if not (submitted and name in SUBMITTED)}
 
 
@@ -121,7 +127,7 @@ def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:
         # Workers find pandas, Arrow and our steps imported: 2 CPU seconds less in a cold start's first batch.
         "spark.python.daemon.module": "streaming.spark.daemon",
         # A batch is throughput, not latency: G1 costs 37 CPU seconds over 2 M records, this 35.
-        "spark.driver.extraJavaOptions": (
+        _JAVA_OPTIONS: (
             f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOGGING} -Drebalance.monitor.log.level={level}"
         ),
         "spark.scheduler.mode": "FAIR",

@@ -53,6 +53,15 @@ def test_what_the_user_says_of_spark_wins_over_what_we_say():
     assert told["spark.driver.host"] == "10.0.0.5"
 
 
+def test_java_options_of_an_operator_come_behind_ours() -> None:
+    """One more option, say for a heap dump, must not cost the log its settings."""
+    theirs = "-XX:TieredStopAtLevel=1 -XX:+HeapDumpOnOutOfMemoryError"
+    settings = SparkSettings(conf={"spark.driver.extraJavaOptions": theirs})
+    told = session_conf(settings, JARS, submitted=False)["spark.driver.extraJavaOptions"]
+    ours = session_conf(SparkSettings(), JARS, submitted=False)["spark.driver.extraJavaOptions"]
+    assert told == f"{ours} {theirs}"
+
+
 @pytest.mark.parametrize(
     ("master", "for_three", "why"),
     [
