@@ -107,7 +107,8 @@ def take_turn(
         return Turn(record, forgotten=True)
     snapshot, present, answered = _with_facts(record, handed_back, strategies)
     waiting = [_advanced(untold, handed_back) for untold in record.untold]
-    waiting += [snapshot for fact in handed_back if is_told(record.snapshot, fact, snapshot)]
+    if any(is_told(record.snapshot, fact, snapshot) for fact in handed_back):  # a fact may have been sent twice
+        waiting.append(snapshot)
     for event in in_log_order:
         before, snapshot = snapshot, advance(snapshot, event)
         if is_told(before, event, snapshot) or was_told(before, event, snapshot):

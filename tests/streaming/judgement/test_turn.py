@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import assignor_named
-from streaming.events import GroupEvent, GroupForgotten, SkipSettled, TopicMetadata, TopicsSampled
-from streaming.group.snapshot import DEAD, GroupSnapshot
+from streaming.events import GroupEvent, GroupForgotten, GroupVanished, SkipSettled, TopicMetadata, TopicsSampled
+from streaming.group.snapshot import DEAD, GONE, GroupSnapshot
 from streaming.judgement.drift import DRIFT, MATCH, UNKNOWN
 from streaming.judgement.judge import Judgement
 from streaming.judgement.turn import (
@@ -193,6 +193,22 @@ def test_a_replayed_batch_leaves_no_history_and_no_verdict() -> None:
     assert again.history == ()
     assert own_verdicts([again]) == [(6, MATCH)], "what the replay adds is metadata, known late"
     assert again.record.snapshot.totals == first.record.snapshot.totals
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        pytest.param([GroupVanished(5, 90)] * 2, id="sent again while a slow batch kept it waiting"),
+        pytest.param([GroupVanished(5, 90), KNOWN, GroupVanished(5, 90)], id="sent again with another fact"),
+        pytest.param([GroupVanished(5, 80), GroupVanished(5, 90)], id="found again by a later listing"),
+    ],
+)
+def test_an_end_that_no_record_tells_of_is_told_once(facts: list[GroupEvent]) -> None:
+    """Law: nothing twice. Facts without effect are sent again, and a busy machine reads both in one batch."""
+    _, at_once = turns([[written(5, 1)], facts])
+    assert [one.state for one in at_once.history] == [GONE]
+    one_by_one = turns([[written(5, 1)], *([fact] for fact in facts)])
+    assert [one.state for turn in one_by_one[1:] for one in turn.history] == [GONE]
 
 
 def test_a_storm_is_judged_from_its_end_but_every_record_is_kept() -> None:
