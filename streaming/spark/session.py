@@ -102,11 +102,14 @@ def stop_spark(session: SparkSession) -> None:
 
     Another session may be started afterwards. The JVM that `spark-submit` started ends with this process.
     """
-    process = session.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - as above
-    if process is None or process.poll() is None:  # of a JVM that is gone already nothing can be asked
-        session.stop()
+    gateway = session.sparkContext._gateway  # noqa: SLF001 - as above
+    process = gateway.proc  # type: ignore[union-attr]
     if process is None:
+        session.stop()
         return
+    if process.poll() is None:  # of a JVM that is gone already nothing can be asked
+        session.stop()
+        gateway.shutdown()  # type: ignore[union-attr]  # or py4j goes on telling it which objects nobody needs
     process.stdin.close()  # at which it exits
     try:
         process.wait(_JVM_EXIT_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,20 @@ from tests.end_to_end.what_kafka_says import WhatKafkaSays
 from tests.streaming.log_records import commit_key, commit_value, group_key, group_value, member_fields
 
 pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def haunt(broker: EmbeddedBroker) -> Iterator[Callable[[str, bytes, bytes], None]]:
+    """Write ghosts, and lay them at the end, whatever came of the test: others' monitors read the same topic."""
+    keys: list[tuple[str, bytes]] = []
+
+    def write(group_id: str, key: bytes, value: bytes) -> None:
+        keys.append((group_id, key))
+        write_record(broker, group_id, key, value)
+
+    yield write
+    for group_id, key in keys:
+        write_record(broker, group_id, key, None)
 
 
 def write_record(broker: EmbeddedBroker, group_id: str, key: bytes, value: bytes | None) -> None:
@@ -34,20 +49,20 @@ def commit(broker: EmbeddedBroker, group_id: str, topic: str, offset: int) -> No
 
 
 def test_groups_and_commits_that_the_coordinator_does_not_know_are_closed_and_all_others_stay(
-    broker: EmbeddedBroker, kafka_says: WhatKafkaSays, folder: Path, name: str
+    broker: EmbeddedBroker,
+    kafka_says: WhatKafkaSays,
+    haunt: Callable[[str, bytes, bytes], None],
+    folder: Path,
+    name: str,
 ):
     """A record the running coordinator never saw is what a deleted group's is once its tombstone is compacted away."""
     topic, real, ghost = f"{name}-t", f"{name}-real", f"{name}-ghost"
     create_topics(broker, {topic: 2})
     produce(broker, {topic: 2}, records=9)
     commit(broker, real, topic, 4)
-    ghosts = [
-        (ghost, group_key(ghost), group_value(3, [member_fields("m", [topic], {topic: [0, 1]})])),
-        (ghost, commit_key(ghost, topic, 0), commit_value(5)),
-        (real, commit_key(real, topic, 1), commit_value(6)),
-    ]
-    for group_id, key, value in ghosts:
-        write_record(broker, group_id, key, value)
+    haunt(ghost, group_key(ghost), group_value(3, [member_fields("m", [topic], {topic: [0, 1]})]))
+    haunt(ghost, commit_key(ghost, topic, 0), commit_value(5))
+    haunt(real, commit_key(real, topic, 1), commit_value(6))
     settings = {"SAMPLING__RECONCILE_SECONDS": "1"}
     monitor = MonitorProcess(broker.bootstrap_servers, folder, settings).start().wait_until_ready()
 
@@ -69,8 +84,6 @@ def test_groups_and_commits_that_the_coordinator_does_not_know_are_closed_and_al
         == {str(partition): offset for (_, partition), offset in kafka_says.committed(real).items()}
     )
     assert monitor.stop() == 0
-    for group_id, key, _ in ghosts:
-        write_record(broker, group_id, key, None)  # other tests' monitors read the same topic
 
 
 def _offsets(monitor: MonitorProcess, group_id: str) -> dict[str, float]:
