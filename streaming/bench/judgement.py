@@ -21,7 +21,7 @@ from streaming.bench.batches import Batch, BatchLog
 from streaming.bench.crowd import Crowd, Written
 from streaming.bench.figures import Bar, Figure, median, percentile
 from streaming.bench.fill import BenchError, ask_for_coordinator, offsets_topic_ends
-from streaming.bench.onlooker import SCRAPE_SECONDS, Onlooker, behind_records, check_tables
+from streaming.bench.onlooker import SCRAPE_BAR_SECONDS, SCRAPE_SECONDS, Onlooker, behind_records, check_tables
 from streaming.bench.process import MONITOR, PLAIN_READ, MeasuredProcess
 from streaming.bench.rebalances import await_ready
 from streaming.bench.under_load import Steady, UnderLoad, put_under_load
@@ -186,7 +186,9 @@ def judgement_figures(steady: Steady, monitor: MonitorUnderLoad, plain: UnderLoa
             f"scrape of {onlooker.scrape_bytes / (1 << 20):.0f} MiB, median of {len(onlooker.scrape_seconds)}",
             "s",
             median(onlooker.scrape_seconds),
+            bar=Bar(SCRAPE_BAR_SECONDS, "at most"),
         ),
+        Figure("- the slowest of them", "s", max(onlooker.scrape_seconds)),
         _cores("processor", ours, plain, lambda one: one.cpu_seconds),
         _cores("processor, the load", ours, plain, lambda one: one.load_cpu_seconds),
         _cores("processor, broker", ours, plain, lambda one: one.broker_cpu_seconds),

@@ -22,6 +22,7 @@ from assignors import AS_JAVA_LEADER
 from streaming.bench.crowd import BEHIND_RECORDS, FIRST_GENERATION, FIRST_OFFSET, Crowd
 from streaming.bench.figures import Bar, Figure, median
 from streaming.bench.fill import BenchError
+from streaming.bench.onlooker import SCRAPE_BAR_SECONDS
 from streaming.combine.gaps import GapTotals
 from streaming.combine.lanes import GapsClosed
 from streaming.combine.wire import Int64Array
@@ -47,7 +48,6 @@ from streaming.sinks.shown import asked_for
 
 REBALANCED_OF_A_THOUSAND = 12.5
 """Groups that have rebalanced since the last scrape."""
-BAR_SECONDS = 1.0
 _STARTED_MS = 1_795_300_000_000
 _SAMPLE_MS = 10_000
 _STALE_AFTER_MS = 60_000
@@ -197,7 +197,7 @@ def _figures(crowd: Crowd, settings: str, first: _Scraped, at_work: Sequence[_Sc
     yield Figure(f"{name}: series", "series", last.text.count(b"\n") - last.text.count(b"\n# ") - 1)
     yield Figure("- its bytes; right: gzipped", "bytes", len(last.text), last.zipped_bytes)
     yield Figure("- CPU to write it; right: prometheus-client, of samples made before", "s", seconds, library_seconds)
-    bar = Bar(BAR_SECONDS, "at most") if crowd == Crowd() else None
+    bar = Bar(SCRAPE_BAR_SECONDS, "at most") if crowd == Crowd() else None
     yield Figure("- CPU to write and gzip it", "s", seconds + zip_seconds, bar=bar)
     yield Figure("- CPU to write it for the first time", "s", first.written_seconds)
 

@@ -18,6 +18,8 @@ from streaming.judgement.rebalances import REBALANCE
 from streaming.sinks.tables import ASSIGNMENT_DRIFT, REBALANCES
 
 SCRAPE_SECONDS = 15.0
+SCRAPE_BAR_SECONDS = 1.0
+"""What a scrape may take."""
 
 _SETTLED_SECONDS = 120.0
 _PAUSE_SECONDS = 2.0
