@@ -123,7 +123,7 @@ class BatchSink:
         quarantined = (record for batch in partition_batches for record in batch.quarantined)
         rows.update(quarantine_rows(self._cluster, quarantined))
         rows.update(commit_gap_rows(self._cluster, gaps))
-        self._tables.append_batches(
+        repeated = self._tables.append_batches(
             {
                 table: self._unwritten(table, arrow_table(table, of_table))
                 for table, of_table in rows.items()
@@ -131,6 +131,8 @@ class BatchSink:
             },
             batch_id,
         )
+        for table in repeated:
+            _log.info("%s: batch %d is in %s already", self._cluster, batch_id, table.name)
 
     def _unwritten(self, table: Table, rows: pa.Table) -> pa.Table:
         """Leave out records whose rows an earlier checkpoint wrote."""

@@ -13,7 +13,6 @@ new checkpoint counts its batches from 0 again.
 from __future__ import annotations
 
 import copy
-import logging
 import threading
 from collections.abc import Iterable, Mapping
 from datetime import date
@@ -26,8 +25,6 @@ from streaming.sinks.stored import rust_uri
 from streaming.sinks.tables import PARTITIONED_BY, SCHEMA_VERSION, TABLES, Table
 
 _VERSION_PROPERTY = "rebalance_monitor.schema_version"
-
-_log = logging.getLogger(__name__)
 
 
 class TableVersionError(RemedyError):
@@ -86,11 +83,13 @@ class DeltaTables:
             _commit(delta_table, rows, [Transaction(application_id, batch_id)])
             return True
 
-    def append_batches(self, rows_by_table: Mapping[Table, pa.Table], batch_id: int) -> None:
-        """Append what a batch has for each table; a table without rows is left alone."""
-        for table, rows in rows_by_table.items():
-            if rows.num_rows and not self.append_batch(table, rows, batch_id):
-                _log.info("batch %d is in %s already", batch_id, table.name)
+    def append_batches(self, rows_by_table: Mapping[Table, pa.Table], batch_id: int) -> list[Table]:
+        """Append what a batch has for each table; tells which had it before. A table without rows is left alone."""
+        return [
+            table
+            for table, rows in rows_by_table.items()
+            if rows.num_rows and not self.append_batch(table, rows, batch_id)
+        ]
 
     def append(self, table: Table, rows: pa.Table) -> None:
         """Append rows that no batch repeats: a sample has its own time, and is taken once."""

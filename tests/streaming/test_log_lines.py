@@ -13,6 +13,10 @@ OF_ALL = {
     "the tables could not be tidied (%s); trying again in %g s": "the tables are shared",
     "passwords for the HTTP port cross the network in the clear: set metrics.tls_certificate_file": "so is the port",
     "metrics at %s://%s:%d/metrics, pages at /": "so is the port",
+    "the certificate of the HTTP port was renewed": "so is the port",
+    "the renewed certificate cannot be used, the old one stays: %s": "so is the port",
+    "a request on the HTTP port failed": "so is the port",
+    "a request on the HTTP port broke off": "so is the port",
     "stopped": "the whole process",
 }
 """Lines about what all clusters share, and why."""
@@ -38,7 +42,6 @@ def names_its_cluster(said: str, first_value: str) -> bool:
 LINES = [
     (file.relative_to(STREAMING).as_posix(), said, first_value)
     for file in sorted(STREAMING.rglob("*.py"))
-    if file.relative_to(STREAMING).parts[0] != "sinks"  # the tables and the port, one of each for all clusters
     for said, first_value in log_calls(file.read_text())
 ]
 

@@ -73,8 +73,9 @@ def test_another_checkpoint_counts_its_own_batches_from_zero(root: Path) -> None
 def test_a_kill_between_two_tables_loses_nothing_and_doubles_nothing(root: Path) -> None:
     """The batch runs again: the table that has it stays, the one that lacks it gets it."""
     generations = GROUP_GENERATIONS.schema.empty_table()
-    opened(root).append_batches({QUARANTINE: rows_at([1])}, 3)
-    opened(root).append_batches({QUARANTINE: rows_at([1]), GROUP_GENERATIONS: generations}, 3)
+    assert opened(root).append_batches({QUARANTINE: rows_at([1])}, 3) == []
+    repeated = opened(root).append_batches({QUARANTINE: rows_at([1]), GROUP_GENERATIONS: generations}, 3)
+    assert repeated == [QUARANTINE]
     assert stored(root) == [1]
 
 
