@@ -6,6 +6,7 @@ import base64
 import fcntl
 import os
 import re
+import shlex
 import signal
 import subprocess
 import time
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+PERFORMANCE_OPTIONS = "KAFKA_JVM_PERFORMANCE_OPTS"
 _LOG4J_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 _START_TIMEOUT_SECONDS = 60.0
 _STOP_GRACE_SECONDS = 15.0
@@ -47,8 +49,9 @@ class EmbeddedBroker:
     `folder` holds its log, its properties and its topics, and is made if missing. A broker that was stopped or killed
     can be started again and has the same address and topics. Without `port` a free one is taken. `properties` are
     Kafka's own and win over ours. `kafka_version` is one of `streaming.jars.BROKER_SETS`; its jars are fetched if this
-    user never had them. `java_options` are for its JVM. `more_listeners` are ways in beside the plain one, Kafka's
-    security protocol by a name of your choice; `properties` must say what they need. It ends when this process does,
+    user never had them. `java_options` are for its JVM, behind those of KAFKA_JVM_PERFORMANCE_OPTS in the environment,
+    which Kafka's own scripts read too. `more_listeners` are ways in beside the plain one, Kafka's security protocol by a
+    name of your choice; `properties` must say what they need. It ends when this process does,
     however that happens.
 
     Example:
@@ -216,7 +219,15 @@ class EmbeddedBroker:
 
     def _format_storage(self, java: Path, class_path: str) -> None:
         """Give a new folder its cluster id, as `kafka-storage.sh format` does."""
-        tool = [java, "-XX:TieredStopAtLevel=1", "-cp", class_path, "kafka.tools.StorageTool", "format"]
+        tool = [
+            java,
+            "-XX:TieredStopAtLevel=1",
+            *_performance_options(),
+            "-cp",
+            class_path,
+            "kafka.tools.StorageTool",
+            "format",
+        ]
         arguments = ["-t", cluster_id(uuid.uuid4()), "-c", self._properties_path]
         formatted = subprocess.run(
             [str(word) for word in (*tool, *arguments)],
@@ -232,7 +243,8 @@ class EmbeddedBroker:
     def _command(self, java: Path, class_path: str) -> list[str]:
         heap = f"-Xmx{self._heap_mib}m"
         logging = [f"-Dlog4j2.configurationFile={_LOG4J_CONFIGURATION}", f"-Dbroker.log.path={self.log_path}"]
-        jvm = [heap, "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", *logging, *self._java_options]
+        fixed = [heap, "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", *logging]
+        jvm = [*fixed, *_performance_options(), *self._java_options]
         return [str(java), *jvm, "-cp", class_path, "kafka.Kafka", str(self._properties_path)]
 
     def _answers(self) -> bool:
@@ -267,6 +279,10 @@ def cluster_id(source: uuid.UUID) -> str:
     # A first byte of 0xF8 to 0xFB is a leading "-" in URL-safe base64. Kafka's Uuid.randomUuid avoids it too.
     first = source.bytes[0] & 0xE7 if source.bytes[0] >= 0xF8 else source.bytes[0]
     return base64.urlsafe_b64encode(bytes([first]) + source.bytes[1:]).decode().rstrip("=")
+
+
+def _performance_options() -> list[str]:
+    return shlex.split(os.environ.get(PERFORMANCE_OPTIONS, ""))
 
 
 def _first_reason(log: str) -> str | None:
