@@ -50,9 +50,9 @@ class EmbeddedBroker:
     can be started again and has the same address and topics. Without `port` a free one is taken. `properties` are
     Kafka's own and win over ours. `kafka_version` is one of `streaming.jars.BROKER_SETS`; its jars are fetched if this
     user never had them. `java_options` are for its JVM, behind those of KAFKA_JVM_PERFORMANCE_OPTS in the environment,
-    which Kafka's own scripts read too. `more_listeners` are ways in beside the plain one, Kafka's security protocol by a
-    name of your choice; `properties` must say what they need. It ends when this process does,
-    however that happens.
+    which Kafka's own scripts read too. `more_listeners` are ways in beside the plain one, Kafka's security protocol by
+    a name of your choice; `properties` must say what they need. It ends when this process does, however
+    that happens.
 
     Example:
         with EmbeddedBroker(Path("kafka"), properties={"offsets.topic.num.partitions": "3"}) as broker:

@@ -76,6 +76,18 @@ def test_the_offsets_topic_has_the_partitions_asked_for(tmp_path: Path):
     assert len(described["partitions"]) == 3
 
 
+def test_the_jvm_takes_the_options_that_kafkas_own_scripts_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Ours, which come later, win: of one option said twice Java takes the last."""
+    monkeypatch.setenv("KAFKA_JVM_PERFORMANCE_OPTS", "-Done=1 '-Dtwo=2 and 3'")
+    one = EmbeddedBroker(tmp_path / "broker", java_options=["-Done=4"])
+    try:
+        one.launch()
+        said = [word for word in psutil.Process(one.pid).cmdline() if word.startswith(("-Done", "-Dtwo"))]
+    finally:
+        one.kill()
+    assert said == ["-Done=1", "-Dtwo=2 and 3", "-Done=4"]
+
+
 def test_a_taken_port_is_one_line_with_the_remedy(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
