@@ -14,8 +14,8 @@ setup: ## Make .venv and fetch the jars; PYTHON=... chooses the interpreter
 demo: setup ## Run broker, groups and monitor until Ctrl-C; DURATION_S=90 ends it by itself
 	@$(BIN)/rebalance-monitor demo $(if $(DURATION_S),--duration-s $(DURATION_S))
 
-# Two files of slow tests at a time: most of their time they wait, and two cores carry no more JVMs. In order, for the
-# long ones are in end_to_end, and one that comes last has the other core wait for it.
+# Two files of slow tests at a time: three take two cores as long. In order, for the long ones are in end_to_end, and one
+# that comes last has the other wait for it.
 test: setup lint ## Run every check and every test, the real broker's included
 	$(BIN)/pytest -n auto -m "not slow"
 	$(BIN)/python -m tests.class_archives

@@ -117,10 +117,10 @@ def start(tmp_path: Path) -> Iterator[Callable[..., _Demo]]:
 
 def test_a_demo_of_some_seconds_shows_every_group_fills_the_tables_and_ends_by_itself(start: Callable[..., _Demo]):
     """The whole promise of `make demo DURATION_S=...`, as a script sees it."""
-    demo = start("--duration-s", "70")
+    demo = start("--duration-s", "90")  # it is ready after 25, on a busy machine after 60
     started = time.monotonic()
-    assert demo.exit_code(120) == 0, demo.said
-    assert time.monotonic() - started >= 70
+    assert demo.exit_code(150) == 0, demo.said
+    assert time.monotonic() - started >= 90
     final = demo.said[demo.said.rindex("kafka-rebalance-monitor demo") :]
     for group in DEMO_GROUPS:
         (row,) = re.findall(rf"^{group.group_id} .*$", final, re.MULTILINE)

@@ -80,12 +80,9 @@ def test_the_jvm_takes_the_options_that_kafkas_own_scripts_take(tmp_path: Path, 
     """Ours, which come later, win: of one option said twice Java takes the last."""
     monkeypatch.setenv("KAFKA_JVM_PERFORMANCE_OPTS", "-Done=1 '-Dtwo=2 and 3'")
     one = EmbeddedBroker(tmp_path / "broker", java_options=["-Done=4"])
-    try:
-        one.launch()
-        said = [word for word in psutil.Process(one.pid).cmdline() if word.startswith(("-Done", "-Dtwo"))]
-    finally:
-        one.kill()
-    assert said == ["-Done=1", "-Dtwo=2 and 3", "-Done=4"]
+    with one:
+        said = psutil.Process(one.pid).cmdline()
+    assert [word for word in said if word.startswith(("-Done", "-Dtwo"))] == ["-Done=1", "-Dtwo=2 and 3", "-Done=4"]
 
 
 def test_a_taken_port_is_one_line_with_the_remedy(tmp_path: Path):
