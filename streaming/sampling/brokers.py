@@ -44,6 +44,8 @@ class Brokers:
         self._admin = connection.admin
         self._now_ms = now_ms
         self._own_topics = {OFFSETS_TOPIC} if samples_offsets_topic else set()
+        self._failed: dict[str, KafkaError] = {}
+        self._failed_before: frozenset[str] = frozenset()
 
     def offsets_topic_partitions(self) -> list[int]:
         """The partition numbers of `__consumer_offsets`.
@@ -79,7 +81,7 @@ class Brokers:
             for partition in range(sampled.partitions or 0)
         ]
         offsets_topic_partitions = _partition_count(known, OFFSETS_TOPIC)
-        return ClusterSample(
+        sample = ClusterSample(
             sampled_at_ms=sampled_at_ms,
             topics={topic: sampled for topic, sampled in known.items() if topic != OFFSETS_TOPIC},
             end_offsets=self._offsets(partitions, OffsetSpec.LATEST),
@@ -89,6 +91,8 @@ class Brokers:
             brokers=len(brokers),
             offsets_topic_id=known[OFFSETS_TOPIC].topic_id if OFFSETS_TOPIC in known else None,
         )
+        self._tell_failed()
+        return sample
 
     def _offsets_topic_ends(self, partitions: int) -> Mapping[int, LogEnds]:
         """High watermark first: what is written between the two questions must not look like an open transaction."""
@@ -138,8 +142,15 @@ class Brokers:
             try:
                 answers.update(self._ask_offsets(one_topic, isolation_level))
             except KafkaError as error:  # noqa: PERF203 - one bad topic must not hide the others
-                _log.warning("%s: offsets of topic %s are unknown for now: %s", self._cluster, topic, error)
+                self._failed[topic] = error
         return answers
+
+    def _tell_failed(self) -> None:
+        """Warn of topics whose offsets have become unknown; that they still are is for DEBUG."""
+        for topic, error in self._failed.items():
+            level = logging.DEBUG if topic in self._failed_before else logging.WARNING
+            _log.log(level, "%s: offsets of topic %s are unknown for now: %s", self._cluster, topic, error)
+        self._failed, self._failed_before = {}, frozenset(self._failed)
 
     def _ask_offsets(self, asked: dict[TopicPartition, OffsetSpec], isolation_level: IsolationLevel) -> Offsets:
         answers = self._admin.list_partition_offsets(asked, isolation_level=isolation_level)
