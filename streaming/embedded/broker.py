@@ -51,8 +51,8 @@ class EmbeddedBroker:
     Kafka's own and win over ours. `kafka_version` is one of `streaming.jars.BROKER_SETS`; its jars are fetched if this
     user never had them. `java_options` are for its JVM, behind those of KAFKA_JVM_PERFORMANCE_OPTS in the environment,
     which Kafka's own scripts read too. `more_listeners` are ways in beside the plain one, Kafka's security protocol by
-    a name of your choice; `properties` must say what they need. It ends when this process does, however
-    that happens.
+    a name of your choice; `properties` must say what they need. It ends when this process does,
+    however that happens.
 
     Example:
         with EmbeddedBroker(Path("kafka"), properties={"offsets.topic.num.partitions": "3"}) as broker:
@@ -219,15 +219,8 @@ class EmbeddedBroker:
 
     def _format_storage(self, java: Path, class_path: str) -> None:
         """Give a new folder its cluster id, as `kafka-storage.sh format` does."""
-        tool = [
-            java,
-            "-XX:TieredStopAtLevel=1",
-            *_performance_options(),
-            "-cp",
-            class_path,
-            "kafka.tools.StorageTool",
-            "format",
-        ]
+        jvm = [java, "-XX:TieredStopAtLevel=1", *_performance_options(), "-cp", class_path]
+        tool = [*jvm, "kafka.tools.StorageTool", "format"]
         arguments = ["-t", cluster_id(uuid.uuid4()), "-c", self._properties_path]
         formatted = subprocess.run(
             [str(word) for word in (*tool, *arguments)],

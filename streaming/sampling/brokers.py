@@ -70,6 +70,7 @@ class Brokers:
 
         Call it after the commits it is to be compared with were read. Raises KafkaError when nobody answers.
         """
+        self._failed = {}  # a sample that broke off leaves nothing to tell of
         sampled_at_ms = self._now_ms()
         wanted = sorted({*topics, *self._own_topics})
         brokers = self._admin.describe_cluster()["brokers"]
@@ -150,7 +151,7 @@ class Brokers:
         for topic, error in self._failed.items():
             level = logging.DEBUG if topic in self._failed_before else logging.WARNING
             _log.log(level, "%s: offsets of topic %s are unknown for now: %s", self._cluster, topic, error)
-        self._failed, self._failed_before = {}, frozenset(self._failed)
+        self._failed_before = frozenset(self._failed)
 
     def _ask_offsets(self, asked: dict[TopicPartition, OffsetSpec], isolation_level: IsolationLevel) -> Offsets:
         answers = self._admin.list_partition_offsets(asked, isolation_level=isolation_level)

@@ -28,7 +28,8 @@ def gzipped(pieces: Iterable[Text]) -> bytes:
 def _in_large(pieces: Iterable[Text]) -> Iterator[Text]:
     """The same in pieces of at least so many bytes.
 
-    To compress is to let other threads run, and while they are busy each return costs Python's switch interval: 5 ms.
+    To compress is to let other threads run, and while they compute each return costs Python's switch interval. Joined,
+    some MB at a time are copied once more: into memory that is there already, unlike that of a whole answer.
     """
     waiting: list[Text] = []
     waiting_bytes = 0

@@ -28,7 +28,7 @@ Pieces = Sequence[Text]
 _END = b"# EOF\n"
 
 
-def exposition(families: Iterable[tuple[Signal, Pieces]], encoder: Encoder) -> Pieces:
+def exposition(families: Iterable[tuple[Signal, Sequence[Text]]], encoder: Encoder) -> Pieces:
     r"""Metrics with the lines of their samples as a whole answer.
 
     >>> from prometheus_client import generate_latest

@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import assignor_named
-from streaming.events import GroupEvent, GroupForgotten, GroupVanished, SkipSettled, TopicMetadata, TopicsSampled
+from streaming.events import (
+    GroupEvent,
+    GroupForgotten,
+    GroupVanished,
+    HandedBackEvent,
+    LogEvent,
+    SkipSettled,
+    TopicMetadata,
+    TopicsSampled,
+)
 from streaming.group.snapshot import DEAD, GONE, GroupSnapshot
 from streaming.judgement.drift import DRIFT, MATCH, UNKNOWN
 from streaming.judgement.judge import Judgement
@@ -195,6 +204,19 @@ def test_a_replayed_batch_leaves_no_history_and_no_verdict() -> None:
     assert again.record.snapshot.totals == first.record.snapshot.totals
 
 
+@given(mixed_batches(), st.data())
+def test_a_fact_that_is_sent_twice_is_one(batches: list[list[GroupEvent]], data: st.DataObject) -> None:
+    """Law: nothing twice. What had no effect for a while is sent again, and a busy machine reads both in one batch."""
+    offsets = sorted({one.position.kafka_offset for batch in batches for one in batch if isinstance(one, LogEvent)})
+    facts = st.builds(GroupVanished, st.sampled_from(offsets), st.just(90)) | st.builds(
+        SkipSettled, st.sampled_from(offsets), st.booleans()
+    )
+    more = [data.draw(st.lists(facts, max_size=2)) if offsets else [] for _ in batches]
+    once = [[*batch, *drawn] for batch, drawn in zip(batches, more, strict=True)]
+    twice = [[*batch, *(one for one in batch if isinstance(one, HandedBackEvent))] for batch in once]
+    assert turns(twice) == turns(once)
+
+
 @pytest.mark.parametrize(
     "facts",
     [
@@ -204,7 +226,7 @@ def test_a_replayed_batch_leaves_no_history_and_no_verdict() -> None:
     ],
 )
 def test_an_end_that_no_record_tells_of_is_told_once(facts: list[GroupEvent]) -> None:
-    """Law: nothing twice. Facts without effect are sent again, and a busy machine reads both in one batch."""
+    """What is found again by a later listing has another time, and is the same end."""
     _, at_once = turns([[written(5, 1)], facts])
     assert [one.state for one in at_once.history] == [GONE]
     one_by_one = turns([[written(5, 1)], *([fact] for fact in facts)])

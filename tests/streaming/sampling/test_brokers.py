@@ -21,6 +21,7 @@ class Admin:
 
     def __init__(self, topic_id: str | None = None) -> None:
         self._topic_id = topic_id
+        self.breaks_off = False
 
     def describe_cluster(self) -> Mapping[str, object]:
         """Nobody's rack is asked for here."""
@@ -36,6 +37,8 @@ class Admin:
         self, asked: Mapping[TopicPartition, OffsetSpec], **_: object
     ) -> Mapping[TopicPartition, SimpleNamespace]:
         """Raise for one partition that is gone, as the client does: it spoils the whole answer."""
+        if self.breaks_off and OffsetSpec.EARLIEST in asked.values():
+            raise OSError("the second question of a sample")
         if any(partition.topic == DELETED for partition in asked):
             raise UnknownTopicOrPartitionError
         return {partition: SimpleNamespace(offset=7) for partition in asked}
@@ -70,3 +73,15 @@ def test_a_topic_whose_offsets_are_unknown_is_said_once_with_the_cluster_it_is_o
             said.append([line.partition(" are unknown")[0] for line in caplog.messages])
     line = f"eu: offsets of topic {DELETED}"
     assert said == [[line], [], [], [line]]
+
+
+def test_of_a_sample_that_broke_off_nothing_is_said_later(caplog: pytest.LogCaptureFixture):
+    """Law 2: what it had found unknown by then may be known again, and the next one asks anew."""
+    admin = Admin()
+    brokers = Brokers("eu", SimpleNamespace(admin=admin), lambda: 0, samples_offsets_topic=False)  # type: ignore[arg-type]
+    admin.breaks_off = True
+    with pytest.raises(OSError, match="second question"):
+        brokers.sample(["orders", DELETED])
+    admin.breaks_off = False
+    brokers.sample(["orders"])
+    assert caplog.messages == []
