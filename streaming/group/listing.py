@@ -69,7 +69,9 @@ class GroupListing:
 
 
 def rebalancing_since_ms(known: Mapping[str, int], listing: GroupListing | None) -> Mapping[str, int]:
-    """Since when each group has been in the middle of a rebalance in every listing; what ended in between is not seen.
+    """Since when each group has been in the middle of a rebalance in every listing.
+
+    The registry removes a group from `known` when a record shows the end of its rebalance.
 
     >>> twice = {"g": ListedGroup("classic", "consumer", "PreparingRebalance", 1)}
     >>> rebalancing_since_ms({"g": 5}, GroupListing(9, twice)), rebalancing_since_ms({}, GroupListing(9, twice))

@@ -10,8 +10,8 @@ group's partition was read, or its coordinator was asked.
 11. A group is *silent* if it has members, has committed before, its records wait, and nobody committed for longer than
     `round_seconds`. Where that, or any number behind it, is not known, silence is not known; nor where a complete
     listing lacks the group, which then may be gone without a record. One that is listed as Empty has no members.
-12. `stuck_rebalance`: listings show the group in the middle of a rebalance for longer than `round_seconds`; or it is
-    silent, and no listing says that it is in no rebalance.
+12. `stuck_rebalance`: listings show the group in the middle of a rebalance for longer than `round_seconds`, and no
+    record of the group came since; or it is silent, and no listing says that it is in no rebalance.
 13. `silent_group`: it is silent, and the listing made meanwhile shows it in no rebalance: its members work on something
     for very long, hang, or do not commit. Nobody on call should look for a rebalance then.
 14. `silent_static_member`: a static member has had partitions for longer than `round_seconds`, their records wait, it

@@ -35,7 +35,7 @@ GROUP_GENERATION: Final = Signal(
 GROUP_REBALANCING_SECONDS: Final = Signal(
     name="rebalance_monitor_group_rebalancing_seconds",
     unit="seconds",
-    help="How long listings have shown the group in the middle of a rebalance, which no record tells; at least.",
+    help="How long listings have shown the group in the middle of a rebalance, since its last record; at least.",
     unknown="The last listing does not show the group in the middle of a rebalance, or there is no listing.",
     example="rebalance_monitor_group_rebalancing_seconds > 300",
 )

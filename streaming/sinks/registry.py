@@ -11,6 +11,7 @@ from streaming.combine.lanes import GapsClosed, PartitionSnapshot
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
 from streaming.events import POLLED_PARTITION, Position
 from streaming.group.listing import GroupListing, rebalancing_since_ms
+from streaming.group.snapshot import REBALANCING
 from streaming.judgement.condition_watch import Condition
 from streaming.judgement.imbalance import Imbalance
 from streaming.judgement.lag import ClusterSample, held_back_groups
@@ -52,8 +53,8 @@ class WorkShares:
 class Present:
     """Everything a scrape shows, as of one moment.
 
-    `groups` holds dead groups too, as long as their totals are kept. `rebalancing_since_ms` tells by group when the
-    first of all listings up to the last was made that showed it in the middle of a rebalance. `read_up_to` tells by
+    `groups` holds dead groups too, as long as their totals are kept. `rebalancing_since_ms` is, by group, the time of
+    the first listing since the group's last record that showed it in the middle of a rebalance. `read_up_to` tells by
     partition of `__consumer_offsets` up to which time it was read, and by -1 up to which time coordinators were asked.
     `conditions` are those that held at the last sample, by group; a group without any is left out. `gap_totals` are
     those of commit gaps by group. `work` is as of the last time it was measured, which is done only while the monitor
@@ -106,7 +107,12 @@ class Registry:
             for group_id in forgotten:
                 groups.pop(group_id, None)
             known = {**self._present.lanes, **{lane.kafka_partition: lane for lane in lanes}}
-            self._present = replace(self._present, groups=groups, lanes=known)
+            since_ms = {
+                group_id: at_ms
+                for group_id, at_ms in self._present.rebalancing_since_ms.items()
+                if not _has_ended_rebalance(self._present.groups.get(group_id), groups.get(group_id))
+            }
+            self._present = replace(self._present, groups=groups, lanes=known, rebalancing_since_ms=since_ms)
 
     def put_gap_totals(self, closed: Iterable[GapsClosed]) -> None:
         """Take in the totals of commit gaps that changed; those of a group that ended are kept no longer."""
@@ -179,6 +185,18 @@ class Registry:
             health = replace(known, ready=now_ready, was_ready=known.was_ready or now_ready, times_ready=times_ready)
             self._present = _with_health(self._present, health)
         return now_ready
+
+
+def _has_ended_rebalance(before: GroupRecord | None, after: GroupRecord | None) -> bool:
+    """Whether a record came by which the group is in no rebalance: the one that was listed is over.
+
+    A listing that shows a rebalance afterwards shows the next one. Record times are not compared with listing times,
+    because they are of two clocks. Where coordinators are asked, an answer may itself show the rebalance.
+    """
+    if after is None:
+        return False
+    is_new = before is None or before.snapshot.position != after.snapshot.position
+    return is_new and after.snapshot.state not in REBALANCING
 
 
 def _with_health(present: Present, health: Health) -> Present:

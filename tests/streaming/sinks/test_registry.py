@@ -8,11 +8,12 @@ import pytest
 
 from streaming.combine.lanes import PartitionSnapshot
 from streaming.events import GroupEvent, Position
+from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.lag import ClusterSample, LogEnds
 from streaming.judgement.turn import GroupRecord
 from streaming.sinks.registry import Present, Registry, WorkShares
-from tests.streaming.groups import advanced, tombstoned, written
+from tests.streaming.groups import advanced, sampled, tombstoned, written
 
 
 def group(name: str, events: list[GroupEvent]) -> GroupRecord:
@@ -86,6 +87,54 @@ def test_it_is_counted_how_often_it_became_ready_not_how_often_it_is_said() -> N
         registry.put_readiness(ready=ready, before=registry.present().health)
     health = registry.present().health
     assert (health.ready, health.was_ready, health.times_ready) == (True, True, 2)
+
+
+def rebalancing(sampled_at_ms: int) -> GroupListing:
+    """Return a listing that shows g in the middle of a rebalance."""
+    return GroupListing(sampled_at_ms, {"g": ListedGroup("classic", "consumer", "PreparingRebalance", 1)})
+
+
+def test_a_group_that_syncs_between_two_listings_has_not_been_rebalancing_since_the_first() -> None:
+    """A storm: a generation is synced every few seconds, and every listing shows the next rebalance.
+
+    That was reported as one rebalance that is stuck.
+    """
+    registry = Registry()
+    for second in range(0, 600, 10):
+        registry.put_sample(ClusterSample(second * 1000), None, rebalancing(second * 1000))
+        assert registry.present().rebalancing_since_ms == {"g": second * 1000}
+        registry.put_batch([group("g", [written(second, second)])], [])
+        assert registry.present().rebalancing_since_ms == {}
+
+
+def test_a_batch_without_a_record_of_the_group_leaves_its_rebalance_as_old_as_it_is() -> None:
+    """Facts that the driver returns to a group, other groups' records, and a batch that runs again are no record."""
+    registry = Registry()
+    registry.put_batch([group("g", [written(0, 1)])], [])
+    registry.put_sample(ClusterSample(5_000), None, rebalancing(5_000))
+    registry.put_batch([group("g", [written(0, 1), sampled(6_000, orders=3)]), group("h", [written(7, 1)])], [])
+    registry.put_sample(ClusterSample(9_000), None, rebalancing(9_000))
+    assert registry.present().rebalancing_since_ms == {"g": 5_000}
+
+
+def test_a_group_whose_first_rebalance_hangs_has_no_record() -> None:
+    """It is known from listings alone, and stays as old as the first of them."""
+    registry = Registry()
+    registry.put_sample(ClusterSample(5_000), None, rebalancing(5_000))
+    registry.put_batch([group("h", [written(7, 1)])], [])
+    registry.put_sample(ClusterSample(9_000), None, rebalancing(9_000))
+    assert registry.present().rebalancing_since_ms == {"g": 5_000}
+
+
+def test_an_answer_that_shows_the_rebalance_itself_does_not_end_it() -> None:
+    """Where coordinators are asked, members that come and go make answers that differ. None of them is a generation."""
+    registry = Registry()
+    registry.put_batch([GroupRecord(GroupSnapshot("g", state="PreparingRebalance", position=Position(-1, 1, 0)))], [])
+    registry.put_sample(ClusterSample(5_000), None, rebalancing(5_000))
+    registry.put_batch([GroupRecord(GroupSnapshot("g", state="PreparingRebalance", position=Position(-1, 2, 0)))], [])
+    assert registry.present().rebalancing_since_ms == {"g": 5_000}
+    registry.put_batch([GroupRecord(GroupSnapshot("g", state="Stable", position=Position(-1, 3, 0)))], [])
+    assert registry.present().rebalancing_since_ms == {}
 
 
 def test_shares_of_work_go_when_it_is_not_ready_and_come_when_they_are_measured_anew() -> None:
