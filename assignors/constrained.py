@@ -18,6 +18,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from assignors.claims import NOBODY
+from assignors.constrained_quotas import Quotas
 from assignors.constrained_racks import fill_by_rack
 from assignors.subscriptions import partitions_of
 
@@ -30,67 +31,45 @@ if TYPE_CHECKING:
 
 
 class ConstrainedAssignment:
-    """One run of the algorithm; ``assigned`` and ``transferring`` hold the answer after ``build``.
-
-    ``transferring`` maps each partition that changes hands to its new owner: the partitions a cooperative group must
-    withhold. A contested one counts, as either claimant may still be consuming it.
-    """
+    """One run of the algorithm; ``build`` returns the answer."""
 
     def __init__(self, scan: Sequence[int], claims: Claims, racks: StickyRacks) -> None:
-        members = len(scan)
-        self.scan = scan
-        self.claims = claims
-        self.racks = racks
-        total = sum(map(len, claims.owners.values()))
-        self.quota, self.surplus = divmod(total, members)  # surplus: how many members may still exceed the quota
-        self.assigned: list[list[TopicPartition]] = [[] for _ in range(members)]
-        self.below_quota: list[int] = []
-        self.at_quota: deque[int] = deque()  # candidates for the surplus, in the order in which they get it
-        self.transferring: dict[TopicPartition, int] = {}
-        self._revoked: dict[TopicPartition, int] = {}
+        self._scan = scan
+        self._claims = claims
+        self._racks = racks
+        self._quotas = Quotas(len(scan), sum(map(len, claims.owners.values())), claims.contested)
 
-    def build(self) -> ConstrainedAssignment:
+    def build(self) -> Quotas:
         """Run the steps."""
+        quotas = self._quotas
         unassigned = self._keep_owned()
-        self.below_quota.sort()
-        self.at_quota = deque(sorted(self.at_quota))
-        if self.racks:
-            unassigned = fill_by_rack(self, self.racks.scarce_first(unassigned))
+        quotas.below_quota.sort()
+        quotas.at_quota = deque(sorted(quotas.at_quota))
+        if self._racks:
+            unassigned = fill_by_rack(quotas, self._racks, self._racks.scarce_first(unassigned))
         self._fill(unassigned)
-        return self
-
-    def give(self, partition: TopicPartition, member: int) -> None:
-        """Assign a partition its member did not keep."""
-        self.assigned[member].append(partition)
-        if self._revoked.get(partition, member) != member or partition in self.claims.contested:
-            self.transferring[partition] = member
-
-    def take_surplus(self) -> None:
-        """Count one member above the quota; after the last, no member at the quota is a candidate any more."""
-        self.surplus -= 1
-        if not self.surplus:
-            self.at_quota.clear()
+        return quotas
 
     def _keep_owned(self) -> list[TopicPartition]:
         """Step 1. Returns what is left to assign, by topic and number."""
         owned, unassigned = self._owned_and_unowned()
         freed = len(unassigned)
-        for member in self.scan:
+        for member in self._scan:
             partitions = owned[member]
             kept = self._keep(member, partitions)
-            self.assigned[member] = partitions[:kept]
+            self._quotas.assigned[member] = partitions[:kept]
             unassigned += partitions[kept:]
-            self._revoked.update(dict.fromkeys(partitions[kept:], member))
+            self._quotas.revoke(partitions[kept:], member)
         if len(unassigned) == freed:
             return unassigned
-        position = {topic: place for place, topic in enumerate(self.claims.owners)}
+        position = {topic: place for place, topic in enumerate(self._claims.owners)}
         return sorted(unassigned, key=lambda partition: (position[partition[0]], partition[1]))
 
     def _owned_and_unowned(self) -> tuple[list[list[TopicPartition]], list[TopicPartition]]:
         """Split all partitions into what each member may keep and what nobody may, both by topic and number."""
-        owned: list[list[TopicPartition]] = [[] for _ in self.assigned]
+        owned: list[list[TopicPartition]] = [[] for _ in self._quotas.assigned]
         unowned: list[TopicPartition] = []
-        for topic, owners in self.claims.owners.items():
+        for topic, owners in self._claims.owners.items():
             for partition, owner in zip(partitions_of(topic, len(owners)), owners, strict=True):
                 if owner == NOBODY or not self._may_keep(owner, partition):
                     unowned.append(partition)
@@ -99,36 +78,35 @@ class ConstrainedAssignment:
         return owned, unowned
 
     def _may_keep(self, owner: int, partition: TopicPartition) -> bool:
-        if self.racks and not self.racks.near(owner, partition):
-            self._revoked[partition] = owner
+        if self._racks and not self._racks.near(owner, partition):
+            self._quotas.revoke((partition,), owner)
             return False
-        return not self.claims.contested or partition not in self.claims.contested
+        return not self._claims.contested or partition not in self._claims.contested
 
     def _keep(self, member: int, partitions: list[TopicPartition]) -> int:
         """Decide how many of its partitions the member keeps; the lowest numbers go first if not all."""
-        if len(partitions) > self.quota:
+        quotas = self._quotas
+        if len(partitions) > quotas.quota:
             partitions.sort(key=lambda partition: partition[1])  # stable: equal numbers stay ordered by topic
-        if len(partitions) < self.quota:
-            self.below_quota.append(member)
+        if len(partitions) < quotas.quota:
+            quotas.below_quota.append(member)
             return len(partitions)
-        if len(partitions) > self.quota and self.surplus:
-            self.take_surplus()
-            return self.quota + 1
-        if self.surplus:
-            self.at_quota.append(member)
-        return self.quota
+        if len(partitions) > quotas.quota and quotas.surplus:
+            quotas.take_surplus()
+            return quotas.quota + 1
+        if quotas.surplus:
+            quotas.at_quota.append(member)
+        return quotas.quota
 
     def _fill(self, unassigned: list[TopicPartition]) -> None:
         """Step 3: round after round among the members below the quota, then the surplus."""
+        quotas = self._quotas
         partitions = iter(unassigned)
-        while self.below_quota:
-            still_below = []
-            for member in self.below_quota:
-                self.give(next(partitions), member)
-                if len(self.assigned[member]) == self.quota:
-                    self.at_quota.append(member)
-                else:
-                    still_below.append(member)
-            self.below_quota = still_below
-        for partition, member in zip(partitions, self.at_quota, strict=False):
-            self.give(partition, member)
+        while quotas.below_quota:
+            still_below: list[int] = []
+            for member in quotas.below_quota:
+                quotas.give(next(partitions), member)
+                (quotas.at_quota if quotas.is_full(member) else still_below).append(member)
+            quotas.below_quota = still_below
+        for partition, member in zip(partitions, quotas.at_quota, strict=False):
+            quotas.give(partition, member)

@@ -13,37 +13,38 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from assignors.constrained import ConstrainedAssignment
+    from assignors.constrained_quotas import Quotas
     from assignors.model import TopicPartition
+    from assignors.sticky_racks import StickyRacks
 
 
-def fill_by_rack(assignment: ConstrainedAssignment, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+def fill_by_rack(quotas: Quotas, racks: StickyRacks, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
     """Assign what can be assigned near, within the quota and the surplus; return the rest in order."""
-    below = _BelowQuota(assignment)
-    at_quota = _AtQuota(assignment)
+    below = _BelowQuota(quotas, racks)
+    at_quota = _AtQuota(quotas, racks)
     rest = []
     for partition in partitions:
-        racks = assignment.racks.partitions[partition[0]][partition[1]]
-        member = below.next(racks)
+        near = racks.partitions[partition[0]][partition[1]]
+        member = below.next(near)
         if member is not None:
-            assignment.give(partition, member)
-            if len(assignment.assigned[member]) == assignment.quota:
+            quotas.give(partition, member)
+            if quotas.is_full(member):
                 below.remove(member)
                 at_quota.add(member)
-        elif (member := at_quota.next(racks)) is not None:
-            assignment.give(partition, member)
+        elif (member := at_quota.next(near)) is not None:
+            quotas.give(partition, member)
         else:
             rest.append(partition)
-    assignment.below_quota = below.members()
+    quotas.below_quota = below.members()
     return rest
 
 
 class _BelowQuota:
     """Members below the quota, by rack, ascending; they take turns."""
 
-    def __init__(self, assignment: ConstrainedAssignment) -> None:
-        self._rack_of = assignment.racks.members
-        self._all = assignment.below_quota
+    def __init__(self, quotas: Quotas, racks: StickyRacks) -> None:
+        self._rack_of = racks.members
+        self._all = quotas.below_quota
         self._by_rack: dict[str, list[int]] = {}
         self._gone: set[int] = set()
         self._turn = 0
@@ -74,29 +75,30 @@ class _BelowQuota:
 class _AtQuota:
     """Members at the quota, by rack, in the order in which they came to it: the first gets one of the surplus."""
 
-    def __init__(self, assignment: ConstrainedAssignment) -> None:
-        self._assignment = assignment
+    def __init__(self, quotas: Quotas, racks: StickyRacks) -> None:
+        self._quotas = quotas
+        self._rack_of = racks.members
         self._arrivals = 0
         self._by_rack: dict[str, deque[tuple[int, int]]] = {}
-        for member in assignment.at_quota:
+        for member in quotas.at_quota:
             self._queue(member)
 
     def add(self, member: int) -> None:
-        if self._assignment.surplus:
-            self._assignment.at_quota.append(member)
+        if self._quotas.surplus:
+            self._quotas.at_quota.append(member)
             self._queue(member)
 
     def next(self, racks: Iterable[str]) -> int | None:
         waiting = [queue for rack in racks if (queue := self._by_rack.get(rack))]
-        if not waiting or not self._assignment.surplus:
+        if not waiting or not self._quotas.surplus:
             return None
         _, member = min(waiting, key=lambda queue: queue[0]).popleft()
-        self._assignment.at_quota.remove(member)
-        self._assignment.take_surplus()
+        self._quotas.at_quota.remove(member)
+        self._quotas.take_surplus()
         return member
 
     def _queue(self, member: int) -> None:
-        rack = self._assignment.racks.members.get(member)
+        rack = self._rack_of.get(member)
         if rack is not None:
             self._by_rack.setdefault(rack, deque()).append((self._arrivals, member))
             self._arrivals += 1
