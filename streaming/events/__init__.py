@@ -147,12 +147,19 @@ class TopicMetadata(msgspec.Struct, frozen=True):
     """A topic as sampled; `partitions` None says that the broker knew no such topic then.
 
     `racks` are those of each partition's replicas, `topic_id` is None where the broker has no ids or nobody needs it.
+    `since_ms` is the time of the first sample in a row with this number of partitions, where a group keeps it.
     """
 
     partitions: int | None
     sampled_at_ms: int
     racks: tuple[tuple[str | None, ...], ...] = ()
     topic_id: str | None = None
+    since_ms: int | None = None
+
+    @property
+    def known_since_ms(self) -> int:
+        """From when to `sampled_at_ms` every sample showed this number of partitions."""
+        return self.sampled_at_ms if self.since_ms is None else self.since_ms
 
 
 class TopicsSampled(msgspec.Struct, frozen=True, tag="topics_sampled"):

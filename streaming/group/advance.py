@@ -50,6 +50,7 @@ from streaming.events import (
     RecordUnreadable,
     RegexResolved,
     SkipSettled,
+    TopicMetadata,
     TopicsNamed,
     TopicsSampled,
 )
@@ -318,9 +319,16 @@ def _know_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapshot
     for topic in snapshot.subscribed_topics():
         sampled, known = event.topics.get(topic), topics.get(topic)
         if sampled is not None and (known is None or sampled.sampled_at_ms > known.sampled_at_ms):
-            topics[topic] = sampled
+            topics[topic] = _sampled_again(known, sampled)
     known_now = msgspec.structs.replace(snapshot, topics=topics)
     return known_now if snapshot.modern is None else _with_names(known_now, snapshot.modern)
+
+
+def _sampled_again(known: TopicMetadata | None, sampled: TopicMetadata) -> TopicMetadata:
+    """The later sample, with the time since when all samples agree."""
+    if known is None or (known.partitions, known.topic_id) != (sampled.partitions, sampled.topic_id):
+        return sampled
+    return msgspec.structs.replace(sampled, since_ms=known.known_since_ms)
 
 
 def _with_names(snapshot: GroupSnapshot, modern: ModernGroup) -> GroupSnapshot:

@@ -3,7 +3,8 @@
 The leader's decision is replayed from its recorded inputs. Rules for the group's own strategy, first that applies:
 
 1. No strategy of ours by that name, or Kafka Streams: `not_evaluated`.
-2. A subscribed topic's partition count is not known: `unknown`, reason `metadata_missing`.
+2. A subscribed topic's partition count is not known: `unknown`, reason `metadata_missing`. The same where `drift`
+   would rest on a sample older than the record, which the record contradicts (`sampled_topics`).
 3. Every partition is where the replay puts it: `match`, whoever computed it.
 4. A topic's count was sampled after the record, and it either has fewer partitions than were assigned (deleted, or
    created anew), or more of which the last were assigned to nobody (grown): the leader knew another. `unknown`,
@@ -23,7 +24,7 @@ from __future__ import annotations
 import msgspec
 
 from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec, PartitionAssignor, TopicPartition
-from assignors.invariants import violations
+from assignors.invariants import Law, violations
 from assignors.measures import effective_owners
 from streaming.judgement.group_spec import Owners
 from streaming.judgement.leader import JAVA, LIBRDKAFKA
@@ -49,7 +50,14 @@ REPLAY_DIFFERS = "replay_differs"
 EXACT_STRATEGIES = frozenset({"range", "roundrobin"})
 """Strategies with one right answer; librdkafka computes them as Java does. The others have many."""
 
+METADATA_MISSING = "metadata_missing"
+
 _COOPERATIVE = "cooperative-sticky"
+
+_BROKEN_WHATEVER_THE_TOPICS = frozenset(
+    law.value for law in (Law.UNKNOWN_MEMBER, Law.NOT_SUBSCRIBED, Law.ASSIGNED_TWICE, Law.HANDED_OVER_EARLY)
+)
+"""Laws that a record alone shows to be broken. All others go by the number of partitions a topic has."""
 
 
 class MisplacedPartition(msgspec.Struct, frozen=True):
@@ -86,7 +94,7 @@ def strategy_drift(
     """
     strategy = assignor.name
     if known.unknown_topics:
-        return StrategyDrift(strategy, is_group_strategy, UNKNOWN, "metadata_missing")
+        return StrategyDrift(strategy, is_group_strategy, UNKNOWN, METADATA_MISSING)
     try:
         expected = assignor.assign(known.spec)
     except AssignorFailedError as failure:
@@ -103,7 +111,15 @@ def strategy_drift(
         MisplacedPartition(*at, known.owners.get(at, ()), next(iter(wanted.get(at, ())), None))
         for at in sorted(elsewhere)
     )
-    return _judged(known, strategy, implementation, expected, misplaced)
+    return _if_not_stale(known, _judged(known, strategy, implementation, expected, misplaced))
+
+
+def _if_not_stale(known: Recorded, found: StrategyDrift) -> StrategyDrift:
+    """The verdict, where it does not rest on an older sample that the record contradicts (rule 2)."""
+    is_proven = found.verdict != DRIFT or not _BROKEN_WHATEVER_THE_TOPICS.isdisjoint(found.laws)
+    return (
+        found if is_proven or not known.stale_topics else StrategyDrift(found.strategy, True, UNKNOWN, METADATA_MISSING)
+    )
 
 
 def _judged(

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from assignors import GroupSpec, MemberSubscription, TopicPartition
-from streaming.events import TopicMetadata
 from streaming.group.members import members
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember, GroupMetadata, sticky_user_data
@@ -95,28 +94,6 @@ def _owners(held: Iterable[tuple[str, Iterable[TopicPartition]]]) -> Owners:
         for at in partitions:
             owners[at] = (*owners[at], member_id) if at in owners else alone
     return owners
-
-
-def unknown_topics(snapshot: GroupSnapshot, owners: Owners | None = None) -> tuple[str, ...]:
-    """Subscribed topics whose partition count is not known as of the current record, sorted.
-
-    A sample made before the record was written does for a topic that existed and had every partition the record
-    assigns. Otherwise the leader knew more than the sample: only a later one tells.
-    """
-    if snapshot.position is None:
-        return snapshot.subscribed_topics()
-    written_at_ms = snapshot.position.timestamp_ms
-    is_older = any(sampled.sampled_at_ms < written_at_ms for sampled in snapshot.topics.values())
-    # It walks through all members, and every group is asked about in every sample: only where the answer hangs on it.
-    held = owners or (at for member in members(snapshot) for at in member.target or ())
-    assigned = assigned_partitions(held) if is_older else {}
-
-    def is_known(topic: str, sampled: TopicMetadata | None) -> bool:
-        if sampled is None or sampled.sampled_at_ms >= written_at_ms:
-            return sampled is not None
-        return sampled.partitions is not None and sampled.partitions >= assigned.get(topic, 0)
-
-    return tuple(topic for topic in snapshot.subscribed_topics() if not is_known(topic, snapshot.topics.get(topic)))
 
 
 def assigned_partitions(held: Iterable[TopicPartition]) -> Mapping[str, int]:

@@ -12,8 +12,8 @@ from streaming.combine.lanes import PartitionSnapshot
 from streaming.events import GroupForgotten, HandedBackEvent, TopicMetadata, TopicsSampled
 from streaming.group.history import awaits_names
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.group_spec import unknown_topics
 from streaming.judgement.lag import ClusterSample
+from streaming.judgement.sampled_topics import awaited_topics
 from streaming.judgement.skips import settlements
 
 FORGET_AFTER_MS = 7 * 24 * 3_600_000
@@ -41,7 +41,7 @@ def _died_at_ms(snapshot: GroupSnapshot) -> int:
 
 
 def _awaited_topics(snapshot: GroupSnapshot, sample: ClusterSample) -> dict[str, TopicMetadata]:
-    wanted = set(unknown_topics(snapshot)) if not awaits_names(snapshot) else set(snapshot.subscribed_topics())
+    wanted = set(awaited_topics(snapshot)) if not awaits_names(snapshot) else set(snapshot.subscribed_topics())
     wants_racks = _has_racked_member(snapshot)
     awaited = {}
     for topic in snapshot.subscribed_topics():

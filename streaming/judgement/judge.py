@@ -25,7 +25,14 @@ from streaming.group.snapshot import ASSIGNING, GroupSnapshot
 from streaming.group.snapshot import REBALANCING as REBALANCING_STATES
 from streaming.group.snapshot import UNKNOWN as UNKNOWN_STATE
 from streaming.judgement.consumer_drift import BROKER, SERVER_ASSIGNORS, consumer_drifts
-from streaming.judgement.drift import NOT_EVALUATED, REBALANCING, UNKNOWN, StrategyDrift, strategy_drift
+from streaming.judgement.drift import (
+    METADATA_MISSING,
+    NOT_EVALUATED,
+    REBALANCING,
+    UNKNOWN,
+    StrategyDrift,
+    strategy_drift,
+)
 from streaming.judgement.fairness import named_skew, shared_work
 from streaming.judgement.imbalance import TOPIC, Imbalance, divided
 from streaming.judgement.leader import UNKNOWN_LEADER, Leader, leader_of
@@ -41,6 +48,7 @@ class Judgement(msgspec.Struct, frozen=True):
     `imbalances` are of partitions, `skew` is what makes them uneven if it has that name. `metadata_sampled_at_ms` is
     when the oldest topic metadata was sampled, `assigned_by` whose program assigned and how that is told, `not_known`
     what the verdicts had to do without.
+    `awaits_sample`: a topic's sample is older than the record and differs from it.
     """
 
     position: Position
@@ -51,11 +59,12 @@ class Judgement(msgspec.Struct, frozen=True):
     assigned_by: Leader | None = None
     not_known: tuple[str, ...] = ()
     skew: TopicSkew | None = None
+    awaits_sample: bool = False
 
     @property
     def is_complete(self) -> bool:
         """Whether nothing was missing; an incomplete judgement is made again when its inputs come."""
-        return all(drift.reason != "metadata_missing" for drift in self.drifts)
+        return not self.awaits_sample and all(drift.reason != METADATA_MISSING for drift in self.drifts)
 
     def in_short(self) -> Judgement:
         """What is kept once its rows are written: topics are many, and nobody asks the present for them."""
@@ -97,6 +106,7 @@ def _judged(snapshot: GroupSnapshot, position: Position, strategies: Sequence[Pa
         assigned_by=assigned_by,
         not_known=_not_known(snapshot, assigned_by),
         skew=named_skew(shared, imbalances),
+        awaits_sample=bool(known.stale_topics),
     )
 
 

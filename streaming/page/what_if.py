@@ -20,7 +20,8 @@ from assignors.what_if import USUAL_CHANGES, FailedOutcome, ImpossibleChangeErro
 from streaming.group.members import GroupMember, members
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement import alternatives as with_verdict
-from streaming.judgement.group_spec import sampled_partitions, sampled_racks, unknown_topics
+from streaming.judgement.group_spec import sampled_partitions, sampled_racks
+from streaming.judgement.sampled_topics import unknown_topics
 from streaming.judgement.turn import GroupRecord
 
 MOST_PARTITIONS = 500

@@ -6,6 +6,7 @@ Where the examples come from: the javadoc of RangeAssignor and RoundRobinAssigno
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -32,8 +33,13 @@ from tests.streaming.groups import SECOND_MS, advanced, at, member, metadata
 WRITTEN = 10
 BEFORE_MS, AFTER_MS = (WRITTEN - 1) * SECOND_MS, (WRITTEN + 1) * SECOND_MS
 BOTH = (assignor_named("range"), assignor_named("roundrobin"))
-Topics = Mapping[str, tuple[int | None, int]]
-"""Topic to (partitions, sampled at)."""
+Topics = Mapping[str, tuple[Any, ...]]
+"""Topic to (partitions, sampled at), or more of `TopicMetadata`."""
+
+
+def throughout(partitions: int) -> tuple[Any, ...]:
+    """Return a topic that was sampled before the record and after it, with as many partitions."""
+    return partitions, AFTER_MS, (), None, BEFORE_MS
 
 
 def group(
@@ -79,7 +85,7 @@ ROUND_7_OVER_5 = ([0, 5], [1, 6], [2], [3], [4])
 def test_seven_partitions_over_five_members(
     protocol: str, held: Sequence[Sequence[int]], verdict: str, why: str
 ) -> None:
-    assert own_drift(group(spread(*held), {"orders": (7, BEFORE_MS)}, protocol)).verdict == verdict, why
+    assert own_drift(group(spread(*held), {"orders": throughout(7)}, protocol)).verdict == verdict, why
 
 
 def test_five_members_on_three_partitions_leave_two_idle_and_match() -> None:
@@ -154,7 +160,23 @@ def test_drift_says_which_partition_is_where_and_where_it_belongs() -> None:
             "rule 4: created anew with fewer partitions",
         ),
         ([[0, 1]], {"orders": (None, AFTER_MS)}, UNKNOWN, "metadata_changed", "rule 4: deleted since"),
-        ([[0, 1]], {"orders": (4, BEFORE_MS)}, DRIFT, "", "rule 6: it had four already when the leader gave out two"),
+        (
+            [[0, 1]],
+            {"orders": (4, BEFORE_MS)},
+            UNKNOWN,
+            "metadata_missing",
+            "rule 2: it had four before, and may have been made anew with two: only a later sample tells",
+        ),
+        (
+            [[1], [1]],
+            {"orders": (4, BEFORE_MS)},
+            DRIFT,
+            "",
+            "rule 5: two owners are two, whatever the topic has",
+        ),
+        ([[]], {"orders": (3, AFTER_MS)}, UNKNOWN, "metadata_changed", "rule 4: created since"),
+        ([[0, 1]], {"orders": throughout(4)}, DRIFT, "", "rule 5: it had four when the leader gave out two"),
+        ([[]], {"orders": throughout(4)}, DRIFT, "", "rule 5: it was there, and nobody was given anything of it"),
         (
             [[0, 2]],
             {"orders": (3, AFTER_MS)},

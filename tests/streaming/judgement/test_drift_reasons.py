@@ -21,7 +21,7 @@ from streaming.judgement.drift import (
 from streaming.judgement.judge import judge
 from streaming.protocol.classic import Assignment, ClassicMember
 from tests.streaming.groups import member
-from tests.streaming.judgement.test_drift import AFTER_MS, BEFORE_MS, BOTH, group
+from tests.streaming.judgement.test_drift import AFTER_MS, BEFORE_MS, BOTH, group, throughout
 
 # Rules 5 to 9: a difference from the replay is drift only where something is wrong, or the leader's program is known.
 
@@ -87,7 +87,7 @@ LAWFUL = [
 def test_a_difference_from_the_replay_is_drift_only_with_a_reason(
     protocol: str, members: list[ClassicMember], verdict: str, laws: tuple[str, ...], why: str
 ) -> None:
-    judgement = judge(group(members, {"orders": (4, BEFORE_MS)}, protocol), [AS_JAVA_LEADER[protocol]])
+    judgement = judge(group(members, {"orders": throughout(4)}, protocol), [AS_JAVA_LEADER[protocol]])
     assert judgement is not None
     (own,) = judgement.drifts
     assert (own.verdict, own.laws) == (verdict, laws), why
@@ -149,7 +149,7 @@ def test_a_corrupted_assignment_is_drift_whatever_the_strategy_and_whoever_made_
         replace(other(member_id, []), assignment=Assignment(2, tuple(sorted(partitions)), b""))
         for member_id, partitions in broken.items()
     ]
-    snapshot = group(members, {"orders": (3 * count, BEFORE_MS)}, protocol)
+    snapshot = group(members, {"orders": throughout(3 * count)}, protocol)
     judgement = judge(snapshot, [AS_JAVA_LEADER[protocol]])
     assert judgement is not None
     (own,) = judgement.drifts

@@ -7,7 +7,7 @@ import pytest
 from assignors import MemberSubscription
 from streaming.bench.encoder import encode
 from streaming.events import TopicMetadata, TopicsSampled
-from streaming.judgement.group_spec import actual_owners, group_spec, unknown_topics
+from streaming.judgement.group_spec import actual_owners, group_spec
 from streaming.protocol.classic import ClassicMember
 from streaming.protocol.layouts import STICKY_USER_DATA
 from tests.streaming.groups import advanced, member, metadata, sampled, written
@@ -90,19 +90,3 @@ def test_owners_are_those_the_leader_named_sorted_and_several_where_it_named_sev
         ("orders", 1): ("a", "b"),
         ("sales", 0): ("a",),
     }
-
-
-@pytest.mark.parametrize(
-    ("sample", "unknown", "why"),
-    [
-        (sampled(1), ("orders",), "never sampled"),
-        (sampled(9_999, orders=2), (), "sampled before, with every partition that was assigned"),
-        (sampled(9_999, orders=5), (), "sampled before, with more"),
-        (sampled(9_999, orders=1), ("orders",), "sampled before, with fewer: it has grown in between"),
-        (sampled(9_999, orders=None), ("orders",), "absent before: it may have been created in between"),
-        (sampled(10_000, orders=None), (), "absent at that moment or after: it is absent"),
-        (sampled(10_000, orders=1), (), "a later sample is the present, whatever was assigned"),
-    ],
-)
-def test_a_topic_is_known_as_of_the_record(sample: TopicsSampled, unknown: tuple[str, ...], why: str) -> None:
-    assert unknown_topics(advanced([written(10, 1, [member("m", {"orders": [0, 1]})]), sample])) == unknown, why

@@ -31,6 +31,13 @@ RACKS = (("r1", "r2"), ("r2", None))
 SAMPLE = ClusterSample(NOW_MS, {"orders": TopicMetadata(2, NOW_MS, RACKS, "id"), "gone": TopicMetadata(None, NOW_MS)})
 ORDERS = TopicMetadata(2, NOW_MS)
 GONE = TopicMetadata(None, NOW_MS)
+
+
+def whole(kafka_offset: int, generation_id: int) -> GroupEvent:
+    """Return a generation in which `m` has both partitions of `orders`."""
+    return written(kafka_offset, generation_id, [member("m", {"orders": [0, 1]})])
+
+
 IDENTIFIED = TopicMetadata(2, NOW_MS, topic_id="id")
 
 
@@ -45,8 +52,13 @@ IDENTIFIED = TopicMetadata(2, NOW_MS, topic_id="id")
             (TopicsSampled({"gone": GONE, "orders": ORDERS}),),
             "what can be told is told, the absence of a topic too",
         ),
-        ([written(10, 1), sampled(5, orders=2)], (), "known, and the same"),
-        ([written(10, 1), sampled(5, orders=3)], (TopicsSampled({"orders": ORDERS}),), "the count has changed"),
+        ([whole(10, 1), sampled(5, orders=2)], (), "known, and the same"),
+        (
+            [written(10, 1), sampled(5, orders=2)],
+            (TopicsSampled({"orders": ORDERS}),),
+            "known, and nobody was given anything of it: it may have been deleted before the record",
+        ),
+        ([whole(10, 1), sampled(5, orders=3)], (TopicsSampled({"orders": ORDERS}),), "the count has changed"),
         (
             [written(10, 1, [member("m", {"orders": [0, 4]})]), sampled(5, orders=2)],
             (TopicsSampled({"orders": ORDERS}),),
@@ -65,9 +77,9 @@ IDENTIFIED = TopicMetadata(2, NOW_MS, topic_id="id")
             (TopicsSampled({"orders": TopicMetadata(2, NOW_MS, RACKS)}),),
             "racks go where a member names its own (KIP-881)",
         ),
-        ([written(10, 1), written(20, 1), sampled(5, orders=2)], (), "no number was skipped"),
+        ([whole(10, 1), whole(20, 1), sampled(5, orders=2)], (), "no number was skipped"),
         (
-            [written(10, 1), written(20, 3), sampled(5, orders=2)],
+            [whole(10, 1), whole(20, 3), sampled(5, orders=2)],
             (SkipSettled(20, log_was_whole=True),),
             "a skipped number on a whole stretch",
         ),
@@ -121,7 +133,7 @@ def test_a_group_dead_for_a_week_is_forgotten(age_ms: int, forgotten: bool) -> N
     assert awaited_facts(dead, sample, WHOLE) == ((GroupForgotten(),) if forgotten else ())
 
 
-SKIPPING = advanced([written(10, 1), written(20, 4)])
+SKIPPING = advanced([whole(10, 1), whole(20, 4)])
 
 
 @pytest.mark.parametrize(
