@@ -13,9 +13,10 @@ from streaming.combine.batch import RecordsBatch
 from streaming.combine.boundaries import Boundary, boundary_at, clock_steps, encode_steps
 from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, key_codes, last_per_slot
 from streaming.combine.lanes import PartitionBatch, QuarantinedRecord, commits_bytes, encode_partition_event
+from streaming.combine.own_partitions import OwnPartitions
 from streaming.combine.runs import RUN_SCHEMA, joined_runs, runs_of
 from streaming.combine.wire import BoolArray, Int64Array
-from streaming.events import Position, encode_event, log_event, unreadable_event
+from streaming.events import LogEvent, Position, encode_event, log_event, unreadable_event
 from streaming.protocol import RecordType, UndecodableRecord, decode
 from streaming.protocol.offset_commit import offset_commit
 
@@ -45,6 +46,7 @@ class _Span:
     last_missing_offset: int = -1
     records_read: Counter[str] = field(default_factory=Counter)
     quarantined: list[QuarantinedRecord] = field(default_factory=list)
+    foreign_records: int = 0
     boundaries: list[Boundary] = field(default_factory=list)
     clock_seconds: int = -1
     clock_steps: list[Int64Array] = field(default_factory=list)
@@ -57,10 +59,17 @@ class _Span:
             self.clock_seconds = int(steps[-1, 0])
 
 
-class Combiner:
-    """Gathers one task's records. Batches must come as they were read: each Kafka partition in offset order."""
+_EVERY_PARTITION = OwnPartitions()
 
-    def __init__(self) -> None:
+
+class Combiner:
+    """Gathers one task's records. Batches must come as they were read: each Kafka partition in offset order.
+
+    A record that does not stand in its group's own partition is counted (`foreign_records`) and leaves no other trace.
+    """
+
+    def __init__(self, own_partitions: OwnPartitions = _EVERY_PARTITION) -> None:
+        self._own_partitions = own_partitions
         self._spans: dict[int, _Span] = {}
         self._group_rows: list[LaneRow] = []
         self._fresh: list[pa.Table] = []
@@ -116,19 +125,27 @@ class Combiner:
                 batch.vouch_for_commit(row, committed_offset)
             elif (grouped := log_event(record, position)) is not None:
                 group_id, event = grouped
-                self._group_rows.append((GROUP_LANE, group_id, encode_event(event)))
-                boundary = boundary_at(key or b"", group_id, event, int(batch.missing_below[row]))
-                span.boundaries += [boundary] if boundary else []
+                if self._tell_group(group_id, event):
+                    boundary = boundary_at(key or b"", group_id, event, int(batch.missing_below[row]))
+                    span.boundaries += [boundary] if boundary else []
+                else:
+                    span.foreign_records += 1
         except UndecodableRecord as undecodable:
             span.quarantined.append(_quarantined(position, key, value, undecodable))
             # A generation that could not be read is no proof of one that was never synced.
             span.last_missing_offset = max(span.last_missing_offset, position.kafka_offset)
             batch.miss(position)
             if key is not None and (grouped := unreadable_event(key, position)) is not None:
-                group_id, event = grouped
-                self._group_rows.append((GROUP_LANE, group_id, encode_event(event)))
+                self._tell_group(*grouped)
         else:
             _count(span, RecordType(record.key_type), 1, is_tombstone=record.value is None)
+
+    def _tell_group(self, group_id: str, event: LogEvent) -> bool:
+        """Hand the event to its group, and return True, if the record stands in the group's own partition."""
+        is_own = self._own_partitions.is_own(group_id, event.position.kafka_partition)
+        if is_own:
+            self._group_rows.append((GROUP_LANE, group_id, encode_event(event)))
+        return is_own
 
     def _keep_commits(self, commits: pa.Table) -> None:
         self._fresh.append(commits)
@@ -141,6 +158,10 @@ class Combiner:
             return
         fresh = pa.concat_tables(self._fresh)
         keys, code = key_codes(fresh)
+        is_own = self._own_partitions.own_rows(keys, code, fresh["kafka_partition"].to_numpy())
+        if not is_own.all():
+            fresh = self._without_foreign(fresh, is_own)
+            keys, code = key_codes(fresh)
         runs = runs_of(fresh, keys, code, {number: span.boundaries for number, span in self._spans.items()})
         self._runs = joined_runs(pa.concat_tables([self._runs, runs])) if self._runs.num_rows else runs
         commits = fresh.select(COMMIT_SCHEMA.names)
@@ -149,6 +170,13 @@ class Combiner:
         else:
             self._reduced = last_per_slot(commits, code)
         self._fresh, self._fresh_rows = [], 0
+
+    def _without_foreign(self, commits: pa.Table, is_own: BoolArray) -> pa.Table:
+        """The commits in their groups' own partitions; the others are counted."""
+        foreign = np.unique(commits["kafka_partition"].to_numpy()[~is_own], return_counts=True)
+        for kafka_partition, records in zip(*foreign, strict=True):
+            self._spans[int(kafka_partition)].foreign_records += int(records)
+        return commits.filter(pa.array(is_own))
 
 
 def _of_partition(table: pa.Table, kafka_partition: int) -> pa.Table:
@@ -193,5 +221,6 @@ def _encode_span(kafka_partition: int, span: _Span, commits: pa.Table, runs: pa.
             boundaries=tuple(span.boundaries),
             runs=commits_bytes(runs),
             clock=encode_steps(span.clock_steps),
+            foreign_records=span.foreign_records,
         )
     )

@@ -25,6 +25,10 @@ ROUND_SECONDS = 300
 """How long a gap stays open at most, unless the settings say otherwise."""
 
 
+FOREIGN_PARTITION = "foreign_partition"
+"""The reason for which records of a group are skipped that do not stand in the group's own partition."""
+
+
 class QuarantinedRecord(msgspec.Struct, frozen=True):
     """A record nobody could read, whole, with the reason."""
 
@@ -43,7 +47,8 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
     `last_missing_offset` is the highest offset between `first_offset` and `last_offset` that told us nothing: not
     handed out (compacted away, aborted, or a transaction marker), or quarantined; -1 where there is none. `commits` is
     an Arrow IPC stream, and so is `runs` (RUN_SCHEMA); `clock` is of `encode_steps`. Those two and `boundaries` are
-    for the lane alone: the driver gets none of them.
+    for the lane alone: the driver gets none of them. `foreign_records` of a group stand in a different partition than
+    the group's own (`own_partitions`); nothing else is known of them.
     """
 
     kafka_partition: int
@@ -56,6 +61,7 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
     boundaries: tuple[Boundary, ...] = ()
     runs: bytes = b""
     clock: bytes = b""
+    foreign_records: int = 0
 
 
 class CommitsVanished(msgspec.Struct, frozen=True, tag="commits_vanished"):
@@ -154,6 +160,7 @@ def _merge_batch(
     missing_between = batch.first_offset - 1 if batch.first_offset > snapshot.last_offset + 1 else -1
     missing_before = max(snapshot.last_missing_offset, missing_between)
     skipped = Counter(record.reason for record in batch.quarantined)
+    skipped += Counter({FOREIGN_PARTITION: batch.foreign_records})
     runs = table_of(batch.runs, RUN_SCHEMA)
     known = live_table(snapshot.commits if batch.commits or batch.boundaries else b"")
     happened = Happened(batch.kafka_partition, batch.boundaries, runs, batch.clock, missing_before)

@@ -32,7 +32,7 @@ from streaming.events import OFFSETS_TOPIC, POLLED_PARTITION
 from streaming.group.snapshot import GONE
 from streaming.judgement.continuity import went_back
 from streaming.judgement.turn import Turn, decode_turn
-from streaming.run.continuity import tell_rewound
+from streaming.run.continuity import ForeignRecords, tell_rewound
 from streaming.run.prepare import Origin, position_numbers
 from streaming.sinks.cells import Row
 from streaming.sinks.commit_book import CommitBook
@@ -65,6 +65,7 @@ class BatchSink:
         self._tables = tables
         self._files = files
         self._origin = origin
+        self._foreign_records = ForeignRecords(cluster)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Take one batch. The frame is collected once: a second action would run the stateful plan again."""
@@ -83,6 +84,7 @@ class BatchSink:
                 self._book.apply(commits_table(event.commits))
         known, positions = self._registry.present().health.positions, self._positions(batch_id)
         tell_rewound(self._cluster, self._registry, went_back(known, positions))
+        self._foreign_records.report(partition_batches)
         self._registry.put_health(batch_id=batch_id, positions=positions)
         gaps = [gap for event in closed for gap in event.gaps]
         self._write_tables(turns, partition_batches, gaps, lanes, batch_id)

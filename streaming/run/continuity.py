@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
+from streaming.combine.lanes import PartitionBatch
 from streaming.events import OFFSETS_TOPIC
 from streaming.judgement.continuity import read_of_another
 from streaming.sinks.registry import Registry
@@ -93,4 +94,28 @@ class LostRecords:
                 OFFSETS_TOPIC,
                 sum(new.values()),
                 ", ".join(map(str, sorted(new))),
+            )
+
+
+class ForeignRecords:
+    """One thread's: the query's. Reports records that do not stand in the own partition of their group."""
+
+    def __init__(self, cluster: str) -> None:
+        self._cluster = cluster
+        self._reported: set[int] = set()
+
+    def report(self, batches: Iterable[PartitionBatch]) -> None:
+        """Log one warning with each partition in which such records were not found before."""
+        foreign = {batch.kafka_partition: batch.foreign_records for batch in batches if batch.foreign_records}
+        new = sorted(foreign.keys() - self._reported)
+        self._reported.update(new)
+        if new:
+            _log.warning(
+                "%s: partition %s of %s holds %d records of groups whose records belong in other partitions. They are"
+                " counted (foreign_partition) and not used. A client wrote them by hand, or the partition count of the"
+                " topic was changed and brokers still use the earlier count: restart those brokers",
+                self._cluster,
+                ", ".join(map(str, new)),
+                OFFSETS_TOPIC,
+                sum(foreign[number] for number in new),
             )

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.combine.lanes import GapsClosed, commits_table
+from streaming.combine.own_partitions import OwnPartitions
 from streaming.config.load import Settings
 from streaming.config.security import read_secrets
 from streaming.config.settings import ADMIN_API_SOURCE, JudgementSettings
@@ -275,7 +276,8 @@ class _Run:
             records = offsets_topic_records(
                 session, settings.kafka, settings.source, reached.partitions, reached.security_options
             )
-            lanes = lanes_of(records, settings.spark.combine_tasks).unionByName(lanes)
+            own_partitions = OwnPartitions((len(reached.partitions),))
+            lanes = lanes_of(records, settings.spark.combine_tasks, own_partitions).unionByName(lanes)
         function = StateFunction(
             strategies=settings.judgement.strategies,
             users_references=self._ground.users_references,

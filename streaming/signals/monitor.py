@@ -68,8 +68,8 @@ RECORDS_SKIPPED: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Records that went to quarantine, by reason.",
-    unknown="None went there for that reason.",
+    help="Records that were not used, by reason. All but foreign_partition are in quarantine.",
+    unknown="No record was left out for that reason.",
     example="increase(rebalance_monitor_records_skipped_total[1h]) > 0",
 )
 OFFSETS_TOPIC_LAG: Final = Signal(

@@ -12,8 +12,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
+from streaming.combine.own_partitions import OwnPartitions
 from streaming.spark.source import LANE_ROWS
-from streaming.spark.steps import StateFunction, combine
+from streaming.spark.steps import CombineFunction, StateFunction
 
 STORED_STATE = StructType([StructField("version", IntegerType()), StructField("encoded", BinaryType())])
 """The state's schema as the checkpoint freezes it. What the bytes mean is the version's affair, so it never changes."""
@@ -23,9 +24,9 @@ BATCH_GRACE_SECONDS = 10.0
 BatchFunction = Callable[[DataFrame, int], None]
 
 
-def lanes_of(records: DataFrame, combine_tasks: int) -> DataFrame:
+def lanes_of(records: DataFrame, combine_tasks: int, own_partitions: OwnPartitions) -> DataFrame:
     """Records as lane rows. Few wide tasks: a Python step over 50 narrow ones costs three times the CPU."""
-    return records.coalesce(combine_tasks).mapInArrow(combine, LANE_ROWS)
+    return records.coalesce(combine_tasks).mapInArrow(CombineFunction(own_partitions), LANE_ROWS)
 
 
 def start_query(  # noqa: PLR0913 - all of a query

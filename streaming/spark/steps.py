@@ -22,6 +22,7 @@ from streaming.combine.lanes import (
     encode_partition_event,
     without_gaps,
 )
+from streaming.combine.own_partitions import OwnPartitions
 from streaming.custom.catalogue import users_assignors
 from streaming.custom.guard import LIMIT_SECONDS
 from streaming.events import LogEvent, decode_event
@@ -35,14 +36,20 @@ ROWS_PER_BATCH = 256
 """Lane rows in one Arrow batch: few enough for payloads of megabytes, enough that batches are not the cost."""
 
 
-def combine(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """`mapInArrow`: one task's records to lane rows."""
-    combiner = Combiner()
-    for batch in batches:
-        combiner.add(batch)
-    rows = combiner.rows()
-    while several := list(islice(rows, ROWS_PER_BATCH)):
-        yield pa.record_batch([list(column) for column in zip(*several, strict=True)], schema=LANE_SCHEMA)
+@dataclass(frozen=True)
+class CombineFunction:
+    """`mapInArrow`: one task's records to lane rows. An object for the reason that `StateFunction` is one."""
+
+    own_partitions: OwnPartitions
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Take the batches of one task."""
+        combiner = Combiner(self.own_partitions)
+        for batch in batches:
+            combiner.add(batch)
+        rows = combiner.rows()
+        while several := list(islice(rows, ROWS_PER_BATCH)):
+            yield pa.record_batch([list(column) for column in zip(*several, strict=True)], schema=LANE_SCHEMA)
 
 
 @dataclass(frozen=True)

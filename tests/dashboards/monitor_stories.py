@@ -240,11 +240,13 @@ MONITOR_STORIES = (
         TICKET,
         of_cluster("records_skipped_total", "0x10 0+2x300", reason="unknown_version"),
         says=(
-            "prod: records that the monitor cannot read (unknown_version)",
+            "prod: records that the monitor cannot use (unknown_version)",
             (
-                "30 records of __consumer_offsets went to quarantine within 15 minutes, for unknown_version. What "
-                "they say of their groups is not known. Likely causes: a Kafka version newer than this monitor. "
-                "What to do: see the table quarantine for their bytes; update the monitor."
+                "30 records of __consumer_offsets were left out within 15 minutes, for unknown_version. What they say "
+                "of their groups is not known. Likely causes: a Kafka version newer than this monitor; for "
+                "foreign_partition, records written by hand or a changed partition count of the topic. What to do: "
+                "see the table quarantine for their bytes and update the monitor; for foreign_partition, see the "
+                "runbook."
             ),
         ),
         labels={"cluster": "prod", "reason": "unknown_version"},

@@ -17,6 +17,7 @@ from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
 from tests.end_to_end.conftest import OFFSETS_TOPIC_PARTITIONS, Group, create_topics, is_in_transaction
 from tests.end_to_end.monitor_process import MonitorProcess, until
+from tests.streaming.log_records import group_key, group_value
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +42,7 @@ def test_it_lives_through_hostile_records_open_transactions_and_a_lost_broker(tm
             until("members", lambda: monitor.value("rebalance_monitor_group_members", group=name) == 1)
             _a_second_monitor_on_the_same_checkpoint_is_refused(monitor)
             _hostile_records_are_quarantined(monitor, broker, name)
+            _copies_of_its_record_in_a_foreign_partition_do_not_freeze_a_group(monitor, broker, group)
             _an_open_transaction_makes_its_groups_unknown(monitor, broker, name)
             broker.kill()
             until("not ready", lambda: monitor.alive() and monitor.value("rebalance_monitor_ready") == 0)
@@ -80,6 +82,30 @@ def _hostile_records_are_quarantined(monitor: MonitorProcess, broker: EmbeddedBr
     skipped = monitor.by_label("rebalance_monitor_records_skipped_total", "reason")
     assert skipped == {reason: [row["reason"] for row in rows].count(reason) for reason in {r["reason"] for r in rows}}
     assert {"unknown_record_type", "truncated", "unknown_value_version"} <= set(skipped)
+
+
+def _copies_of_its_record_in_a_foreign_partition_do_not_freeze_a_group(
+    monitor: MonitorProcess, broker: EmbeddedBroker, group: Group
+) -> None:
+    """They have higher offsets than the group's own records, which were taken for read."""
+    partition = (coordinator_partition(group.group_id, OFFSETS_TOPIC_PARTITIONS) + 1) % OFFSETS_TOPIC_PARTITIONS
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "__admin_client"})
+    for _ in range(50):
+        producer.produce("__consumer_offsets", group_value(99), group_key(group.group_id), partition)
+    assert producer.flush(30) == 0
+    reason = {"reason": "foreign_partition"}
+    until("they are counted", lambda: monitor.value("rebalance_monitor_records_skipped_total", **reason) == 50)
+    group.join([group.group_id])
+    until("the second member", partial(_has_members, monitor, group.group_id, 2))
+    group.leave()
+    until("one member again", partial(_has_members, monitor, group.group_id, 1))
+    rows = [row for row in monitor.rows("group_generations") if row["group_id"] == group.group_id]
+    assert partition not in {row["kafka_partition"] for row in rows}
+    assert monitor.log.read_text().count("records of groups whose records belong in other partitions") == 1
+
+
+def _has_members(monitor: MonitorProcess, group_id: str, members: int) -> bool:
+    return monitor.value("rebalance_monitor_group_members", group=group_id) == members
 
 
 def _an_open_transaction_makes_its_groups_unknown(monitor: MonitorProcess, broker: EmbeddedBroker, name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.combine import combiner as combiner_module
-from streaming.combine.combiner import Combiner
-from streaming.combine.lanes import commits_table, decode_partition_event
-from streaming.events import Position, RecordUnreadable
-from tests.streaming.combine.plain_model import combined_in_bulk, combined_plainly
+from streaming.combine.combiner import GROUP_LANE, Combiner
+from streaming.combine.lanes import (
+    PartitionBatch,
+    PartitionSnapshot,
+    commits_table,
+    decode_partition_event,
+    merge_lane,
+)
+from streaming.combine.own_partitions import OwnPartitions
+from streaming.events import Position, RecordUnreadable, decode_event
+from tests.streaming.combine.plain_model import batch_commits, combined_in_bulk, combined_plainly
 from tests.streaming.combine.strategies import logs, pieces
 from tests.streaming.log_records import (
     RECORDS_SCHEMA,
@@ -156,3 +163,53 @@ def _commit(kafka_offset: int, kafka_partition: int = 0) -> LogRecord:
 
 def _member() -> dict[str, Any]:
     return member_fields("m")
+
+
+FIFTY = OwnPartitions((50,))
+OWN, FOREIGN = 12, 13
+"""The partition of my-group, and a different one."""
+
+
+def commits_and_events(records: Sequence[LogRecord]) -> tuple[dict[int, PartitionBatch], list[tuple[str, int]]]:
+    """Return what each partition tells, and the groups that got an event, with its offset."""
+    combiner = Combiner(FIFTY)
+    combiner.add(record_batch(records))
+    lanes, events = {}, []
+    for lane, lane_key, payload in combiner.rows():
+        if lane == GROUP_LANE:
+            events.append((lane_key, decode_event(payload).position.kafka_offset))  # type: ignore[union-attr]
+        else:
+            lanes[int(lane_key)] = decode_partition_event(payload)
+    return lanes, events  # type: ignore[return-value]
+
+
+def test_records_in_a_partition_that_is_not_their_groups_are_counted_and_tell_nothing() -> None:
+    """Anyone with the right to write can copy a real group's record there. Its offset then froze the group.
+
+    Nine of the group's next ten records had offsets below it, were taken for read, and got no row.
+    """
+    key, value = group_key("my-group"), group_value(7, [member_fields("m", held={"orders": [0]})])
+    own = [LogRecord(key, value, OWN, 5), LogRecord(commit_key("my-group"), commit_value(3), OWN, 6)]
+    foreign = [
+        LogRecord(key, value, FOREIGN, 900),
+        LogRecord(key, None, FOREIGN, 901),
+        LogRecord(commit_key("my-group"), commit_value(9), FOREIGN, 902),
+        LogRecord(commit_key("my-group", legacy=True), None, FOREIGN, 903),
+    ]
+    lanes, events = commits_and_events([*own, *foreign])
+    assert events == [("my-group", 5)]
+    assert {number: lane.foreign_records for number, lane in lanes.items()} == {OWN: 0, FOREIGN: 4}
+    assert batch_commits(lanes[OWN].commits) == {commit_key("my-group"): [(6, 0, 3)]}
+    assert (lanes[FOREIGN].commits, lanes[FOREIGN].boundaries, lanes[FOREIGN].runs) == (b"", (), b"")
+    assert (lanes[FOREIGN].last_offset, lanes[FOREIGN].last_missing_offset) == (903, -1), "they are read, not missing"
+    lane = merge_lane(PartitionSnapshot(FOREIGN), lanes[FOREIGN])
+    assert lane.records_skipped == {"foreign_partition": 4}
+
+
+def test_a_record_beyond_reading_is_counted_once_and_takes_nothing_from_a_group_that_lives_elsewhere() -> None:
+    """It goes to quarantine for what is wrong with it. The group stays what its own partition says."""
+    broken = LogRecord(group_key("my-group"), b"\x00\x63", FOREIGN, 900)
+    lanes, events = commits_and_events([broken])
+    assert events == []
+    lane = merge_lane(PartitionSnapshot(FOREIGN), lanes[FOREIGN])
+    assert lane.records_skipped == {"unknown_value_version": 1}

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from streaming.combine.lanes import PartitionBatch
 from streaming.events import OFFSETS_TOPIC
-from streaming.run.continuity import STORED_ID, LostRecords, TopicRead, tell_rewound
+from streaming.run.continuity import STORED_ID, ForeignRecords, LostRecords, TopicRead, tell_rewound
 from streaming.sinks.registry import Registry
 from tests.streaming.run.test_poller import Folder
 
@@ -49,6 +50,20 @@ def test_records_that_retention_was_quicker_to_take_are_counted_once(caplog: pyt
     assert [line.split(" before")[0] for line in caplog.messages] == [
         "eu: __consumer_offsets lost up to 25 records in partition 0, 4",
         "eu: __consumer_offsets lost up to 3 records in partition 0",
+    ]
+
+
+def test_records_in_foreign_partitions_are_reported_once_for_each_partition(caplog: pytest.LogCaptureFixture) -> None:
+    """They were taken for their groups' own and froze them. Not a line in the log said so."""
+    caplog.set_level(logging.WARNING)
+    foreign_records = ForeignRecords("eu")
+    for found in ({3: 2, 4: 0}, {3: 7}, {1: 5, 3: 9, 4: 1}):
+        foreign_records.report(
+            PartitionBatch(number, 0, 9, -1, {}, (), b"", foreign_records=records) for number, records in found.items()
+        )
+    assert [line.split(" of groups")[0] for line in caplog.messages] == [
+        "eu: partition 3 of __consumer_offsets holds 2 records",
+        "eu: partition 1, 4 of __consumer_offsets holds 6 records",
     ]
 
 

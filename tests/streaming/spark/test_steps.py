@@ -23,12 +23,13 @@ from streaming.combine.lanes import (
     decode_partition_event,
     without_gaps,
 )
+from streaming.combine.own_partitions import OwnPartitions
 from streaming.events import GroupEvent, GroupForgotten, SkipSettled, encode_event
 from streaming.group.snapshot import DEAD, GroupTotals
 from streaming.judgement.detectors import Limits
 from streaming.judgement.turn import GROUP_CODEC, GroupRecord, Turn, decode_turn
 from streaming.spark.query import STORED_STATE
-from streaming.spark.steps import ROWS_PER_BATCH, StateFunction, combine
+from streaming.spark.steps import ROWS_PER_BATCH, CombineFunction, StateFunction
 from tests.streaming.combine.plain_model import merged_lanes
 from tests.streaming.combine.strategies import logs, pieces
 from tests.streaming.groups import advanced, sampled, tombstoned, written
@@ -41,6 +42,8 @@ from tests.streaming.log_records import (
     member_fields,
     record_batch,
 )
+
+combine = CombineFunction(OwnPartitions())
 
 
 @given(st.data())

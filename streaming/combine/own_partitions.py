@@ -1,0 +1,98 @@
+"""In which partition of `__consumer_offsets` a group's records stand.
+
+1. The coordinator writes all records of a group into one partition: `Utils.abs(groupId.hashCode()) % partitions`. It
+   is the group's *own* partition. A record of the group in a different partition is not the coordinator's.
+2. Kafka advises against a change of the partition count. A broker goes on with the count that it found at its start,
+   so for some time groups are written by both counts. A partition is a group's own by any count that was seen.
+3. A broker that starts after the change loads a group from its own partition by the present count, its *home*. There
+   the group is empty and begins anew. What the brokers still write to the earlier partition (members that time out,
+   offsets that expire) is about a group that nobody uses. So the home is preferred to every other partition.
+4. No count says that nothing is known of the topic: every partition is accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assignors.coordinator import coordinator_partition
+from assignors.ordering import utf16_key
+from streaming.combine.wire import BinaryColumn, BoolArray, Int64Array
+from streaming.protocol.primitives import JAVA_UTF8_ERRORS
+
+_NAME_LENGTH_AT = 2
+_NAME_AT = 4
+_LAST_ASCII = 0x7F
+_BYTES_AT_ONCE = 1 << 20
+_POWERS = np.cumprod(np.array([1, *[31] * (1 << 15)], dtype=np.uint32), dtype=np.uint32)[::-1]
+"""Powers of 31 modulo 2 to the power of 32, the lowest last: enough for the longest name a key can hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnPartitions:
+    """The partition counts that `__consumer_offsets` has had, the present one last.
+
+    >>> grown = OwnPartitions((50, 60))
+    >>> grown.home("my-group"), grown.is_own("my-group", 12), grown.is_own("my-group", 42), grown.is_own("my-group", 13)
+    (42, True, True, False)
+    """
+
+    counts: tuple[int, ...] = ()
+
+    def home(self, group_id: str) -> int | None:
+        """The partition that the group's records are written to by the present count; None where it is not known."""
+        return coordinator_partition(group_id, self.counts[-1]) if self.counts else None
+
+    def is_own(self, group_id: str, kafka_partition: int) -> bool:
+        """Whether the coordinator may have written a record of this group there."""
+        if not self.counts:
+            return True
+        return any(coordinator_partition(group_id, count) == kafka_partition for count in self.counts)
+
+    def own_rows(self, keys: pa.Array, code: Int64Array, kafka_partition: Int64Array) -> BoolArray:
+        """The same in bulk: row i is a commit of `keys[code[i]]`."""
+        if not self.counts:
+            return np.ones(len(code), dtype=np.bool_)
+        hashes = _absolute_hashes(keys)
+        is_own = np.zeros(len(code), dtype=np.bool_)
+        for count in self.counts:
+            is_own |= (hashes % count)[code] == kafka_partition
+        return is_own
+
+
+def _absolute_hashes(keys: pa.Array) -> Int64Array:
+    """By commit key `Utils.abs(groupId.hashCode())` of its group, which is 0 for the smallest integer."""
+    hashes = np.zeros(len(keys), dtype=np.int64)
+    column = BinaryColumn.of(keys)
+    name_bytes = column.int_at(column.start + _NAME_LENGTH_AT, 2)
+    for of_length in np.unique(name_bytes):
+        rows = np.flatnonzero(name_bytes == of_length)
+        names = pc.binary_slice(keys.take(pa.array(rows)), _NAME_AT, _NAME_AT + int(of_length)).dictionary_encode()
+        of_name = np.concatenate([*_hashes_of(names.dictionary, int(of_length)), np.empty(0, dtype=np.int64)])
+        hashes[rows] = of_name[names.indices.to_numpy()]
+    return np.where(hashes == -(1 << 31), 0, np.abs(hashes))
+
+
+def _hashes_of(names: pa.Array, length: int) -> Iterator[Int64Array]:
+    """The hash of each name, all of one length in bytes, some names at a time."""
+    content, at_once = b"".join(names.to_pylist()), max(1, _BYTES_AT_ONCE // max(1, length))
+    matrix = np.frombuffer(content, dtype=np.uint8).reshape(len(names), length)
+    for first in range(0, len(names), at_once):
+        part = matrix[first : first + at_once]
+        hashes = _hashes_of_units(part)
+        for row in np.flatnonzero(part.max(axis=1, initial=0) > _LAST_ASCII):
+            text = part[row].tobytes().decode("utf-8", JAVA_UTF8_ERRORS)
+            hashes[row] = _hashes_of_units(np.frombuffer(utf16_key(text), dtype=">u2"))
+        yield hashes
+
+
+def _hashes_of_units(units: npt.NDArray[np.unsignedinteger[Any]]) -> Int64Array:
+    """`String.hashCode` of UTF-16 code units along the last axis."""
+    hashes = units.astype(np.uint32) @ _POWERS[len(_POWERS) - units.shape[-1] :]
+    return np.asarray(hashes, dtype=np.uint32).astype(np.int32).astype(np.int64)
