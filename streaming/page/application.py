@@ -17,8 +17,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prometheus_client.exposition import gzip_accepted
-
 from streaming.page.addresses import GROUP_API, GROUP_PAGE, addressed_group, argument
 from streaming.page.as_json import encoded, group_json, groups_json, monitors_json
 from streaming.page.clusters import ShownCluster, holders, meant
@@ -27,7 +25,8 @@ from streaming.page.overview import MOST_ROWS, Listed, Overview, together
 from streaming.page.rendering import asset, page
 from streaming.page.watched import CATCHING_UP, READY, Watched
 from streaming.page.what_if import answers
-from streaming.sinks.http import Environ, Headers, StartResponse
+from streaming.sinks.exchange import Environ, Headers, StartResponse
+from streaming.sinks.negotiation import accepts_gzip
 
 MOST_LISTED = 20_000
 _GZIP_LEVEL, _GZIP_FROM_BYTES = 1, 1000
@@ -74,9 +73,11 @@ class Pages:
         answer = self._answer(environ)
         body, headers = answer.body, [("Content-Type", answer.content_type), ("Cache-Control", answer.cache)]
         headers += [*_ALWAYS, *answer.headers]
-        if len(body) >= _GZIP_FROM_BYTES and gzip_accepted(environ.get("HTTP_ACCEPT_ENCODING", "")):
-            body = gzip.compress(body, _GZIP_LEVEL)
-            headers += [("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding")]
+        if len(body) >= _GZIP_FROM_BYTES:
+            headers.append(("Vary", "Accept-Encoding"))
+            if accepts_gzip(environ.get("HTTP_ACCEPT_ENCODING", "")):
+                body = gzip.compress(body, _GZIP_LEVEL)
+                headers.append(("Content-Encoding", "gzip"))
         start_response(answer.status, headers)
         return [body]
 

@@ -3,9 +3,12 @@
 1. The users' file has a line `name:hash` for each, bcrypt as `htpasswd -B` writes it. Empty lines and `#` lines are
    passed over. Any other hash is refused: it would be guessed too fast.
 2. The users' file and the private key are refused where everybody on the machine may read them, or others write them.
-3. A name nobody has costs as long as a wrong password. A pair that was right is remembered by its digest, so a scrape
-   does not cost a tenth of a second each time. One password is tried at a time: guessing takes one core at most.
-4. A certificate that was renewed is taken from the next connection on; one that cannot be read leaves the old in place.
+3. An unknown name costs one hash of the cost that one of the file's users has, always the same user for the same name:
+   time shows neither that a name is unknown nor that its cost is not the file's. A pair that was right is remembered by
+   its digest, so a scrape does not cost a tenth of a second each time. One password is tried at a time: guessing takes
+   one core at most.
+4. A renewed certificate is used from the next connection on. It is loaded with its key into a context of its own, so a
+   certificate that does not fit the key leaves the old pair in use; the log says that once.
 """
 
 from __future__ import annotations
@@ -17,7 +20,6 @@ import hmac
 import logging
 import os
 import secrets
-import socket
 import ssl
 import stat
 import threading
@@ -30,7 +32,8 @@ from streaming.errors import RemedyError
 
 _BCRYPT_STARTS = (b"$2a$", b"$2b$", b"$2y$")
 _BCRYPT_CHARACTERS = 60
-_NOBODYS_HASH = b"$2b$10$" + b"." * 53
+_COST = slice(0, 7)
+_NO_PASSWORD = b"." * 53
 _KEPT_PAIRS = 64
 
 _log = logging.getLogger(__name__)
@@ -45,6 +48,8 @@ class Users:
 
     def __init__(self, hashes: Mapping[str, bytes]) -> None:
         self._hashes = hashes
+        self._decoys = [expected[_COST] + _NO_PASSWORD for _, expected in sorted(hashes.items())]
+        self._decoy_key = hashlib.sha256(b"".join(self._decoys + sorted(hashes.values()))).digest()
         self._salt = secrets.token_bytes(16)
         self._right: set[bytes] = set()
         self._lock = threading.Lock()
@@ -54,16 +59,21 @@ class Users:
         pair = _name_and_password(authorization)
         if pair is None:
             return False
-        digest = hmac.new(self._salt, b"\0".join(pair), hashlib.sha256).digest()
+        name, password = pair
+        digest = hmac.new(self._salt, b"%d:%b:%b" % (len(name), name, password), hashlib.sha256).digest()
         if digest in self._right:
             return True
-        name, password = pair
         expected = self._hashes.get(name.decode("utf-8", "surrogateescape"))
         with self._lock:
-            is_right = _is_password(password, expected or _NOBODYS_HASH) and expected is not None
+            is_right = _is_password(password, expected or self._decoy(name)) and expected is not None
             if is_right and len(self._right) < _KEPT_PAIRS:
                 self._right.add(digest)
         return is_right
+
+    def _decoy(self, name: bytes) -> bytes:
+        """A hash for a name that nobody has. A restart does not change it: a change would show that nobody has it."""
+        chosen = int.from_bytes(hmac.new(self._decoy_key, name, hashlib.sha256).digest()[:8], "big")
+        return self._decoys[chosen % len(self._decoys)]
 
 
 def _name_and_password(authorization: str | None) -> tuple[bytes, bytes] | None:
@@ -109,39 +119,45 @@ class Certificate:
 
     def __init__(self, certificate_file: str, key_file: str) -> None:
         self._files = (certificate_file, key_file)
-        _check_private(key_file)
-        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
         self._changed = self._changes()
-        try:
-            self._context.load_cert_chain(*self._files)
-        except (OSError, ssl.SSLError) as error:
-            raise AccessError(
-                f"{certificate_file} and {key_file} are no certificate and its key ({error}): both as PEM are wanted"
-            ) from None
+        self._context = _loaded(*self._files)
 
-    def wrapped(self, connection: socket.socket) -> ssl.SSLSocket:
-        """The connection with TLS around it; the handshake is still to be made."""
-        self._renew()
-        return self._context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
-
-    def _renew(self) -> None:
+    def context(self) -> ssl.SSLContext:
+        """What the next connection is made with (rule 4)."""
         changed = self._changes()
-        if changed == self._changed:
-            return
-        self._changed = changed
-        try:
-            _check_private(self._files[1])
-            self._context.load_cert_chain(*self._files)
-            _log.info("the certificate of the HTTP port was renewed")
-        except (AccessError, OSError) as error:
-            _log.warning("the renewed certificate cannot be used, the old one stays: %s", error)
+        if changed != self._changed:
+            self._changed = changed
+            try:
+                self._context = _loaded(*self._files)
+                _log.info("the certificate of the HTTP port was renewed")
+            except AccessError as error:
+                _log.warning("the renewed certificate cannot be used, the old one stays: %s", error)
+        return self._context
 
-    def _changes(self) -> tuple[int, ...]:
+    def _changes(self) -> tuple[tuple[int, ...], ...]:
         try:
-            return tuple(os.stat(file).st_mtime_ns for file in self._files)  # noqa: PTH116 - called per connection
+            found = [os.stat(file) for file in self._files]  # noqa: PTH116 - called for each connection
         except OSError:
             return ()
+        return tuple((file.st_mtime_ns, file.st_ino, file.st_size) for file in found)
+
+
+def _loaded(certificate_file: str, key_file: str) -> ssl.SSLContext:
+    _check_private(key_file)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(certificate_file, key_file, password=_no_password)
+    except (OSError, ValueError) as error:
+        raise AccessError(
+            f"{certificate_file} and {key_file} are no certificate and its key ({error}): both as PEM are wanted"
+        ) from None
+    return context
+
+
+def _no_password() -> str:
+    """Without this, OpenSSL asks for the password of an encrypted key at the terminal, and waits."""
+    raise ValueError("the key is encrypted: take the password off it")
 
 
 def _check_private(file: str) -> None:

@@ -13,23 +13,16 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
-from prometheus_client.exposition import choose_encoder, gzip_accepted
 
 from streaming.errors import RemedyError
 from streaming.sinks.access import Certificate, Users
 from streaming.sinks.compression import gzipped
+from streaming.sinks.exchange import Application, Environ, Headers, StartResponse
 from streaming.sinks.exposition import Encoder, Pieces
-from streaming.sinks.server import POLL_SECONDS, Server
-
-Headers = list[tuple[str, str]]
-Environ = dict[str, Any]
-StartResponse = Callable[[str, Headers], object]
-Application = Callable[[Environ, StartResponse], Iterable[bytes]]
-"""What PEP 3333 calls an application, as far as it is used here."""
+from streaming.sinks.negotiation import accepts_gzip, chosen_encoder
+from streaming.sinks.server import Server
 
 TOLD_TO_EVERYBODY = frozenset({"/-/healthy", "/-/ready"})
 _PLAIN = ("Content-Type", "text/plain; charset=utf-8")
@@ -65,22 +58,20 @@ class MetricsServer:
         pages: Application = not_found,
         access: Access = Access(),
     ) -> None:
+        application = _guarded(_routed(_metrics(exposition), pages), access.users)
         try:
-            self._server = Server(host, port, access.certificate)
+            self._server = Server(host, port, application, access.certificate, TOLD_TO_EVERYBODY)
         except OSError as error:
             raise PortError(
                 f"cannot listen on {host}:{port} ({error.strerror}): stop what listens there or set metrics.port"
             ) from None
-        self._server.set_app(_guarded(_routed(_metrics(exposition), pages), access.users))
-        serve = partial(self._server.serve_forever, POLL_SECONDS)
-        self._thread = threading.Thread(target=serve, name="http", daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, name="http", daemon=True)
         self._thread.start()
-        self.port = int(self._server.server_port)
+        self.port = self._server.port
 
     def close(self) -> None:
         """Stop serving and wait for the thread."""
         self._server.shutdown()
-        self._server.server_close()
         self._thread.join()
 
 
@@ -91,9 +82,9 @@ def _metrics(exposition: Callable[[Encoder], Pieces]) -> Application:
     def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         if environ["REQUEST_METHOD"] != "GET":
             return library(environ, start_response)
-        encoder, content_type = choose_encoder(environ.get("HTTP_ACCEPT", ""))
-        headers, pieces = [("Content-Type", content_type)], exposition(encoder)
-        is_zipped = gzip_accepted(environ.get("HTTP_ACCEPT_ENCODING", ""))
+        encoder, content_type = chosen_encoder(environ.get("HTTP_ACCEPT", ""))
+        headers, pieces = [("Content-Type", content_type), ("Vary", "Accept, Accept-Encoding")], exposition(encoder)
+        is_zipped = accepts_gzip(environ.get("HTTP_ACCEPT_ENCODING", ""))
         if is_zipped:
             headers.append(("Content-Encoding", "gzip"))
         start_response("200 OK", headers)
@@ -116,7 +107,7 @@ def _routed(metrics: Application, pages: Application) -> Application:
             _log.exception("a request on the HTTP port failed")
             return _said(start_response, "500 Internal Server Error")
         status, headers = answered[-1]
-        start_response(status, [*headers, ("Content-Length", str(len(body))), ("Server", "rebalance-monitor")])
+        start_response(status, [*headers, ("Content-Length", str(len(body)))])
         return [] if is_head else [body]
 
     return answer

@@ -18,7 +18,8 @@ from streaming.config.load import ENVIRONMENT_PREFIX, Settings
 from streaming.config.settings import PathSettings
 from streaming.errors import STAYS
 from streaming.sinks.access import Certificate, Users
-from streaming.sinks.http import Access, Environ, MetricsServer, StartResponse
+from streaming.sinks.exchange import Environ, StartResponse
+from streaming.sinks.http import Access, MetricsServer
 
 ROOT = Path(__file__).parents[2]
 IMAGE = ROOT / "deploy" / "image"

@@ -17,6 +17,7 @@ OF_ALL = {
     "the renewed certificate cannot be used, the old one stays: %s": "so is the port",
     "a request on the HTTP port failed": "so is the port",
     "a request on the HTTP port broke off": "so is the port",
+    "a request on the HTTP port broke off: %s": "so is the port",
     "stopped": "the whole process",
 }
 """Lines about what all clusters share, and why."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -54,15 +54,13 @@ def test_nobody_answers_yet() -> None:
     assert scrape(free_port()) is None
 
 
-def _fail(_environ: object, start_response: Callable[[str, list[tuple[str, str]]], object]) -> list[bytes]:
-    start_response("500 Internal Server Error", [])
-    return []
+def _fail(_: Encoder) -> list[bytes]:
+    raise OSError("as asked")
 
 
 def test_an_answer_that_is_an_error_is_not_taken_for_silence() -> None:
-    server = MetricsServer("127.0.0.1", 0, _lag)
+    server = MetricsServer("127.0.0.1", 0, _fail)
     try:
-        server._server.set_app(_fail)
         with pytest.raises(BenchError, match="/metrics answered 500"):
             scrape(server.port)
     finally:

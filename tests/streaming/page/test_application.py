@@ -345,9 +345,18 @@ def test_a_group_behind_an_open_transaction_is_unknown_and_shows_nothing_else(sh
     assert (document["lag"], document["members"], document["members_in_full"]) == (None, None, [])
 
 
+@pytest.mark.parametrize("accept_encoding", ["gzip;q=0", "identity", ""])
+def test_answers_are_not_gzipped_for_who_refuses_it(pages: Pages, accept_encoding: str) -> None:
+    """A cache must know that another client may get another answer."""
+    answer = ask(pages, "/", HTTP_ACCEPT_ENCODING=accept_encoding)
+    assert "Content-Encoding" not in answer.headers
+    assert answer.headers["Vary"] == "Accept-Encoding"
+
+
 def test_answers_are_gzipped_for_who_takes_it(pages: Pages) -> None:
     answer = ask(pages, "/", HTTP_ACCEPT_ENCODING="gzip")
     assert answer.headers["Content-Encoding"] == "gzip"
+    assert answer.headers["Vary"] == "Accept-Encoding"
     assert b"Consumer groups" in gzip.decompress(answer.body)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import streaming.sinks.access
 from streaming.sinks.access import AccessError, Certificate, Users, read_users
+from tests.streaming.security.pem import write_pem_files
 
 CHEAP = bcrypt.gensalt(4)
 SECRET = "correct horse: battery"  # noqa: S105 - of nobody
@@ -69,6 +70,38 @@ def test_a_pair_that_was_right_costs_nothing_the_next_time(monkeypatch: pytest.M
     assert len(tried) == 4, "what was wrong is tried anew: nothing wrong is kept"
     assert not users.admits(basic("nobody", "wrong"))
     assert len(tried) == 5, "a name nobody has costs the same"
+
+
+def test_an_unknown_name_costs_what_a_known_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`htpasswd -B` uses cost 5 and the dummy had cost 10: 3 ms for a known name and 291 ms for any other."""
+    tried: list[bytes] = []
+    monkeypatch.setattr(streaming.sinks.access.bcrypt, "checkpw", lambda _, expected: bool(tried.append(expected)))
+    for costs in ((5,), (4, 12), (12, 4, 4)):
+        hashes = {f"user{place}": b"$2y$%02d$" % cost + b"x" * 53 for place, cost in enumerate(costs)}
+        tried.clear()
+        for number in range(100):
+            assert not Users(hashes).admits(basic(f"nobody{number}", "wrong"))
+        assert len(tried) == 100, "one hash for each"
+        assert {expected[:7] for expected in tried} == {expected[:7] for expected in hashes.values()}
+        first, again = Users(hashes), Users(dict(reversed(hashes.items())))
+        tried.clear()
+        for users in (first, first, again):
+            assert not users.admits(basic("nobody", "wrong"))
+        assert len(set(tried)) == 1, "a name that costs now this, now that, is nobody's"
+
+
+def test_the_cost_of_an_unknown_name_is_really_paid() -> None:
+    """Bcrypt refuses a hash that is none at once."""
+    users = Users({"prometheus": hashed(SECRET)})
+    decoy = users._decoy(b"nobody")
+    assert not bcrypt.checkpw(b"wrong", decoy)
+    assert decoy[:7] == hashed(SECRET)[:7]
+
+
+def test_name_and_password_are_kept_apart_in_what_is_remembered() -> None:
+    users = Users({"a\0b": hashed("c")})
+    assert users.admits(basic("a\0b", "c"))
+    assert not users.admits(basic("a", "b\0c"))
 
 
 def users_file(folder: Path, text: str, mode: int = 0o600) -> str:
@@ -137,3 +170,31 @@ def test_files_that_are_no_certificate_and_key_are_refused(tmp_path: Path) -> No
         Certificate(certificate, key)
     with pytest.raises(AccessError, match="nowhere cannot be read"):
         Certificate(certificate, str(tmp_path / "nowhere"))
+
+
+def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: Path) -> None:
+    """OpenSSL asks at the terminal: without one the start failed, with one it waited, and so did a renewal."""
+    write_pem_files(tmp_path, trustme.CA())
+    (tmp_path / "locked.key").chmod(0o600)
+    with pytest.raises(AccessError, match="the key is encrypted"):
+        Certificate(str(tmp_path / "client.pem"), str(tmp_path / "locked.key"))
+
+
+def test_a_new_certificate_with_the_old_key_leaves_the_old_pair_in_use(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Loaded into the context in use, the certificate replaced the old one before its key was found not to fit."""
+    caplog.set_level("INFO", "streaming.sinks.access")
+    certificate_file, key_file = pem_files(tmp_path)
+    certificate = Certificate(certificate_file, key_file)
+    old = certificate.context()
+    (tmp_path / "renewed").mkdir()
+    renewed, renewed_key = pem_files(tmp_path / "renewed")
+    Path(renewed).replace(certificate_file)
+    assert [certificate.context() is old for _ in range(3)] == [True] * 3
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "the renewed certificate cannot be used, the old one stays"
+    ], "once, not at every connection"
+    Path(renewed_key).replace(key_file)
+    assert certificate.context() is not old
+    assert caplog.records[-1].message == "the certificate of the HTTP port was renewed"
