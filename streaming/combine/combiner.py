@@ -18,6 +18,7 @@ from streaming.combine.runs import RUN_SCHEMA, joined_runs, runs_of
 from streaming.combine.wire import BoolArray, Int64Array
 from streaming.events import LogEvent, Position, encode_event, log_event, unreadable_event
 from streaming.protocol import RecordType, UndecodableRecord, decode
+from streaming.protocol.classic import Refusal
 from streaming.protocol.offset_commit import offset_commit
 
 GROUP_LANE = "group"
@@ -118,18 +119,20 @@ class Combiner:
         """The exact way, for everything the bulk rules do not vouch for."""
         position, key, value = batch.record(row)
         span = self._spans[position.kafka_partition]
+        refusals: list[Refusal] = []
         try:
             record = decode(key, value)
             if record.key_type in _COMMIT_TYPES:
                 committed_offset = TOMBSTONE if record.value is None else offset_commit(record).committed_offset
                 batch.vouch_for_commit(row, committed_offset)
-            elif (grouped := log_event(record, position)) is not None:
+            elif (grouped := log_event(record, position, refusals)) is not None:
                 group_id, event = grouped
                 if self._tell_group(group_id, event):
                     boundary = boundary_at(key or b"", group_id, event, int(batch.missing_below[row]))
                     span.boundaries += [boundary] if boundary else []
                 else:
                     span.foreign_records += 1
+                    refusals.clear()
         except UndecodableRecord as undecodable:
             span.quarantined.append(_quarantined(position, key, value, undecodable))
             # A generation that could not be read is no proof of one that was never synced.
@@ -139,6 +142,8 @@ class Combiner:
                 self._tell_group(*grouped)
         else:
             _count(span, RecordType(record.key_type), 1, is_tombstone=record.value is None)
+            # One row a record, however many members wrote what nobody can read: the row has the whole record.
+            span.quarantined += [_quarantined(position, key, value, refusal) for _, refusal in refusals[:1]]
 
     def _tell_group(self, group_id: str, event: LogEvent) -> bool:
         """Hand the event to its group, and return True, if the record stands in the group's own partition."""

@@ -14,7 +14,7 @@ from functools import partial
 import msgspec
 
 from streaming.protocol import DecodedRecord, RecordType, UndecodableRecord, decode
-from streaming.protocol.classic import GroupMetadata, group_metadata
+from streaming.protocol.classic import GroupMetadata, Refusal, group_metadata
 from streaming.protocol.modern import (
     IdPartitions,
     MemberAssignment,
@@ -232,17 +232,19 @@ def decode_event(encoded: bytes) -> GroupEvent:
     return event
 
 
-def log_event(record: DecodedRecord, position: Position) -> tuple[str, LogEvent] | None:
+def log_event(
+    record: DecodedRecord, position: Position, refusals: list[Refusal] | None = None
+) -> tuple[str, LogEvent] | None:
     """The (group id, event) a membership record stands for; None for records that say nothing about membership.
 
-    Raises `streaming.protocol.UndecodableRecord` where a classic member's embedded bytes are beyond reading.
+    Bytes of a classic member that are refused are added to `refusals`: they are unknown in the event.
     """
     record_type = RecordType(record.key_type)
     if record_type is RecordType.GROUP_METADATA:
         group_id: str = record.key["group"]
         if record.value is None:
             return group_id, GroupTombstoned(position)
-        return group_id, GroupMetadataWritten(position, _one_entry_a_member(group_metadata(record)))
+        return group_id, GroupMetadataWritten(position, _one_entry_a_member(group_metadata(record, refusals)))
     build = _MODERN_EVENTS.get(record_type)
     return (record.key["groupId"], build(record, position)) if build else None
 

@@ -11,7 +11,12 @@ from typing import Final
 
 from streaming.events import CLASSIC
 from streaming.group.modern import UNREADABLE_RECORD
-from streaming.group.snapshot import UNKNOWN, GroupSnapshot
+from streaming.group.snapshot import REBALANCING, UNKNOWN, GroupSnapshot
+from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
+
+MEMBER_SUBSCRIPTION: Final = "member_subscription"
+MEMBER_ASSIGNMENT: Final = "member_assignment"
+"""Bytes of a classic member that nobody could read. The group's other members are known."""
 
 GENERATION_ID: Final = "generation_id"
 LEADER: Final = "leader"
@@ -32,7 +37,7 @@ POLLED: Final = (*_POLLED_CLASSIC, *_POLLED_MODERN, COMMIT_TIME, TRANSACTIONS)
 
 def not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """What is left open of this group; empty where nothing is missing."""
-    missing = snapshot.modern.not_known() if snapshot.modern else _unreadable(snapshot)
+    missing = snapshot.modern.not_known() if snapshot.modern else (*_unreadable(snapshot), *unknown_bytes(snapshot))
     if not snapshot.is_polled:
         return missing
     return (*missing, *(_POLLED_CLASSIC if snapshot.group_type == CLASSIC else _POLLED_MODERN))
@@ -41,3 +46,17 @@ def not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
 def _unreadable(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """A classic group is Unknown only where its last record went to quarantine."""
     return (UNREADABLE_RECORD,) if snapshot.group_type == CLASSIC and snapshot.state == UNKNOWN else ()
+
+
+def unknown_bytes(snapshot: GroupSnapshot) -> tuple[str, ...]:
+    """Which bytes of some member of a classic consumer group are unknown; other protocol types have bytes of their own.
+
+    A coordinator shows no bytes of a group that rebalances: nothing about one member follows from that.
+    """
+    group = snapshot.classic
+    if group is None or group.protocol_type != CONSUMER_PROTOCOL_TYPE or snapshot.state in REBALANCING:
+        return ()
+    return (
+        *((MEMBER_SUBSCRIPTION,) if any(member.subscription is None for member in group.members) else ()),
+        *((MEMBER_ASSIGNMENT,) if any(member.assignment is None for member in group.members) else ()),
+    )

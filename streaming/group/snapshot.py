@@ -6,7 +6,7 @@ import msgspec
 
 from streaming.events import CLASSIC, CONSUMER, POLLED_PARTITION, SHARE, STREAMS, Position, TopicMetadata
 from streaming.group.modern import ModernGroup
-from streaming.protocol.classic import GroupMetadata
+from streaming.protocol.classic import ClassicMember, GroupMetadata
 
 STABLE = "Stable"
 EMPTY = "Empty"
@@ -124,10 +124,23 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
         return len(self.classic.members) if self.classic is not None else 0
 
     def subscribed_topics(self) -> tuple[str, ...]:
-        """The topics any member subscribes to, sorted; those of a regular expression as the coordinator resolved it."""
+        """The topics any member subscribes to, sorted; those of a regular expression as the coordinator resolved it.
+
+        Of a member whose subscription is unknown: the topics it was assigned.
+        """
         if self.modern is not None:
             return self.modern.subscribed_topics()
         if self.classic is None:
             return ()
-        subscriptions = (member.subscription for member in self.classic.members)
-        return tuple(sorted({topic for subscription in subscriptions if subscription for topic in subscription.topics}))
+        return tuple(sorted({topic for member in self.classic.members for topic in known_topics(member)}))
+
+
+def known_topics(member: ClassicMember) -> tuple[str, ...]:
+    """The topics a classic member subscribes to; where that is unknown, those it was assigned partitions of.
+
+    So their partition counts are known, and a partition that exists is not called unknown.
+    """
+    if member.subscription is not None:
+        return member.subscription.topics
+    held = member.assignment.partitions if member.assignment else ()
+    return tuple(dict.fromkeys(topic for topic, _ in held))

@@ -3,8 +3,9 @@
 The leader's decision is replayed from its recorded inputs. Rules for the group's own strategy, first that applies:
 
 1. No strategy of ours by that name, or Kafka Streams: `not_evaluated`.
-2. A subscribed topic's partition count is not known: `unknown`, reason `metadata_missing`. The same where `drift`
-   would rest on a sample older than the record, which the record contradicts (`sampled_topics`).
+2. A member's subscription or assignment could not be read: `unknown`, reason `member_subscription` or
+   `member_assignment`. A subscribed topic's partition count is not known: `unknown`, reason `metadata_missing`. The
+   same where `drift` would rest on a sample older than the record, which the record contradicts (`sampled_topics`).
 3. Every partition is where the replay puts it: `match`, whoever computed it.
 4. A topic's count was sampled after the record, and it either has fewer partitions than were assigned (deleted, or
    created anew), or more of which the last were assigned to nobody (grown): the leader knew another. `unknown`,
@@ -93,8 +94,9 @@ def strategy_drift(
     A user's strategy that fails is reported for the group, no more.
     """
     strategy = assignor.name
-    if known.unknown_topics:
-        return StrategyDrift(strategy, is_group_strategy, UNKNOWN, METADATA_MISSING)
+    missing = (*known.unknown_bytes, *((METADATA_MISSING,) if known.unknown_topics else ()))
+    if missing:
+        return StrategyDrift(strategy, is_group_strategy, UNKNOWN, missing[0])
     try:
         expected = assignor.assign(known.spec)
     except AssignorFailedError as failure:

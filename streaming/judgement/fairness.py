@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from assignors.topic_skew import TopicSkew, topic_skew
+from streaming.group.not_known import MEMBER_ASSIGNMENT, MEMBER_SUBSCRIPTION
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.imbalance import MEMBER, TOPIC, Imbalance, SharedWork
 from streaming.judgement.recorded import Recorded
@@ -34,8 +35,15 @@ def shared_work(snapshot: GroupSnapshot, known: Recorded) -> SharedWork:
         hosts,
         known.unknown_topics,
         known.changed_topics,
-        not_scored="kafka_streams" if classic and classic.protocol == KAFKA_STREAMS_PROTOCOL else "",
+        not_scored=_not_scored(snapshot, known),
+        unknown_reason=MEMBER_ASSIGNMENT if MEMBER_ASSIGNMENT in known.unknown_bytes else "",
     )
+
+
+def _not_scored(snapshot: GroupSnapshot, known: Recorded) -> str:
+    if snapshot.classic is not None and snapshot.classic.protocol == KAFKA_STREAMS_PROTOCOL:
+        return "kafka_streams"
+    return MEMBER_SUBSCRIPTION if MEMBER_SUBSCRIPTION in known.unknown_bytes else ""
 
 
 def among_members(imbalances: Iterable[Imbalance], measure: str) -> Imbalance | None:

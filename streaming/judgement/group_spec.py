@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from assignors import GroupSpec, MemberSubscription, TopicPartition
 from streaming.group.members import members
-from streaming.group.snapshot import GroupSnapshot
+from streaming.group.snapshot import GroupSnapshot, known_topics
 from streaming.protocol.classic import ClassicMember, GroupMetadata, sticky_user_data
 
 Owners = Mapping[TopicPartition, tuple[str, ...]]
@@ -36,7 +36,7 @@ def sampled_racks(snapshot: GroupSnapshot) -> Mapping[str, tuple[tuple[str | Non
 def _member_subscription(member: ClassicMember) -> MemberSubscription:
     subscription = member.subscription
     if subscription is None:
-        return MemberSubscription(member.member_id, (), instance_id=member.group_instance_id)
+        return MemberSubscription(member.member_id, known_topics(member), instance_id=member.group_instance_id)
     joined = MemberSubscription(
         member.member_id,
         subscription.topics,

@@ -51,7 +51,7 @@ class HandOver(msgspec.Struct, frozen=True):
 class Earlier(msgspec.Struct, frozen=True):
     """Who held what before: owners from before all rounds (`held`), as of the last round (`held_last`), and nobody's.
 
-    `is_told` False: no record tells of before; `held` is what members claim.
+    `is_told` False: no record tells all of before; `held` is what members claim, or what is known of some.
     """
 
     held: Held
@@ -75,6 +75,11 @@ def claimed_by(group: Iterable[GroupMember]) -> Held:
     return {member_key(member): member.owned or () for member in group}
 
 
+def is_all_known(group: Iterable[GroupMember]) -> bool:
+    """Whether it is known of every member what it shall have."""
+    return all(member.target is not None for member in group)
+
+
 def hand_over(earlier: Earlier, now: Sequence[GroupMember], after: GroupSnapshot) -> HandOver:
     """Hold what members have now against who had what before.
 
@@ -89,6 +94,8 @@ def hand_over(earlier: Earlier, now: Sequence[GroupMember], after: GroupSnapshot
     >>> found.moved_partitions, found.withheld
     (None, (('t', 0),))
     """
+    if not is_all_known(now):
+        return HandOver()
     held, claims = held_by(now), claimed_by(now)
     assigned = set(chain.from_iterable(held.values()))
     subscribed = {topic for member in now for topic in member.subscribed_topics or ()}
@@ -129,7 +136,7 @@ def _is_counted(after: GroupSnapshot, now: Iterable[GroupMember]) -> bool:
     """Whether members divide partitions among them, one owner each, and all is known of who shall have what."""
     if after.group_type not in {CLASSIC, CONSUMER} or (after.protocol_type or "") != CONSUMER_PROTOCOL_TYPE:
         return after.group_type in {CLASSIC, CONSUMER} and not after.member_count()
-    return after.classic is not None or all(member.target is not None for member in now)
+    return is_all_known(now)
 
 
 def _owners(held: Held) -> dict[TopicPartition, str]:
@@ -171,6 +178,8 @@ def whole_topics(held: Iterable[TopicPartitions]) -> Mapping[str, int | None]:
 
 def metadata_changed(then: Sequence[GroupMember], now: Sequence[GroupMember], after: GroupSnapshot) -> bool:
     """Whether a topic subscribed to before and after has another number of partitions (`rebalances`, rule 6)."""
+    if not is_all_known((*then, *now)):
+        return False
     before = whole_topics([*held_by(then).values(), *claimed_by(then).values()])
     partitions = whole_topics([*held_by(now).values(), *claimed_by(now).values()])
     subscribed = {topic for member in then for topic in member.subscribed_topics or ()}

@@ -13,8 +13,10 @@ The measures are those of `assignors/evenness.py`. Worked example: 7 partitions 
    one that was assigned by (`metadata_changed`), a partition is assigned twice, to a stranger, or does not exist
    (`law_broken`), or some are assigned to nobody, as between two cooperative rounds (`partitions_unassigned`). Within a
    topic the last counts only if they are of this topic. Nor is there one if so many subscriptions differ that the
-   fairest is not known (`subscriptions_too_many`), or whoever assigned divides something else than partitions
-   (`kafka_streams`: tasks).
+   fairest is not known (`subscriptions_too_many`), a member's subscription could not be read
+   (`member_subscription`), or whoever assigned divides something else than partitions (`kafka_streams`: tasks).
+5. A member whose assignment could not be read makes everything unknown (`unknown_reason` `member_assignment`): its
+   partitions may be of any topic.
 """
 
 from __future__ import annotations
@@ -80,7 +82,8 @@ class SharedWork:
     """A group's assignment and what it is judged by. `hosts` maps member ids to client hosts, as far as known.
 
     `unknown_topics` are subscribed topics whose partition count is not known, `changed_topics` those whose count is not
-    the one that was assigned by (see `recorded`). `not_scored` says why the whole is not to be scored, if it is not.
+    the one that was assigned by (see `recorded`). `not_scored` says why the whole is not to be scored, if it is not;
+    `unknown_reason` why it is not known who has what.
     """
 
     spec: GroupSpec
@@ -89,6 +92,7 @@ class SharedWork:
     unknown_topics: Collection[str] = ()
     changed_topics: Collection[str] = ()
     not_scored: str = ""
+    unknown_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +154,8 @@ def divided(shared: SharedWork) -> Division:
     """Take an assignment apart; strangers to the group are left out, and make it unlawful."""
     if not shared.spec.members:
         return Division()
+    if shared.unknown_reason:
+        return _unknown(shared)
     members = sorted(shared.spec.members, key=lambda member: member.member_id)
     held = [shared.assignment.members.get(member.member_id, ()) for member in members]
     broken = _broken_laws(shared)
@@ -163,6 +169,13 @@ def divided(shared: SharedWork) -> Division:
             *_within_topics(shared, members, held, broken),
         ),
     )
+
+
+def _unknown(shared: SharedWork) -> Division:
+    """Rule 5."""
+    topics = sorted({topic for member in shared.spec.members for topic in member.topics})
+    whole = (_Among(scope, unknown_reason=shared.unknown_reason) for scope in (MEMBER, HOST))
+    return Division((), (*whole, *(_Among(TOPIC, topic, unknown_reason=shared.unknown_reason) for topic in topics)))
 
 
 def _among_members(

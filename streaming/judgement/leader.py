@@ -40,7 +40,7 @@ def leader_of(metadata: GroupMetadata) -> Leader:
     shapes = {
         (member.assignment.version, member.assignment.user_data is None)
         for member in metadata.members
-        if member.assignment is not None
+        if member.assignment is not None and member.assignment.version is not None
     }
     if leader is None or leader.subscription is None or len(shapes) != 1:
         return Leader(UNKNOWN_LEADER, ())

@@ -24,6 +24,8 @@ Rules:
 8. Sync time is the record's time less the time at which the group began to wait for the leader's assignment. It is
    that of a generation's first record; longer than any member's rebalance timeout, it was not the first: unknown.
 9. Where records of members are missing, before or after, causes are unknown: None, and `not_known` names what is.
+   Where bytes of a classic member could not be read, only what needs them is unknown: the causes that are proven
+   without them stay, what that member subscribes to proves nothing, and moves are unknown.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ import msgspec
 from streaming.events import CLASSIC, Position
 from streaming.group.members import GroupMember, TopicPartitions, members
 from streaming.group.modern import CURRENT_ASSIGNMENT, is_assigning
+from streaming.group.not_known import unknown_bytes
 from streaming.group.snapshot import DEAD, GroupSnapshot
 from streaming.judgement.claims import RecordedClaims, recorded_claims
 from streaming.judgement.hand_over import (
@@ -43,6 +46,7 @@ from streaming.judgement.hand_over import (
     claimed_by,
     hand_over,
     held_by,
+    is_all_known,
     member_key,
     metadata_changed,
 )
@@ -180,12 +184,13 @@ def rebalance_between(
     then, now = None if compared is None else members(compared), members(after)
     changes = () if then is None else _changes(then, now)
     not_known = (*(_not_known(compared) if compared else ()), *_not_known(after))
+    is_complete = not _misses_members(compared) and not _misses_members(after)
     proven = _proven(standing, compared, after, then or (), now) if compared and kind == REBALANCE else {}
     return Rebalance(
         position=after.position,
         generation_id=after.generation_id,
         kind=kind,
-        causes=None if not_known else _causes(kind, proven, changes),
+        causes=_causes(kind, proven, changes, is_all_known=not not_known) if is_complete else None,
         members=len(now),
         protocol=after.protocol,
         previous_protocol=compared.protocol if compared else None,
@@ -222,8 +227,8 @@ def _earlier(standing: Standing | None, then: Sequence[GroupMember] | None, now:
     """Who held what before. Of a group compared with nothing, its members' claims are all there is."""
     if standing is None or then is None:
         return Earlier(claimed_by(now), is_told=False)
-    held = held_by(then)
-    return Earlier(standing.owners_before or held, unowned=standing.unowned, held_last=held)
+    held, is_told = held_by(then), is_all_known(then)
+    return Earlier(standing.owners_before or held, unowned=standing.unowned, held_last=held, is_told=is_told)
 
 
 def _kind(standing: Standing | None, before: GroupSnapshot | None, after: GroupSnapshot) -> str | None:
@@ -266,9 +271,14 @@ def _kind_of_same_generation(before: GroupSnapshot, after: GroupSnapshot) -> str
 
 
 def _not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Records that are missing; what members have at the moment is not asked for, only what they shall have."""
-    missing = snapshot.modern.not_known() if snapshot.modern else ()
+    """What is missing; what members have at the moment is not asked for, only what they shall have."""
+    missing = snapshot.modern.not_known() if snapshot.modern else unknown_bytes(snapshot)
     return tuple(what for what in missing if what != CURRENT_ASSIGNMENT)
+
+
+def _misses_members(snapshot: GroupSnapshot | None) -> bool:
+    """Whether members themselves may be missing: a classic group's record names all of them."""
+    return snapshot is not None and snapshot.classic is None and bool(_not_known(snapshot))
 
 
 def _changes(then: Iterable[GroupMember], now: Iterable[GroupMember]) -> tuple[MemberChange, ...]:
@@ -282,7 +292,7 @@ def _change(was: GroupMember | None, now: GroupMember | None) -> MemberChange | 
     member = now or was
     if member is None:
         return None
-    had, has = (was.target or ()) if was else (), (now.target or ()) if now else ()
+    had, has = _held_before_and_after(was, now)
     changes = _what_it_did(was, now)
     if not changes and had == has:
         return None
@@ -298,12 +308,21 @@ def _change(was: GroupMember | None, now: GroupMember | None) -> MemberChange | 
     )
 
 
+def _held_before_and_after(was: GroupMember | None, now: GroupMember | None) -> tuple[TopicPartitions, TopicPartitions]:
+    """What the member had and has; nothing where one of them is unknown, for nothing can be said to be revoked then."""
+    held = [() if one is None else one.target for one in (was, now)]
+    return ((), ()) if None in held else (held[0] or (), held[1] or ())
+
+
 def _what_it_did(was: GroupMember | None, now: GroupMember | None) -> tuple[str, ...]:
     if was is None:
         return (JOINED,)
     if now is None:
         return (WENT,)
-    resubscribed = (was.subscribed_topics, was.subscribed_regex) != (now.subscribed_topics, now.subscribed_regex)
+    is_known = was.subscribed_topics is not None and now.subscribed_topics is not None
+    resubscribed = is_known and (
+        (was.subscribed_topics, was.subscribed_regex) != (now.subscribed_topics, now.subscribed_regex)
+    )
     return (
         *((REJOINED,) if was.member_id != now.member_id else ()),
         *((RESUBSCRIBED,) if resubscribed else ()),
@@ -325,11 +344,18 @@ def _proven(
     }
 
 
-def _causes(kind: str, proven: Mapping[str, bool], changes: Iterable[MemberChange]) -> tuple[str, ...]:
-    """All that is proven, by precedence. What is no rebalance has only who came and who went."""
+def _causes(
+    kind: str, proven: Mapping[str, bool], changes: Iterable[MemberChange], *, is_all_known: bool
+) -> tuple[str, ...] | None:
+    """All that is proven, by precedence. What is no rebalance has only who came and who went.
+
+    None where nothing is proven and something is unknown: the cause may be there.
+    """
     did = {change for member in changes for change in member.changes}
     shown = {MEMBER_GONE: WENT in did, MEMBER_JOINED: JOINED in did, SUBSCRIPTION_CHANGED: RESUBSCRIBED in did}
     causes = tuple(cause for cause in CAUSES if shown.get(cause) or proven.get(cause))
+    if not causes and not is_all_known:
+        return None
     return causes or ((UNEXPLAINED,) if kind == REBALANCE else ())
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from assignors import GroupAssignment, GroupSpec, TopicPartition
+from streaming.group.not_known import unknown_bytes
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.group_spec import (
     Owners,
@@ -26,6 +27,7 @@ class Recorded:
 
     `unknown_topics` are subscribed ones of unknown size. `changed_topics` had another size when they were assigned.
     `stale_topics` have one, by a sample that is older than the record and differs from it (`sampled_topics`).
+    `unknown_bytes` says what is unknown of some member, in the words of `group.not_known`.
     """
 
     spec: GroupSpec
@@ -33,6 +35,7 @@ class Recorded:
     unknown_topics: tuple[str, ...] = ()
     changed_topics: tuple[str, ...] = ()
     stale_topics: tuple[str, ...] = ()
+    unknown_bytes: tuple[str, ...] = ()
 
     @cached_property
     def assignment(self) -> GroupAssignment:
@@ -56,4 +59,5 @@ def recorded(snapshot: GroupSnapshot) -> Recorded:
         spec, owners = target_spec(snapshot), target_owners(snapshot)
     unknown = unknown_topics(snapshot, owners)
     stale = tuple(topic for topic in awaited_topics(snapshot, owners) if topic not in unknown)
-    return Recorded(spec, owners, unknown, () if unknown else changed_topics(snapshot, owners), stale)
+    changed = () if unknown else changed_topics(snapshot, owners)
+    return Recorded(spec, owners, unknown, changed, stale, unknown_bytes(snapshot))

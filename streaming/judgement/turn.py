@@ -13,6 +13,7 @@ from streaming.events import GroupEvent, GroupForgotten, HandedBackEvent, LogEve
 from streaming.group.advance import advance
 from streaming.group.codec import StateCodec
 from streaming.group.history import awaits_names, is_reread, is_told, was_told
+from streaming.group.not_known import MEMBER_ASSIGNMENT, unknown_bytes
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.alternatives import Alternatives, alternatives
 from streaming.judgement.detectors import Limits, latest_generation
@@ -44,9 +45,12 @@ class GroupRecord(msgspec.Struct, frozen=True):
     def unowned_partitions(self) -> int | None:
         """Partitions that somebody had and the last rebalance gave to nobody, less those a cooperative round withheld.
 
-        None where no rebalance was read yet, and in a group without members: nobody subscribes to anything.
+        None where no rebalance was read yet, where some member's assignment could not be read, and in a group without
+        members: nobody subscribes to anything.
         """
         if not self.story.recent or not self.snapshot.member_count():
+            return None
+        if MEMBER_ASSIGNMENT in unknown_bytes(self.snapshot):
             return None
         latest = latest_generation(self.story.recent)
         return max(0, latest.unowned_partitions - latest.withheld_partitions)

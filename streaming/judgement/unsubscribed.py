@@ -36,7 +36,7 @@ class ReadTopics:
 def read_topics(snapshot: GroupSnapshot) -> ReadTopics:
     """What a group of consumers reads, from its records: what members subscribe to, have, shall have or give up.
 
-    None where that is not all: a subscription or assignment that was not read, a regular expression that was not
+    None where that is not all: a subscription or assignment that could not be read, a regular expression that was not
     resolved, a topic that is known by its id alone.
     """
     read = members(snapshot)

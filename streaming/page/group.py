@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from assignors import TopicPartition
 from streaming.group.members import GroupMember, members
+from streaming.group.snapshot import UNKNOWN, GroupSnapshot
 from streaming.judgement.drift import StrategyDrift
 from streaming.judgement.lag import HELD_BACK
 from streaming.judgement.member_shares import expected_partitions
@@ -33,7 +34,7 @@ _STATUS_NAMES = {status.value: status.name for status in Status}
 class PartitionLag:
     """One committed partition as of the last sample; None is unknown, `unknown_reason` says why there is no lag.
 
-    `owner` is the name of the member that reads it; None: nobody, or not known.
+    `owner` is the name of the member that reads it; None: nobody, or unknown (`is_owner_known` False).
     """
 
     topic: str
@@ -47,6 +48,7 @@ class PartitionLag:
     status: str | None
     records_lost: int | None
     owner: str | None
+    is_owner_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ def group_detail(watched: Watched, group_id: str) -> GroupDetail | None:
     if HELD_BACK in told.not_known:
         return GroupDetail(told, troubles(told), (), heat_map(()), (), (), None, written_at_ms, ())
     of_group = members(record.snapshot)
-    partitions = _partition_lags(watched, group_id, of_group)
+    partitions = _partition_lags(watched, record.snapshot, of_group)
     lag: Mapping[TopicPartition, int | None] = {(one.topic, one.partition): one.lag for one in partitions}
     own, names = own_drift(record), {member.member_id: member_name(member) for member in of_group}
     drifts = sorted(judgement.drifts if judgement else (), key=lambda one: not one.is_group_strategy)
@@ -100,13 +102,16 @@ def group_detail(watched: Watched, group_id: str) -> GroupDetail | None:
     )
 
 
-def _partition_lags(watched: Watched, group_id: str, of_group: Sequence[GroupMember]) -> tuple[PartitionLag, ...]:
-    judged = watched.present.lag
+def _partition_lags(
+    watched: Watched, snapshot: GroupSnapshot, of_group: Sequence[GroupMember]
+) -> tuple[PartitionLag, ...]:
+    judged, group_id = watched.present.lag, snapshot.group_id
     if judged is None or not watched.is_fresh or not _has_utf8(group_id):
         return ()
     owners = {at: member_name(member) for member in of_group for at in member.assigned or ()}
     rows = judged.partitions.filter(pc.equal(judged.partitions["group_id"], group_id)).to_pylist()
-    found = [_partition_lag(row, owners.get((row["topic"], row["partition"]))) for row in rows]
+    is_known = snapshot.state != UNKNOWN and all(member.assigned is not None for member in of_group)
+    found = [_partition_lag(row, owners.get((row["topic"], row["partition"])), is_all_known=is_known) for row in rows]
     return tuple(sorted(found, key=_most_lag_first))
 
 
@@ -119,7 +124,7 @@ def _most_lag_first(one: PartitionLag) -> tuple[bool, int, str, int]:
     return (one.lag is not None, -(one.lag or 0), one.topic, one.partition)
 
 
-def _partition_lag(row: Mapping[str, Any], owner: str | None) -> PartitionLag:
+def _partition_lag(row: Mapping[str, Any], owner: str | None, *, is_all_known: bool) -> PartitionLag:
     return PartitionLag(
         topic=row["topic"],
         partition=row["partition"],
@@ -132,4 +137,5 @@ def _partition_lag(row: Mapping[str, Any], owner: str | None) -> PartitionLag:
         status=_STATUS_NAMES.get(row["status"]),
         records_lost=row["records_lost"],
         owner=owner,
+        is_owner_known=is_all_known or owner is not None,
     )

@@ -6,6 +6,7 @@
 3. `level` is 0 for nothing and 1 to 5 for a fifth of the map's fullest cell each.
 4. A member or topic too many is counted, not shown.
 5. A member that does not subscribe to a topic has no cell there, unless it was given partitions of it all the same.
+   Nor has a member whose partitions are unknown.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def _row(
         lag=lag_of(member.assigned, lag),
         cells=tuple(
             _cell(shall[topic], has[topic], fullest, is_told=member.assigned is not None)
-            if topic in subscribed
+            if topic in subscribed and (member.target, member.assigned) != (None, None)
             else None
             for topic in topics
         ),

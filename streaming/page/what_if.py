@@ -1,6 +1,7 @@
 """What every strategy would make of a group as it is, with a member more and with a member fewer.
 
-1. Nothing is computed without members, or where the number of partitions of a subscribed topic is not known.
+1. Nothing is computed without members, or where the number of partitions of a subscribed topic, or a member's
+   subscription or assignment, is not known.
 2. Nor for a group of more than `MOST_PARTITIONS` partitions or `MOST_MEMBERS` members: a page must not take a second
    from the batches. What was computed with its verdict is shown instead, of the group as it is and without sizes;
    `rebalance-monitor what-if` answers for changes.
@@ -18,6 +19,7 @@ from assignors import BUILT_IN, GroupSpec, MemberSubscription, PartitionAssignor
 from assignors.comparison import sizes_in_short
 from assignors.what_if import USUAL_CHANGES, FailedOutcome, ImpossibleChangeError, Outcome, today, what_if
 from streaming.group.members import GroupMember, members
+from streaming.group.not_known import unknown_bytes
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement import alternatives as with_verdict
 from streaming.judgement.group_spec import sampled_partitions, sampled_racks
@@ -75,6 +77,8 @@ def answers(record: GroupRecord, strategies: Sequence[str]) -> Answers:
     partitions = {at: member.member_id for member in of_group for at in member.target or ()}
     if not of_group or not any(member.subscribed_topics for member in of_group):
         return Answers(why_not="nobody shares out partitions here")
+    if unknown_bytes(snapshot):
+        return Answers(why_not="the bytes of a member could not be read: what it subscribes to or holds is unknown")
     if missing:
         return Answers(why_not=f"the number of partitions is not known of: {', '.join(missing[:3])}")
     known = _known(record, len(of_group), len(partitions))

@@ -6,15 +6,19 @@ to give up. Bytes of a classic member that cannot be read are None too, and are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Iterable
 
 from streaming.events import CLASSIC, STREAMS, GroupDescribed, ModernDescription, Position
 from streaming.group.listing import DescribedGroup, DescribedMember, HeldTopic
 from streaming.group.snapshot import REBALANCING
-from streaming.protocol.classic import ClassicMember, GroupMetadata, assignment_of, subscription_of
+from streaming.protocol.classic import (
+    ClassicMember,
+    GroupMetadata,
+    Refusal,
+    member_assignment,
+    member_subscription,
+)
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
-from streaming.protocol.errors import UndecodableRecord
 from streaming.protocol.modern import (
     STABLE_MEMBER,
     UNKNOWN_MEMBER_STATE,
@@ -22,10 +26,6 @@ from streaming.protocol.modern import (
     MemberAssignment,
     ModernMember,
 )
-
-Read = TypeVar("Read")
-Refusal = tuple[bytes, UndecodableRecord]
-"""Bytes that nobody could read, and why."""
 
 
 def described_event(
@@ -41,7 +41,10 @@ def described_event(
 
 def _classic(group_id: str, group: DescribedGroup, refusals: list[Refusal]) -> GroupMetadata:
     is_readable = group.protocol_type == CONSUMER_PROTOCOL_TYPE and group.state not in REBALANCING
-    members = (_classic_member(member, refusals, is_readable=is_readable) for member in group.members)
+    members = (
+        _classic_member(member, f"members[{index}]", refusals, is_readable=is_readable)
+        for index, member in enumerate(group.members)
+    )
     return GroupMetadata(
         group_id=group_id,
         protocol_type=group.protocol_type,
@@ -54,7 +57,9 @@ def _classic(group_id: str, group: DescribedGroup, refusals: list[Refusal]) -> G
     )
 
 
-def _classic_member(member: DescribedMember, refusals: list[Refusal], *, is_readable: bool) -> ClassicMember:
+def _classic_member(
+    member: DescribedMember, place: str, refusals: list[Refusal], *, is_readable: bool
+) -> ClassicMember:
     return ClassicMember(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,
@@ -62,19 +67,9 @@ def _classic_member(member: DescribedMember, refusals: list[Refusal], *, is_read
         client_host=member.client_host,
         rebalance_timeout_ms=None,
         session_timeout_ms=None,
-        subscription=_read(member.subscription, subscription_of, refusals) if is_readable else None,
-        assignment=_read(member.assignment, assignment_of, refusals) if is_readable else None,
+        subscription=member_subscription(member.subscription, place, refusals) if is_readable else None,
+        assignment=member_assignment(member.assignment, place, refusals) if is_readable else None,
     )
-
-
-def _read(raw: bytes | None, read: Callable[[bytes], Read], refusals: list[Refusal]) -> Read | None:
-    if not raw:
-        return None
-    try:
-        return read(raw)
-    except UndecodableRecord as refusal:
-        refusals.append((raw, refusal))
-        return None
 
 
 def _modern(group: DescribedGroup) -> ModernDescription:

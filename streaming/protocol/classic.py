@@ -7,13 +7,13 @@ Source: ``GroupMetadataValue.json``, ``ConsumerProtocol``, and for the meaning o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from streaming.protocol.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
     UNKNOWN_GENERATION,
     decode_assignment,
-    decode_subscription,
+    read_subscription,
     sticky_user_data,
     topic_partitions,
 )
@@ -21,20 +21,27 @@ from streaming.protocol.errors import UndecodableRecord
 from streaming.protocol.records import RecordType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from streaming.protocol.records import DecodedRecord
 
 __all__ = [
+    "NOTHING_ASSIGNED",
     "Assignment",
     "ClassicMember",
     "GroupMetadata",
+    "Refusal",
     "Subscription",
-    "assignment_of",
     "group_metadata",
+    "member_assignment",
+    "member_subscription",
     "sticky_user_data",
-    "subscription_of",
 ]
+
+Refusal = tuple[bytes, UndecodableRecord]
+"""Bytes of one member that nobody could read, and why; the refusal's field names the member."""
+
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +53,7 @@ class Subscription:
         owned: (topic, partition) pairs the member claims to own; empty before version 1.
         generation_id: the generation of that claim, -1 where unknown or before version 2.
         rack_id: None where null, empty, or before version 3.
+        ends_before_owned: the bytes end where ``ownedPartitions`` should begin, although their version has that field.
 
     """
 
@@ -55,15 +63,23 @@ class Subscription:
     owned: tuple[tuple[str, int], ...]
     generation_id: int
     rack_id: str | None
+    ends_before_owned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the group's leader gave a member (``ConsumerPartitionAssignor.Assignment``), pairs in wire order."""
+    """What the group's leader gave a member (``ConsumerPartitionAssignor.Assignment``), pairs in wire order.
 
-    version: int
+    ``version`` is None where the leader wrote no bytes for the member: it has no partitions.
+    """
+
+    version: int | None
     partitions: tuple[tuple[str, int], ...]
     user_data: bytes | None
+
+
+NOTHING_ASSIGNED: Final = Assignment(None, (), None)
+"""The assignment of a member that the leader left out. sarama, KafkaJS and kafka-go leave out who gets nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +89,9 @@ class ClassicMember:
     Attributes:
         rebalance_timeout_ms: the session timeout where the record has none (-1, or before version 1), as the
             coordinator takes it on replay. None, as the session timeout, where no record was read (DescribeGroups).
-        subscription, assignment: None where their bytes are empty, or opaque because the group's protocol type is not
-            ``consumer``.
+        subscription, assignment: None is unknown: the bytes were refused, or are opaque because the group's protocol
+            type is not ``consumer``. A subscription of no bytes is unknown too, for no client writes one. An
+            assignment of no bytes is NOTHING_ASSIGNED.
 
     """
 
@@ -110,11 +127,11 @@ class GroupMetadata:
     value_version: int | None
 
 
-def group_metadata(record: DecodedRecord) -> GroupMetadata:
+def group_metadata(record: DecodedRecord, refusals: list[Refusal] | None = None) -> GroupMetadata:
     """Return the typed view of a GroupMetadata record that is not a tombstone.
 
-    Raises UndecodableRecord with the member in its path where a member's consumer protocol bytes are refused, and
-    ValueError for any other record.
+    Consumer protocol bytes that are refused cost that member's subscription or assignment and nothing else; they are
+    added to ``refusals``. Raises ValueError for any other record.
 
     >>> from streaming.protocol import decode
     >>> record = decode(bytes.fromhex("0002 0001 67"), bytes.fromhex("0000 0000 00000004 ffff ffff 00000000"))
@@ -134,22 +151,21 @@ def group_metadata(record: DecodedRecord) -> GroupMetadata:
         value["protocol"],
         value["leader"],
         None if timestamp == -1 else timestamp,
-        tuple([_member(fields, index, speaks_consumer) for index, fields in enumerate(value["members"])]),
+        _members(value["members"], speaks_consumer, [] if refusals is None else refusals),
         record.value_version,
     )
 
 
-def _member(fields: Mapping[str, Any], index: int, speaks_consumer: bool) -> ClassicMember:
+def _members(
+    members: list[dict[str, Any]], speaks_consumer: bool, refusals: list[Refusal]
+) -> tuple[ClassicMember, ...]:
+    return tuple([_member(fields, index, speaks_consumer, refusals) for index, fields in enumerate(members)])
+
+
+def _member(fields: Mapping[str, Any], index: int, speaks_consumer: bool, refusals: list[Refusal]) -> ClassicMember:
     session_timeout_ms = fields["sessionTimeout"]
     rebalance_timeout_ms = fields.get("rebalanceTimeout", -1)
-    subscription, assignment = fields["subscription"], fields["assignment"]
-    place = "subscription"
-    try:
-        joined = subscription_of(subscription) if speaks_consumer and subscription else None
-        place = "assignment"
-        synced = assignment_of(assignment) if speaks_consumer and assignment else None
-    except UndecodableRecord as refusal:
-        raise refusal.under(f"value.members[{index}].{place}") from None
+    place = f"value.members[{index}]"
     return ClassicMember(
         fields["memberId"],
         fields.get("groupInstanceId"),
@@ -157,14 +173,34 @@ def _member(fields: Mapping[str, Any], index: int, speaks_consumer: bool) -> Cla
         fields["clientHost"],
         session_timeout_ms if rebalance_timeout_ms == -1 else rebalance_timeout_ms,
         session_timeout_ms,
-        joined,
-        synced,
+        member_subscription(fields["subscription"], place, refusals) if speaks_consumer else None,
+        member_assignment(fields["assignment"], place, refusals) if speaks_consumer else None,
     )
 
 
-def subscription_of(raw: bytes) -> Subscription:
-    """Read a member's JoinGroup bytes; raises UndecodableRecord."""
-    version, fields = decode_subscription(raw)
+def member_subscription(raw: bytes | None, place: str, refusals: list[Refusal]) -> Subscription | None:
+    """Read a member's JoinGroup bytes; None is unknown, and refused bytes are added to ``refusals``.
+
+    ``place`` is the path of the member. No bytes are no refusal: there is nothing to show.
+    """
+    return _read(raw, _subscription, f"{place}.subscription", refusals) if raw else None
+
+
+def member_assignment(raw: bytes | None, place: str, refusals: list[Refusal]) -> Assignment | None:
+    """Read what the leader gave a member; None is unknown, and refused bytes are added to ``refusals``."""
+    return _read(raw, _assignment, f"{place}.assignment", refusals) if raw else NOTHING_ASSIGNED
+
+
+def _read(raw: bytes, read: Callable[[bytes], Read], place: str, refusals: list[Refusal]) -> Read | None:
+    try:
+        return read(raw)
+    except UndecodableRecord as refusal:
+        refusals.append((raw, refusal.under(place)))
+        return None
+
+
+def _subscription(raw: bytes) -> Subscription:
+    version, fields = read_subscription(raw)
     return Subscription(
         version,
         tuple(fields["topics"]),
@@ -172,10 +208,10 @@ def subscription_of(raw: bytes) -> Subscription:
         topic_partitions(fields.get("ownedPartitions", ())),
         fields.get("generationId", UNKNOWN_GENERATION),
         fields.get("rackId") or None,
+        ends_before_owned=version > 0 and "ownedPartitions" not in fields,
     )
 
 
-def assignment_of(raw: bytes) -> Assignment:
-    """Read what the leader gave a member; raises UndecodableRecord."""
+def _assignment(raw: bytes) -> Assignment:
     version, fields = decode_assignment(raw)
     return Assignment(version, topic_partitions(fields["assignedPartitions"]), fields["userData"])

@@ -28,6 +28,10 @@ UNKNOWN_GENERATION: Final = -1
 """``StickyAssignor.DEFAULT_GENERATION``, also a subscription's generation where its version has none."""
 
 
+_OWNED_PARTITIONS_SINCE: Final = 1
+"""The first version of a subscription that has `ownedPartitions` (KIP-429)."""
+
+
 def _readers(message: Message) -> tuple[Reader, ...]:
     return tuple(compile_reader(message, version) for version in range(message.highest_version + 1))
 
@@ -55,6 +59,35 @@ def decode_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
     (0, {'topics': ['t'], 'userData': None})
     """
     return _decode(raw, _SUBSCRIPTION_READERS)
+
+
+def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
+    """Decode a subscription as client libraries do: bytes may end before `ownedPartitions`, whatever their version.
+
+    kafka-go and Faust write a version of 1 or more and the fields of version 0. Java refuses such bytes; librdkafka,
+    sarama and franz-go read them as version 0. The version is the one on the wire; `ownedPartitions` is absent.
+
+    >>> read_subscription(bytes.fromhex("0001 00000001 0001 74 ffffffff"))
+    (1, {'topics': ['t'], 'userData': None})
+    """
+    try:
+        return decode_subscription(raw)
+    except UndecodableRecord:
+        version = int.from_bytes(raw[:2], "big", signed=True)
+        if version < _OWNED_PARTITIONS_SINCE or not _ends_with_user_data(raw):
+            raise
+        return version, _SUBSCRIPTION_READERS[0](raw, 2)
+
+
+def _ends_with_user_data(raw: bytes) -> bool:
+    """Whether the last byte is the last one of the user data: bytes cut anywhere else are damaged."""
+    position = 6
+    for _ in range(int.from_bytes(raw[2:6], "big", signed=True)):
+        position += 2 + int.from_bytes(raw[position : position + 2], "big")
+        if position > len(raw):
+            return False
+    user_data_bytes = max(0, int.from_bytes(raw[position : position + 4], "big", signed=True))
+    return position + 4 + user_data_bytes == len(raw)
 
 
 def decode_assignment(raw: bytes) -> tuple[int, dict[str, Any]]:

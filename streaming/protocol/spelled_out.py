@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from streaming.protocol.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
     decode_assignment,
-    decode_subscription,
     kafka_python_sticky_user_data,
+    read_subscription,
     sticky_user_data,
 )
 from streaming.protocol.errors import UndecodableRecord
@@ -74,7 +74,7 @@ def _classic_member(member: Mapping[str, Any], protocol: str | None) -> dict[str
 
 
 def _subscription(raw: bytes, protocol: str | None) -> dict[str, Any] | None:
-    subscription = _embedded(raw, decode_subscription)
+    subscription = _embedded(raw, read_subscription)
     if subscription and protocol == STICKY_ASSIGNOR_NAME and subscription.get("userData"):
         user_data = subscription["userData"]
         owned, generation = kafka_python_sticky_user_data(user_data) or sticky_user_data(user_data)

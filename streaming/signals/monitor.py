@@ -68,7 +68,8 @@ RECORDS_SKIPPED: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Records that were not used, by reason. All but foreign_partition are in quarantine.",
+    help="Records that were not used, or of which one member was not, by reason. All but foreign_partition are in "
+    "quarantine.",
     unknown="No record was left out for that reason.",
     example="increase(rebalance_monitor_records_skipped_total[1h]) > 0",
 )

@@ -238,18 +238,19 @@ MONITOR_STORIES = (
         "records of a newer Kafka",
         "40m",
         TICKET,
-        of_cluster("records_skipped_total", "0x10 0+2x300", reason="unknown_version"),
+        of_cluster("records_skipped_total", "0x10 0+2x300", reason="unknown_value_version"),
         says=(
-            "prod: records that the monitor cannot use (unknown_version)",
+            "prod: records that the monitor cannot use (unknown_value_version)",
             (
-                "30 records of __consumer_offsets were left out within 15 minutes, for unknown_version. What they say "
-                "of their groups is not known. Likely causes: a Kafka version newer than this monitor; for "
-                "foreign_partition, records written by hand or a changed partition count of the topic. What to do: "
-                "see the table quarantine for their bytes and update the monitor; for foreign_partition, see the "
-                "runbook."
+                "30 records of __consumer_offsets, or the bytes of one member in them, were left out within 15 minutes"
+                ": unknown_value_version. What they say is unknown. Likely causes: a client library that writes its "
+                "membership in a form of its own (the column field names a member); a Kafka version newer than this "
+                "monitor (unknown_record_type, unknown_value_version); for foreign_partition, records written by hand "
+                "or a changed partition count of the topic. What to do: see the table quarantine and update the "
+                "client, or the monitor; for foreign_partition, see the runbook."
             ),
         ),
-        labels={"cluster": "prod", "reason": "unknown_version"},
+        labels={"cluster": "prod", "reason": "unknown_value_version"},
     ),
     Story(
         "RebalanceMonitorQuarantineGrows",

@@ -79,7 +79,8 @@ GROUP_GENERATIONS = Table(
                 "not_known",
                 pa.list_(pa.string()),
                 "what the records read so far leave open: group_epoch, member_metadata, current_assignment,"
-                " target_assignment, resolved_regex; with source.kind admin-api also what coordinators do not tell",
+                " target_assignment, resolved_regex, member_subscription, member_assignment (bytes of a classic member"
+                " that could not be read); with source.kind admin-api also what coordinators do not tell",
             ),
             column("rebalances_total", pa.int64(), "rebalances since the group was first seen"),
             column(
@@ -155,7 +156,11 @@ REBALANCES = Table(
                 "milliseconds from the end of the join to the leader's assignment; null where the record does not tell",
             ),
             column("skipped_generations", pa.int64(), "generations since the row before that no record carries"),
-            column("not_known", pa.list_(pa.string()), "records that are missing: group_epoch, member_metadata, ..."),
+            column(
+                "not_known",
+                pa.list_(pa.string()),
+                "what is missing: group_epoch, member_metadata, member_assignment, ...",
+            ),
             column(
                 "conditions",
                 pa.list_(pa.string()),

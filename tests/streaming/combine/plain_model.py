@@ -14,6 +14,7 @@ from streaming.combine.commits import canonical_key
 from streaming.combine.lanes import PartitionSnapshot, commits_table, decode_partition_event, merge_lane
 from streaming.events import GroupEvent, Position, decode_event, log_event, unreadable_event
 from streaming.protocol import RecordType, UndecodableRecord, decode
+from streaming.protocol.classic import Refusal
 from tests.streaming.log_records import LogRecord
 
 Commit = tuple[int, int, int]
@@ -71,8 +72,10 @@ def _read(combined: Combined, lane: Lane, record: LogRecord) -> None:
         of_key = lane.commits.get(key := canonical_key(record.key or b""), [])
         lane.commits[key] = [*(one for one in of_key if not _takes_place_of(commit, one)), commit][-WINDOW_COMMITS:]
     position = Position(record.kafka_partition, record.kafka_offset, record.timestamp_ms)
-    if (grouped := log_event(decoded, position)) is not None:
+    refusals: list[Refusal] = []
+    if (grouped := log_event(decoded, position, refusals)) is not None:
         combined.events.append(grouped)
+    lane.quarantined += [(record, refusal.reason, refusal.field) for _, refusal in refusals[:1]]
     lane.records_read[kind.name.lower() + ("_tombstone" if decoded.value is None else "")] += 1
 
 

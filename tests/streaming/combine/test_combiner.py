@@ -21,7 +21,7 @@ from streaming.combine.lanes import (
     merge_lane,
 )
 from streaming.combine.own_partitions import OwnPartitions
-from streaming.events import Position, RecordUnreadable, decode_event
+from streaming.events import GroupMetadataWritten, decode_event
 from tests.streaming.combine.plain_model import batch_commits, combined_in_bulk, combined_plainly
 from tests.streaming.combine.strategies import logs, pieces
 from tests.streaming.log_records import (
@@ -139,22 +139,25 @@ def test_a_negative_committed_offset_is_none_at_all(committed_offset: int, versi
     assert lane.records_read == {"offset_commit": 1}
 
 
-def test_a_damaged_member_quarantines_its_record_and_nothing_else() -> None:
-    """One broken subscription must not cost the group's neighbours their rows."""
+def test_bytes_of_members_that_nobody_can_read_quarantine_their_record_once_and_cost_nothing_else() -> None:
+    """Two broken subscriptions: one row of the whole record, which is read, counted and an event all the same."""
     broken = {**_member(), "subscription": b"\xff\xff"}
     records = [
         _commit(0),
-        LogRecord(group_key("broken"), group_value(1, [broken]), 0, 1, 5),
+        LogRecord(group_key("broken"), group_value(1, [broken, {**broken, "memberId": "n"}]), 0, 1, 5),
         LogRecord(group_key("fine"), group_value(1, [_member()]), 0, 2, 5),
         _commit(3),
     ]
     combined = combined_in_bulk([record_batch(records)])
-    assert combined.events[0] == ("broken", RecordUnreadable(Position(0, 1, 5), "classic", "group", ""))
+    event = combined.events[0][1]
+    assert isinstance(event, GroupMetadataWritten)
+    assert [member.subscription for member in event.metadata.members] == [None, None]
     assert [group for group, _ in combined.events] == ["broken", "fine"]
     assert combined.lanes[0].quarantined == [
         (records[1], "unknown_embedded_version", "value.members[0].subscription.version")
     ]
-    assert combined.lanes[0].records_read == {"offset_commit": 2, "group_metadata": 1}
+    assert combined.lanes[0].records_read == {"offset_commit": 2, "group_metadata": 2}
+    assert combined.lanes[0].last_missing_offset == -1, "its generation was read: it leaves no hole"
 
 
 def _commit(kafka_offset: int, kafka_partition: int = 0) -> LogRecord:

@@ -6,6 +6,7 @@ import doctest
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import streaming.page.work
@@ -83,3 +84,16 @@ def test_gaps_are_counted_where_one_is_known(present: Present) -> None:
     assert gaps is not None
     assert (gaps.gaps, gaps.total_ms, gaps.long_gaps) == (8, 65_000 + 7 * 4_000, 1)
     assert detail(present, "ledger").commit_gaps is None
+
+
+def test_the_owner_of_a_partition_is_unknown_and_not_nobody_where_a_members_bytes_are(present: Present) -> None:
+    """The page said that nobody read partitions of a group in which one member's assignment could not be read."""
+    record = present.groups["fraud-detection"]
+    assert record.snapshot.classic is not None
+    busy, *others = sorted(record.snapshot.classic.members, key=lambda member: member.assignment is None)
+    classic = replace(record.snapshot.classic, members=(replace(busy, assignment=None), *others))
+    snapshot = msgspec.structs.replace(record.snapshot, classic=classic)
+    unread = {**present.groups, "fraud-detection": msgspec.structs.replace(record, snapshot=snapshot)}
+    found = detail(replace(present, groups=unread), "fraud-detection")
+    assert {(one.owner, one.is_owner_known) for one in found.partitions} == {(None, False)}
+    assert all(one.is_owner_known for one in detail(present, "fraud-detection").partitions)

@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from streaming.bench.encoder import encode
-from streaming.protocol import DecodedRecord, UndecodableRecord, decode
-from streaming.protocol.classic import Assignment, ClassicMember, Subscription, group_metadata
+from streaming.protocol import DecodedRecord, decode
+from streaming.protocol.classic import (
+    NOTHING_ASSIGNED,
+    Assignment,
+    ClassicMember,
+    Refusal,
+    Subscription,
+    group_metadata,
+)
 from streaming.protocol.layouts import (
     CONSUMER_PROTOCOL_ASSIGNMENT,
     CONSUMER_PROTOCOL_SUBSCRIPTION,
@@ -114,10 +121,15 @@ def test_a_null_or_empty_rack_is_no_rack(rack: str | None) -> None:
     assert member.subscription.rack_id is None
 
 
-def test_empty_bytes_are_no_subscription_and_no_assignment() -> None:
-    """A member that joined and was not synced yet has an empty assignment."""
-    (member,) = group_metadata(_record(3, _member(subscription=b"", assignment=b""))).members
-    assert (member.subscription, member.assignment) == (None, None)
+def test_an_assignment_of_no_bytes_is_nothing_and_a_subscription_of_no_bytes_is_unknown() -> None:
+    """A leader that gives a member nothing may leave it out; no client writes a subscription of no bytes.
+
+    Both were None, so a topic that the group had left stayed in its lag, and real topics were unknown partitions.
+    """
+    refusals: list[Refusal] = []
+    (member,) = group_metadata(_record(3, _member(subscription=b"", assignment=b"")), refusals).members
+    assert (member.subscription, member.assignment) == (None, NOTHING_ASSIGNED)
+    assert not refusals
 
 
 @pytest.mark.parametrize("protocol_type", ["connect", "sr", ""])
@@ -143,14 +155,45 @@ def test_an_empty_group_has_no_protocol_no_leader_and_no_members() -> None:
         ({"assignment": bytes.fromhex("0000 7fffffff")}, "array_too_long", "assignment.assignedPartitions"),
     ],
 )
-def test_bytes_of_the_consumer_protocol_that_are_refused_name_the_member(
+def test_refused_bytes_of_a_member_cost_that_member_alone_and_name_it(
     changes: dict[str, bytes], reason: str, field: str
 ) -> None:
-    """The record as such is whole, but a group judged without one of its members would be a guess."""
-    record = _record(3, _member(), _member(**changes))
-    with pytest.raises(UndecodableRecord) as caught:
-        group_metadata(record)
-    assert (caught.value.reason, caught.value.field) == (reason, f"value.members[1].{field}")
+    """One member that nobody could read hid its whole group: no members, no verdict, state Unknown."""
+    refusals: list[Refusal] = []
+    group = group_metadata(_record(3, _member(), _member(memberId="m-2", **changes)), refusals)
+    assert [(refusal.reason, refusal.field) for _, refusal in refusals] == [(reason, f"value.members[1].{field}")]
+    ((place, raw),) = changes.items()
+    assert [refused for refused, _ in refusals] == [raw]
+    assert [member.member_id for member in group.members] == ["m-1", "m-2"]
+    whole, broken = group.members
+    assert getattr(broken, place) is None
+    kept = "assignment" if place == "subscription" else "subscription"
+    assert getattr(broken, kept) == getattr(whole, kept)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize("user_data", [None, b"", b"rack-a"])
+def test_a_subscription_that_ends_before_owned_partitions_is_read_as_version_0(
+    version: int, user_data: bytes | None
+) -> None:
+    """kafka-go writes version 1 and Faust version 4, both with the fields of version 0: their groups were invisible."""
+    raw = _versioned(version, encode(CONSUMER_PROTOCOL_SUBSCRIPTION, 0, {"topics": ["b", "a"], "userData": user_data}))
+    refusals: list[Refusal] = []
+    (member,) = group_metadata(_record(3, _member(subscription=raw)), refusals).members
+    assert member.subscription == Subscription(version, ("b", "a"), user_data, (), -1, None, ends_before_owned=True)
+    assert not refusals
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_subscription_that_is_cut_anywhere_else_is_refused(version: int) -> None:
+    """Only the end of the user data is a place where a library stops on purpose."""
+    whole = _subscription(version, userData=b"u")
+    ends_with_user_data = len(_subscription(0, userData=b"u"))
+    for length in range(1, len(whole)):
+        refusals: list[Refusal] = []
+        (member,) = group_metadata(_record(3, _member(subscription=whole[:length])), refusals).members
+        assert (member.subscription is None) == (length != ends_with_user_data)
+        assert len(refusals) == (length != ends_with_user_data)
 
 
 @pytest.mark.parametrize(
