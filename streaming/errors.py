@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import ClassVar, Final
 
 MAY_PASS: Final = 1
@@ -20,3 +22,18 @@ class RemedyError(Exception):
     """
 
     exit_code: ClassVar[int] = MAY_PASS
+
+
+def storage_remedy(error: OSError) -> str:
+    """What to do about a file or folder that the system refused, to stand behind a colon.
+
+    >>> storage_remedy(OSError(errno.ENOSPC, "No space left on device"))
+    'free some space on its disk'
+    """
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return "free some space on its disk"
+    if error.errno == errno.EROFS:
+        return "mount its disk writable"
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return f"let the user of the monitor (id {os.geteuid()}) read and write it"
+    return "check its disk"

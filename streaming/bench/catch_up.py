@@ -13,7 +13,7 @@ from streaming.bench.fill import BenchError, Fill
 from streaming.bench.process import MONITOR, PLAIN_READ, Cost, MeasuredProcess, monitor_environment
 from streaming.bench.scrape import Scrape, scrape
 from streaming.embedded.ports import free_port
-from streaming.spark.checkpoint import QUERY
+from streaming.spark.checkpoint_files import QUERY
 
 COLD_RECORDS = 2_000_000
 WARM_RECORDS = 10_000_000

@@ -31,7 +31,7 @@ from streaming.embedded.ports import free_port
 from streaming.run.monitor import now_ms
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
-from streaming.spark.checkpoint import QUERY
+from streaming.spark.checkpoint_files import QUERY
 
 PLAIN_SECONDS = 60.0
 """The plain read is put under the same load, no longer than this: it has no state that would grow."""

@@ -15,7 +15,7 @@ from streaming.bench.fill import offsets_topic_ends
 from streaming.config.load import Settings, load_settings
 from streaming.jars import resolve
 from streaming.java import find_java
-from streaming.spark.checkpoint import QUERY
+from streaming.spark.checkpoint_files import QUERY
 from streaming.spark.session import spark_session
 from streaming.spark.source import offsets_topic_records
 

@@ -22,7 +22,7 @@ from streaming.embedded.ports import free_port
 from streaming.events import OFFSETS_TOPIC
 from streaming.protocol import RecordType, decode
 from streaming.protocol.classic import group_metadata
-from streaming.spark.checkpoint import QUERY
+from streaming.spark.checkpoint_files import QUERY
 
 SEEN_BAR = Bar(5, "at most")
 

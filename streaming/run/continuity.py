@@ -6,6 +6,7 @@ What is said is by the rules of `judgement/continuity.py`.
 from __future__ import annotations
 
 import logging
+import re
 import shlex
 from collections.abc import Collection, Iterable, Mapping
 
@@ -17,6 +18,9 @@ from streaming.spark.files import Files
 
 STORED_ID = "offsets_topic_id"
 """A file of its own beside the checkpoint's other ones: one that is lost, or an older monitor's, makes it unknown."""
+
+_TOPIC_ID = re.compile(rb"[A-Za-z0-9_-]{22}")
+"""As Kafka writes an id of 16 bytes: base64 for URLs, without padding."""
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +49,7 @@ class TopicRead:
         self._cluster = cluster
         self._registry = registry
         self._files = files
-        self._known = (files.read(STORED_ID) or b"").decode() or None
+        self._known = _stored_id(cluster, files)
 
     def tell(self, topic_id: str | None, positions: Mapping[int, int]) -> None:
         """Compare with the id that was sampled after `positions` were reached; the first one is taken for theirs.
@@ -73,6 +77,18 @@ class TopicRead:
                 self._known,
                 _remedy(self._cluster),
             )
+
+
+def _stored_id(cluster: str, files: Files) -> str | None:
+    """The id that was stored; None, with a warning, if the file is damaged."""
+    try:
+        stored = files.read(STORED_ID)
+    except OSError:
+        stored = b""
+    if stored is not None and not _TOPIC_ID.fullmatch(stored):
+        _log.warning("%s: %s is damaged: the topic there is now is taken for the one that was read", cluster, STORED_ID)
+        return None
+    return None if stored is None else stored.decode()
 
 
 class LostRecords:

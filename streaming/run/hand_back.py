@@ -11,7 +11,7 @@ from streaming.events import HandedBackEvent, TopicsSampled, encode_event
 from streaming.judgement.hand_back import awaited_facts
 from streaming.judgement.lag import ClusterSample
 from streaming.sinks.registry import Present
-from streaming.spark.checkpoint import HANDED_BACK
+from streaming.spark.checkpoint_files import HANDED_BACK
 from streaming.spark.files import Files
 from streaming.spark.source import lane_rows_file
 

@@ -7,8 +7,10 @@ import time
 from collections.abc import Mapping
 
 import msgspec
+from pyarrow.lib import ArrowException
 
 from streaming.events import POLLED_PARTITION
+from streaming.group.codec import StateVersionError
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.detectors import Limits
 from streaming.judgement.lag import ClusterSample, TopicPartition, lag_report
@@ -58,14 +60,23 @@ class LagWatch:
         self._stored_seconds = time.monotonic()
 
     def restore(self) -> None:
-        """Take up what an earlier run knew. The book must hold the last commits already."""
-        encoded = self._files.read(STORED)
-        if encoded is None:
+        """Take up what an earlier run knew. The book must hold the last commits already.
+
+        Samples are a cache: without them lag in seconds is unknown for a while. So damaged ones are dropped.
+        """
+        try:
+            encoded = self._files.read(STORED)
+            if encoded is None:
+                return
+            stored = msgspec.msgpack.decode(encoded, type=_Stored)
+            ends = SampledOffsets.decode(*stored.ends, END_OFFSET_POINTS)
+            starts = SampledOffsets.decode(*stored.starts, LOG_START_POINTS)
+            self._book.restore_windows(*stored.windows)
+        except (OSError, ValueError, KeyError, msgspec.DecodeError, ArrowException, StateVersionError) as damaged:
+            what = str(damaged).partition("\n")[0]
+            _log.warning("%s: %s is dropped, lag in seconds is unknown for a while: %s", self._cluster, STORED, what)
             return
-        stored = msgspec.msgpack.decode(encoded, type=_Stored)
-        self._ends = SampledOffsets.decode(*stored.ends, END_OFFSET_POINTS)
-        self._starts = SampledOffsets.decode(*stored.starts, LOG_START_POINTS)
-        self._book.restore_windows(*stored.windows)
+        self._ends, self._starts = ends, starts
         _log.info("%s: restored samples of %d topic partitions", self._cluster, len(self._ends))
 
     def store_if_due(self, now_seconds: float) -> None:

@@ -23,7 +23,7 @@ from streaming.polled.poll import Poll, to_describe
 from streaming.sampling.groups import Groups
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.registry import Registry
-from streaming.spark.checkpoint import HANDED_BACK
+from streaming.spark.checkpoint_files import HANDED_BACK
 from streaming.spark.files import Files
 from streaming.spark.source import lane_rows_file
 

@@ -35,12 +35,13 @@ from streaming.sinks.tables import (
     Table,
 )
 from streaming.spark.checkpoint import (
-    HANDED_BACK,
+    CheckpointDamagedError,
     check_identity,
     new_identity,
     read_identity,
     write_identity,
 )
+from streaming.spark.checkpoint_files import HANDED_BACK, checksum
 from streaming.spark.files import Files
 
 _KEYED_BY_POSITION = (
@@ -87,11 +88,11 @@ def prepare_checkpoint(
     if identity is not None:
         check_identity(identity, cluster, shuffle_partitions, settings.paths.checkpoint, source)
         tables.open_all()
+        files.make_folder(HANDED_BACK)  # the query's second source cannot do without it, and needs no file in it
         return tables.written_by(identity.checkpoint_id), _read_origin(files)
-    identity = new_identity(cluster, shuffle_partitions, source)
     tables.open_all()
     origin = origin_of(session, tables, cluster, is_polled=source == ADMIN_API_SOURCE)
-    _write_origin(files, origin)
+    identity = new_identity(cluster, shuffle_partitions, source, _write_origin(files, origin))
     files.make_folder(HANDED_BACK)
     write_identity(files, identity)
     return tables.written_by(identity.checkpoint_id), origin
@@ -160,17 +161,25 @@ def _seed(row: Mapping[str, Any]) -> GroupSnapshot:
     return GroupSnapshot(row["group_id"], totals=totals, resume=resume)
 
 
-def _write_origin(files: Files, origin: Origin) -> None:
+def _write_origin(files: Files, origin: Origin) -> Mapping[str, int]:
+    """Write it down. Returns the checksum of each file."""
+    stored = {
+        **{f"origin/{name}.positions": numbers.astype("<i8").tobytes() for name, numbers in origin.positions.items()},
+        "origin/seeds": msgspec.msgpack.encode(origin.seeds),
+    }
     files.make_folder("origin")
-    for name, numbers in origin.positions.items():
-        files.write(f"origin/{name}.positions", numbers.astype("<i8").tobytes())
-    files.write("origin/seeds", msgspec.msgpack.encode(origin.seeds))
+    for name, content in stored.items():
+        files.write(name, content)
+    return {name: checksum(content) for name, content in stored.items()}
 
 
 def _read_origin(files: Files) -> Origin:
-    positions = {
-        table.name: np.frombuffer(files.read(f"origin/{table.name}.positions") or b"", dtype="<i8")
-        for table in _KEYED_BY_POSITION
-    }
-    stored_seeds = files.read("origin/seeds")
-    return Origin(positions, msgspec.msgpack.decode(stored_seeds, type=Seeds) if stored_seeds else Seeds())
+    try:
+        positions = {
+            table.name: np.frombuffer(files.read(f"origin/{table.name}.positions") or b"", dtype="<i8")
+            for table in _KEYED_BY_POSITION
+        }
+        stored_seeds = files.read("origin/seeds")
+        return Origin(positions, msgspec.msgpack.decode(stored_seeds, type=Seeds) if stored_seeds else Seeds())
+    except (ValueError, msgspec.DecodeError) as damaged:
+        raise CheckpointDamagedError(files.uri(""), f"origin: {damaged}") from None

@@ -45,7 +45,13 @@ from streaming.security.secrets_file import secrets_file
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Registry
-from streaming.spark.checkpoint import HANDED_BACK, QUERY, CheckpointLock, batch_end_positions, last_committed_batch
+from streaming.spark.checkpoint import (
+    CheckpointLock,
+    batch_end_positions,
+    check_files,
+    last_committed_batch,
+)
+from streaming.spark.checkpoint_files import HANDED_BACK, QUERY
 from streaming.spark.files import Files
 from streaming.spark.query import lanes_of, start_query, stop_query
 from streaming.spark.session import jvm_pid, use_pool
@@ -120,6 +126,7 @@ class ClusterWatch:
             secrets_file(java_secrets(security, read_secrets(security))) as file,
             CheckpointLock(self._settings.paths.checkpoint) as lock,
         ):
+            check_files(self._settings.paths.checkpoint)
             check_key(security, lambda: java_version(find_java()))
             yield Reached(connection, brokers, partitions, spark_options(security, file), lock)
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import tempfile
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from urllib.parse import urlparse
 
 import msgspec
@@ -24,14 +26,22 @@ import psutil
 from typing_extensions import Self
 
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
-from streaming.errors import MAY_PASS, STAYS, RemedyError
+from streaming.errors import MAY_PASS, STAYS, RemedyError, storage_remedy
+from streaming.spark.checkpoint_files import (
+    IDENTITY,
+    QUERY,
+    DamagedFile,
+    find_damage,
+    find_disposable,
+    find_query_without_identity,
+)
 from streaming.spark.files import Files
+from streaming.spark.folder import Folder, LocalFolder, local_folder
 
 CHECKPOINT_VERSION = 1
-QUERY = "query"
-HANDED_BACK = "handed_back"
-_IDENTITY = "monitor.json"
 _LEFTOVER_JVM_SECONDS = 20.0
+
+_log = logging.getLogger(__name__)
 
 
 class CheckpointError(RemedyError):
@@ -46,46 +56,100 @@ class CheckpointInUseError(CheckpointError):
     exit_code = MAY_PASS
 
 
+class CheckpointDamagedError(CheckpointError):
+    """A file of the checkpoint is missing or damaged."""
+
+    def __init__(self, uri: str, what: object) -> None:
+        super().__init__(f"checkpoint {uri} is damaged ({what}): run `rebalance-monitor rebuild`")
+
+
 class Identity(msgspec.Struct, frozen=True):
-    """What a checkpoint is bound to for its life."""
+    """What a checkpoint is bound to for its life. `origin`: checksums of its files, by name; unknown in older ones."""
 
     version: int
     checkpoint_id: str
     cluster: str
     shuffle_partitions: int
     source: str = OFFSETS_TOPIC_SOURCE
+    origin: dict[str, int] = {}
 
 
-def new_identity(cluster: str, shuffle_partitions: int, source: str = OFFSETS_TOPIC_SOURCE) -> Identity:
+def new_identity(
+    cluster: str,
+    shuffle_partitions: int,
+    source: str = OFFSETS_TOPIC_SOURCE,
+    origin: Mapping[str, int] = MappingProxyType({}),
+) -> Identity:
     """Make the identity of a checkpoint that is being made now."""
-    return Identity(CHECKPOINT_VERSION, uuid.uuid4().hex, cluster, shuffle_partitions, source)
+    return Identity(CHECKPOINT_VERSION, uuid.uuid4().hex, cluster, shuffle_partitions, source, dict(origin))
 
 
-def read_identity(files: Files) -> Identity | None:
+def read_identity(files: Folder) -> Identity | None:
     """Read the identity; None where no checkpoint was made. Raises CheckpointError for another version's."""
-    stored = files.read(_IDENTITY)
+    stored = files.read(IDENTITY)
     if stored is None:
         return None
+    uri = files.uri("")
     try:
         version = json.loads(stored)["version"]
     except (ValueError, KeyError, TypeError):
         version = "unreadable"
     if version != CHECKPOINT_VERSION:
         raise CheckpointError(
-            f"checkpoint {files.uri('')} has version {version}, this monitor writes {CHECKPOINT_VERSION}: "
+            f"checkpoint {uri} has version {version}, this monitor writes {CHECKPOINT_VERSION}: "
             "run `rebalance-monitor rebuild`, or the version of the monitor that made it"
         )
     try:
         return msgspec.json.decode(stored, type=Identity)
     except msgspec.DecodeError as damaged:
-        raise CheckpointError(
-            f"checkpoint {files.uri('')} is damaged ({_IDENTITY}: {damaged}): run `rebalance-monitor rebuild`"
-        ) from None
+        raise CheckpointDamagedError(uri, f"{IDENTITY}: {damaged}") from None
+
+
+def check_files(uri: str) -> None:
+    """Check a checkpoint on a local disk as far as its files show. Raises CheckpointError with file and remedy.
+
+    What a start can do without is removed, with a warning. A checkpoint on remote storage is checked as Spark reads it.
+    """
+    folder = local_folder(uri)
+    if folder is None:
+        return
+    try:
+        if refusal := folder.refusal():
+            raise CheckpointError(_refused(uri, refusal))
+        identity = read_identity(folder)
+        damage = find_query_without_identity(folder) if identity is None else _find_damage(folder, identity)
+        if damage is None:
+            _remove_disposable(folder)
+    except OSError as error:
+        raise CheckpointError(_refused(uri, error)) from None
+    if damage is not None:
+        raise CheckpointDamagedError(uri, damage)
+
+
+def _find_damage(folder: Folder, identity: Identity) -> DamagedFile | None:
+    return find_damage(folder, identity.origin, identity.source, identity.shuffle_partitions)
+
+
+def _remove_disposable(folder: LocalFolder) -> None:
+    disposable = find_disposable(folder)
+    for file in disposable:
+        (folder.root / file.name).unlink()
+    if disposable:
+        _log.warning(
+            "removed %d damaged files that are not needed: %s", len(disposable), "; ".join(map(str, disposable[:3]))
+        )
+
+
+def _refused(uri: str, error: OSError) -> str:
+    return (
+        f"checkpoint {uri} cannot be used ({error.filename}: {error.strerror}): {storage_remedy(error)},"
+        " or choose another paths.checkpoint"
+    )
 
 
 def write_identity(files: Files, identity: Identity) -> None:
     """Make the checkpoint one."""
-    files.write(_IDENTITY, msgspec.json.encode(identity))
+    files.write(IDENTITY, msgspec.json.encode(identity))
 
 
 def check_identity(
@@ -133,12 +197,15 @@ class CheckpointLock:
 
     def __enter__(self) -> Self:
         """Take it. Raises CheckpointInUseError if another process holds it."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise CheckpointError(_refused(self._checkpoint, error)) from None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(self._descriptor, 200, 0).decode().split()
+            holder = self._holder()
             os.close(self._descriptor)
             raise CheckpointInUseError(
                 f"checkpoint {self._checkpoint} is in use by process {holder[0] if holder else 'unknown'}: "
@@ -156,11 +223,20 @@ class CheckpointLock:
 
     def write_holder(self, jvm_pid: int | None) -> None:
         """Note who holds it, and the JVM that will have to be waited for should this process be killed."""
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()} {jvm_pid or ''}".encode(), 0)
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"{os.getpid()} {jvm_pid or ''}".encode(), 0)
+        except OSError as error:
+            error.filename = str(self._path)
+            raise CheckpointError(_refused(self._checkpoint, error)) from None
+
+    def _holder(self) -> list[str]:
+        """The process that wrote the file last, and its JVM if it had one; nothing if the content is not ours."""
+        words = os.pread(self._descriptor, 200, 0).decode(errors="replace").split()
+        return words if all(word.isascii() and word.isdigit() for word in words) else []
 
     def _wait_for_leftover_jvm(self) -> None:
-        holder = os.pread(self._descriptor, 200, 0).decode().split()
+        holder = self._holder()
         if len(holder) == 2:
             deadline = time.monotonic() + _LEFTOVER_JVM_SECONDS
             while _is_java(int(holder[1])) and time.monotonic() < deadline:

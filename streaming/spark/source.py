@@ -71,5 +71,7 @@ def lane_rows_file(rows: Iterable[LaneRow]) -> bytes:
 def handed_back_rows(session: SparkSession, folder: str) -> DataFrame:
     """Facts the driver hands back to groups, and polls; files vanish once their batch is committed."""
     reader = session.readStream.schema(LANE_ROWS).option("cleanSource", "delete").option("maxFilesPerTrigger", "500")
+    # A fact that is lost is found missing and sent again. A file that is lost or damaged must not stop every batch.
+    reader = reader.options(mode="DROPMALFORMED", ignoreMissingFiles="true", ignoreCorruptFiles="true")
     # A payload is one JSON string: commits of a large cluster's first poll are beyond the 20 million letters of old.
     return reader.option("maxStringLen", str(2**31 - 1)).json(folder)

@@ -1,0 +1,81 @@
+"""Files of one state partition, as Spark's RocksDB state store writes them: snapshots, and the changes of each batch.
+
+`V.zip` is the state after V batches. It lists RocksDB's own files, which lie beside it. `V.changelog` is what batch V
+changed: LZ4 blocks as lz4-java frames them (magic, token, two lengths, a checksum), the last of which is empty.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterable, Sequence
+
+_SNAPSHOT = re.compile(r"([0-9]+)\.zip")
+_BLOCK_MAGIC = b"LZ4Block"
+_BLOCK_HEADER_BYTES = 21
+
+
+def needed_files(names: Iterable[str], version: int) -> tuple[str | None, Sequence[str]]:
+    """The snapshot to begin with (None: from nothing) and the changes after it, up to a version, whether there or not.
+
+    >>> needed_files(["2.zip", "3.changelog", "9.zip"], 4)
+    ('2.zip', ['3.changelog', '4.changelog'])
+    """
+    snapshots = [int(found[1]) for name in names if (found := _SNAPSHOT.fullmatch(name))]
+    first = max((number for number in snapshots if number <= version), default=0)
+    return f"{first}.zip" if first else None, [f"{number}.changelog" for number in range(first + 1, version + 1)]
+
+
+def check_snapshot(stored: bytes) -> Sequence[tuple[str, int]]:
+    """RocksDB's files that the snapshot lists, each with its size. Raises ValueError for a snapshot that is damaged."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(stored)) as archive:
+            damaged = archive.testzip()
+            listed = archive.read("metadata").decode().partition("\n")[2]
+        if damaged is not None:
+            raise ValueError(f"has a damaged entry {damaged}")
+        metadata = json.loads(listed)
+        return [
+            *((f"SSTs/{file['dfsSstFileName']}", int(file["sizeBytes"])) for file in metadata.get("sstFiles", [])),
+            *((f"logs/{file['dfsLogFileName']}", int(file["sizeBytes"])) for file in metadata.get("logFiles") or []),
+        ]
+    except (zipfile.BadZipFile, KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as wrong:
+        raise ValueError("is no snapshot of the state") from wrong
+
+
+def check_changes(stored: bytes) -> str | None:
+    """What is wrong with the LZ4 blocks of one batch's changes; None if nothing is.
+
+    Example: `check_changes(whole[:-1])` is "is cut off".
+    """
+    at = 0
+    while stored.startswith(_BLOCK_MAGIC, at):
+        header = stored[at : at + _BLOCK_HEADER_BYTES]
+        if len(header) < _BLOCK_HEADER_BYTES:
+            return "is cut off"
+        packed, unpacked = int.from_bytes(header[9:13], "little"), int.from_bytes(header[13:17], "little")
+        at += _BLOCK_HEADER_BYTES + packed
+        if unpacked == 0:
+            return None
+    return "is cut off" if at >= len(stored) else "is not what was written"
+
+
+def check_schema(stored: bytes) -> str | None:
+    """What is wrong with the schema of the state; None if nothing is, or if it is of a version not known here.
+
+    Java's `writeUTF` of the version, then for keys and for values the number of pieces and each piece by `writeUTF`.
+    """
+    if not re.match(rb"\0[\x02-\x09]v[0-9]+", stored):
+        return "does not begin with its version"
+    if not stored.startswith(b"\0\2v2"):
+        return None
+    at = 4
+    while at < len(stored):
+        pieces, at = int.from_bytes(stored[at : at + 4], "big"), at + 4
+        while pieces and at < len(stored):
+            pieces, at = pieces - 1, at + 2 + int.from_bytes(stored[at : at + 2], "big")
+        if pieces:
+            return "is cut off"
+    return None if at == len(stored) > 4 else "is cut off"

@@ -1,0 +1,92 @@
+"""Caches beside the checkpoint: damaged ones are dropped with one warning, and the monitor starts."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streaming.judgement.detectors import Limits
+from streaming.run.continuity import STORED_ID, TopicRead
+from streaming.run.lag_watch import STORED, LagWatch
+from streaming.sinks.commit_book import CommitBook
+from streaming.sinks.registry import Registry
+from tests.streaming.run.test_poller import Folder
+from tests.streaming.spark.checkpoints import empty, fill_with_garbage, truncate
+
+
+class UnreadableFolder(Folder):
+    """A folder that another user owns."""
+
+    def read(self, name: str) -> bytes | None:
+        """Refuse."""
+        raise OSError(errno.EACCES, "Permission denied", name)
+
+
+@pytest.mark.parametrize("damage", [empty, truncate, fill_with_garbage])
+def test_damaged_samples_are_dropped_with_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None]
+) -> None:
+    """They are only a cache, and a damaged one ended each start in a traceback."""
+    files = Folder(tmp_path)
+    lag_watch(files).store()
+    damage(tmp_path / STORED)
+    with caplog.at_level(logging.WARNING):
+        lag_watch(files).restore()
+    (line,) = caplog.messages
+    assert line.startswith("eu: samples/lag is dropped, lag in seconds is unknown for a while: ")
+
+
+def test_samples_of_another_version_are_dropped_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The old answer was to delete a file that the line did not name."""
+    files = Folder(tmp_path)
+    lag_watch(files).store()
+    stored = (tmp_path / STORED).read_bytes()
+    (tmp_path / STORED).write_bytes(stored.replace(b"\xa4ends\x92\x01", b"\xa4ends\x92\x63"))
+    assert (tmp_path / STORED).read_bytes() != stored
+    lag_watch(files).restore()
+    assert "have version 99" in caplog.text
+
+
+def test_samples_that_cannot_be_read_are_dropped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    lag_watch(UnreadableFolder(tmp_path)).restore()
+    assert len(caplog.messages) == 1
+    assert "Permission denied" in caplog.text
+
+
+def lag_watch(files: Folder) -> LagWatch:
+    return LagWatch("eu", CommitBook(), files, Limits())
+
+
+OLD, NEW = "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"
+
+
+@pytest.mark.parametrize(
+    ("stored", "why"),
+    [
+        (b"", "emptied"),
+        (OLD[:11].encode(), "truncated: another id, so the log looked created anew and nothing was ready any more"),
+        (b"\xff" * 22, "garbage"),
+    ],
+)
+def test_a_damaged_topic_id_is_dropped_with_one_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, stored: bytes, why: str
+) -> None:
+    """Half an id is no id. It was taken for the id of a different topic."""
+    (tmp_path / STORED_ID).write_bytes(stored)
+    registry = Registry()
+    TopicRead("eu", registry, Folder(tmp_path)).tell(NEW, {0: 7})
+    assert not registry.present().health.rewound, why
+    assert (tmp_path / STORED_ID).read_text() == NEW
+    assert len(caplog.messages) == 1
+    assert "offsets_topic_id is damaged" in caplog.text
+
+
+def test_a_topic_id_that_cannot_be_read_is_dropped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    registry = Registry()
+    TopicRead("eu", registry, UnreadableFolder(tmp_path)).tell(NEW, {0: 7})
+    assert not registry.present().health.rewound
+    assert len(caplog.messages) == 1
