@@ -138,9 +138,9 @@ def test_groups_that_want_for_nothing_are_left_out() -> None:
     sample = ClusterSample(99_000, {"orders": TopicMetadata(1, 99_000)})
     groups = {
         "new": GroupRecord(advanced([written(10, 1)])),
-        "known": GroupRecord(advanced([written(10, 1), sampled(5, orders=1)])),
+        "known": GroupRecord(advanced([written(10, 1), sampled(50_000, orders=1)])),
         "dead": GroupRecord(advanced([written(10, 1), tombstoned(11)])),
-        "skipped": GroupRecord(advanced([written(10, 1), written(20, 3), sampled(5, orders=1)])),
+        "skipped": GroupRecord(advanced([written(10, 1), written(20, 3), sampled(50_000, orders=1)])),
     }
     present = Present(groups, {0: PartitionSnapshot(0, 50)})
     assert awaited_by_group(present, sample) == {
