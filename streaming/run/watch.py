@@ -35,8 +35,9 @@ from streaming.run.poller import Poller
 from streaming.run.prepare import Origin, prepare_checkpoint
 from streaming.run.readiness import Readiness, log_ends
 from streaming.run.reconcile import Reconciler
-from streaming.run.sampler import Sampler, Upkeep
+from streaming.run.sampler import Sampler
 from streaming.run.tries import Tries
+from streaming.run.upkeep import Upkeep
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups

@@ -26,7 +26,8 @@ from streaming.run.continuity import TopicRead
 from streaming.run.hand_back import HandBack
 from streaming.run.lag_watch import LagWatch
 from streaming.run.readiness import Readiness
-from streaming.run.sampler import Sampler, Upkeep
+from streaming.run.sampler import Sampler
+from streaming.run.upkeep import Upkeep
 from streaming.run.watch import _limits
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
