@@ -238,8 +238,7 @@ class JudgementSettings(Section):
     allowed_lag: int = Field(
         0,
         ge=0,
-        description="a lag of up to so many records counts as none for a partition's status and for silence; 1 where"
-        " topics are written in transactions: they end in a marker nobody reads",
+        description="a lag of at most this many records counts as none for a partition's status and for silence",
     )
 
     @field_validator("strategies")

@@ -180,7 +180,7 @@ class _Run:
         """Prepare, restore, and keep query and beats going until `stop` is set."""
         tables, origin = prepare_checkpoint(self._ground.session, self._settings, self._files, self._ground.tables)
         self._restore()
-        lag_watch = LagWatch(self._cluster, self._book, self._files, self._limits)
+        lag_watch = LagWatch(self._cluster, self._book, self._files, self._limits, self._reached.brokers)
         lag_watch.restore()
         beats_stop = threading.Event()
         beats = [
