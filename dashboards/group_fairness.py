@@ -20,6 +20,7 @@ from streaming.signals.fairness import (
     MEMBER_PARTITIONS_MIN,
     TOPIC_SKEW,
     UNOWNED_PARTITIONS,
+    UNOWNED_RECORDS,
     WHAT_IF_EXCESS_PARTITIONS,
     WHAT_IF_MOVED_PARTITIONS,
     WORK_IMBALANCE_RATIO,
@@ -50,7 +51,7 @@ def fairness() -> list[AnyPanel]:
         *(_owners(), _busiest(), _topic_skew()),
         *(_strategies(), _what_if()),
         *(_scores_now(), _scores(), _ratios()),
-        _spread(),
+        *(_spread(), _unowned_records()),
     ]
 
 
@@ -157,7 +158,7 @@ def _spread() -> AnyPanel:
         "would give its busiest member. Idle: members without a partition; avoidable ones are red, for the others "
         "there is no partition. Unowned: partitions that nobody reads.",
         MEMBER_PARTITIONS_MAX.unknown,
-        width=24,
+        width=16,
     )
     shown = {
         "most": MEMBER_PARTITIONS_MAX,
@@ -169,6 +170,17 @@ def _spread() -> AnyPanel:
     }
     queries = [Query(f"max({ONE_GROUP.of(signal)})", legend) for legend, signal in shown.items()]
     return lines(card, queries, Look(colors=_SPREAD_COLORS))
+
+
+def _unowned_records() -> AnyPanel:
+    card = Card(
+        "Records in partitions without an owner",
+        "Records that wait in partitions of subscribed topics that no member owns.",
+        UNOWNED_RECORDS.unknown,
+        "no partition is without an owner, as far as is known",
+        width=8,
+    )
+    return lines(card, [Query(f"max({ONE_GROUP.of(UNOWNED_RECORDS)})", "records")])
 
 
 def _what_if() -> AnyPanel:

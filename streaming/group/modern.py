@@ -97,6 +97,10 @@ class ModernGroup(msgspec.Struct, frozen=True):
             held.update(topic_id for topic_id, _ in (*current.assigned, *(current.pending_revocation or ())))
         return frozenset(held)
 
+    def unnamed_target_ids(self) -> frozenset[str]:
+        """Ids without a name of topics that a member shall have."""
+        return frozenset(of for target in self.targets.values() for of, _ in target if of not in self.topic_names)
+
     def unnamed_topic_ids(self) -> frozenset[str]:
         """Ids of topics whose names were not told yet, or never will be: the topic was deleted."""
         return self.topic_ids().difference(self.topic_names)
@@ -120,18 +124,6 @@ class ModernGroup(msgspec.Struct, frozen=True):
                 (RESOLVED_REGEX, not self.regexes.keys() >= self.subscribed_regexes()),
             )
             if is_missing
-        )
-
-    def regexes_are_unresolved_yet(self) -> bool:
-        """Whether no expression without topics was ever resolved: nobody who subscribes to it has a target.
-
-        The coordinator resolves an expression some time after a member came with it. Until then it gives the member
-        nothing. If the member has a target all the same, the record of the topics was compacted away.
-        """
-        return not any(
-            self.targets.get(member_id)
-            for member_id, member in self.members.items()
-            if member.subscribed_regex and member.subscribed_regex not in self.regexes
         )
 
 

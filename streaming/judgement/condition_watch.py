@@ -23,7 +23,7 @@ from streaming.group.snapshot import DEAD, EMPTY, GroupSnapshot
 from streaming.judgement.brief import RebalanceInBrief
 from streaming.judgement.condition_words import counted, in_words, members_named
 from streaming.judgement.condition_words import told as in_full
-from streaming.judgement.detectors import Limits, conditions, same_until_ms
+from streaming.judgement.detectors import UNOWNED_PARTITIONS, Limits, conditions, same_until_ms
 from streaming.judgement.reconciliation import STUCK_RECONCILIATION, Lagging, allowed_ms, lagging_members, stuck_members
 from streaming.judgement.silence import (
     SILENT_GROUP,
@@ -38,6 +38,8 @@ from streaming.judgement.silence import (
     why_silent,
 )
 from streaming.judgement.turn import GroupRecord
+from streaming.judgement.unowned import UnownedNow, is_unknown
+from streaming.judgement.unowned import in_full as unowned_in_full
 from streaming.protocol.modern import ModernMember
 
 
@@ -65,7 +67,7 @@ class Facts:
     """What conditions are judged from at one sample.
 
     `now_ms` is by partition of `__consumer_offsets` (-1: of groups that are asked for) the time up to which it was
-    read; a partition that is held back is left out.
+    read; a partition that is held back is left out. `unowned` are by group the partitions without an owner.
     """
 
     groups: Mapping[str, GroupRecord]
@@ -73,6 +75,7 @@ class Facts:
     silence: Silence
     listing: GroupListing | None = None
     rebalancing_since_ms: Mapping[str, int] = field(default_factory=dict)
+    unowned: Mapping[str, UnownedNow] = field(default_factory=dict)
 
 
 Key = tuple[str, str]
@@ -156,7 +159,7 @@ class ConditionWatch:
         """Groups that may have a condition, or had one. The others cost a comparison each."""
         had_one = {group_id for group_id, _ in self._standing}
         silent = facts.silence.groups_with_a_silent_partition()
-        suspects = had_one.union(silent, facts.rebalancing_since_ms)
+        suspects = had_one.union(silent, facts.rebalancing_since_ms, facts.unowned)
         for group_id, seen in self._seen.items():
             now_ms = None if seen.kafka_partition is None else facts.now_ms.get(seen.kafka_partition)
             if now_ms is not None and (
@@ -188,6 +191,7 @@ class ConditionWatch:
         }
         found |= _hanging(seen.record.snapshot, facts, commits, now_ms, self._limits)
         found |= self._reconciling(seen.record.snapshot, now_ms)
+        found |= _unowned(seen.record, facts, now_ms, self._limits)
         of_partition = one_by_one.of_group(group_id, seen.owned) if seen.owned else None
         if seen.owned and of_partition:
             found |= _static(seen.owned, of_partition, commits, now_ms, self._limits)
@@ -287,6 +291,17 @@ def _hanging(
     text = f"nobody committed for {in_words(now_ms - commits.last_ms)} while records wait and more come"
     shown = f", state {listed.state}" if listed and listed.state else ""
     return {condition: text + shown}
+
+
+def _unowned(record: GroupRecord, facts: Facts, now_ms: int, limits: Limits) -> Mapping[str, str | None]:
+    """Rule 3 of `unowned.py`."""
+    group_id = record.snapshot.group_id
+    listed = facts.listing.groups.get(group_id) if facts.listing else None
+    if is_unknown(record, listed.state if listed else None):
+        return {UNOWNED_PARTITIONS: None}
+    found = facts.unowned.get(group_id)
+    lasting = found.longer_than(now_ms, limits) if found and not (listed and listed.state in {EMPTY, DEAD}) else ()
+    return {UNOWNED_PARTITIONS: unowned_in_full(found, lasting, now_ms)} if found and lasting else {}
 
 
 def _static(

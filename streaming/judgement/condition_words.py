@@ -116,13 +116,6 @@ def _mismatch(recent: Sequence[RebalanceInBrief], now_ms: int, _limits: Limits) 
     return f"members subscribe to {recent[-1].subscriptions} different sets of topics for {in_words(lasts_ms)}"
 
 
-def _unowned(recent: Sequence[RebalanceInBrief], now_ms: int, _limits: Limits) -> str:
-    latest = latest_generation(recent)
-    text = f"{counted(latest.unowned_partitions, 'partition')} without an owner"
-    lasts_ms = now_ms - latest.timestamp_ms
-    return f"{text} after two rebalances" if latest.unowned_before_partitions else f"{text} for {in_words(lasts_ms)}"
-
-
 def _within(limits: Limits) -> str:
     return f"in {in_words(1000 * limits.window_seconds)}"
 
@@ -135,5 +128,4 @@ _WORDS: Mapping[str, Callable[[Sequence[RebalanceInBrief], int, Limits], str]] =
     detectors.EAGER_AND_COOPERATIVE_MIXED: _mixed,
     detectors.DUPLICATE_CLAIMS: _claimed_twice,
     detectors.SUBSCRIPTION_MISMATCH: _mismatch,
-    detectors.UNOWNED_PARTITIONS: _unowned,
 }

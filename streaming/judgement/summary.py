@@ -2,7 +2,8 @@
 
 1. A group that an open transaction holds back is Unknown: no lag, no shares and no conditions are shown.
 2. Without a fresh sample there is no lag, no status, no condition.
-3. Partitions without an owner are those of the last rebalance, less those withheld for the next cooperative round.
+3. Partitions without an owner, or with two, are those of the common laws (`common_laws`), without those withheld for
+   the next cooperative round. The records that wait in them are known with a fresh sample only.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from streaming.judgement.lag import HELD_BACK
 from streaming.judgement.lag_judgement import LagJudgement
 from streaming.judgement.status import Status
 from streaming.judgement.turn import GroupRecord
+from streaming.judgement.unowned import UnownedNow
 
 _STATUS_NAMES = {status.value: status.name for status in Status}
 
@@ -61,7 +63,7 @@ class HeldCondition:
 class GroupSummary:
     """One group. None is unknown, always.
 
-    `protocol` is the strategy's name, `verdict` and `drift_partitions` are on the group's own strategy.
+    `protocol` is the strategy's name; `verdict`, `drift_partitions` and broken `laws` are on the group's own strategy.
     `lag` is the sum over its committed partitions; `lag_unknown` says why that is unknown of some of them.
     `lag_seconds_is_bound` says that `lag_seconds` is a lower bound. `not_known` names what is missing, in the words of
     the tables.
@@ -78,7 +80,11 @@ class GroupSummary:
     verdict_reason: str | None = None
     drift_partitions: int | None = None
     shares: Shares = Shares()
+    laws: tuple[str, ...] = ()
+    owned_twice_partitions: int | None = None
+    not_subscribed_partitions: int | None = None
     unowned_partitions: int | None = None
+    unowned_records: int | None = None
     conditions: tuple[HeldCondition, ...] = ()
     lag: int | None = None
     lag_unknown: tuple[str, ...] = ()
@@ -95,12 +101,13 @@ class GroupSummary:
 class Sampled:
     """What the last sample tells; empty where it is not fresh (rule 2).
 
-    `lags` are as `lags_by_group` makes them, `conditions` those that hold, by group.
+    All by group: `lags` as `lags_by_group` makes them, `conditions` that hold, partitions without an owner (`unowned`).
     """
 
     listing: GroupListing | None = None
     lags: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     conditions: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
+    unowned: Mapping[str, UnownedNow] = field(default_factory=dict)
 
 
 def lags_by_group(judged: LagJudgement | None) -> Mapping[str, Mapping[str, Any]]:
@@ -129,6 +136,7 @@ def summarized(record: GroupRecord, sampled: Sampled, *, is_held_back: bool) -> 
     if is_held_back:
         return known
     own, lag = own_drift(record), sampled.lags.get(known.group_id, {})
+    laws, unowned = record.laws if record.laws and record.laws.is_known else None, sampled.unowned.get(known.group_id)
     seconds = lag.get("lag_seconds")
     return GroupSummary(
         group_id=known.group_id,
@@ -142,7 +150,11 @@ def summarized(record: GroupRecord, sampled: Sampled, *, is_held_back: bool) -> 
         verdict_reason=(own.reason or None) if own else None,
         drift_partitions=own.drift_partitions if own else None,
         shares=_shares(record),
+        laws=own.laws if own else (),
+        owned_twice_partitions=len(laws.owned_twice) if laws else None,
+        not_subscribed_partitions=len(laws.not_subscribed) if laws else None,
         unowned_partitions=record.unowned_partitions(),
+        unowned_records=unowned.records() if unowned else None,
         conditions=_held_conditions(sampled.conditions.get(known.group_id, ())),
         lag=lag.get("lag"),
         lag_unknown=lag.get("lag_unknown", ()),

@@ -3,8 +3,9 @@
 Each rule that applies is a trouble; the group stands where its first one puts it:
 
 1. A condition holds, such as a storm or a flapping member. Not `rolling_restart`: that is a deployment at work.
-2. The assignment is not what the group's own strategy promises (verdict `drift`).
-3. Partitions have no owner: nobody reads them.
+2. A law is broken: a common one (two owners, an owner that does not subscribe), or one of the group's own strategy
+   (verdict `drift`). Each broken law is one trouble, by its name.
+3. Partitions have no owner: nobody reads them. Told once: by rule 1 where the condition holds.
 4. Records are lost to retention, or will be within an hour.
 5. Status REWIND, STALL or STOP: thrown back, standing, silent.
 6. Members are idle although another has two partitions or more; only those beyond the number that no assignment could
@@ -23,9 +24,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from assignors.invariants import Law
 from streaming.group.snapshot import UNKNOWN
-from streaming.judgement.detectors import ROLLING_RESTART
+from streaming.judgement.detectors import ROLLING_RESTART, UNOWNED_PARTITIONS
 from streaming.judgement.drift import DRIFT
+from streaming.judgement.law_words import in_a_sentence, short_word
 from streaming.judgement.status import Status
 from streaming.judgement.summary import GroupSummary
 
@@ -82,16 +85,31 @@ def _conditions(group: GroupSummary) -> Iterator[Trouble]:
             yield Trouble(1, name, f"{name}: {held.detail}" if held.detail else name, held.since_ms)
 
 
+def _laws(group: GroupSummary) -> Iterator[Trouble]:
+    for law, partitions, what in (
+        (Law.ASSIGNED_TWICE.value, group.owned_twice_partitions, "with two owners, which both process the records"),
+        (Law.NOT_SUBSCRIBED.value, group.not_subscribed_partitions, "with an owner that does not subscribe to it"),
+    ):
+        if partitions:
+            yield Trouble(2, short_word(law), f"{_counted(partitions, 'partition')} {what}")
+
+
 def _drift(group: GroupSummary) -> Iterator[Trouble]:
-    if group.verdict == DRIFT and group.drift_partitions:
-        are = "partition is" if group.drift_partitions == 1 else "partitions are"
-        strategy = group.protocol or "its strategy"
-        yield Trouble(2, "drift", f"{group.drift_partitions} {are} not where {strategy} puts them")
+    if group.verdict != DRIFT or not group.drift_partitions:
+        return
+    are = "partition is" if group.drift_partitions == 1 else "partitions are"
+    text = f"{group.drift_partitions} {are} not where {group.protocol or 'its strategy'} puts them"
+    common = {trouble.word for trouble in _laws(group)}
+    words = [(short_word(law), in_a_sentence(law)) for law in group.laws if short_word(law) not in common]
+    yield from (Trouble(2, f"drift: {word}", f"{sentence}: {text}") for word, sentence in words)
+    if not words and not common:
+        yield Trouble(2, "drift", text)
 
 
 def _unowned(group: GroupSummary) -> Iterator[Trouble]:
-    if group.unowned_partitions:
-        yield Trouble(3, "unowned", f"{_counted(group.unowned_partitions, 'partition')} without an owner")
+    if group.unowned_partitions and not any(held.condition == UNOWNED_PARTITIONS for held in group.conditions):
+        wait = "" if group.unowned_records is None else f", where {_counted(group.unowned_records, 'record')} wait"
+        yield Trouble(3, "unowned", f"{_counted(group.unowned_partitions, 'partition')} without an owner{wait}")
 
 
 def _loss(group: GroupSummary) -> Iterator[Trouble]:
@@ -147,6 +165,7 @@ def _counted(number: int, noun: str) -> str:
 
 _RULES: tuple[Callable[[GroupSummary], Iterator[Trouble]], ...] = (
     _conditions,
+    _laws,
     _drift,
     _unowned,
     _loss,

@@ -13,10 +13,10 @@ from streaming.events import GroupEvent, GroupForgotten, HandedBackEvent, LogEve
 from streaming.group.advance import advance
 from streaming.group.codec import StateCodec
 from streaming.group.history import awaits_names, is_reread, is_told, was_told
-from streaming.group.not_known import MEMBER_ASSIGNMENT, unknown_bytes
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.alternatives import Alternatives, alternatives
-from streaming.judgement.detectors import Limits, latest_generation
+from streaming.judgement.common_laws import CommonLaws, common_laws, with_unowned
+from streaming.judgement.detectors import Limits
 from streaming.judgement.judge import Judgement, judge, keeps_verdict
 from streaming.judgement.story import Story, ToldRebalance, continued
 
@@ -29,7 +29,7 @@ class GroupRecord(msgspec.Struct, frozen=True):
 
     `untold` are earlier snapshots in which topics are known by id only: their names are on the way from the brokers.
     `story` is that of its rebalances, as far as they are told. `alternatives` are those of the judged generation, as it
-    is: what changes would make of it is in the table alone.
+    is: what changes would make of it is in the table alone. `laws` are those that the group breaks now (`common_laws`).
     """
 
     snapshot: GroupSnapshot
@@ -37,23 +37,20 @@ class GroupRecord(msgspec.Struct, frozen=True):
     untold: tuple[GroupSnapshot, ...] = ()
     story: Story = Story()
     alternatives: Alternatives | None = None
+    laws: CommonLaws | None = None
 
     def topics_to_sample(self) -> frozenset[str]:
         """Topics of which the group needs to know more, or will."""
         return frozenset(self.snapshot.subscribed_topics()).union(*(one.subscribed_topics() for one in self.untold))
 
     def unowned_partitions(self) -> int | None:
-        """Partitions that somebody had and the last rebalance gave to nobody, less those a cooperative round withheld.
+        """Partitions of subscribed topics without an owner, without those withheld for the next cooperative round.
 
-        None where no rebalance was read yet, where some member's assignment could not be read, and in a group without
-        members: nobody subscribes to anything.
+        None where that is unknown: the number of partitions of a topic may be. A group without members owes nobody
+        anything.
         """
-        if not self.story.recent or not self.snapshot.member_count():
-            return None
-        if MEMBER_ASSIGNMENT in unknown_bytes(self.snapshot):
-            return None
-        latest = latest_generation(self.story.recent)
-        return max(0, latest.unowned_partitions - latest.withheld_partitions)
+        is_sampled = all(topic in self.snapshot.topics for topic in self.snapshot.subscribed_topics())
+        return self.laws.unowned_partitions() if self.laws and is_sampled else None
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -110,6 +107,7 @@ def take_turn(
     if not in_log_order and record.snapshot.is_over and any(isinstance(fact, GroupForgotten) for fact in handed_back):
         return Turn(record, forgotten=True)
     snapshot, present, answered = _with_facts(record, handed_back, strategies)
+    laws = record.laws if snapshot == record.snapshot else with_unowned(snapshot, record.laws)
     waiting = [_advanced(untold, handed_back) for untold in record.untold]
     if any(is_told(record.snapshot, fact, snapshot) for fact in handed_back):  # a fact may have been sent twice
         waiting.append(snapshot)
@@ -117,6 +115,7 @@ def take_turn(
         before, snapshot = snapshot, advance(snapshot, event)
         if is_told(before, event, snapshot) or was_told(before, event, snapshot):
             waiting.append(snapshot)
+            laws = with_unowned(snapshot, laws)
     released, untold = _released(waiting)
     story, rebalances = continued(record.story, record.snapshot, released, snapshot, limits)
     history = tuple(one for one in released if not is_reread(one))
@@ -126,7 +125,14 @@ def take_turn(
         present = _judged(snapshot, strategies)
     final = (*answered, *judgements)
     computed, told = _alternatives(record.alternatives, present, final, strategies)
-    kept = GroupRecord(snapshot, present.judgement and present.judgement.in_short(), untold, story, computed)
+    kept = GroupRecord(
+        snapshot=snapshot,
+        judgement=present.judgement and present.judgement.in_short(),
+        untold=untold,
+        story=story,
+        alternatives=computed,
+        laws=record.laws if snapshot == record.snapshot else common_laws(snapshot, laws),
+    )
     return Turn(kept, history, final, rebalances=rebalances, alternatives=told)
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from streaming.judgement.condition_watch import Condition, ConditionWatch, Facts
 from streaming.judgement.detectors import Limits
 from streaming.judgement.lag import ClusterSample, held_back_partitions
+from streaming.judgement.lag_judgement import LagJudgement
 from streaming.judgement.silence import Silence
+from streaming.judgement.unowned import UnownedNow, unowned_now
 from streaming.sinks.cells import timestamp_ms
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Present, Registry
@@ -29,12 +33,14 @@ class GroupConditions:
         self._watch = ConditionWatch(limits)
         self._is_in_doubt = True
 
-    def after_sample(self, sample: ClusterSample, silence: Silence) -> None:
+    def after_sample(self, sample: ClusterSample, lag: LagJudgement, silence: Silence) -> None:
         """Judge by the sample, which the registry has taken in."""
         if self._is_in_doubt:
             self._restore()
-        looked = self._watch.look(_facts(self._registry.present(), sample, silence))
-        self._registry.put_conditions(looked.holding)
+        present = self._registry.present()
+        unowned = unowned_now(present.alive_groups(), lag.partitions, sample)
+        looked = self._watch.look(_facts(present, sample, silence, unowned))
+        self._registry.put_conditions(looked.holding, unowned)
         if looked.changes:
             self._is_in_doubt = True
             rows = condition_rows(self._cluster, sample.sampled_at_ms, looked.changes)
@@ -54,7 +60,7 @@ class GroupConditions:
         )
 
 
-def _facts(present: Present, sample: ClusterSample, silence: Silence) -> Facts:
+def _facts(present: Present, sample: ClusterSample, silence: Silence, unowned: Mapping[str, UnownedNow]) -> Facts:
     held_back = held_back_partitions(sample)
     return Facts(
         groups=present.groups,
@@ -66,4 +72,5 @@ def _facts(present: Present, sample: ClusterSample, silence: Silence) -> Facts:
         silence=silence,
         listing=present.listing,
         rebalancing_since_ms=present.rebalancing_since_ms,
+        unowned=unowned,
     )

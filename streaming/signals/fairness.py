@@ -146,10 +146,19 @@ BUSIEST_MEMBER: Final = Signal(
 UNOWNED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_unowned_partitions",
     unit="partitions",
-    help="Partitions of subscribed topics that somebody had and the last rebalance gave to nobody, less those it"
-    " withheld for the next cooperative round.",
-    unknown="No rebalance was read yet, the group has no members, or an open transaction hides it.",
+    help="Partitions of subscribed, existing topics that no member owns, whether a member owned them before or not,"
+    " without those that a cooperative round withholds for the next one.",
+    unknown="A subscribed topic was not sampled yet, a member's assignment is unknown, the group has no members or does"
+    " not divide partitions, or an open transaction hides it.",
     example="rebalance_monitor_unowned_partitions > 0",
+)
+UNOWNED_RECORDS: Final = Signal(
+    name="rebalance_monitor_unowned_records",
+    unit="records",
+    help="Records that wait in partitions without an owner: the lag of those that the group committed, all records of"
+    " the others.",
+    unknown="No partition is without an owner, or an offset of one is unknown.",
+    example="rebalance_monitor_unowned_records > 0",
 )
 ASSIGNMENT_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_assignment_timestamp_seconds",

@@ -10,7 +10,7 @@ from contextlib import suppress
 import psutil
 
 from streaming.judgement.condition_watch import Condition
-from streaming.signals import Signal, groups, kafka_exporter, members, monitor, rebalances
+from streaming.signals import Signal, fairness, groups, kafka_exporter, members, monitor, rebalances
 from streaming.sinks.exposure import REASONS
 from streaming.sinks.lines import Sample
 from streaming.sinks.member_families import member_lags
@@ -56,6 +56,7 @@ def of_groups(present: Present, shown: Shown, now_ms: int) -> Iterator[Told]:
     yield rebalances.GROUP_CONDITION, [Sample((group_id, one.name), 1) for group_id, one in held]
     since = [Sample((group_id, one.name), one.since_ms / 1000) for group_id, one in held]
     yield rebalances.GROUP_CONDITION_TIMESTAMP_SECONDS, since
+    yield fairness.UNOWNED_RECORDS, list(_unowned_records(present, shown))
     if present.listing is not None:
         since_ms = present.rebalancing_since_ms
         rebalancing = shown.groups.among(sorted(since_ms))
@@ -79,6 +80,16 @@ def _conditions(present: Present, shown: Shown) -> Iterator[tuple[str, Condition
         if record is not None and not record.snapshot.is_over:
             for condition in present.conditions[group_id]:
                 yield group_id, condition
+
+
+def _unowned_records(present: Present, shown: Shown) -> Iterator[Sample]:
+    """A sum of which a part is unknown is unknown."""
+    is_held_back = present.held_back_groups()
+    for group_id in shown.groups.among(sorted(present.unowned)):
+        records = present.unowned[group_id].records()
+        record = present.groups.get(group_id)
+        if records is not None and record is not None and not record.snapshot.is_over and not is_held_back(group_id):
+            yield Sample((group_id,), records)
 
 
 def _counts(of_parts: Iterable[Mapping[str, int]]) -> list[Sample]:

@@ -18,6 +18,7 @@ from streaming.judgement.lag import ClusterSample, held_back_groups
 from streaming.judgement.lag_judgement import LagJudgement
 from streaming.judgement.read_up_to import ReadUpTo, passed, sampled_end
 from streaming.judgement.turn import GroupRecord
+from streaming.judgement.unowned import UnownedNow
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,9 @@ class Present:
     `groups` holds dead groups too, as long as their totals are kept. `rebalancing_since_ms` is, by group, the time of
     the first listing since the group's last record that showed it in the middle of a rebalance. `read_up_to` tells by
     partition of `__consumer_offsets` up to which time it was read, and by -1 up to which time coordinators were asked.
-    `conditions` are those that held at the last sample, by group; a group without any is left out. `gap_totals` are
-    those of commit gaps by group. `work` is as of the last time it was measured, which is done only while the monitor
-    is ready: there is none while it is not.
+    `conditions` are those that held at the last sample, by group, and `unowned` the partitions that had no owner;
+    groups without any are left out. `gap_totals` are those of commit gaps by group. `work` is as of the last time it
+    was measured, which is done only while the monitor is ready: there is none while it is not.
     """
 
     groups: Mapping[str, GroupRecord] = field(default_factory=dict)
@@ -71,6 +72,7 @@ class Present:
     read_up_to: Mapping[int, ReadUpTo] = field(default_factory=dict)
     gap_totals: Mapping[str, GapTotals] = field(default_factory=dict)
     conditions: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
+    unowned: Mapping[str, UnownedNow] = field(default_factory=dict)
     work: Mapping[str, WorkShares] = field(default_factory=dict)
 
     def alive_groups(self) -> Mapping[str, GroupRecord]:
@@ -136,10 +138,12 @@ class Registry:
                 read_up_to=_with_ends(self._present, sample),
             )
 
-    def put_conditions(self, conditions: Mapping[str, tuple[Condition, ...]]) -> None:
-        """Take in what held at the last sample, by group."""
+    def put_conditions(
+        self, conditions: Mapping[str, tuple[Condition, ...]], unowned: Mapping[str, UnownedNow] | None = None
+    ) -> None:
+        """Take in what held at the last sample, and which partitions had no owner, by group."""
         with self._lock:
-            self._present = replace(self._present, conditions=conditions)
+            self._present = replace(self._present, conditions=conditions, unowned=unowned or {})
 
     def put_poll(self, last_number: int, polled_at_ms: int) -> None:
         """Take in that coordinators said everything up to a time, in answers up to a number."""

@@ -32,4 +32,6 @@ def has_group(present: Present, group_id: str) -> bool:
 
 
 def _sampled(present: Present, *, is_fresh: bool) -> Sampled:
-    return Sampled(present.listing, lags_by_group(present.lag), present.conditions) if is_fresh else Sampled()
+    if not is_fresh:
+        return Sampled()
+    return Sampled(present.listing, lags_by_group(present.lag), present.conditions, present.unowned)

@@ -132,15 +132,41 @@ ASSIGNMENTS = (
         "two partitions are nobody's",
         "10m",
         PAGE,
-        condition("unowned_partitions", "1x300") | of_group("unowned_partitions", "2x300"),
+        condition("unowned_partitions", "1x300")
+        | of_group("unowned_partitions", "2x300")
+        | of_group("unowned_records", "0+15x300"),
         says=(
             "payments: partitions that nobody reads",
             (
-                "2 subscribed partitions have no owner since 2023-11-14 22:13:20 +0000 UTC at the latest: their "
-                "records wait. Likely causes: the assignment leaves them out, or a cooperative hand-over does not "
-                "end. What to do: restart the member that leads the group, or all members if that does not help."
+                "2 subscribed partitions have no owner since 2023-11-14 22:13:20 +0000 UTC at the latest, and 150 "
+                "records wait there. Likely causes: a topic grew and the client has not noticed, the assignment leaves "
+                "partitions out, or a cooperative rebalance does not end. What to do: restart the member that leads "
+                "the group, or all members if that does not help."
             ),
         ),
+    ),
+    Story(
+        "KafkaPartitionsUnowned",
+        "how many records wait is unknown: a partition has no leader",
+        "10m",
+        PAGE,
+        condition("unowned_partitions", "1x300") | of_group("unowned_partitions", "2x300"),
+    ),
+    Story(
+        "KafkaPartitionsUnowned",
+        "a topic grew an hour ago, nobody wrote to its new partitions: no harm yet",
+        "60m",
+        TICKET,
+        condition("unowned_partitions", "1x300")
+        | of_group("unowned_partitions", "2x300")
+        | of_group("unowned_records", "0x300"),
+    ),
+    Story(
+        "KafkaPartitionsUnowned",
+        "a topic grew a moment ago: its client has until metadata.max.age.ms to notice",
+        "20m",
+        None,
+        of_group("unowned_partitions", "0x10 3x5 0x300") | of_group("unowned_records", "_x10 9x5 stale"),
     ),
     Story(
         "KafkaPartitionsUnowned",

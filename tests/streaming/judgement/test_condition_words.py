@@ -70,16 +70,6 @@ from tests.streaming.judgement.test_detectors import (
             [rebalance(60, subscriptions=2), rebalance(4, subscriptions=3)],
             "members subscribe to 3 different sets of topics for 1 hour",
         ),
-        (
-            detectors.UNOWNED_PARTITIONS,
-            [rebalance(6, unowned_partitions=2)],
-            "2 partitions without an owner for 6 minutes",
-        ),
-        (
-            detectors.UNOWNED_PARTITIONS,
-            [rebalance(1, unowned_partitions=1, unowned_before_partitions=1)],
-            "1 partition without an owner after two rebalances",
-        ),
     ],
 )
 def test_words(condition: str, recent: list[RebalanceInBrief], words: str) -> None:

@@ -31,8 +31,29 @@ FINE = GroupSummary("g", "classic", "Stable", protocol="range", verdict="match",
             "rule 1: a deployment at work",
         ),
         ({"verdict": "drift", "drift_partitions": 3}, [(2, "drift")], "rule 2"),
+        (
+            {"verdict": "drift", "drift_partitions": 1, "laws": ("unbalanced",)},
+            [(2, "drift: unbalanced")],
+            "rule 2: the law has a name",
+        ),
+        (
+            {"verdict": "drift", "drift_partitions": 3, "laws": ("assigned_twice",), "owned_twice_partitions": 2},
+            [(2, "two owners")],
+            "rule 2: two owners are no harmless drift, and said once",
+        ),
+        (
+            {"verdict": "not_evaluated", "drift_partitions": None, "not_subscribed_partitions": 2},
+            [(2, "not subscribed")],
+            "rule 2: a common law, whatever the strategy",
+        ),
+        ({"owned_twice_partitions": 0, "not_subscribed_partitions": 0}, [], "rule 2: no partition breaks one"),
         ({"verdict": "differs_from_java", "drift_partitions": None}, [], "rule 2: lawful, and proves nothing"),
         ({"unowned_partitions": 2}, [(3, "unowned")], "rule 3"),
+        (
+            {"unowned_partitions": 2, "conditions": (HeldCondition("unowned_partitions", 5, "2 partitions"),)},
+            [(1, "unowned partitions")],
+            "rule 3: the condition says it, and for how long",
+        ),
         ({"unowned_partitions": None}, [], "rule 3: not known is not zero, and no trouble either"),
         ({"records_lost": 5}, [(4, "records lost")], "rule 4"),
         ({"seconds_until_lost": 3_599.0}, [(4, "losing soon")], "rule 4"),
@@ -111,3 +132,29 @@ def test_words_name_who_since_when_and_the_remedy() -> None:
         "the busiest member has 2 partitions more than need be: "
         "the same members have the one more of 3 topics; sticky would end that"
     )
+
+
+def test_a_trouble_says_how_many_records_wait_in_partitions_without_an_owner() -> None:
+    """A partition without an owner is harm only if records wait in it."""
+    (found,) = troubles(replace(FINE, unowned_partitions=2, unowned_records=1_200))
+    assert found.text == "2 partitions without an owner, where 1,200 records wait"
+
+
+def test_a_broken_law_is_named_in_plain_words() -> None:
+    """Two owners looked like harmless drift: "2 partitions are not where range puts them"."""
+    texts = [
+        trouble.text
+        for trouble in troubles(
+            replace(
+                FINE,
+                verdict="drift",
+                drift_partitions=2,
+                laws=("assigned_twice", "member_missing"),
+                owned_twice_partitions=1,
+            )
+        )
+    ]
+    assert texts == [
+        "1 partition with two owners, which both process the records",
+        "a member has no assignment: 2 partitions are not where range puts them",
+    ]

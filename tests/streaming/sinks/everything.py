@@ -11,9 +11,11 @@ import pyarrow.compute as pc
 from streaming.combine.gaps import GapTotals
 from streaming.combine.lanes import GapsClosed, PartitionSnapshot
 from streaming.group.listing import GroupListing, ListedGroup, ListingGap
+from streaming.judgement.common_laws import Unowned
 from streaming.judgement.imbalance import LAG, Imbalance
 from streaming.judgement.lag import LAG_SCHEMA, NO_END_OFFSET, LagReport
 from streaming.judgement.lag_judgement import LagJudgement
+from streaming.judgement.unowned import UnownedNow
 from streaming.sinks.registry import Registry, WorkShares
 from tests.streaming.page.scene import NOW_MS, scene
 
@@ -36,12 +38,14 @@ def everything(tables: Path) -> Registry:
     assert judged is not None
     lag = Imbalance(measure=LAG, scope="member", score=20, max_to_mean_ratio=1.8)
     registry.put_work({"billing": WorkShares(judged.position, (lag,))})
+    left_out = UnownedNow({Unowned("orders", 7, NOW_MS - 400_000): 12})
+    registry.put_conditions(present.conditions, {"billing": left_out})
     registry.put_health(batch_seconds=0.8, not_known=("leader",))
     return registry
 
 
 def _in_part_unknown(lag: LagJudgement) -> LagJudgement:
-    """One partition of `ledger` has no leader; retention and an open transaction are at those of `reporting`."""
+    """The same, but one partition of `ledger` has no leader, and retention is after the records of `reporting`."""
     table = lag.partitions
     is_leaderless = pc.and_(pc.equal(table["group_id"], "ledger"), pc.equal(table["partition"], 0))
     is_chased = pc.equal(table["group_id"], "reporting")
@@ -51,7 +55,6 @@ def _in_part_unknown(lag: LagJudgement) -> LagJudgement:
         ("unknown_reason", is_leaderless, NO_END_OFFSET),
         ("lag_seconds", is_leaderless, None),
         ("seconds_until_lost", is_chased, 5_400.0),
-        ("is_blocked", is_chased, True),
     ):
         field = table.schema.field(name)
         column = pc.if_else(where, pa.scalar(value, field.type), table[name])

@@ -49,7 +49,7 @@ def test_partitions_without_an_owner_are_counted_and_none_is_zero() -> None:
     """Somebody had orders-2, and nobody has; of a group that left nobody subscribes to anything."""
     all_three = written(5, 3, [member("a", {"orders": [0, 1, 2]})])
     whole = record(all_three, known(orders=3))
-    group = record(known(orders=3), all_three, written(6, 4, [member("b", {"orders": [0, 1]})]))
+    group = record(all_three, written(6, 4, [member("b", {"orders": [0, 1]})]), known(orders=3))
     unowned = "rebalance_monitor_unowned_partitions"
     assert named(scraped(registry_of([group])), unowned) == {"group=g": 1}
     assert named(scraped(registry_of([whole])), unowned) == {"group=g": 0}

@@ -1,0 +1,199 @@
+"""Partitions that nobody reads, from a sample to condition, summary and metric: a monitor's own beat and feedback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from assignors import assignor_named
+from streaming.events import GroupMetadataWritten, Position, TopicMetadata
+from streaming.judgement.lag import ClusterSample
+from streaming.judgement.summary import GroupSummary
+from streaming.judgement.trouble import troubles
+from streaming.judgement.turn import take_turn
+from streaming.protocol.classic import ClassicMember
+from streaming.run.hand_back import awaited_by_group
+from streaming.sinks.summaries import summary
+from tests.streaming.groups import member, metadata
+from tests.streaming.run.test_conditions import Cluster, Monitor
+from tests.streaming.sinks.test_metrics import named, scraped
+
+UNOWNED = "unowned_partitions"
+
+
+class GrowingCluster(Cluster):
+    """A cluster whose topics come, go and grow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.partitions: dict[str, int | None] = {"orders": 2}
+
+    def sample(self, topics: Iterable[str]) -> ClusterSample:
+        """Return every topic with the offsets that are known of it."""
+        told = super().sample(topics)
+        known = {topic: TopicMetadata(count, self.now_ms) for topic, count in self.partitions.items()}
+        ends = {at: end for at, end in self.end_offsets.items() if at[1] < (self.partitions.get(at[0]) or 0)}
+        return replace(told, topics=known, end_offsets=ends, log_start_offsets=dict.fromkeys(ends, 0))
+
+
+class WatchedGroup(Monitor):
+    """One group `g`, and what the sampler finds handed back to it after every beat."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.cluster: GrowingCluster = GrowingCluster()
+        self.start()
+        self.sampler.beat()
+
+    def write_generation(self, number: int, *members: ClassicMember, protocol: str = "range") -> None:
+        """Have a generation written now, and read at once."""
+        position = Position(0, self.cluster.log_end, self.cluster.now_ms)
+        event = GroupMetadataWritten(position, metadata(number, members, protocol=protocol))
+        self._take([event])
+        self.cluster.log_end += 1
+        self.read()
+
+    def pass_minutes(self, minutes: int, records_a_minute: int = 0) -> None:
+        """Let time pass: a beat every minute, and its facts come back to the group."""
+        for _ in range(minutes):
+            super().pass_minutes(1, records_a_minute)
+            present = self.registry.present()
+            assert present.sample is not None
+            for facts in awaited_by_group(present, present.sample).values():
+                self._take(facts)
+
+    def summary(self) -> GroupSummary:
+        """Return the group's line."""
+        found = summary(self.registry.present(), "g", is_fresh=True)
+        assert found is not None
+        return found
+
+    def _take(self, events: Sequence[object]) -> None:
+        known = self.records.get("g")
+        if known is None:
+            self.write(group="g")
+            known = self.records["g"]
+        self.records["g"] = take_turn(known, events, [assignor_named("range")]).record  # type: ignore[arg-type]
+        self.registry.put_batch([self.records["g"]], [])
+
+
+def reads(name: str, *held: int, topics: Sequence[str] = ("orders",), owned: Sequence[int] = ()) -> ClassicMember:
+    """Return a member that owns these partitions of `orders`."""
+    return member(name, {"orders": held}, topics, owned=[("orders", number) for number in owned])
+
+
+@pytest.fixture
+def group(tmp_path: Path) -> WatchedGroup:
+    return WatchedGroup(tmp_path)
+
+
+def test_a_topic_grows_and_the_client_does_not_notice(group: WatchedGroup) -> None:
+    """For an hour the verdict was `match`, lag 0 and nothing unowned, while records waited in the new partitions."""
+    group.write_generation(1, reads("a", 0, 1))
+    group.pass_minutes(2)
+    assert (group.summary().unowned_partitions, group.summary().unowned_records) == (0, None)
+    group.cluster.partitions["orders"] = 4
+    group.cluster.end_offsets |= {("orders", 2): 10, ("orders", 3): 5}
+    group.pass_minutes(2)
+    assert (group.summary().unowned_partitions, group.summary().unowned_records) == (2, 15)
+    assert group.holding() == {}, "a client may take five minutes to notice"
+    group.pass_minutes(5)
+    assert group.holding() == {
+        UNOWNED: "2 partitions without an owner for 6 minutes, 15 records wait: orders-2, orders-3"
+    }
+    assert named(scraped(group.registry), "rebalance_monitor_unowned_records") == {"group=g": 15}
+    assert [trouble.word for trouble in troubles(group.summary())] == ["unowned partitions"]
+    group.write_generation(2, reads("a", 0, 1, 2, 3))
+    group.pass_minutes(1)
+    assert (group.holding(), group.summary().unowned_partitions) == ({}, 0)
+
+
+def test_committed_partitions_count_with_their_lag(group: WatchedGroup) -> None:
+    """What was read of a partition before it lost its owner does not wait."""
+    group.cluster.end_offsets |= {("orders", 1): 100}
+    group.commit(p1=70)
+    group.write_generation(1, reads("a", 0), protocol="mine")
+    group.pass_minutes(7)
+    assert group.holding() == {UNOWNED: "1 partition without an owner for 6 minutes, 30 records wait: orders-1"}
+
+
+def test_an_unknown_offset_is_not_zero_records(group: WatchedGroup) -> None:
+    """A partition without a leader has no end offset."""
+    del group.cluster.end_offsets["orders", 1]
+    group.write_generation(1, reads("a", 0), protocol="mine")
+    group.pass_minutes(7)
+    assert group.holding()[UNOWNED].endswith("unknown how many records wait: orders-1")
+    assert group.summary().unowned_records is None
+
+
+def test_a_deleted_topic_pages_nobody(group: WatchedGroup) -> None:
+    """Three partitions of a deleted topic were unowned for 600 minutes although the next sample denied the topic."""
+    both = ("orders", "gone")
+    group.cluster.partitions["gone"] = 3
+    group.write_generation(1, member("a", {"orders": [0, 1], "gone": [0, 1, 2]}, both))
+    group.pass_minutes(2)
+    group.cluster.now_ms += 1
+    group.write_generation(2, reads("a", 0, 1, topics=both))
+    group.cluster.partitions["gone"] = None
+    for _ in range(12):
+        group.pass_minutes(1)
+        assert (group.holding(), group.summary().unowned_partitions) == ({}, 0)
+        assert troubles(group.summary()) == ()
+
+
+def test_a_restart_does_not_start_the_time_again(group: WatchedGroup) -> None:
+    """A monitor that is restarted every four minutes must find the partition all the same."""
+    group.write_generation(1, reads("a", 0), protocol="mine")
+    group.pass_minutes(4)
+    group.start()
+    group.pass_minutes(3)
+    assert [*group.holding()] == [UNOWNED]
+
+
+def test_rebalances_do_not_start_the_time_again(group: WatchedGroup) -> None:
+    """A group that rebalances every three minutes leaves the partition out each time."""
+    for number in range(1, 5):
+        group.write_generation(number, reads("a", 0), protocol="mine")
+        group.pass_minutes(3)
+    assert [*group.holding()] == [UNOWNED]
+
+
+def test_a_cooperative_gap_is_legal_unless_the_next_round_never_comes(group: WatchedGroup) -> None:
+    """franz-go 686: the round that hands over what was given up never came."""
+    group.write_generation(1, reads("a", 0, 1), protocol="cooperative-sticky")
+    group.pass_minutes(1)
+    group.write_generation(2, reads("a", 0, owned=[0, 1]), reads("b"), protocol="cooperative-sticky")
+    group.pass_minutes(4)
+    assert (group.holding(), group.summary().unowned_partitions) == ({}, 0)
+    group.pass_minutes(3)
+    assert [*group.holding()] == [UNOWNED]
+
+
+def test_while_a_group_rebalances_it_neither_begins_nor_ends(group: WatchedGroup) -> None:
+    """Its last record says nothing of the assignment that is being made."""
+    group.cluster.states = {"g": "Stable"}
+    group.write_generation(1, reads("a", 0), protocol="mine")
+    group.pass_minutes(7)
+    assert [*group.holding()] == [UNOWNED]
+    group.cluster.states = {"g": "PreparingRebalance"}
+    group.pass_minutes(1)
+    assert group.holding() == {}
+    assert [holds for _, holds, _ in group.told()] == [True], "not known is no end"
+    group.cluster.states = {"g": "Stable"}
+    group.pass_minutes(1)
+    assert [*group.holding()] == [UNOWNED]
+
+
+def test_all_of_a_topic_that_the_leader_ignores(group: WatchedGroup) -> None:
+    """KafkaJS: its leader ignores what members subscribe to, so one topic was unread, lag 0, and no trouble."""
+    group.cluster.partitions["ignored"] = 2
+    group.cluster.end_offsets |= {("ignored", 0): 3, ("ignored", 1): 4}
+    subscribed = reads("b", topics=["orders", "ignored"])
+    group.write_generation(1, reads("a", 0, 1), subscribed, protocol="RoundRobinAssigner")
+    group.pass_minutes(7)
+    assert group.holding()[UNOWNED] == (
+        "2 partitions without an owner for 6 minutes, 7 records wait: ignored-0, ignored-1"
+    )
