@@ -8,6 +8,7 @@ from dashboards.tables import Column, Label, Measure, ranked
 from dashboards.words import ANY, BOUNDS, FINE, SECONDS_BEHIND, STATUSES, WATCH, Steps, as_labelled, decoded
 from streaming.signals import Signal
 from streaming.signals.lag import (
+    GROUP_BLOCKED_PARTITIONS,
     GROUP_LAG,
     GROUP_LAG_SECONDS,
     GROUP_RECORDS_LOST,
@@ -121,14 +122,17 @@ def _until_lost() -> AnyPanel:
 
 def _unknown() -> AnyPanel:
     card = Card(
-        "Partitions of unknown lag",
-        "By reason; none of them is in any sum. `held back`: an open transaction hides what was committed. `topic "
-        "deleted`: the group still has offsets of a topic that is gone.",
+        "Partitions of unknown lag or status",
+        "By reason; a partition of unknown lag is in no sum. `held_back`: an open transaction hides what was "
+        "committed. `topic_deleted`: the group still has offsets of a topic that is gone. `maybe_only_markers`: only "
+        "transaction markers may be left, and the monitor has no READ on the topic. `read up to an open transaction`: "
+        "lag is known, status is not.",
         LAG_UNKNOWN_PARTITIONS.unknown,
         "the lag of all partitions is known",
         width=6,
     )
-    return lines(card, [Query(ONE_GROUP.each(LAG_UNKNOWN_PARTITIONS), "{{reason}}")])
+    blocked = Query(ONE_GROUP.each(GROUP_BLOCKED_PARTITIONS), "read up to an open transaction")
+    return lines(card, [Query(ONE_GROUP.each(LAG_UNKNOWN_PARTITIONS), "{{reason}}"), blocked])
 
 
 def _completeness() -> AnyPanel:

@@ -61,6 +61,8 @@ def run(file: Path | None, log_level: str) -> None:
 
         settings = load_settings(file)
         forget_secrets()
+        for exposed in settings.exposed_files():
+            _log.warning("every user of this machine may read %s: mount it with mode 0440", exposed)
         scheme, host = "https" if settings.metrics.tls_key_file else "http", settings.metrics.host
 
         def tell(port: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from pydantic_settings import (
 )
 from typing_extensions import Self
 
+from streaming.config.private_files import is_tolerated
 from streaming.config.settings import (
     ClusterSection,
     ClusterSettings,
@@ -83,6 +84,13 @@ class Settings(BaseSettings):
             wrong = "several clusters are configured" if name is None else f"no cluster {name!r} is configured"
             raise ConfigError(f"{wrong}: choose by --cluster one of {', '.join(of_clusters)}")
         return of_clusters[name]
+
+    def exposed_files(self) -> list[Path]:
+        """Files with secrets that are used although others may read them."""
+        of_port = (self.metrics.tls_key_file, self.metrics.basic_auth_users_file)
+        of_brokers = chain.from_iterable(one.kafka.security.secret_files() for one in self.of_clusters())
+        named = {*of_brokers, *map(Path, filter(None, of_port))}
+        return sorted(file for file in named if file.exists() and is_tolerated(file))
 
     def _of_cluster(self, section: str, cluster: ClusterSettings) -> Settings:
         kafka = KafkaSettings(

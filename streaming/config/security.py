@@ -7,7 +7,8 @@ Rules, each an error of one line at start:
 3. A secret is given once: as a value (best from the environment) or as a file.
 4. A file that is named is there, can be read and is not empty.
 5. The client's private key is PKCS#8 in PEM: Java reads no other.
-6. A key's password is set if, and only if, the key has one: OpenSSL would ask for it at the terminal and wait.
+6. A file that holds a secret, or the private key, is open to nobody else (`private_files`).
+7. A key's password is set if, and only if, the key has one: OpenSSL would ask for it at the terminal and wait.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 from typing_extensions import Self
 
+from streaming.config.private_files import refusal
 from streaming.config.section import Section
 
 _PKCS8 = re.compile(r"-----BEGIN (ENCRYPTED )?PRIVATE KEY-----")
@@ -51,6 +53,13 @@ def _is_readable(path: Path) -> Path:
     return known
 
 
+def _is_private(path: Path) -> Path:
+    known = _is_readable(path)
+    if reason := refusal(known):
+        raise ValueError(reason)
+    return known
+
+
 def _is_pem(path: Path) -> Path:
     if "-----BEGIN CERTIFICATE-----" not in _is_readable(path).read_text():
         raise ValueError(f"{path} has no certificate in PEM")
@@ -60,10 +69,10 @@ def _is_pem(path: Path) -> Path:
 def _is_pkcs8(path: Path) -> Path:
     if not _PKCS8.search(_is_readable(path).read_text()):
         raise ValueError(f"{path} is no PKCS#8 key in PEM: make it one with `openssl pkcs8 -topk8 -in {path}`")
-    return _is_readable(path)
+    return _is_private(path)
 
 
-SecretFile = Annotated[Path, AfterValidator(_is_readable)]
+SecretFile = Annotated[Path, AfterValidator(_is_private)]
 CertificateFile = Annotated[Path, AfterValidator(_is_pem)]
 KeyFile = Annotated[Path, AfterValidator(_is_pkcs8)]
 
@@ -114,6 +123,11 @@ class SecuritySettings(Section):
         """Whether the client's key is encrypted."""
         return self.key_password is not None or self.key_password_file is not None
 
+    def secret_files(self) -> Iterator[Path]:
+        """The files that hold a secret."""
+        named = (self.password_file, self.key_file, self.key_password_file, self.oauth_client_secret_file)
+        yield from filter(None, named)
+
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
         if errors := [*self._useless(), *self._missing()]:
@@ -150,7 +164,7 @@ class SecuritySettings(Section):
         yield from self._key_and_password()
 
     def _key_and_password(self) -> Iterator[str]:
-        """Rule 6."""
+        """Rule 7."""
         has_password = self.has_key_password
         if self.key_file is None:
             if has_password:

@@ -138,6 +138,11 @@ class TableSettings(Section):
 
     retention_days: int = Field(90, ge=1, description="rows older than this are deleted")
     tidy_seconds: Seconds = Field(900, description="how often small files are merged and old rows deleted")
+    versions_kept_hours: int = Field(
+        2,
+        ge=1,
+        description="how long a reader may go on with a version of a table that it opened; time travel ends there, too",
+    )
 
 
 def _pattern(pattern: str) -> str:
@@ -233,8 +238,7 @@ class JudgementSettings(Section):
     allowed_lag: int = Field(
         0,
         ge=0,
-        description="a lag of up to so many records counts as none for a partition's status and for silence; 1 where"
-        " topics are written in transactions: they end in a marker nobody reads",
+        description="a lag of at most this many records counts as none for a partition's status and for silence",
     )
 
     @field_validator("strategies")

@@ -203,7 +203,8 @@ def _replay(snapshot: GroupSnapshot, event: ModernEvent | RecordUnreadable) -> G
     """Take one entry of a group whose assignment the coordinator makes. Deletions in a dead group change nothing."""
     group_type = CONSUMER if isinstance(event, RegexResolved | TopicsNamed) else event.group_type
     if _takes_away(event) and (snapshot.modern is None or snapshot.group_type != group_type):
-        return msgspec.structs.replace(snapshot, position=event.position)
+        # As the first record of all it is a departed member's. That a group lived before is not known from it (rule 2).
+        return snapshot if snapshot.position is None else msgspec.structs.replace(snapshot, position=event.position)
     living = _living(snapshot, event, group_type)
     modern = replayed(living.modern or ModernGroup(), event)
     totals, generation_id = living.totals, living.generation_id

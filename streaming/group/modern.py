@@ -126,6 +126,18 @@ class ModernGroup(msgspec.Struct, frozen=True):
             if is_missing
         )
 
+    def regexes_are_unresolved_yet(self) -> bool:
+        """Whether no expression without topics was ever resolved: nobody who subscribes to it has a target.
+
+        The coordinator resolves an expression some time after a member came with it. Until then it gives the member
+        nothing. If the member has a target all the same, the record of the topics was compacted away.
+        """
+        return not any(
+            self.targets.get(member_id)
+            for member_id, member in self.members.items()
+            if member.subscribed_regex and member.subscribed_regex not in self.regexes
+        )
+
 
 def replayed(group: ModernGroup, event: ModernEvent | RecordUnreadable) -> ModernGroup:
     """The group after one record. One that nobody could read leaves its entry open until the next of its kind."""

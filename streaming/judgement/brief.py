@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from streaming.events import CLASSIC
 from streaming.judgement.rebalances import JOINED, REJOINED, WENT, MemberChange, Rebalance
 
 KEPT_NAMES = 32
@@ -40,6 +41,7 @@ class RebalanceInBrief(msgspec.Struct, frozen=True):
     claimed_twice_partitions: int = 0
     eager_claimers: int = 0
     subscriptions: int = 0
+    group_type: str = CLASSIC
 
     @property
     def is_whole(self) -> bool:
@@ -68,6 +70,7 @@ def in_brief(rebalance: Rebalance) -> RebalanceInBrief:
         claimed_twice_partitions=len(rebalance.claims.claimed_twice),
         eager_claimers=rebalance.claims.eager_claimers,
         subscriptions=rebalance.claims.subscriptions,
+        group_type=rebalance.group_type,
     )
 
 

@@ -75,7 +75,7 @@ class CommitWindows:
     >>> windows = CommitWindows(length=3, slot_ms=1000)
     >>> offsets, timestamps = np.array([5, 7, 9]), np.array([1_000, 2_000, 2_900])
     >>> windows.put(np.zeros(3, np.int64), offsets, timestamps, kafka_offsets=np.array([1, 2, 3]))
-    >>> windows.observe(np.array([0]), np.array([3]), committed_offsets=np.array([9]), end_offsets=np.array([12]))
+    >>> windows.observe(np.array([0]), np.array([3]), next_offsets=np.array([9]), end_offsets=np.array([12]))
     >>> windows.entries(np.array([0])).to_pydict()["committed_offset"]
     [5, 9]
     >>> windows.entries(np.array([0])).to_pydict()["lag"]
@@ -112,15 +112,16 @@ class CommitWindows:
             self._put_one(rows[one], committed_offsets[one], timestamps_ms[one], kafka_offsets[one])
 
     def observe(
-        self, rows: Int64Array, kafka_offsets: Int64Array, committed_offsets: Int64Array, end_offsets: Int64Array
+        self, rows: Int64Array, kafka_offsets: Int64Array, next_offsets: Int64Array, end_offsets: Int64Array
     ) -> None:
         """Rules 5 and 6, for distinct rows and the commit that was each row's newest when the ends were asked for.
 
-        Commits read since then are left alone: they may lie beyond the end as it was.
+        Lag counts from `next_offsets`: the offset of that commit, or of the first record after it. Commits read since
+        then are left alone: they may lie beyond the end as it was.
         """
         if not len(rows):
             return
-        lags = end_offsets - committed_offsets
+        lags = end_offsets - next_offsets
         orders = self._matrices["kafka_offset"][rows]
         is_beyond = self._matrices["committed_offset"][rows] > end_offsets[:, np.newaxis]
         is_beyond &= orders < kafka_offsets[:, np.newaxis]

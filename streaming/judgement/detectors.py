@@ -9,21 +9,25 @@ hour that is read at once is no storm now, and what was not read yet is not take
 2. `rolling_restart`: members are replaced one after the other. At least two went that were there before the window, or
    rejoined under their instance id, each once; as many came, give or take a quarter of the group (or one), and none of
    them went. At least two of three rebalances are somebody's coming or going: clients of real groups rejoin now and
-   then for no reason that a record tells.
+   then for no reason that a record tells. If the strategy changed within the window, members may be replaced twice:
+   the upgrade from eager to cooperative (KIP-429) takes two rolling restarts.
 3. `rebalance_storm`: at least `storm_rebalances` rebalances in the window, and it is no rolling restart. Rounds in
    which cooperative members only hand over what the round before withheld are not counted. The *start* of a group
    counts as one: the rebalances in which members only come, for `round_seconds` after it had nobody or until somebody
    goes. Ten pods that come up one after the other stop nobody's work but their own; a group that starts again and again
    is a storm still. In a group that works already each that comes stops all others: that is counted. Who came with the
-   start was there before (rule 2): a deployment may be rolled minutes after. A storm is told beside what may be its
-   reason (rules 4 to 6): the reason may explain a part of it only.
+   start was there before (rule 2): a deployment may be rolled minutes after. The *end* of a group counts as one, too:
+   the rebalances in which members only go, for `round_seconds` before it has nobody. A group that has nobody for longer
+   than `round_seconds` has no storm. A storm is told beside what may be its reason (rules 4 to 6): the reason may
+   explain a part of it only.
 4. `flapping_member`: a member came and went within the window, or rejoined, `flaps` times. It is the same by instance
    id, or else by client id and host: a process that is started again and again has a new member id each time. Many
    members on one host of one client id are no reason: only who came within the window can flap.
 5. `endless_cooperative_rejoin`: the last `cooperative_rounds` or more generations, all within the window, of a strategy
-   that is not eager, in which nobody came, went, or changed anything.
+   that is not eager, in which nobody came, went, or changed anything. Only members of classic groups rejoin.
 6. `eager_and_cooperative_mixed`: in the last generation a member claims partitions although the strategy is eager; or
-   the strategy changed more than once within the window: there and back.
+   the strategy changed more than once within the window: there and back. Only classic groups know the difference: a
+   group that is upgraded to KIP-848 leaves the condition behind.
 7. `duplicate_claims`: within the window two members joined with a claim to the same partition, of the same generation.
 8. `subscription_mismatch`: members subscribe to different topics for longer than `round_seconds`: a deployment takes
    as long.
@@ -40,6 +44,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from streaming.events import CLASSIC
 from streaming.judgement.brief import MemberName, RebalanceInBrief
 from streaming.judgement.hand_over import EAGER_STRATEGIES
 from streaming.judgement.rebalances import (
@@ -117,7 +122,9 @@ def same_until_ms(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits
 
 
 def _storms(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: Limits) -> bool:
-    return counted_rebalances(recent, read_up_to_ms, limits) >= limits.storm_rebalances
+    latest = latest_generation(recent)
+    is_deserted = not latest.members and latest.timestamp_ms <= read_up_to_ms - 1000 * limits.round_seconds
+    return not is_deserted and counted_rebalances(recent, read_up_to_ms, limits) >= limits.storm_rebalances
 
 
 def window_of(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: Limits) -> list[RebalanceInBrief]:
@@ -129,12 +136,13 @@ def window_of(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: Li
 def counted_rebalances(recent: Sequence[RebalanceInBrief], read_up_to_ms: int, limits: Limits) -> int:
     """Count the rebalances of the window as rule 3 does: those seen, and those skipped between two that were."""
     window = window_of(recent, read_up_to_ms, limits)
-    of_start = _starts(recent, limits)[len(recent) - len(window) :]
-    starts = len({start for start in of_start if start is not None})
-    others = [(number, one) for number, one in enumerate(window) if of_start[number] is None]
+    outside = len(recent) - len(window)
+    of_start, of_end = _starts(recent, limits)[outside:], _ends(recent, limits)[outside:]
+    as_one = len({*of_start} - {None}) + len({*of_end} - {None})
+    others = [(number, one) for number, one in enumerate(window) if of_start[number] is of_end[number] is None]
     seen = sum(one.kind == REBALANCE and one.causes != (COOPERATIVE_FOLLOWUP,) for _, one in others)
     skipping = (one for number, one in others if number and one.kind in {REBALANCE, BECAME_EMPTY})
-    return starts + seen + sum(one.skipped_generations for one in skipping)
+    return as_one + seen + sum(one.skipped_generations for one in skipping)
 
 
 def _starts(recent: Sequence[RebalanceInBrief], limits: Limits) -> list[int | None]:
@@ -154,6 +162,19 @@ def _starts(recent: Sequence[RebalanceInBrief], limits: Limits) -> list[int | No
     return found
 
 
+def _ends(recent: Sequence[RebalanceInBrief], limits: Limits) -> list[int | None]:
+    """For each rebalance the number of the end it belongs to (rule 3), None where it belongs to none."""
+    found: list[int | None] = []
+    number, since_ms = 0, float("inf")
+    for one in reversed(recent):
+        found.append(number if one.timestamp_ms >= since_ms and _only_goes(one) else None)
+        if not one.members:
+            number, since_ms = number + 1, one.timestamp_ms - 1000 * limits.round_seconds
+        elif not _only_goes(one):
+            since_ms = float("inf")
+    return found[::-1]
+
+
 def _without_starts(
     recent: Sequence[RebalanceInBrief], window: Sequence[RebalanceInBrief], limits: Limits
 ) -> list[RebalanceInBrief]:
@@ -171,29 +192,40 @@ def _only_comes(one: RebalanceInBrief) -> bool:
     return one.kind == REBALANCE and bool(one.joined) and not one.gone and not one.rejoined
 
 
+def _only_goes(one: RebalanceInBrief) -> bool:
+    return one.kind == REBALANCE and bool(one.gone) and not one.joined and not one.rejoined
+
+
 def is_rolling_restart(window: Sequence[RebalanceInBrief]) -> bool:
     """Whether the members are being replaced one after the other (rule 2)."""
     rebalances = [one for one in window if one.kind == REBALANCE]
     idle = sum(not _is_a_members_doing(one) for one in rebalances)
     if 3 * idle > len(rebalances) or not all(one.is_whole for one in window):
         return False
-    came: set[str] = set()
-    replaced: Counter[str] = Counter()
-    for one in window:
-        left = [member.key for member in (*one.gone, *one.rejoined)]
-        if came.intersection(left):
-            return False
-        replaced.update(left)
-        came.update(member.key for member in one.joined)
+    is_upgrade = any(STRATEGY_CHANGED in (one.causes or ()) for one in window)
+    if _times_replaced(window) > (2 if is_upgrade else 1):
+        return False
+    went, joined = sum(len(one.gone) for one in window), sum(len(one.joined) for one in window)
     rejoined = sum(len(one.rejoined) for one in window)
-    went, joined = replaced.total() - rejoined, sum(len(one.joined) for one in window)
     members = max((one.members for one in window), default=0)
     is_even = abs(went - joined) <= max(1, members // 4) and (joined > 0 or rejoined > 0)
-    return replaced.total() >= 2 and max(replaced.values()) == 1 and is_even
+    return went + rejoined >= 2 and is_even
+
+
+def _times_replaced(window: Iterable[RebalanceInBrief]) -> int:
+    """How often the members are replaced: once more whenever one goes that came or was replaced since the last time."""
+    times, new = 1, set[str]()
+    for one in window:
+        left = {member.key for member in (*one.gone, *one.rejoined)}
+        if new.intersection(left):
+            times, new = times + 1, set()
+        new |= left.union(member.key for member in one.joined)
+    return times
 
 
 def _is_a_members_doing(one: RebalanceInBrief) -> bool:
-    return one.causes is not None and bool({MEMBER_GONE, MEMBER_JOINED, COOPERATIVE_FOLLOWUP}.intersection(one.causes))
+    of_members = {MEMBER_GONE, MEMBER_JOINED, COOPERATIVE_FOLLOWUP}
+    return bool(one.rejoined) or (one.causes is not None and not of_members.isdisjoint(one.causes))
 
 
 def flapping_members(window: Iterable[RebalanceInBrief], flaps: int) -> tuple[str, ...]:
@@ -226,7 +258,7 @@ def idle_cooperative_rounds(window: Sequence[RebalanceInBrief]) -> int:
 def _is_idle_and_cooperative(one: RebalanceInBrief) -> bool:
     is_cooperative = one.protocol is not None and one.protocol not in EAGER_STRATEGIES
     is_idle = one.causes is not None and {COOPERATIVE_FOLLOWUP, UNEXPLAINED}.issuperset(one.causes)
-    return one.kind == REBALANCE and is_cooperative and is_idle
+    return one.kind == REBALANCE and one.group_type == CLASSIC and is_cooperative and is_idle
 
 
 def _standing_conditions(
@@ -235,9 +267,9 @@ def _standing_conditions(
     """What the last generation leaves the group in; rejoins of static members leave it as it is."""
     latest = latest_generation(recent)
     different = list(takewhile(lambda one: one.subscriptions > 1, reversed(recent)))
-    changes = sum(STRATEGY_CHANGED in (one.causes or ()) for one in window)
+    changes = sum(STRATEGY_CHANGED in (one.causes or ()) and one.group_type == CLASSIC for one in window)
     return {
-        EAGER_AND_COOPERATIVE_MIXED: latest.eager_claimers > 0 or changes > 1,
+        EAGER_AND_COOPERATIVE_MIXED: latest.group_type == CLASSIC and (latest.eager_claimers > 0 or changes > 1),
         SUBSCRIPTION_MISMATCH: bool(different) and different[-1].timestamp_ms <= a_round_ago_ms,
     }
 

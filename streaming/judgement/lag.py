@@ -10,6 +10,11 @@ known it is null, with the first reason that applies:
 4. `no_end_offset`: not sampled, because the partition has no leader or was not asked for.
 5. `end_before_commit`: the topic was deleted and created anew, or lost records in an unclean election, or somebody
    committed an offset that never was. kafka_exporter shows a negative lag (issue 437), which breaks autoscaling.
+6. `maybe_only_markers`: the few offsets that are left may be transaction markers, which no consumer reads, and the
+   monitor could not look (`next_offsets.py`).
+
+Lag is counted from `next_offset`: the committed offset, or the first record after it where it is known that no record
+stands between.
 """
 
 from __future__ import annotations
@@ -31,7 +36,9 @@ TOPIC_DELETED = "topic_deleted"
 PARTITION_DELETED = "partition_deleted"
 NO_END_OFFSET = "no_end_offset"
 END_BEFORE_COMMIT = "end_before_commit"
-UNKNOWN_REASONS = (HELD_BACK, TOPIC_DELETED, PARTITION_DELETED, NO_END_OFFSET, END_BEFORE_COMMIT)
+MAYBE_ONLY_MARKERS = "maybe_only_markers"
+_REASONS_OF_A_SAMPLE = (HELD_BACK, TOPIC_DELETED, PARTITION_DELETED, NO_END_OFFSET, END_BEFORE_COMMIT)
+UNKNOWN_REASONS = (*_REASONS_OF_A_SAMPLE, MAYBE_ONLY_MARKERS)
 """Why a lag is not known, in the order of the rules."""
 
 LAG_SCHEMA = pa.schema(
@@ -45,9 +52,12 @@ LAG_SCHEMA = pa.schema(
         ("log_start_offset", pa.int64()),
         ("lag", pa.int64()),
         ("unknown_reason", pa.string()),
+        ("next_offset", pa.int64()),
+        ("is_verified", pa.bool_()),
+        ("is_blocked", pa.bool_()),
     ]
 )
-"""`lag` or `unknown_reason` is null, never both and never neither."""
+"""`lag` or `unknown_reason` is null, never both and never neither. The last three are those of `next_offsets.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +126,12 @@ def lag_report(commits: pa.Table, sample: ClusterSample) -> LagReport:
     start = pa.array([sample.log_start_offsets.get(key) for key in topic_partitions], pa.int64())
     reason = _unknown_reason(commits, end, sample)
     lag = pc.if_else(pc.is_null(reason), pc.subtract(end, commits["committed_offset"]), pa.scalar(None, pa.int64()))
-    named = commits.append_column("end_offset", end).append_column("log_start_offset", start).append_column("lag", lag)
-    return LagReport(sample.sampled_at_ms, named.append_column("unknown_reason", reason).cast(LAG_SCHEMA))
+    rows = commits.num_rows
+    columns = [end, start, lag, reason, commits["committed_offset"]]
+    columns += [pa.repeat(flag, rows) for flag in (True, False)]
+    names = LAG_SCHEMA.names[len(LAG_SCHEMA) - len(columns) :]
+    table = pa.table([*commits.columns, *columns], names=[*commits.column_names, *names])
+    return LagReport(sample.sampled_at_ms, table.cast(LAG_SCHEMA))
 
 
 def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> pa.ChunkedArray:
@@ -130,7 +144,7 @@ def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> 
         pc.is_null(end),
         pc.fill_null(pc.less(end, commits["committed_offset"]), fill_value=False),
     ]
-    return pc.case_when(pc.make_struct(*applies), *UNKNOWN_REASONS)
+    return pc.case_when(pc.make_struct(*applies), *_REASONS_OF_A_SAMPLE)
 
 
 def held_back_groups(sample: ClusterSample) -> Callable[[str], bool]:

@@ -13,6 +13,7 @@ from assignors.coordinator import coordinator_partition
 from streaming.judgement.commit_windows import Windows
 from streaming.judgement.lag import ClusterSample, LagReport
 from streaming.judgement.lag_seconds import AT_LEAST, LAG_SECONDS_SCHEMA, lag_seconds, lowest_end_offset_since
+from streaming.judgement.next_offsets import FEW_OFFSETS
 from streaming.judgement.retention import RETENTION_SCHEMA, retention
 from streaming.judgement.sampled_offsets import SampledOffsets
 from streaming.judgement.status import (
@@ -20,6 +21,7 @@ from streaming.judgement.status import (
     RECENT_END_OFFSETS_MS,
     STATUS_SCHEMA,
     StatusRules,
+    Tails,
     group_statuses,
     statuses,
 )
@@ -85,10 +87,17 @@ def judge_lag(  # noqa: PLR0913, PLR0917 - all that one sample is judged by, nam
         columns += [pa.nulls(partitions.num_rows, field.type) for field in STATUS_SCHEMA]
     else:
         lowest = _lowest_recent(report, ends)
-        columns += statuses(windows, partitions["lag"].combine_chunks(), read_up_to_ms, lowest, rules).columns
+        lag = partitions["lag"].combine_chunks()
+        columns += statuses(windows, lag, read_up_to_ms, lowest, rules, _tails(report)).columns
     columns += retention(report, starts).columns
     schemas = (partitions.schema, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA)
     return LagJudgement(report, pa.table(columns, schema=pa.schema([field for schema in schemas for field in schema])))
+
+
+def _tails(report: LagReport) -> Tails:
+    few = pc.fill_null(pc.less_equal(report.partitions["lag"], FEW_OFFSETS), fill_value=False)
+    maybe_only_markers = pc.and_(few, pc.invert(report.partitions["is_verified"]))
+    return Tails(report.partitions["is_blocked"].to_numpy(), maybe_only_markers.to_numpy())
 
 
 def _lowest_recent(report: LagReport, ends: SampledOffsets) -> pa.Array:

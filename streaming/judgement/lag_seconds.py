@@ -1,7 +1,8 @@
 """Lag in time: how old the record is that a group reads next.
 
-The record at the committed offset g was written when the end offset passed g. End offsets are sampled, so that time is
-known to lie between two samples, and is interpolated between them. Rules, first that applies:
+g is the offset of that record (`next_offset`): the committed offset, or the first record after it. The record was
+written when the end offset passed g. End offsets are sampled, so that time is known to lie between two samples, and is
+interpolated between them. Rules, first that applies:
 
 1. `unknown`: the lag in records is unknown (`lag.py` says why), or the end offset's points are of another sample.
 2. `exact`, 0: g is the end offset. Nothing waits.
@@ -75,7 +76,7 @@ def lag_seconds(lag: LagReport, ends: SampledOffsets) -> pa.Table:
     kind = np.full(len(rows), _UNKNOWN, dtype=np.int8)
     seconds, within = np.zeros(len(rows)), np.zeros(len(rows))
     kind[is_known], seconds[is_known], within[is_known] = _look_up(
-        ends.points, rows[is_known], partitions["committed_offset"].to_numpy()[is_known], lag.sampled_at_ms
+        ends.points, rows[is_known], partitions["next_offset"].to_numpy()[is_known], lag.sampled_at_ms
     )
     arrays = [
         pa.array(seconds, mask=kind == _UNKNOWN),
@@ -86,15 +87,13 @@ def lag_seconds(lag: LagReport, ends: SampledOffsets) -> pa.Table:
 
 
 def _look_up(
-    points: OffsetPoints, rows: Int64Array, committed_offsets: Int64Array, at_ms: int
+    points: OffsetPoints, rows: Int64Array, next_offsets: Int64Array, at_ms: int
 ) -> tuple[npt.NDArray[np.int8], Float64Array, Float64Array]:
     """Kind, seconds and width of the interval, for rows whose newest point is the end offset sampled at `at_ms`."""
-    left = points.last_at_or_below(rows, committed_offsets)
+    left = points.last_at_or_below(rows, next_offsets)
     is_older = left < 0
     left = np.maximum(left, 0)
-    age, width = _interpolate(
-        points, rows, committed_offsets, left, np.minimum(left + 1, points.counts[rows] - 1), at_ms
-    )
+    age, width = _interpolate(points, rows, next_offsets, left, np.minimum(left + 1, points.counts[rows] - 1), at_ms)
     oldest_age = at_ms - points.times_ms[rows, 0]
     kind = np.where(is_older, _AT_LEAST, _EXACT).astype(np.int8)
     return kind, np.where(is_older, oldest_age, age) / 1000, width / 1000
@@ -103,20 +102,20 @@ def _look_up(
 def _interpolate(  # noqa: PLR0913, PLR0917 - the two points and what lies between, one argument each
     points: OffsetPoints,
     rows: Int64Array,
-    committed_offsets: Int64Array,
+    next_offsets: Int64Array,
     left: Int64Array,
     right: Int64Array,
     at_ms: int,
 ) -> tuple[Float64Array, Float64Array]:
-    """Age in ms of the committed offsets between two points, and the time between the points.
+    """Age in ms of the next offsets between two points, and the time between the points.
 
-    Where both are the newest point the committed offset is the end (rule 2): no time lies between, and the age is 0.
+    Where both are the newest point the next offset is the end (rule 2): no time lies between, and the age is 0.
     """
     left_time, right_time = points.times_ms[rows, left], points.times_ms[rows, right]
     right_offset = points.offsets[rows, right]
     rise = (right_offset - points.offsets[rows, left]).astype(np.float64)
     width = (right_time - left_time).astype(np.float64)
-    share = np.divide(right_offset - committed_offsets, rise, out=np.zeros(len(rows)), where=rise > 0)
+    share = np.divide(right_offset - next_offsets, rise, out=np.zeros(len(rows)), where=rise > 0)
     return (at_ms - right_time) + share * width, width
 
 

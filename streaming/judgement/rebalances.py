@@ -25,7 +25,9 @@ Rules:
    that of a generation's first record; longer than any member's rebalance timeout, it was not the first: unknown.
 9. Where records of members are missing, before or after, causes are unknown: None, and `not_known` names what is.
    Where bytes of a classic member could not be read, only what needs them is unknown: the causes that are proven
-   without them stay, what that member subscribes to proves nothing, and moves are unknown.
+   without them stay, what that member subscribes to proves nothing, and moves are unknown. A regular expression that
+   the coordinator still has to resolve is not missing: the member that came with it has no topics until then. Once it
+   is resolved, that member's subscription has changed.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ import msgspec
 
 from streaming.events import CLASSIC, Position
 from streaming.group.members import GroupMember, TopicPartitions, members
-from streaming.group.modern import CURRENT_ASSIGNMENT, is_assigning
+from streaming.group.modern import CURRENT_ASSIGNMENT, RESOLVED_REGEX, is_assigning
 from streaming.group.not_known import unknown_bytes
 from streaming.group.snapshot import DEAD, GroupSnapshot
 from streaming.judgement.claims import RecordedClaims, recorded_claims
@@ -112,7 +114,8 @@ class Rebalance(msgspec.Struct, frozen=True):
     Attributes:
         causes: in the order of `CAUSES`; None where unknown; empty for what is no rebalance.
         changes: members that came, went, or have other partitions than before, sorted by `key`.
-        skipped_generations: numbers since the record before that no record carries; None where that means nothing.
+        skipped_generations: numbers since the record before that no record carries; None where that means nothing, and
+            for all but classic groups, whose every epoch has a record.
         fewest_moves: a lower bound where `is_exact` is False.
         not_known: records that are missing, in Kafka's words.
 
@@ -131,6 +134,7 @@ class Rebalance(msgspec.Struct, frozen=True):
     sync_time_ms: int | None
     skipped_generations: int | None
     not_known: tuple[str, ...] = ()
+    group_type: str = CLASSIC
 
     @property
     def primary_cause(self) -> str | None:
@@ -200,6 +204,7 @@ def rebalance_between(
         sync_time_ms=_sync_time_ms(after) if kind in {REBALANCE, CREATED} else None,
         skipped_generations=_skipped_generations(kind, compared, after),
         not_known=tuple(dict.fromkeys(not_known)),
+        group_type=after.group_type,
     )
 
 
@@ -271,9 +276,15 @@ def _kind_of_same_generation(before: GroupSnapshot, after: GroupSnapshot) -> str
 
 
 def _not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """What is missing; what members have at the moment is not asked for, only what they shall have."""
-    missing = snapshot.modern.not_known() if snapshot.modern else unknown_bytes(snapshot)
-    return tuple(what for what in missing if what != CURRENT_ASSIGNMENT)
+    """What is missing; what members have at the moment is not asked for, only what they shall have.
+
+    An expression that the coordinator has not resolved yet is no missing record. An answer never names its topics.
+    """
+    if snapshot.modern is None:
+        return unknown_bytes(snapshot)
+    is_unresolved_yet = not snapshot.is_polled and snapshot.modern.regexes_are_unresolved_yet()
+    not_asked_for = {CURRENT_ASSIGNMENT, *([RESOLVED_REGEX] if is_unresolved_yet else ())}
+    return tuple(what for what in snapshot.modern.not_known() if what not in not_asked_for)
 
 
 def _misses_members(snapshot: GroupSnapshot | None) -> bool:
@@ -368,6 +379,8 @@ def _sync_time_ms(after: GroupSnapshot) -> int | None:
 
 
 def _skipped_generations(kind: str, before: GroupSnapshot | None, after: GroupSnapshot) -> int | None:
-    if kind not in {REBALANCE, BECAME_EMPTY} or before is None or before.generation_id is None:
+    """The numbers in between. An epoch of KIP-848 may lie there without a target: its record was read all the same."""
+    is_counted = kind in {REBALANCE, BECAME_EMPTY} and after.group_type == CLASSIC
+    if not is_counted or before is None or before.generation_id is None:
         return None
     return max(0, (after.generation_id or 0) - before.generation_id - 1)

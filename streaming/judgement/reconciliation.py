@@ -10,7 +10,10 @@ assignment says how far it is. The rules go on from `silence.py`:
     partitions up; where nobody tells that (a coordinator that was asked), for longer than `round_seconds`. The
     coordinator fences who does not give up in time, so either that does not happen, or the member waits for another.
 17. Of a member without a current assignment, or in a state this version of Kafka does not know, nothing is said; nor of
-    share groups, whose members need not reconcile, nor of streams groups that were asked for: their tasks are not told.
+    a static member that is away (epoch -2): the coordinator keeps its partitions for its session timeout, which may be
+    longer than the rebalance timeout, and does not expect it to reconcile. Members that wait for it do lag. Nor is
+    anything said of share groups, whose members need not reconcile, nor of streams groups that were asked for: their
+    tasks are not told.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ from streaming.judgement.detectors import Limits
 from streaming.protocol.modern import UNKNOWN_MEMBER_STATE, MemberAssignment, ModernMember
 
 STUCK_RECONCILIATION = "stuck_reconciliation"
+
+AWAY_EPOCH = -2
+"""Epoch of a static member that left and may come back (`LEAVE_GROUP_STATIC_MEMBER_EPOCH`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,9 @@ def lagging_members(snapshot: GroupSnapshot, known: Mapping[str, Lagging]) -> Ma
     lagging = {}
     for member_id in group.members:
         current = group.currents.get(member_id)
-        if current is None or is_reconciled(group, member_id) or not _is_told(current, snapshot):
+        if current is None or current.member_epoch == AWAY_EPOCH or is_reconciled(group, member_id):
+            continue
+        if not _is_told(current, snapshot):
             continue
         before = known.get(member_id)
         stands = before is not None and before.current == current

@@ -1,10 +1,12 @@
 """Loss by retention: what was deleted before a group read it, and how long until more is.
 
 Lag cannot answer this: a lag of a million is fine on a topic kept for a month and too late on one kept for an hour.
-A row is unknown where its lag is (`lag.py` says why). Else, with c the committed offset and s the log start:
+A row is unknown where its lag is (`lag.py` says why). Else, with c the offset of the record that the group reads next
+(`next_offset`: the committed offset, or the first record after it) and s the log start:
 
 1. `records_lost` = s - c where c < s, else 0: offsets the group had not committed and can never read. Compaction and
-   aborted transactions leave offsets without records, so it is at most so many.
+   aborted transactions leave offsets without records, so it is at most so many. Null where these are few offsets that
+   nobody looked at in time: transaction markers alone are no loss (`next_offsets.py`).
 2. `lost_since_ms`: the first sample that saw s beyond c, or the commit's own time if that is later. `at_least` where
    the oldest sample kept saw it already: it is lost for at least so long. An answer stands while the loss does.
 3. `seconds_until_lost`: 0 where something is lost already; null where nothing waits to be read (lag 0): a group that
@@ -37,6 +39,7 @@ import pyarrow.compute as pc
 from streaming.combine.wire import BoolArray, Int64Array
 from streaming.judgement.lag import LagReport
 from streaming.judgement.lag_seconds import AT_LEAST, EXACT
+from streaming.judgement.next_offsets import FEW_OFFSETS
 from streaming.judgement.offset_points import OffsetPoints
 from streaming.judgement.sampled_offsets import SampledOffsets
 
@@ -84,8 +87,9 @@ def retention(lag: LagReport, starts: SampledOffsets, before: pa.Table | None = 
     rows = starts.rows(partitions["topic"].combine_chunks(), partitions["partition"].to_numpy())
     is_known = starts.sampled_at(rows, lag.sampled_at_ms)
     is_known &= pc.and_(pc.is_valid(partitions["lag"]), pc.is_valid(partitions["log_start_offset"])).to_numpy()
-    committed, waiting = partitions["committed_offset"].to_numpy(), partitions["lag"].fill_null(0).to_numpy()
+    committed, waiting = partitions["next_offset"].to_numpy(), partitions["lag"].fill_null(0).to_numpy()
     beyond = partitions["log_start_offset"].fill_null(0).to_numpy() - committed
+    is_known &= partitions["is_verified"].to_numpy() | (beyond <= 0) | (beyond > FEW_OFFSETS)
     is_lost = is_known & (beyond > 0)
     commit_times_ms = np.minimum(partitions["commit_timestamp_ms"].to_numpy(), lag.sampled_at_ms)
     past = _lost_since(starts.points, rows, committed, commit_times_ms, is_lost)

@@ -5,8 +5,9 @@ group's partition was read, or its coordinator was asked.
 
 10. A partition's records *wait* if the one that the group reads next was written longer than `round_seconds` ago, more
     than `allowed_lag` of them wait, and its end offset grew within `round_seconds`. A record that has only just come
-    after a quiet hour is not waited for: growth alone says nothing. Of a partition that nobody committed yet, waiting
-    are the records that came since its owner has it.
+    after a quiet hour is not waited for: growth alone says nothing. Nor is a record that an open transaction keeps from
+    consumers under read_committed (`is_blocked`). Of a partition that nobody committed yet, waiting are the records
+    that came since its owner has it.
 11. A group is *silent* if it has members, has committed before, its records wait, and nobody committed for longer than
     `round_seconds`. Where that, or any number behind it, is not known, silence is not known; nor where a complete
     listing lacks the group, which then may be gone without a record. One that is listed as Empty has no members.
@@ -189,7 +190,7 @@ def _waits(lag: LagJudgement, ends: SampledOffsets, limits: Limits) -> tuple[Boo
     """Of every committed partition whether its records wait (rule 10), and whether that is not known."""
     partitions = lag.partitions
     records, seconds = partitions["lag"], partitions["lag_seconds"]
-    is_none = pc.less_equal(records, limits.allowed_lag)
+    is_none = pc.or_kleene(pc.less_equal(records, limits.allowed_lag), partitions["is_blocked"])
     is_long = pc.greater(seconds, limits.round_seconds)
     is_bound = pc.equal(partitions["lag_seconds_kind"].cast(pa.string()), AT_LEAST)
     is_open = pc.or_kleene(pc.is_null(seconds), pc.and_(is_bound, pc.invert(is_long)))

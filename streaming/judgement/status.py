@@ -16,6 +16,9 @@ applies is the answer, and is shown beside it:
 5. STALL: two commits or more, and all of one offset. The client lives and does not get on.
 6. WARN: two lags or more, and none lower than the one before it: slower than its producers.
 7. OK.
+8. Unknown, before rule 2: an open transaction begins at the next offset. A consumer under read_committed receives
+   nothing from there on, however long it lasts; whether this one reads so is in no record.
+9. Unknown, in place of rules 2, 5 and 6: all that is left may be transaction markers (`next_offsets.py`).
 
 Where this differs from Burrow, on purpose: a single commit has no span to compare a silence with; Burrow then calls any
 age STOP, here it takes `lone_commit_silence_ms`. A single commit is no STALL, a single lag no WARN: there is nothing to
@@ -51,7 +54,10 @@ class Status(IntEnum):
 
 
 STATUS_SCHEMA = pa.schema([("status", pa.int8()), ("status_rule", pa.int8()), ("completeness", pa.float64())])
-"""`status` and the number of the rule that said so, both null where unknown; the window's share that is filled, 0-1."""
+"""`status` and the number of the rule that gives it; the window's share that is filled, 0-1.
+
+Both are null where unknown, but for rules 8 and 9: these give the reason, and the status is null.
+"""
 
 GROUP_STATUS_SCHEMA = pa.schema(
     [
@@ -70,7 +76,7 @@ RECENT_END_OFFSETS_MS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class StatusRules:
-    """What may be set. A transactional topic's end is a marker nobody reads: its groups want an allowed lag of 1."""
+    """What may be set."""
 
     allowed_lag: int = 0
     minimum_complete: float = 0.0
@@ -78,17 +84,31 @@ class StatusRules:
 
 
 DEFAULT_RULES = StatusRules()
+
+
+@dataclass(frozen=True, slots=True)
+class Tails:
+    """What is known of the offsets that each row has left: columns of LAG_SCHEMA, as arrays."""
+
+    is_blocked: BoolArray
+    maybe_only_markers: BoolArray
+
+
+_WARN_RULE = 6
+_LATE_RULES = (2, 5, _WARN_RULE)
 _BY_RULE = np.array(
     [Status.OK, Status.OK, Status.STOP, Status.REWIND, Status.OK, Status.STALL, Status.WARN, Status.OK], dtype=np.int8
 )
+BLOCKED_RULE, MARKERS_RULE = 8, 9
 
 
-def statuses(
+def statuses(  # noqa: PLR0913, PLR0917 - all that a window is judged by, named
     windows: Windows,
     lag: pa.Array,
     read_up_to_ms: pa.Array,
     lowest_recent_end_offset: pa.Array,
     rules: StatusRules = DEFAULT_RULES,
+    tails: Tails | None = None,
 ) -> pa.Table:
     """Judge every window at once (STATUS_SCHEMA), all columns row by row, null where unknown.
 
@@ -117,8 +137,13 @@ def statuses(
         _never_catches_up(windows),
     ]
     rule = np.select(applies, range(len(applies)), default=len(applies)).astype(np.int8)
+    status = _BY_RULE[rule]
+    if tails is not None:
+        rule[tails.is_blocked & (rule > 1)] = BLOCKED_RULE
+        rule[tails.maybe_only_markers & np.isin(rule, _LATE_RULES)] = MARKERS_RULE
     is_unknown = ~has_present_lag | ~has_now | (commits == 0)
-    arrays = [pa.array(_BY_RULE[rule], mask=is_unknown), pa.array(rule, mask=is_unknown), pa.array(completeness)]
+    without_status = is_unknown | (rule >= BLOCKED_RULE)
+    arrays = [pa.array(status, mask=without_status), pa.array(rule, mask=is_unknown), pa.array(completeness)]
     return pa.table(arrays, schema=STATUS_SCHEMA)
 
 
@@ -142,6 +167,12 @@ def group_statuses(group_ids: pa.Array, partitions: pa.Table) -> pa.Table:
     )
     columns_in_order = ["group_id", "status_max", "full_mean", "count_all", "unknown_sum"]
     return worst.select(columns_in_order).rename_columns(GROUP_STATUS_SCHEMA.names).cast(GROUP_STATUS_SCHEMA)
+
+
+def is_suspect(judged: pa.Table) -> BoolArray:
+    """The rows (STATUS_SCHEMA) that are WARN, or would be if all that is left were records."""
+    suspect: BoolArray = judged["status_rule"].fill_null(-1).to_numpy()
+    return np.isin(suspect, (_WARN_RULE, MARKERS_RULE))
 
 
 def _numbers(column: pa.Array) -> tuple[Int64Array, BoolArray]:

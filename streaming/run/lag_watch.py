@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 import msgspec
+import numpy as np
 from pyarrow.lib import ArrowException
 
 from streaming.events import POLLED_PARTITION
 from streaming.group.codec import StateVersionError
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.detectors import Limits
-from streaming.judgement.lag import ClusterSample, TopicPartition, lag_report
+from streaming.judgement.lag import ClusterSample, LagReport, TopicPartition, lag_report
 from streaming.judgement.lag_judgement import LagJudgement, judge_lag, observed_rows, read_up_to_of_groups
 from streaming.judgement.lag_seconds import END_OFFSET_POINTS
+from streaming.judgement.next_offsets import (
+    Look,
+    NextOffsets,
+    Seen,
+    UnmovedCommits,
+    near_rows,
+    rows_behind,
+    topic_partitions,
+)
 from streaming.judgement.retention import LOG_START_POINTS
 from streaming.judgement.sampled_offsets import SampledOffsets
 from streaming.judgement.silence import Silence
-from streaming.judgement.status import StatusRules
+from streaming.judgement.status import StatusRules, is_suspect
 from streaming.judgement.throughput import WINDOW_MS, end_offset_rates
 from streaming.judgement.unsubscribed import ReadTopics, is_unsubscribed, read_topics
 from streaming.sinks.commit_book import BookView, CommitBook
@@ -38,6 +49,16 @@ _log = logging.getLogger(__name__)
 Versioned = tuple[int, bytes]
 
 
+class LogReader(Protocol):
+    """The questions to brokers about what a group reads next."""
+
+    def last_stable_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Where the log ends for consumers under read_committed."""
+
+    def look(self, looks: Sequence[Look]) -> Mapping[Look, Seen]:
+        """Read the log once for each look."""
+
+
 class _Stored(msgspec.Struct, frozen=True):
     """Each part with the version of its own form."""
 
@@ -49,8 +70,12 @@ class _Stored(msgspec.Struct, frozen=True):
 class LagWatch:
     """One thread's: the sampler's."""
 
-    def __init__(self, cluster: str, book: CommitBook, files: Files, limits: Limits) -> None:
+    def __init__(self, cluster: str, book: CommitBook, files: Files, limits: Limits, brokers: LogReader) -> None:
         self._cluster = cluster
+        self._brokers = brokers
+        self._next_offsets = NextOffsets()
+        self._unmoved = (-1, UnmovedCommits())
+        self._suspects: frozenset[int] = frozenset()
         self._book = book
         self._files = files
         self._limits = limits
@@ -100,15 +125,30 @@ class LagWatch:
         for topic, partition in self._ends.add(sample.end_offsets, sample.sampled_at_ms):
             _log.info("%s: %s-%d ends before where it did: deleted and created anew", self._cluster, topic, partition)
         self._starts.add(sample.log_start_offsets, sample.sampled_at_ms)
-        report = lag_report(view.commits, sample)
-        ends = report.partitions["end_offset"].fill_null(0).to_numpy()
-        windows = self._book.observe(view, ends, observed_rows(report))
+        report = self._from_next_offsets(view, lag_report(view.commits, sample))
+        ends, next_offsets = (report.partitions[name].fill_null(0).to_numpy() for name in ("end_offset", "next_offset"))
+        windows = self._book.observe(view, next_offsets, ends, observed_rows(report))
         times_ms = {number: read.read_up_to_ms for number, read in before.read_up_to.items()}
         polled_at_ms = times_ms.get(POLLED_PARTITION)
         read_up_to_ms = read_up_to_of_groups(report.partitions["group_id"], times_ms, sample, polled_at_ms)
         self._sampled_at_ms = sample.sampled_at_ms
         rules = StatusRules(allowed_lag=self._limits.allowed_lag)
-        return judge_lag(report, self._ends, self._starts, windows, read_up_to_ms, rules)
+        judged = judge_lag(report, self._ends, self._starts, windows, read_up_to_ms, rules)
+        self._suspects = frozenset(view.rows[is_suspect(judged.partitions)].tolist())
+        return judged
+
+    def _from_next_offsets(self, view: BookView, report: LagReport) -> LagReport:
+        """The report with lag counted from the records that groups read next, as far as looks at the log show them."""
+        if self._unmoved[0] != view.numbering:
+            self._unmoved, self._suspects = (view.numbering, UnmovedCommits()), frozenset()
+        committed, now_ms = report.partitions["committed_offset"].to_numpy(), report.sampled_at_ms
+        unmoved_ms = self._unmoved[1].for_ms(view.rows, committed, now_ms)
+        at = rows_behind(report, unmoved_ms, np.isin(view.rows, list(self._suspects)))
+        stable = self._brokers.last_stable_offsets(topic_partitions(report, at)) if len(at) else {}
+        rows = near_rows(report, at, unmoved_ms, stable)
+        looks = self._next_offsets.looks(rows, now_ms)
+        self._next_offsets.take(self._brokers.look(looks) if looks else {}, now_ms)
+        return self._next_offsets.apply(report, rows)
 
     def silence(self, lag: LagJudgement) -> Silence:
         """What the last judgement says of groups that hang."""

@@ -24,9 +24,9 @@ from streaming.page.application import Pages
 from streaming.page.clusters import ShownCluster
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import Watched
-from streaming.run.sampler import Upkeep
 from streaming.run.strategies import users_references
 from streaming.run.tries import Tries
+from streaming.run.upkeep import Upkeep
 from streaming.run.watch import ClusterWatch, Ground
 from streaming.sampling.connection import Connection
 from streaming.sinks.access import Certificate, read_users
@@ -163,11 +163,11 @@ class Monitor:
         java_home = find_java().parent.parent
         session = spark_session(settings.spark, resolve("spark"), java_home, len(self._watches))
         try:
-            tables = DeltaTables(settings.paths.tables)
+            tables = DeltaTables(settings.paths.tables, versions_kept_hours=settings.tables.versions_kept_hours)
             if len(self._watches) > 1:  # one cluster alone has its checkpoint looked at first: either may be refused
                 tables.open_all()
-            upkeep = Upkeep(tables, settings.tables.retention_days, settings.tables.tidy_seconds)
-            yield Ground(session, tables, upkeep, self._users_references)
+            with closing(Upkeep(tables, settings.tables.retention_days, settings.tables.tidy_seconds)) as upkeep:
+                yield Ground(session, tables, upkeep, self._users_references)
         finally:
             stop_spark(session)
 

@@ -29,5 +29,10 @@ def rebuild_checkpoint(settings: Settings, stamp: str) -> str | None:
 def _rebuild(session: SparkSession, settings: Settings, stamp: str) -> str | None:
     files = Files(session, settings.paths.checkpoint)
     had_one = files.move_away(stamp)
-    prepare_checkpoint(session, settings, files, DeltaTables(settings.paths.tables))
+    prepare_checkpoint(
+        session,
+        settings,
+        files,
+        DeltaTables(settings.paths.tables, versions_kept_hours=settings.tables.versions_kept_hours),
+    )
     return files.moved_to(stamp) if had_one else None

@@ -9,11 +9,9 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake.exceptions import DeltaError
 from kafka.errors import KafkaError
 
 from streaming.judgement.continuity import ends_before_read, lost_before_read
@@ -25,10 +23,10 @@ from streaming.run.hand_back import AwaitedFacts, HandBack, awaited_by_group
 from streaming.run.lag_watch import LagWatch
 from streaming.run.readiness import Readiness
 from streaming.run.reconcile import Reconciler
+from streaming.run.upkeep import Upkeep
 from streaming.run.work_watch import WorkWatch
 from streaming.sampling.brokers import Brokers
 from streaming.sampling.groups import Groups
-from streaming.sinks.cells import utc
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Present, Registry
@@ -36,31 +34,6 @@ from streaming.sinks.rows import lag_rows
 from streaming.sinks.tables import ASSIGNMENT_IMBALANCE, GROUP_LAG, PARTITION_STATUS
 
 _log = logging.getLogger(__name__)
-
-
-class Upkeep:
-    """Tidies the tables now and then; a table that cannot be tidied is said so and tried again the next time.
-
-    All clusters' samplers ask; the first one for which it is due does it.
-    """
-
-    def __init__(self, tables: DeltaTables, retention_days: int, tidy_seconds: float) -> None:
-        self._tables = tables
-        self._retention = timedelta(days=retention_days)
-        self._tidy_seconds = tidy_seconds
-        self._last_seconds = time.monotonic()
-        self._asking = threading.Lock()
-
-    def if_due(self, now_ms: int) -> None:
-        """Tidy if the last time is long enough ago."""
-        with self._asking:
-            if time.monotonic() - self._last_seconds < self._tidy_seconds:
-                return
-            self._last_seconds = time.monotonic()
-        try:
-            self._tables.tidy((utc(now_ms) - self._retention).date())
-        except (DeltaError, OSError) as error:
-            _log.warning("the tables could not be tidied (%s); trying again in %g s", error, self._tidy_seconds)
 
 
 class Sampler:

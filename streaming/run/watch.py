@@ -35,8 +35,9 @@ from streaming.run.poller import Poller
 from streaming.run.prepare import Origin, prepare_checkpoint
 from streaming.run.readiness import Readiness, log_ends
 from streaming.run.reconcile import Reconciler
-from streaming.run.sampler import Sampler, Upkeep
+from streaming.run.sampler import Sampler
 from streaming.run.tries import Tries
+from streaming.run.upkeep import Upkeep
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
@@ -179,7 +180,7 @@ class _Run:
         """Prepare, restore, and keep query and beats going until `stop` is set."""
         tables, origin = prepare_checkpoint(self._ground.session, self._settings, self._files, self._ground.tables)
         self._restore()
-        lag_watch = LagWatch(self._cluster, self._book, self._files, self._limits)
+        lag_watch = LagWatch(self._cluster, self._book, self._files, self._limits, self._reached.brokers)
         lag_watch.restore()
         beats_stop = threading.Event()
         beats = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -17,8 +17,10 @@ from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.errors import RemedyError
 from streaming.events import OFFSETS_TOPIC, TopicMetadata
 from streaming.judgement.lag import ClusterSample, LogEnds
+from streaming.judgement.next_offsets import Look, Seen
 from streaming.protocol.primitives import uuid_text
 from streaming.sampling.connection import Connection
+from streaming.sampling.tails import seen_at
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +45,9 @@ class Brokers:
         self._cluster = cluster
         self._admin = connection.admin
         self._now_ms = now_ms
+        self._connection = connection
         self._own_topics = {OFFSETS_TOPIC} if samples_offsets_topic else set()
+        self._leaders: Mapping[str, Mapping[int, int]] = {}
         self._failed: dict[str, KafkaError] = {}
         self._failed_before: frozenset[str] = frozenset()
 
@@ -95,6 +99,15 @@ class Brokers:
         self._tell_failed()
         return sample
 
+    def last_stable_offsets(self, partitions: Iterable[tuple[str, int]]) -> Offsets:
+        """Where the log ends for consumers under read_committed. What could not be had is left out."""
+        asked = [TopicPartition(topic, partition) for topic, partition in partitions]
+        return self._offsets(asked, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
+
+    def look(self, looks: Sequence[Look]) -> Mapping[Look, Seen]:
+        """Read the log once for each look, where its leader was at the last sample."""
+        return seen_at(self._connection, looks, self._leaders)
+
     def _offsets_topic_ends(self, partitions: int) -> Mapping[int, LogEnds]:
         """High watermark first: what is written between the two questions must not look like an open transaction."""
         asked = [TopicPartition(OFFSETS_TOPIC, partition) for partition in range(partitions)]
@@ -114,6 +127,7 @@ class Brokers:
         sampled_at_ms = self._now_ms()
         racks = {broker["broker_id"]: broker["rack"] for broker in brokers}
         described = self._admin.describe_topics(list(topics))
+        self._leaders = {topic["name"]: _leaders(topic) for topic in described}
         return {
             topic["name"]: _topic_metadata(topic, racks, sampled_at_ms)
             if topic["error_code"] == NoError.errno
@@ -168,6 +182,12 @@ def _is_readable(topic: Mapping[str, Any]) -> bool:
 
 def _partition_count(topics: Mapping[str, TopicMetadata], topic: str) -> int:
     return (topics[topic].partitions or 0) if topic in topics else 0
+
+
+def _leaders(topic: Mapping[str, Any]) -> Mapping[int, int]:
+    """The leader of each partition that has one."""
+    leaders = {partition["partition_index"]: partition.get("leader_id", -1) for partition in topic["partitions"]}
+    return {partition: leader for partition, leader in leaders.items() if leader >= 0}
 
 
 def _topic_metadata(topic: Mapping[str, Any], racks: Mapping[int, str | None], sampled_at_ms: int) -> TopicMetadata:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _FOLDER_PREFIX = "kafka-rebalance-monitor-secrets-"
@@ -53,11 +54,30 @@ def _escaped(value: str) -> str:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove what killed monitors of ours left: files whose lock nobody holds any more."""
-    for file in folder.glob(f"{_FOLDER_PREFIX}*/{_FILE_NAME}"):
-        try:
-            with file.open() as left:
-                fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(file.parent, ignore_errors=True)
-        except OSError:  # noqa: PERF203 - its owner lives, or is somebody else
-            continue
+    """Remove what killed monitors of ours left: files whose lock nobody holds any more.
+
+    Anybody may put anything of such a name into the temporary folder. So only a folder that nobody else can write is
+    entered, and only a regular file is looked at: to open a FIFO would wait for a writer for ever.
+    """
+    for leftover in folder.glob(f"{_FOLDER_PREFIX}*"):
+        with suppress(OSError), _opened(leftover, os.O_DIRECTORY) as place:  # its owner lives, or is somebody else
+            if not _is_private(os.fstat(place)):
+                continue
+            with _opened(_FILE_NAME, os.O_NONBLOCK, place) as file:
+                if stat.S_ISREG(os.fstat(file).st_mode):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(leftover, ignore_errors=True)
+
+
+@contextmanager
+def _opened(path: Path | str, flags: int, folder: int | None = None) -> Iterator[int]:
+    """A descriptor of something that is there and no link."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _is_private(found: os.stat_result) -> bool:
+    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)

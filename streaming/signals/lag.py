@@ -37,11 +37,27 @@ LAG_UNKNOWN_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "reason"),
     label_values=MappingProxyType(
-        {"reason": ("held_back", "topic_deleted", "partition_deleted", "no_end_offset", "end_before_commit")}
+        {
+            "reason": (
+                "held_back",
+                "topic_deleted",
+                "partition_deleted",
+                "no_end_offset",
+                "end_before_commit",
+                "maybe_only_markers",
+            )
+        }
     ),
     help="Partitions of the group whose lag is not known, by reason.",
     unknown="There is none: the lag of all partitions is known.",
     example='sum by (cluster, group) (rebalance_monitor_lag_unknown_partitions{reason!="topic_deleted"})',
+)
+GROUP_BLOCKED_PARTITIONS: Final = Signal(
+    name="rebalance_monitor_group_blocked_partitions",
+    unit="partitions",
+    help="Partitions in which the group has read everything before an open transaction.",
+    unknown="There is none.",
+    example="rebalance_monitor_group_blocked_partitions > 0",
 )
 GROUP_STATUS: Final = Signal(
     name="rebalance_monitor_group_status",

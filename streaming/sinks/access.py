@@ -2,7 +2,7 @@
 
 1. The users' file has a line `name:hash` for each, bcrypt as `htpasswd -B` writes it. Empty lines and `#` lines are
    passed over. Any other hash is refused: it would be guessed too fast.
-2. The users' file and the private key are refused where everybody on the machine may read them, or others write them.
+2. The users' file and the private key must be private (`config/private_files.py`).
 3. An unknown name costs one hash of the cost that one of the file's users has, always the same user for the same name:
    time shows neither that a name is unknown nor that its cost is not the file's. A pair that was right is remembered by
    its digest, so a scrape does not cost a tenth of a second each time. One password is tried at a time: guessing takes
@@ -21,13 +21,13 @@ import logging
 import os
 import secrets
 import ssl
-import stat
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 
 import bcrypt
 
+from streaming.config.private_files import refusal
 from streaming.errors import RemedyError
 
 _BCRYPT_STARTS = (b"$2a$", b"$2b$", b"$2y$")
@@ -162,8 +162,8 @@ def _no_password() -> str:
 
 def _check_private(file: str) -> None:
     try:
-        mode = Path(file).stat().st_mode
+        reason = refusal(Path(file))
     except OSError as error:
         raise AccessError(f"{file} cannot be read ({error.strerror}): name a file that is there") from None
-    if mode & (stat.S_IRWXO | stat.S_IWGRP):
-        raise AccessError(f"{file} is open to others (mode {stat.S_IMODE(mode):04o}): chmod 600 {file}")
+    if reason is not None:
+        raise AccessError(reason)

@@ -88,17 +88,20 @@ class CommitBook:
                     gone, at = np.array([TOMBSTONE]), np.array([kafka_offset])
                     self._windows.put(one, gone, self._numbers[1, one], at)
 
-    def observe(self, view: BookView, end_offsets: Int64Array, is_known: BoolArray) -> Windows | None:
+    def observe(
+        self, view: BookView, next_offsets: Int64Array, end_offsets: Int64Array, is_known: BoolArray
+    ) -> Windows | None:
         """Hold the view's commits against end offsets asked for after it, and give the windows up to them.
+
+        A commit's lag counts from the record that is read next, which stands at `next_offsets` (`next_offsets.py`).
 
         None if rows were numbered anew since the view was taken: the next one will do.
         """
         with self._lock:
             if view.numbering != self._numbering:
                 return None
-            committed = view.commits["committed_offset"].to_numpy()
             self._windows.observe(
-                view.rows[is_known], view.kafka_offsets[is_known], committed[is_known], end_offsets[is_known]
+                view.rows[is_known], view.kafka_offsets[is_known], next_offsets[is_known], end_offsets[is_known]
             )
             return self._windows.as_of(view.rows, view.kafka_offsets)
 

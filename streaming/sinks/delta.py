@@ -13,18 +13,25 @@ new checkpoint counts its batches from 0 again.
 from __future__ import annotations
 
 import copy
+import logging
 import threading
 from collections.abc import Iterable, Mapping
 from datetime import date
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from streaming.errors import STAYS, RemedyError
 from streaming.sinks.stored import rust_uri
+from streaming.sinks.table_upkeep import COMMITS_PER_CHECKPOINT, kept_properties, set_properties, upkeep_steps
 from streaming.sinks.tables import PARTITIONED_BY, SCHEMA_VERSION, TABLES, Table
 
+VERSIONS_KEPT_HOURS = 2
+
 _VERSION_PROPERTY = "rebalance_monitor.schema_version"
+_log = logging.getLogger(__name__)
+_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 
 
 class TableVersionError(RemedyError):
@@ -39,11 +46,11 @@ class DeltaTables:
     Several checkpoints' batches go into the same tables, each through its own `written_by`: they take turns.
     """
 
-    def __init__(self, root: str, checkpoint_id: str = "") -> None:
+    def __init__(self, root: str, checkpoint_id: str = "", versions_kept_hours: int = VERSIONS_KEPT_HOURS) -> None:
         self._root = root.rstrip("/")
         self._checkpoint_id = checkpoint_id
-        self._open: dict[str, DeltaTable] = {}
-        self._locks = {table.name: threading.Lock() for table in TABLES}
+        self._versions_kept_hours = versions_kept_hours
+        self._open: dict[str, _OpenTable] = {}
 
     def open_all(self) -> None:
         """Create what is missing and check what is there. Raises TableVersionError for a table of another version."""
@@ -51,7 +58,8 @@ class DeltaTables:
             if table.name not in self._open:
                 delta_table = self._created(table)
                 _check_version(delta_table, self.path(table))
-                self._open[table.name] = delta_table
+                set_properties(delta_table, self._versions_kept_hours)
+                self._open[table.name] = _OpenTable(delta_table)
 
     def written_by(self, checkpoint_id: str) -> DeltaTables:
         """The same tables, opened and locked as one, for the batches of another checkpoint."""
@@ -70,18 +78,11 @@ class DeltaTables:
 
     def is_empty(self, table: Table) -> bool:
         """Whether the table has no file at all."""
-        return not self._open[table.name].file_uris()
+        return not self._open[table.name].handle.file_uris()
 
     def append_batch(self, table: Table, rows: pa.Table, batch_id: int) -> bool:
         """Append a batch's rows once. False where this batch had been appended before."""
-        application_id = f"{table.name}/{self._checkpoint_id}"
-        with self._locks[table.name]:
-            delta_table = self._refreshed(table)
-            last = delta_table.transaction_version(application_id)
-            if last is not None and last >= batch_id:
-                return False
-            _commit(delta_table, rows, [Transaction(application_id, batch_id)])
-            return True
+        return self._open[table.name].append(rows, Transaction(f"{table.name}/{self._checkpoint_id}", batch_id))
 
     def append_batches(self, rows_by_table: Mapping[Table, pa.Table], batch_id: int) -> list[Table]:
         """Append what a batch has for each table; tells which had it before. A table without rows is left alone."""
@@ -94,28 +95,17 @@ class DeltaTables:
     def append(self, table: Table, rows: pa.Table) -> None:
         """Append rows that no batch repeats: a sample has its own time, and is taken once."""
         if rows.num_rows:
-            with self._locks[table.name]:
-                _commit(self._refreshed(table), rows, [])
+            self._open[table.name].append(rows)
 
-    def tidy(self, keep_from: date, file_retention_hours: int = 24) -> None:
-        """Delete rows dated before `keep_from`, make few files of many, and remove files nobody has read for a day.
+    def tidy(self, keep_from: date, replaced_files_kept_hours: int | None = None) -> None:
+        """Delete rows dated before `keep_from`, make few files of many, and remove what no version kept needs.
 
-        Batches append every few seconds, a small file each: unattended, a table would grow by tens of thousands of
-        files a day.
+        Batches append every few seconds, a small file and a log entry each: unattended, a table would grow by tens of
+        thousands of files a day.
         """
+        hours = self._versions_kept_hours if replaced_files_kept_hours is None else replaced_files_kept_hours
         for table in TABLES:
-            with self._locks[table.name]:
-                delta_table = self._refreshed(table)
-                delta_table.delete(f"date < '{keep_from.isoformat()}'")
-                delta_table.optimize.compact()
-                delta_table.vacuum(file_retention_hours, dry_run=False, enforce_retention_duration=False)
-                delta_table.cleanup_metadata()
-
-    def _refreshed(self, table: Table) -> DeltaTable:
-        """The table as it is on disk: an append may have been committed although it raised and its answer got lost."""
-        delta_table = self._open[table.name]
-        delta_table.update_incremental()
-        return delta_table
+            self._open[table.name].tidy(keep_from, hours)
 
     def _created(self, table: Table) -> DeltaTable:
         """The table, which is left alone if it is there."""
@@ -125,14 +115,78 @@ class DeltaTables:
             mode="ignore",
             partition_by=list(PARTITIONED_BY),
             description=table.row,
-            configuration={_VERSION_PROPERTY: str(SCHEMA_VERSION)},
+            configuration={_VERSION_PROPERTY: str(SCHEMA_VERSION), **kept_properties(self._versions_kept_hours)},
             raise_if_key_not_exists=False,
         )
 
 
+class _OpenTable:
+    """One table's handle, used by one thread at a time. Clusters, samplers and upkeep take turns."""
+
+    def __init__(self, handle: DeltaTable) -> None:
+        self.handle = handle
+        self._lock = threading.Lock()
+        self._checkpoint_version = 0
+        self._is_in_doubt = False
+
+    def append(self, rows: pa.Table, transaction: Transaction | None = None) -> bool:
+        """Append rows once. False where the table has the transaction, or a later one of the same application."""
+        with self._lock:
+            if self._is_in_doubt:
+                self._refresh()
+            try:
+                return self._append(rows, transaction)
+            except CommitFailedError:  # somebody else changed what the table is: its properties, for instance
+                self._refresh()
+                return self._append(rows, transaction)
+
+    def tidy(self, keep_from: date, replaced_files_kept_hours: int) -> None:
+        """Take all steps of upkeep. Appends may come in between."""
+        for step in upkeep_steps(keep_from, replaced_files_kept_hours):
+            with self._lock:
+                self._refresh()
+                step(self.handle)
+        with self._lock:
+            if self.handle.version() > self._checkpoint_version:
+                self._make_checkpoint()
+            self.handle.cleanup_metadata()  # what is before a checkpoint, and old enough
+
+    def _append(self, rows: pa.Table, transaction: Transaction | None) -> bool:
+        if transaction is not None:
+            last = self.handle.transaction_version(transaction.app_id)
+            if last is not None and last >= transaction.version:
+                return False
+        self._is_in_doubt = True
+        _commit(self.handle, rows, [] if transaction is None else [transaction])
+        self._is_in_doubt = False
+        if self.handle.version() - self._checkpoint_version >= COMMITS_PER_CHECKPOINT:
+            self._make_checkpoint()
+        return True
+
+    def _make_checkpoint(self) -> None:
+        """The rows are in the table already, so a failure costs nothing but a longer tail of the log."""
+        try:
+            self.handle.create_checkpoint()
+            self._open_anew()
+        except (DeltaError, OSError) as error:
+            _log.warning("no checkpoint of %s: %s", self.handle.table_uri, error)
+
+    def _refresh(self) -> None:
+        """See the table as it is on disk: an append may have been committed although it raised."""
+        self.handle.update_incremental()
+        self._is_in_doubt = False
+
+    def _open_anew(self) -> None:
+        """Read the table from its last checkpoint (rule 3 of `table_upkeep`)."""
+        self.handle = DeltaTable(self.handle.table_uri)
+        self._checkpoint_version = self.handle.version()
+
+
 def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Transaction]) -> None:
     properties = CommitProperties(app_transactions=list(transactions))
-    write_deltalake(delta_table, rows, mode="append", commit_properties=properties)
+    write_deltalake(
+        delta_table, rows, mode="append", commit_properties=properties, post_commithook_properties=_NO_HOOKS
+    )
 
 
 def _check_version(delta_table: DeltaTable, path: str) -> None:

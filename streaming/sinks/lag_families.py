@@ -47,6 +47,7 @@ COLUMN_FAMILIES: Final = (
     ColumnFamily(signals.GROUP_LAG_SECONDS, "groups", "lag_seconds"),
     ColumnFamily(signals.GROUP_LAG_SECONDS_IS_BOUND, "groups", "is_at_least"),
     ColumnFamily(signals.LAG_UNKNOWN_PARTITIONS, "unknown", "count_all"),
+    ColumnFamily(signals.GROUP_BLOCKED_PARTITIONS, "groups", "blocked"),
     ColumnFamily(signals.GROUP_STATUS, "groups", "has_status"),
     ColumnFamily(signals.GROUP_STATUS_COMPLETENESS, "groups", "completeness"),
     ColumnFamily(signals.GROUP_RECORDS_LOST, "groups", "records_lost"),

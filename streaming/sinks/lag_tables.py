@@ -32,12 +32,18 @@ def _groups(lag: LagJudgement | None, _: ClusterSample | None, shown: Shown) -> 
         return None
     told = _told(lag, shown)
     judged = LagJudgement(lag.report, told).by_group()
-    sums = told.group_by("group_id").aggregate([("lag", "sum", _ALL_KNOWN), ("lag", "max")]).sort_by("group_id")
+    told = told.append_column("blocked", pc.if_else(told["is_blocked"], 1, None))
+    sums = (
+        told.group_by("group_id")
+        .aggregate([("lag", "sum", _ALL_KNOWN), ("lag", "max"), ("blocked", "sum")])
+        .sort_by("group_id")
+    )
     is_bound = pc.if_else(pc.is_valid(judged["lag_seconds"]), judged["is_at_least"].cast(pa.int8()), None)
     columns = {name: judged[name] for name in judged.column_names} | {
         "is_at_least": is_bound,
         "lag_sum": sums["lag_sum"],
         "lag_max": sums["lag_max"],
+        "blocked": sums["blocked_sum"],
     }
     return pa.table(columns | _named_status(judged))
 

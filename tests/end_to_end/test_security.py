@@ -8,15 +8,19 @@ from __future__ import annotations
 import json
 import subprocess
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
+import pyarrow as pa
 import pytest
+from confluent_kafka import Producer
+from kafka.admin import ACLOperation, NewTopic, ResourceType
 from kafka.errors import KafkaError
 from pyspark.sql import SparkSession
 
+from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.config.security import SecuritySettings, read_secrets
 from streaming.config.settings import KafkaSettings, SparkSettings
 from streaming.embedded.ports import free_port
@@ -24,9 +28,15 @@ from streaming.errors import RemedyError
 from streaming.events import OFFSETS_TOPIC
 from streaming.jars import resolve
 from streaming.java import find_java, java_version
+from streaming.judgement.detectors import Limits
+from streaming.judgement.lag import MAYBE_ONLY_MARKERS
+from streaming.run.lag_watch import LagWatch
+from streaming.sampling.brokers import Brokers
 from streaming.sampling.connection import AccessRefusedError, Connection
 from streaming.security.java_client import check_key, java_secrets, spark_options
 from streaming.security.secrets_file import secrets_file
+from streaming.sinks.commit_book import CommitBook
+from streaming.sinks.registry import Present
 from streaming.spark.session import spark_session, stop_spark
 from tests.end_to_end.conftest import OFFSETS_TOPIC_PARTITIONS, Group, create_topics
 from tests.end_to_end.monitor_process import MonitorProcess, until
@@ -39,6 +49,8 @@ from tests.end_to_end.secure_broker import (
     SecureBroker,
     secure_broker,
 )
+from tests.streaming.log_records import commit_key
+from tests.streaming.run.test_poller import Folder
 from tests.streaming.security.pem import KEY_PASSWORD, USER
 
 pytestmark = pytest.mark.slow
@@ -120,6 +132,59 @@ def test_the_least_rights_are_enough_and_no_secret_is_to_be_found(secure: Secure
     plans = [page for path, page in pages.items() if "/SQL/execution/" in path]
     assert any("MicroBatchScan" in plan and "KafkaSourceProvider" in plan for plan in plans)
     assert "spark.sql.ui.explainMode" in pages["/environment/"]
+
+
+def test_a_group_that_read_all_of_a_transaction_is_not_late_and_without_read_its_lag_is_unknown(
+    secure: SecureBroker, tmp_path: Path
+) -> None:
+    """Defect 2: a commit directly before a transaction's marker was a lag of 1 for ever."""
+    topic, transactions = "payments", 3
+    secure.add_user("looker", PASSWORD)
+    secure.grant(LEAST_RIGHTS, "looker")
+    with secure.admin() as admin:
+        admin.create_topics([NewTopic(topic, 2, 1)])
+    producer = Producer({"bootstrap.servers": secure.broker.bootstrap_servers, "transactional.id": topic})
+    producer.init_transactions()
+    for _ in range(transactions):
+        producer.begin_transaction()
+        for partition in range(2):
+            producer.produce(topic, b"x" * 9_000, partition=partition)
+        producer.commit_transaction()
+    producer.begin_transaction()
+    producer.produce(topic, b"open", partition=1)
+    producer.flush()
+
+    now_ms, book = 0, CommitBook()
+    with closing(
+        connected(secure.broker.address("SECURE"), settings(secure, {**SCRAM, "username": "looker"}))
+    ) as connection:
+        brokers = Brokers("secure", connection, lambda: now_ms)
+        watch = LagWatch("secure", book, Folder(tmp_path), Limits(), brokers)
+
+        def lags(*committed: int, seconds: int = 40) -> list[tuple[int | None, str | None, bool]]:
+            nonlocal now_ms
+            now_ms += 1000 * seconds
+            book.apply(_commits(topic, committed, now_ms))
+            judged = watch.judge(book.view(), Present(), brokers.sample([topic]))
+            columns = (judged.partitions[name].to_pylist() for name in ("lag", "unknown_reason", "is_blocked"))
+            return list(zip(*columns, strict=True))
+
+        unknown, read_all, blocked = (None, MAYBE_ONLY_MARKERS, False), (0, None, False), (1, None, True)
+        before_marker, at_open = 2 * transactions - 1, 2 * transactions
+        assert lags(before_marker, at_open)[0] == (1, None, False)
+        assert lags(before_marker, at_open) == [unknown, blocked], "DESCRIBE is enough to see an open transaction"
+        secure.grant([(ResourceType.TOPIC, topic, ACLOperation.READ)], "looker")
+        until("READ", lambda: lags(before_marker, at_open, seconds=400) == [read_all, blocked])
+        lags(before_marker - 1, before_marker)
+        assert lags(before_marker - 1, before_marker) == [(2, None, False), blocked]
+    producer.abort_transaction()
+
+
+def _commits(topic: str, committed: Sequence[int], now_ms: int) -> pa.Table:
+    """Commits of one group on the topic's partitions."""
+    rows = [(0, commit_key("late", topic, at), now_ms, now_ms, offset) for at, offset in enumerate(committed)]
+    names = ("kafka_partition", "key", "kafka_offset", "timestamp_ms", "committed_offset")
+    return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=COMMIT_SCHEMA)
 
 
 def test_the_other_source_needs_to_read_nothing(secure: SecureBroker, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ OF_ALL = {
     "a request on the HTTP port failed": "so is the port",
     "a request on the HTTP port broke off": "so is the port",
     "a request on the HTTP port broke off: %s": "so is the port",
+    "every user of this machine may read %s: mount it with mode 0440": "so are files with secrets",
     "stopped": "the whole process",
 }
 """Lines about what all clusters share, and why."""

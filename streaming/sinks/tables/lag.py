@@ -21,11 +21,16 @@ GROUP_LAG = Table(
             column("commit_time", TIME, "the coordinator's time on that commit"),
             column("end_offset", pa.int64(), "end of the partition; null where it could not be sampled"),
             column("log_start_offset", pa.int64(), "start of the partition; null where it could not be sampled"),
-            column("lag", pa.int64(), "end_offset - committed_offset; null where unknown"),
+            column(
+                "lag",
+                pa.int64(),
+                "end_offset - committed_offset, without offsets before the next record; null where unknown",
+            ),
             column(
                 "unknown_reason",
                 pa.string(),
-                "why lag is unknown: held_back, topic_deleted, partition_deleted, no_end_offset, end_before_commit",
+                "why lag is unknown: held_back, topic_deleted, partition_deleted, no_end_offset, end_before_commit,"
+                " maybe_only_markers",
             ),
             column("lag_seconds", pa.float64(), "how long ago the next record to be read was written, in seconds"),
             column("lag_seconds_kind", pa.string(), "exact, at_least (older than all samples kept) or unknown"),
@@ -41,7 +46,12 @@ PARTITION_STATUS = Table(
         [
             *SAMPLED_PARTITION,
             column("status", pa.string(), "OK, WARN, STOP, STALL or REWIND, by the last ten commits; null if unknown"),
-            column("status_rule", pa.int8(), "number of the rule that said so (streaming/judgement/status.py)"),
+            column(
+                "status_rule",
+                pa.int8(),
+                "number of the rule that gives the status, or the reason why it is unknown: 8 blocked by an open"
+                " transaction, 9 maybe only transaction markers left (streaming/judgement/status.py)",
+            ),
             column("completeness", pa.float64(), "share of the ten commits that are known, 0 to 1"),
             column("committed_offset", pa.int64(), "next offset the group will read"),
             column("lag", pa.int64(), "records the group has yet to commit; null where unknown"),

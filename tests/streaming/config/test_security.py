@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import trustme
 from click.testing import CliRunner
 from pydantic import ValidationError
 
+import streaming.config.private_files
 from streaming.cli.config import config
 from streaming.config.load import ENVIRONMENT_PREFIX, REDACTED, ConfigError, forget_secrets, load_settings
 from streaming.config.security import Secrets, SecuritySettings, read_secrets
@@ -28,6 +31,11 @@ def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "empty").write_text("\n")
     (folder / "keystore.jks").write_bytes(b"\xfe\xed\xfe\xed\x00\x00")
     (folder / "a:b").write_text(SECRET)
+    (folder / "password").chmod(0o600)
+    (folder / "open").write_text(SECRET)
+    (folder / "open").chmod(0o644)
+    (folder / "open.key").write_bytes((folder / "client.key").read_bytes())
+    (folder / "open.key").chmod(0o640 | 0o020)
     return folder
 
 
@@ -76,8 +84,12 @@ def test_what_can_work_is_taken(given: dict[str, object], why: str) -> None:
         ({"protocol": "SSL", "ca_file": "keystore.jks"}, "PEM is wanted, not DER or a Java keystore"),
         ({**SCRAM, "password_file": "a:b"}, "Kafka's Java client takes no path with a colon or a brace"),
         ({**MUTUAL, "key_file": "openssl.key"}, "is no PKCS#8 key in PEM: make it one with `openssl pkcs8"),  # rule 5
+        ({**SCRAM, "password_file": "open"}, "open is open to others (mode 0644): chmod 600"),  # rule 6
+        ({**OAUTH, "oauth_client_id": "m", "oauth_client_secret_file": "open"}, "is open to others (mode 0644)"),
+        ({**MUTUAL, "key_file": "locked.key", "key_password_file": "open"}, "is open to others (mode 0644)"),
+        ({**MUTUAL, "key_file": "open.key"}, "is open to others (mode 0660)"),
         (MUTUAL, "certificate_file and key_file go together"),
-        ({**MUTUAL, "key_file": "locked.key"}, "the key needs its key_password"),  # rule 6
+        ({**MUTUAL, "key_file": "locked.key"}, "the key needs its key_password"),  # rule 7
         ({**MUTUAL, "key_file": "client.key", "key_password": "x"}, "key_password is set, but the key has none"),
         ({"protocol": "SSL", "key_password": "x"}, "key_password is set without key_file"),
         ({**OAUTH, "oauth_token_endpoint": "ftp://id"}, "should match pattern"),
@@ -139,3 +151,35 @@ def test_an_error_shows_no_secret(tmp_path: Path) -> None:
     result = CliRunner().invoke(config, ["check", "--config", str(file)])
     assert result.exit_code != 0
     assert SECRET not in result.output
+
+
+def test_a_secret_is_mounted_for_a_pods_group(tmp_path: Path) -> None:
+    """Kubernetes: a link to a file of mode 0440 in a folder of the mount's own."""
+    (tmp_path / "..data").mkdir()
+    (tmp_path / "..data" / "password").write_text(SECRET)
+    (tmp_path / "..data" / "password").chmod(0o440)
+    (tmp_path / "password").symlink_to("..data/password")
+    by_file = SecuritySettings.model_validate({**SCRAM, "password_file": str(tmp_path / "password")})
+    assert read_secrets(by_file) == Secrets(password=SECRET)
+
+
+def test_on_a_read_only_mount_a_file_for_all_is_used_and_warned_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kubernetes mounts secrets with mode 0644 by default, read-only: nobody in the container can change that."""
+    file, settings_file = tmp_path / "password", tmp_path / "monitor.toml"
+    file.write_text(SECRET)
+    file.chmod(0o644)
+    scram = "protocol = 'SASL_PLAINTEXT'\nmechanism = 'PLAIN'\nusername = 'm'\n"
+    settings_file.write_text(f"[kafka.security]\n{scram}password_file = '{file}'\n")
+    with pytest.raises(ConfigError, match=r"is open to others \(mode 0644\): chmod 600"):
+        load_settings(settings_file)
+    mount = os.statvfs(file)
+    monkeypatch.setattr(
+        streaming.config.private_files.os,
+        "statvfs",
+        lambda _: SimpleNamespace(f_flag=mount.f_flag | os.ST_RDONLY),
+    )
+    assert load_settings(settings_file).exposed_files() == [file]
+    file.chmod(0o440)
+    assert load_settings(settings_file).exposed_files() == []

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from streaming.events import GroupEvent, GroupForgotten, SkipSettled, TopicMetadata
 from streaming.group.advance import KEPT_SKIPS
 from streaming.group.snapshot import DEAD, EMPTY, STABLE, GroupSnapshot, GroupTotals, Skip
-from tests.streaming.groups import advanced, emptied, epoch, member, sampled, tombstoned, written
+from tests.streaming.groups import advanced, emptied, epoch, formed, left, member, sampled, tombstoned, written
 
 FRESH = GroupSnapshot("g")
 
@@ -57,6 +57,7 @@ STORIES = [
     ),
     ([tombstoned(0), written(1, 3)], GroupTotals(incarnations=2), "it had been there before"),
     ([written(0, 5), tombstoned(1), tombstoned(2)], GroupTotals(), "one group may be buried twice"),
+    ([*left(0), *formed(5)], GroupTotals(), "rule 2: what a departed member left in the log is no earlier life"),
     ([epoch(0, 7), written(1, 9)], GroupTotals(incarnations=2), "rule 5: another type, and no record says how it came"),
 ]
 

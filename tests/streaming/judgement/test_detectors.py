@@ -48,6 +48,7 @@ def rebalance(  # noqa: PLR0913 - what a rebalance can be
     kind: str = "rebalance",
     is_static: bool = False,
     protocol: str | None = "range",
+    group_type: str = "classic",
     **more: int,
 ) -> RebalanceInBrief:
     """Return a rebalance so many minutes before now; causes follow from who came and went unless given."""
@@ -64,6 +65,7 @@ def rebalance(  # noqa: PLR0913 - what a rebalance can be
         gone=went,
         rejoined=back,
         changed_members=len(came) + len(went) + len(back) + more.pop("unnamed", 0),
+        group_type=group_type,
         **more,
     )
 
@@ -154,6 +156,37 @@ def test_a_group_that_starts_is_no_storm(recent: list[RebalanceInBrief], storms:
     assert (REBALANCE_STORM in conditions(recent, NOW_MS, LIMITS)) is storms, why
 
 
+def ended(minutes: float, pods: int = 10) -> list[RebalanceInBrief]:
+    """Return a group's end: its members leave a second after each other, the last so many minutes ago."""
+    one_by_one = [rebalance(minutes + n / 60, gone=f"pod-{n}") for n in range(pods - 1, 0, -1)]
+    return [*one_by_one, rebalance(minutes, gone="pod-0", kind="became_empty", members=0)]
+
+
+@pytest.mark.parametrize(
+    ("recent", "storms", "why"),
+    [
+        (ended(1), False, "ten members shut down within ten seconds: nobody is left to be disturbed"),
+        (ended(1)[:-1], True, "nine of ten have gone, and the last one works"),
+        ([*every_minute(5), *ended(1)], True, "it stormed before somebody shut it down a minute ago"),
+        ([*every_minute(5), *ended(4)], True, "and four minutes ago"),
+        ([*every_minute(5), *ended(5)], False, "it has had nobody for a round"),
+        (
+            [one for minute in (8, 6, 4) for one in [*started(minute + 1), *ended(minute)]],
+            True,
+            "it starts and ends three times: it crashes",
+        ),
+        (
+            [*[rebalance(9 - n / 4, gone=f"pod-{n}") for n in range(9)], *ended(1, 1)],
+            True,
+            "they went long before it was empty: a collapse",
+        ),
+    ],
+)
+def test_a_group_that_ends_is_no_storm(recent: list[RebalanceInBrief], storms: bool, why: str) -> None:
+    """Rule 3: a scale-down to nothing paged, and the group had nobody any more."""
+    assert (REBALANCE_STORM in conditions(recent, NOW_MS, LIMITS)) is storms, why
+
+
 @given(st.integers(2, 60), st.integers(0, 20 * MINUTE_MS))
 def test_a_start_is_no_storm_at_any_time_it_is_looked_at(pods: int, later_ms: int) -> None:
     """Law: as the window slides over a start, what was not counted is not counted any more either."""
@@ -165,6 +198,18 @@ def replaced(*keys: str) -> list[RebalanceInBrief]:
     """Return the rebalances of a rolling restart: each goes, and another comes half a minute later."""
     steps = [(9 - number, key) for number, key in enumerate(keys)]
     return [one for m, key in steps for one in (rebalance(m, gone=key), rebalance(m - 0.5, joined=f"{key}'"))]
+
+
+def bounced_twice(changed: tuple[str, ...] = ("strategy_changed",), *, static: bool = False) -> list[RebalanceInBrief]:
+    """Return the rebalances of a double bounce: all are replaced, then all once more. Halfway the strategy changes."""
+    if static:
+        steps = [rejoin(9 - number, key) for number, key in enumerate("abcabc")]
+    else:
+        first, second = replaced("a-1", "b-1", "c-1"), replaced("a-1'", "b-1'", "c-1'")
+        steps = [*first, *(replace(one, timestamp_ms=one.timestamp_ms + 3 * MINUTE_MS) for one in second)]
+    half = len(steps) // 2
+    causes = (*changed, *(() if static else ("member_gone",)))
+    return [*steps[:half], replace(steps[half], kind="rebalance", causes=causes), *steps[half + 1 :]]
 
 
 @pytest.mark.parametrize(
@@ -222,6 +267,10 @@ def replaced(*keys: str) -> list[RebalanceInBrief]:
             False,
             "cooperative members, two rounds each",
         ),
+        (bounced_twice(), True, False, "from eager to cooperative: two rolling restarts, one after the other"),
+        (bounced_twice(static=True), True, False, "of static members, too"),
+        (bounced_twice(changed=()), False, True, "without another strategy it is two restarts of everything"),
+        (bounced_twice()[:-1] + replaced("a-1''")[:1], False, True, "a third restart belongs to no upgrade"),
     ],
 )
 def test_a_rolling_restart_is_told_from_a_storm(
@@ -294,6 +343,7 @@ COOPERATIVE = {"protocol": "cooperative-sticky"}
             "a rejoin between",
         ),
         (every_minute(5, start=13, **COOPERATIVE), False, "they are too long ago"),
+        (every_minute(5, protocol="uniform", group_type="consumer"), False, "members of KIP-848 do not rejoin"),
         (every_minute(5, causes=None, kind="first_seen"), False, "no rebalances"),
     ],
 )
@@ -313,6 +363,16 @@ CHANGED = ("strategy_changed",)
         ([rebalance(3, causes=CHANGED), rebalance(2, causes=CHANGED)], True, "there and back within minutes"),
         ([rebalance(3, causes=CHANGED)], False, "once: a migration"),
         ([rebalance(60, causes=CHANGED), rebalance(2, causes=CHANGED)], False, "an hour apart: two migrations"),
+        (
+            [rebalance(m, causes=CHANGED, group_type="consumer") for m in (3, 2)],
+            False,
+            "the coordinator's assignor: nobody gives up partitions for it",
+        ),
+        (
+            [*(rebalance(m, causes=CHANGED) for m in (3, 2)), rebalance(1, kind="upgraded", group_type="consumer")],
+            False,
+            "it was upgraded to KIP-848 since",
+        ),
     ],
 )
 def test_eager_and_cooperative_mixed(recent: list[RebalanceInBrief], holds: bool, why: str) -> None:

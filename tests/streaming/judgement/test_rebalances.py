@@ -17,6 +17,7 @@ from streaming.events import (
     GroupVanished,
     Position,
     RecordUnreadable,
+    RegexResolved,
     TopicMetadata,
     TopicsSampled,
 )
@@ -36,6 +37,7 @@ from tests.streaming.groups import (
     left,
     member,
     metadata,
+    modern_member,
     sampled,
     target,
     target_epoch,
@@ -313,9 +315,15 @@ def test_sync_time(timestamp_ms: int, began_ms: int | None, sync_time_ms: int | 
         ([written(0, 1), emptied(1, 3)], 1),
         ([written(0, 1)], None),
         ([written(0, 5), tombstoned(1), written(2, 9)], None),
+        ([*formed(0), epoch(5, 4), epoch(6, 5), target(7), target_epoch(8, 5)], None),
+        ([*formed(0), joined(5, "n"), epoch(6, 4), *left(7, "n"), epoch(10, 5), *left(11), epoch(14, 6)], None),
     ],
 )
 def test_generations_without_a_record_are_counted(events: list[GroupEvent], skipped: int | None) -> None:
+    """Of classic groups only. Each epoch of KIP-848 has its record, also where no target was made for it.
+
+    Ten members that left within a second were ten epochs, the last of an empty group: "9 skipped", and a storm.
+    """
     assert last(*events).skipped_generations == skipped
 
 
@@ -324,6 +332,27 @@ def test_where_members_records_are_missing_no_cause_is_told() -> None:
     rebalance = last(*formed(0), target(5, "n", ()), epoch(6, 4), target_epoch(7, 4))
     assert (rebalance.causes, rebalance.primary_cause) == (None, None)
     assert rebalance.not_known == ("member_metadata",)
+
+
+WITH_REGEX = modern_member((), regex="o.*")
+RESOLVED = RegexResolved(at(9), "o.*", ("orders",))
+
+
+def test_a_member_that_joins_with_a_regular_expression_has_come_and_then_has_topics() -> None:
+    """The coordinator resolves the expression after the join. Both rebalances were of unknown cause."""
+    joins = [joined(5, "n", WITH_REGEX), epoch(6, 4), target(7, "n", ()), target_epoch(8, 4)]
+    resolves = [RESOLVED, epoch(10, 5), target(11, "m", (("id", (0,)),)), target(12, "n", (("id", (1,)),))]
+    _, came, got = told([*formed(0), *joins, *resolves, target_epoch(13, 5)])
+    assert (came.causes, came.not_known) == (("member_joined",), ())
+    assert (got.causes, got.not_known) == (("subscription_changed",), ())
+
+
+def test_where_compaction_took_what_an_expression_stood_for_no_cause_is_told() -> None:
+    """Its member has a target, so it was resolved. The expression's one record in the log is a later one."""
+    joins = [joined(5, "n", WITH_REGEX), epoch(6, 4), target(7, "n", (("id", (1,)),)), target_epoch(8, 4)]
+    _, came, got = told([*formed(0), *joins, RESOLVED, epoch(10, 5), target_epoch(11, 5)])
+    assert (came.causes, came.not_known) == (None, ("resolved_regex",))
+    assert (got.causes, got.not_known) == (None, ("resolved_regex",))
 
 
 def test_a_kip_848_rebalance_goes_from_targets_to_targets() -> None:

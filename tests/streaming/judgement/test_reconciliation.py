@@ -43,6 +43,8 @@ def since(events: Sequence[GroupEvent], known: GroupSnapshot | None = None) -> d
         ([*GROWN, current(9, number=4)], {}, "m came"),
         ([*GROWN, current(9, number=4, state=UNREVOKED)], {"m": 9}, "it was told to give something up"),
         ([*GROWN, current(9, "n", (), 4, UNRELEASED)], {"m": 9, "n": 9}, "n waits for m: both lag"),
+        ([*GROWN, current(9, number=-2)], {}, "a static member that is away: its session timeout is what counts"),
+        ([*GROWN, current(9, number=-2), current(10, "n", (), 4, UNRELEASED)], {"n": 10}, "n waits for it"),
         ([*GROWN, current(9, number=4, state="Unknown")], {}, "a state of a newer Kafka: nothing is said of it"),
         ([*formed(0, group_type=SHARE), epoch(5, 4, SHARE), target_epoch(6, 4, SHARE)], {}, "share groups do not"),
         ([*formed(0, group_type=STREAMS), epoch(5, 4, STREAMS), target_epoch(6, 4, STREAMS)], {"m": 6}, "KIP-1071 too"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
@@ -18,15 +18,18 @@ from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMe
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.detectors import Limits
-from streaming.judgement.lag import ClusterSample, LogEnds
+from streaming.judgement.lag import ClusterSample, LogEnds, TopicPartition
+from streaming.judgement.next_offsets import Look, NotSeen, Seen
 from streaming.judgement.status import Status
 from streaming.judgement.turn import GroupRecord, take_turn
+from streaming.protocol.record_batches import Tail
 from streaming.run.conditions import GroupConditions
 from streaming.run.continuity import TopicRead
 from streaming.run.hand_back import HandBack
 from streaming.run.lag_watch import LagWatch
 from streaming.run.readiness import Readiness
-from streaming.run.sampler import Sampler, Upkeep
+from streaming.run.sampler import Sampler
+from streaming.run.upkeep import Upkeep
 from streaming.run.watch import _limits
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
@@ -53,6 +56,10 @@ class Cluster:
         self.log_end = 0
         self.offsets_topic_id = "B3BDgJhtR2mEJtC2VAyvIQ"
         self.is_held_back = False
+        self.last_stable: dict[TopicPartition, int] = {}
+        self.next_records: dict[TopicPartition, int] = {}
+        self.refused: set[str] = set()
+        self.looks: list[Look] = []
 
     def sample(self, _topics: Iterable[str]) -> ClusterSample:
         """Tell where everything ends."""
@@ -61,6 +68,22 @@ class Cluster:
         return ClusterSample(
             self.now_ms, topics, dict(self.end_offsets), {}, {0: ends}, 1, offsets_topic_id=self.offsets_topic_id
         )
+
+    def last_stable_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where open transactions begin, and the ends of the others."""
+        return {at: self.last_stable.get(at, self.end_offsets[at]) for at in partitions}
+
+    def look(self, looks: Sequence[Look]) -> dict[Look, Seen]:
+        """Every offset has a record, but those before `next_records`."""
+        self.looks += looks
+        return {look: self._seen(look) for look in looks}
+
+    def _seen(self, look: Look) -> Seen:
+        if look.topic in self.refused:
+            return NotSeen.REFUSED
+        at = look.topic, look.partition
+        next_record = max(look.from_offset, self.next_records.get(at, 0))
+        return Tail(next_record, is_record=next_record < self.end_offsets[at])
 
     def list_groups(self) -> GroupListing:
         """List every group with its state."""
@@ -94,7 +117,7 @@ class Monitor:
             tables=self.tables,
             hand_back=HandBack(files),
             topic_read=TopicRead("prod", self.registry, files),
-            lag_watch=LagWatch("prod", self.book, files, limits),
+            lag_watch=LagWatch("prod", self.book, files, limits, self.cluster),
             conditions=GroupConditions("prod", self.registry, self.tables, limits),
             readiness=Readiness(lambda: True),
             interval_seconds=5,

@@ -14,6 +14,7 @@ from streaming.run.continuity import STORED_ID, TopicRead
 from streaming.run.lag_watch import STORED, LagWatch
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.registry import Registry
+from tests.streaming.run.test_conditions import Cluster
 from tests.streaming.run.test_poller import Folder
 from tests.streaming.spark.checkpoints import empty, fill_with_garbage, truncate
 
@@ -58,7 +59,7 @@ def test_samples_that_cannot_be_read_are_dropped(tmp_path: Path, caplog: pytest.
 
 
 def lag_watch(files: Folder) -> LagWatch:
-    return LagWatch("eu", CommitBook(), files, Limits())
+    return LagWatch("eu", CommitBook(), files, Limits(), Cluster())
 
 
 OLD, NEW = "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"

@@ -16,7 +16,8 @@ from kafka.errors import KafkaConnectionError, NodeNotReadyError
 from streaming.config.load import Settings, load_settings
 from streaming.embedded.ports import free_port
 from streaming.run.monitor import Monitor
-from streaming.run.sampler import Sampler, Upkeep
+from streaming.run.sampler import Sampler
+from streaming.run.upkeep import Upkeep
 from streaming.sampling.connection import BrokerUnreachableError
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Registry
@@ -155,4 +156,5 @@ def test_of_all_clusters_that_ask_one_tidies_the_tables(tmp_path: Path, monkeypa
         thread.start()
     for thread in asking:
         thread.join()
+    upkeep.close()
     assert len(tidied) == 1

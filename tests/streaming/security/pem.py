@@ -20,6 +20,8 @@ def write_pem_files(folder: Path, authority: trustme.CA) -> None:
     (folder / "client.key").write_bytes(pkcs8(issued, serialization.NoEncryption()))
     (folder / "locked.key").write_bytes(pkcs8(issued, locked))
     issued.private_key_pem.write_to_path(folder / "openssl.key")
+    for key in folder.glob("*.key"):
+        key.chmod(0o600)
 
 
 def pkcs8(issued: trustme.LeafCert, encryption: serialization.KeySerializationEncryption) -> bytes:

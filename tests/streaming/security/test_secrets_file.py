@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
 import sys
@@ -22,6 +23,12 @@ from streaming.security.secrets_file import secrets_file
 with secrets_file({"sasl.jaas.config": "x"}) as file:
     print(file, flush=True)
     time.sleep(600)
+"""
+
+_START = """
+from streaming.security.secrets_file import secrets_file
+with secrets_file({"sasl.jaas.config": "x"}) as file:
+    print("started")
 """
 
 
@@ -59,6 +66,41 @@ def test_the_next_monitor_removes_what_a_killed_one_left_and_nothing_of_a_living
                 mine and mine.parent,
             }
         living.kill()
+
+
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o777])
+def test_a_fifo_of_our_files_name_does_not_block_the_start(tmp_path: Path, mode: int) -> None:
+    """Any local user can put one into the temporary folder: to open it waits for a writer for ever."""
+    trap = tmp_path / "kafka-rebalance-monitor-secrets-trap"
+    trap.mkdir()
+    os.mkfifo(trap / "client.properties")
+    trap.chmod(mode)
+    started = subprocess.run([sys.executable, "-c", _START], timeout=60, check=True, capture_output=True, text=True)
+    assert started.stdout == "started\n"
+    assert (trap / "client.properties").is_fifo(), "not ours to remove"
+
+
+@pytest.mark.parametrize("kind", ["link to a folder", "link to a file", "folder that others may write", "file"])
+def test_what_others_may_have_made_is_left_alone(tmp_path: Path, kind: str) -> None:
+    """A link would have us remove a folder of our own."""
+    elsewhere, trap = tmp_path / "elsewhere", tmp_path / "kafka-rebalance-monitor-secrets-trap"
+    elsewhere.mkdir(mode=0o700)
+    (elsewhere / "client.properties").write_text("not to be removed")
+    if kind == "link to a folder":
+        trap.symlink_to(elsewhere)
+    elif kind == "file":
+        trap.write_text("not a folder")
+    else:
+        trap.mkdir()
+        trap.chmod(0o777 if kind == "folder that others may write" else 0o700)
+        if kind == "link to a file":
+            (trap / "client.properties").symlink_to(elsewhere / "client.properties")
+        else:
+            (trap / "client.properties").write_text("not ours")
+    with secrets_file({"a": "b"}) as file:
+        assert file is not None
+    assert (elsewhere / "client.properties").read_text() == "not to be removed"
+    assert trap.exists()
 
 
 def _owner() -> subprocess.Popen[str]:

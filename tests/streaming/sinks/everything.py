@@ -45,7 +45,7 @@ def everything(tables: Path) -> Registry:
 
 
 def _in_part_unknown(lag: LagJudgement) -> LagJudgement:
-    """The same, but one partition of `ledger` has no leader, and retention is after the records of `reporting`."""
+    """One partition of `ledger` has no leader; retention and an open transaction are at those of `reporting`."""
     table = lag.partitions
     is_leaderless = pc.and_(pc.equal(table["group_id"], "ledger"), pc.equal(table["partition"], 0))
     is_chased = pc.equal(table["group_id"], "reporting")
@@ -55,6 +55,7 @@ def _in_part_unknown(lag: LagJudgement) -> LagJudgement:
         ("unknown_reason", is_leaderless, NO_END_OFFSET),
         ("lag_seconds", is_leaderless, None),
         ("seconds_until_lost", is_chased, 5_400.0),
+        ("is_blocked", is_chased, True),
     ):
         field = table.schema.field(name)
         column = pc.if_else(where, pa.scalar(value, field.type), table[name])

@@ -175,7 +175,6 @@ def test_files_that_are_no_certificate_and_key_are_refused(tmp_path: Path) -> No
 def test_a_key_with_a_password_is_refused_and_nobody_is_asked_for_it(tmp_path: Path) -> None:
     """OpenSSL asks at the terminal: without one the start failed, with one it waited, and so did a renewal."""
     write_pem_files(tmp_path, trustme.CA())
-    (tmp_path / "locked.key").chmod(0o600)
     with pytest.raises(AccessError, match="the key is encrypted"):
         Certificate(str(tmp_path / "client.pem"), str(tmp_path / "locked.key"))
 

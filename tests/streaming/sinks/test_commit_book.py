@@ -171,7 +171,8 @@ def committed_offsets(book: CommitBook, ends: int = 1_000) -> dict[str, list[int
     """Return the committed offsets of each group's window, oldest first."""
     view = book.view()
     count = view.commits.num_rows
-    windows = book.observe(view, np.full(count, ends), np.ones(count, dtype=np.bool_))
+    committed = view.commits["committed_offset"].to_numpy()
+    windows = book.observe(view, committed, np.full(count, ends), np.ones(count, dtype=np.bool_))
     assert windows is not None
     return {
         group_id: windows.committed_offset[row][windows.is_entry[row]].tolist()
@@ -209,7 +210,8 @@ def test_windows_follow_their_rows_when_the_book_is_tidied_and_an_older_view_giv
     old = book.view()
     book.apply(seconds([(999, 9_000, 2_000)]))
     known = np.ones(old.commits.num_rows, dtype=np.bool_)
-    assert book.observe(old, np.full(old.commits.num_rows, 9_999), known) is None
+    committed = old.commits["committed_offset"].to_numpy()
+    assert book.observe(old, committed, np.full(old.commits.num_rows, 9_999), known) is None
     windows = committed_offsets(book, 9_999)
     assert len(windows) == 101
     assert windows["group-999"] == [1_009, 2_000]

@@ -92,7 +92,7 @@ def test_an_append_whose_answer_got_lost_is_not_made_again(root: Path, monkeypat
     with pytest.raises(OSError, match="connection reset"):
         tables.append_batch(QUARANTINE, rows_at([1]), 0)
     monkeypatch.setattr(delta_module, "_commit", really_commit)
-    tables._open[QUARANTINE.name] = stale
+    tables._open[QUARANTINE.name].handle = stale
     assert not tables.append_batch(QUARANTINE, rows_at([1]), 0)
     assert stored(root) == [1]
 
@@ -133,9 +133,11 @@ def test_tidying_removes_replaced_files_only_when_nobody_can_be_reading_them(roo
     for batch_id in range(3):
         tables.append_batch(QUARANTINE, rows_at([batch_id]), batch_id)
     tables.tidy(LONG_AGO)
-    assert len(list((root / QUARANTINE.name).rglob("*.parquet"))) > 1, "a reader of a moment ago still finds its files"
-    tables.tidy(LONG_AGO, file_retention_hours=0)
-    assert len(list((root / QUARANTINE.name).rglob("*.parquet"))) == 1
+    assert len(list((root / QUARANTINE.name).rglob("part-*.parquet"))) > 1, (
+        "a reader of a moment ago still finds its files"
+    )
+    tables.tidy(LONG_AGO, replaced_files_kept_hours=0)
+    assert len(list((root / QUARANTINE.name).rglob("part-*.parquet"))) == 1
 
 
 def test_appending_and_tidying_at_once_lose_nothing(root: Path) -> None:
@@ -152,7 +154,7 @@ def test_appending_and_tidying_at_once_lose_nothing(root: Path) -> None:
     def tidy() -> None:
         try:
             for number in range(8):
-                tables.tidy(LONG_AGO, file_retention_hours=24)
+                tables.tidy(LONG_AGO, replaced_files_kept_hours=24)
                 tables.append(QUARANTINE, rows_at([1_000 + number]))
         except BaseException as failure:  # noqa: BLE001 - as above
             failures.append(failure)

@@ -117,7 +117,7 @@ def test_failures_that_the_log_proves_count_from_the_first_row_on(last_missing: 
 
 
 def test_a_verdict_is_a_row_a_strategy_and_a_row_a_share() -> None:
-    turn = turn_of([written(10, 3, [member("m", {"orders": [1]})])], sampled(9_000, orders=2))
+    turn = turn_of([written(10, 3, [member("m", {"orders": [1]})])], sampled(11_000, orders=2))
     rows = turn_rows("c", [turn], {})
     drifts = arrow_table(ASSIGNMENT_DRIFT, rows[ASSIGNMENT_DRIFT]).to_pylist()
     assert [(row["strategy"], row["is_group_strategy"], row["verdict"], row["drift_partitions"]) for row in drifts] == [
@@ -125,7 +125,7 @@ def test_a_verdict_is_a_row_a_strategy_and_a_row_a_share() -> None:
         ("roundrobin", False, "differs", 1),
     ]
     assert drifts[0]["misplaced"] == [{"topic": "orders", "partition": 0, "actual_members": [], "expected_member": "m"}]
-    assert drifts[0]["metadata_sampled_time"] == datetime(1970, 1, 1, 0, 0, 9, tzinfo=timezone.utc)
+    assert drifts[0]["metadata_sampled_time"] == datetime(1970, 1, 1, 0, 0, 11, tzinfo=timezone.utc)
     shares = arrow_table(ASSIGNMENT_IMBALANCE, rows[ASSIGNMENT_IMBALANCE]).to_pylist()
     assert [
         (row["scope"], row["topic"], row["total"], row["max_to_mean_ratio"], row["score_reason"]) for row in shares

@@ -1,0 +1,62 @@
+"""Looks at the log of users' topics: one fetch for each, of which only the headers of the batches are read.
+
+A request is about one partition: a broker returns the first batch of the first partition whatever its size, and leaves
+the batches of further partitions out if they are larger than the limit (KIP-74). So an empty answer means that nothing
+follows. READ on the topic is needed, and optional.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kafka.errors import KafkaError, NoError, TopicAuthorizationFailedError
+from kafka.protocol.consumer import FetchRequest
+
+from streaming.judgement.next_offsets import Look, NotSeen, Seen
+from streaming.protocol.record_batches import next_record
+from streaming.sampling.connection import Connection, Message
+
+_MAX_BYTES = 4096
+"""Room for some markers. A larger first batch comes whole."""
+
+_LAST_VERSION_WITH_NAMES = 12
+_NO_SESSION_EPOCH = -1
+
+
+def seen_at(
+    connection: Connection, looks: Sequence[Look], leaders: Mapping[str, Mapping[int, int]]
+) -> Mapping[Look, Seen]:
+    """What each look shows. One that fails costs no other one."""
+    answers: dict[Look, Seen] = dict.fromkeys(looks, NotSeen.FAILED)
+    placed = [(look, leaders.get(look.topic, {}).get(look.partition)) for look in looks]
+    asked = [(look, leader) for look, leader in placed if leader is not None]
+    responses = connection.ask_each([(leader, _fetch(look)) for look, leader in asked])
+    answers.update({look: _seen(look, response) for (look, _), response in zip(asked, responses, strict=True)})
+    return answers
+
+
+def _fetch(look: Look) -> Message:
+    topic_class = FetchRequest.FetchTopic
+    partition = topic_class.FetchPartition(
+        partition=look.partition, fetch_offset=look.from_offset, partition_max_bytes=_MAX_BYTES
+    )
+    return FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=_MAX_BYTES,
+        session_epoch=_NO_SESSION_EPOCH,
+        topics=[topic_class(topic=look.topic, partitions=[partition])],
+        max_version=_LAST_VERSION_WITH_NAMES,
+    )
+
+
+def _seen(look: Look, response: Message | KafkaError) -> Seen:
+    if isinstance(response, KafkaError):
+        return NotSeen.FAILED
+    for topic in response.responses:
+        for partition in topic.partitions:
+            if partition.error_code == TopicAuthorizationFailedError.errno:
+                return NotSeen.REFUSED
+            if partition.error_code == NoError.errno:
+                return next_record(bytes(partition.records or b""), look.from_offset) or NotSeen.FAILED
+    return NotSeen.FAILED

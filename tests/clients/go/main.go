@@ -1,0 +1,76 @@
+// Command members holds members of consumer groups, each with the Go client that it is asked to use.
+//
+// Its standard input is a line "join NAME=VALUE ..." or "leave CLIENT_ID" at a time, see tests/clients/members.py. It ends
+// with its input.
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+type joining map[string]string
+
+func (j joining) topics() []string {
+	return strings.Split(j["topics"], ",")
+}
+
+func (j joining) duration(name string) time.Duration {
+	milliseconds, err := strconv.Atoi(j[name])
+	if err != nil {
+		panic(fmt.Sprintf("%s is %q, not a number", name, j[name]))
+	}
+	return time.Duration(milliseconds) * time.Millisecond
+}
+
+// member is a client under way: leave asks it to end, and left is closed when it has.
+type member struct {
+	leave context.CancelFunc
+	left  chan struct{}
+}
+
+var clients = map[string]func(context.Context, joining) error{
+	"sarama":   consumeWithSarama,
+	"franz-go": consumeWithFranzGo,
+	"kafka-go": consumeWithKafkaGo,
+}
+
+func main() {
+	members := map[string]member{}
+	lines := bufio.NewScanner(os.Stdin)
+	for lines.Scan() {
+		words := strings.Fields(lines.Text())
+		if words[0] == "leave" {
+			members[words[1]].leave()
+			continue
+		}
+		given := joining{}
+		for _, word := range words[1:] {
+			name, value, _ := strings.Cut(word, "=")
+			given[name] = value
+		}
+		members[given["client_id"]] = join(given, members[given["client_id"]])
+	}
+}
+
+// join starts a member as soon as the one before it, of the same client id, has left.
+func join(given joining, before member) member {
+	ctx, leave := context.WithCancel(context.Background())
+	joined := member{leave, make(chan struct{})}
+	go func() {
+		defer close(joined.left)
+		if before.left != nil {
+			<-before.left
+		}
+		if err := clients[given["library"]](ctx, given); err != nil {
+			log.Print(given["client_id"], " ended: ", err)
+		}
+	}()
+	return joined
+}

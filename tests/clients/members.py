@@ -1,0 +1,105 @@
+"""Members of groups in processes of their own, whatever their language: they can leave in order, or be killed."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from streaming.child_process import tied_to_us
+from tests.clients.installing import command
+from tests.clients.libraries import Library
+
+_TIMES = {"heartbeat_interval_ms": "500", "metadata_max_age_ms": "2000", "commit_interval_ms": "500"}
+
+
+@dataclass(frozen=True)
+class Joining:
+    """Who joins what, in words that every program in `go/`, `node/`, `python/` and `java/` knows."""
+
+    library: Library
+    strategy: str
+    group_id: str
+    client_id: str
+    topics: Sequence[str]
+    session_timeout_ms: int
+    instance_id: str | None = None
+    to_be_killed: bool = False
+
+    def line(self, bootstrap_servers: str) -> str:
+        """The line that lets the member join; static members have an `instance_id`."""
+        static: Mapping[str, str] = {} if self.instance_id is None else {"instance_id": self.instance_id}
+        given = {
+            "bootstrap_servers": bootstrap_servers,
+            "library": self.library.name,
+            "strategy": self.strategy,
+            "group_id": self.group_id,
+            "client_id": self.client_id,
+            "topics": ",".join(self.topics),
+            "session_timeout_ms": str(self.session_timeout_ms),
+            **_TIMES,
+            **static,
+        }
+        return " ".join(["join", *(f"{name}={value}" for name, value in given.items())])
+
+    @property
+    def program(self) -> str:
+        """The name of the process that holds this member: one for those of a library that stay, one for the others."""
+        apart = f"-{self.client_id}" if self.library.one_per_process else ""
+        return f"{self.library.name}-{self.library.version}{'-to-be-killed' if self.to_be_killed else ''}{apart}"
+
+
+class Programs:
+    """The processes that hold members. All members that are to be killed end together, those of one library at once."""
+
+    def __init__(self, bootstrap_servers: str, logs: Path) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._logs = logs
+        self._running: dict[str, subprocess.Popen[str]] = {}
+        self._program_of: dict[str, str] = {}
+
+    def join(self, joining: Joining) -> None:
+        """Let a member join."""
+        if joining.program not in self._running:
+            self._running[joining.program] = self._started(joining)
+        self._program_of[joining.client_id] = joining.program
+        self._send(joining.client_id, joining.line(self._bootstrap_servers))
+
+    def leave(self, client_id: str) -> None:
+        """Let a member leave, without waiting for it; a static one only stops."""
+        self._send(client_id, f"leave {client_id}")
+
+    def kill(self, client_id: str) -> None:
+        """Kill a member's process by SIGKILL: none of its members sends anything to the broker."""
+        if process := self._running.pop(self._program_of[client_id], None):
+            process.kill()
+            process.communicate()
+
+    def failure(self, client_id: str) -> str | None:
+        """Why a member's process ended by itself, None while it runs."""
+        program = self._program_of[client_id]
+        code = self._running[program].poll()
+        if code is None:
+            return None
+        return f"{program} ended with {code}: {self._log(program).read_text(errors='replace')[-500:]}"
+
+    def end(self) -> None:
+        """End every process; its members leave when their sessions end."""
+        for process in self._running.values():
+            process.kill()
+            process.communicate()
+        self._running.clear()
+
+    def _log(self, program: str) -> Path:
+        return self._logs / f"{program}.log"
+
+    def _started(self, joining: Joining) -> subprocess.Popen[str]:
+        words = tied_to_us(command(joining.library))
+        with self._log(joining.program).open("ab") as log:
+            return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=log, stderr=log, text=True, bufsize=1)
+
+    def _send(self, client_id: str, line: str) -> None:
+        stdin = self._running[self._program_of[client_id]].stdin
+        assert stdin is not None
+        stdin.write(f"{line}\n")

@@ -1,0 +1,159 @@
+"""What each group goes through, step by step. A step is done when Kafka's Admin shows the group stable as expected."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kafka import KafkaAdminClient
+from kafka.admin import NewPartitions, NewTopic
+
+from tests.clients.groups import (
+    FIRST_MEMBERS,
+    GROWN_PARTITIONS,
+    KILLED_MEMBER,
+    LAST_MEMBER,
+    RETURNING_MEMBER,
+    GroupPlan,
+)
+from tests.clients.members import Joining, Programs
+from tests.end_to_end.group_description import GroupDescription
+
+SETTLING_SECONDS = 60.0
+_CALM_SECONDS = 3.0
+"""A cooperative group is stable for a moment between its two generations."""
+
+Partitions = frozenset[tuple[str, int]]
+
+
+@dataclass
+class LiveGroup:
+    """A group under way: who is in it, and how many partitions its topics have now.
+
+    Attributes:
+        present: the numbers of its members, those of static members that are away included.
+
+    """
+
+    plan: GroupPlan
+    programs: Programs
+    partitions: dict[str, int]
+    present: set[int] = field(default_factory=set)
+
+    def join(self, *numbers: int) -> None:
+        """Let members join."""
+        for number in numbers:
+            joining = Joining(
+                self.plan.libraries[number - 1],
+                self.plan.strategy,
+                self.plan.name,
+                self.plan.client_id(number),
+                self.plan.topics_of(number),
+                self.plan.session_timeout_ms,
+                self.plan.instance_id(number),
+                to_be_killed=number == KILLED_MEMBER,
+            )
+            self.programs.join(joining)
+            self.present.add(number)
+
+    def leave(self, number: int) -> None:
+        """Let a member leave; a static one is only away."""
+        self.programs.leave(self.plan.client_id(number))
+        if self.plan.instance_id(number) is None:
+            self.present.discard(number)
+
+    def kill(self, number: int) -> None:
+        """Kill a member; it is expected to be gone when its session has ended."""
+        self.programs.kill(self.plan.client_id(number))
+        self.present.discard(number)
+
+    def end(self) -> None:
+        """Let everybody leave."""
+        for number in sorted(self.present):
+            self.programs.leave(self.plan.client_id(number))
+        self.present.clear()
+
+    def subscriptions(self) -> dict[str, tuple[str, ...]]:
+        """Who subscribes to what, by client id, a static member that is away included."""
+        return {self.plan.client_id(number): self.plan.topics_of(number) for number in sorted(self.present)}
+
+    def subscribed_partitions(self) -> Partitions:
+        """Every existing partition that somebody subscribes to."""
+        topics = {topic for topics in self.subscriptions().values() for topic in topics}
+        return frozenset((topic, partition) for topic in topics for partition in range(self.partitions[topic]))
+
+    def unsettled(self, described: GroupDescription) -> str | None:
+        """Why Kafka does not show the group as expected yet."""
+        if failures := [why for client_id in self.subscriptions() if (why := self.programs.failure(client_id))]:
+            return "; ".join(failures)
+        if not described.settled(len(self.subscriptions())):
+            return f"{described.state} with {len(described.members)} members, not {len(self.subscriptions())}"
+        return self.broken_law(described)
+
+    def broken_law(self, described: GroupDescription) -> str | None:
+        """What is wrong with the assignment: a partition has no owner, two, or one that does not subscribe to it."""
+        owners: dict[tuple[str, int], list[str]] = {at: [] for at in sorted(self.subscribed_partitions())}
+        subscriptions = self.subscriptions()
+        for member in described.members.values():
+            for at in sorted(member.assignment or ()):
+                if at[0] not in subscriptions.get(member.client_id, ()):
+                    return f"{member.client_id} has {at} without a subscription"
+                owners.setdefault(at, []).append(member.client_id)
+        wrong = {at: who for at, who in owners.items() if len(who) != 1}
+        return f"not one owner: {wrong}" if wrong else None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that happens to a group."""
+
+    name: str
+    happens: Callable[[LiveGroup, KafkaAdminClient], None]
+
+
+def _grow(group: LiveGroup, admin: KafkaAdminClient) -> None:
+    topic = group.plan.growing_topic
+    admin.create_partitions({topic: NewPartitions(GROWN_PARTITIONS)})
+    group.partitions[topic] = GROWN_PARTITIONS
+
+
+STEPS = (
+    Step("three joined", lambda group, _: group.join(*FIRST_MEMBERS)),
+    Step("one left", lambda group, _: group.leave(RETURNING_MEMBER)),
+    Step("one returned", lambda group, _: group.join(RETURNING_MEMBER)),
+    Step("a fourth joined with other topics", lambda group, _: group.join(LAST_MEMBER)),
+    Step("a topic grew", _grow),
+    Step("one was killed", lambda group, _: group.kill(KILLED_MEMBER)),
+)
+
+
+def create_topics(admin: KafkaAdminClient, plans: Sequence[GroupPlan]) -> None:
+    """Make the topics of these groups."""
+    for plan in plans:
+        admin.create_topics([NewTopic(topic, count, 1) for topic, count in plan.partitions().items()])
+
+
+def settle(
+    groups: Sequence[LiveGroup],
+    describe: Callable[[Sequence[str]], Mapping[str, GroupDescription]],
+    timeout_seconds: float = SETTLING_SECONDS,
+) -> dict[str, str]:
+    """Wait until Kafka shows every group as expected for a while; returns what is wrong with those that it does not."""
+    deadline = time.monotonic() + timeout_seconds
+    since: dict[str, tuple[GroupDescription, float]] = {}
+    while True:
+        described = describe([group.plan.name for group in groups])
+        now = time.monotonic()
+        wrong = {}
+        for group in groups:
+            name = group.plan.name
+            if why := group.unsettled(described[name]):
+                wrong[name] = why
+                since.pop(name, None)
+            elif since.get(name, (None, 0.0))[0] != described[name]:
+                since[name] = described[name], now
+        calm = all(now - at >= _CALM_SECONDS for _, at in since.values())
+        if (not wrong and calm) or now > deadline:
+            return wrong
+        time.sleep(0.5)

@@ -1,0 +1,88 @@
+"""What each client library wrote into `__consumer_offsets`, and what Kafka's Admin described at that moment.
+
+`clients/README.md` says how the file was made.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+PATH = Path(__file__).parent / "clients" / "memberships.jsonl.gz"
+
+
+@dataclass(frozen=True)
+class DescribedMember:
+    """A member as Kafka's Admin described it, and its library and topics as the one who started it knows them.
+
+    Attributes:
+        topics: None where Kafka described a member that was thought to have left.
+
+    """
+
+    member_id: str
+    client_id: str
+    instance_id: str | None
+    library: str
+    version: str
+    topics: tuple[str, ...] | None
+    assignment: frozenset[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class CapturedRecord:
+    """A record of the group, of the kinds that hold no commit."""
+
+    timestamp_ms: int
+    key: bytes
+    value: bytes
+
+
+@dataclass(frozen=True)
+class Membership:
+    """One group at one moment.
+
+    Attributes:
+        partitions: the existing topics of the group, with their partition counts.
+        broken_law: what is wrong with the assignment that the library made, None if nothing is.
+        records: the latest record of each key, in log order.
+
+    """
+
+    group: str
+    strategy: str
+    step: str
+    partitions: dict[str, int]
+    broken_law: str | None
+    group_type: str
+    state: str
+    assignor: str | None
+    members: tuple[DescribedMember, ...]
+    records: tuple[CapturedRecord, ...]
+
+
+@cache
+def memberships() -> tuple[Membership, ...]:
+    """Every line of the file."""
+    with gzip.open(PATH, "rt", encoding="utf-8") as lines:
+        return tuple(_membership(json.loads(line)) for line in lines)
+
+
+def _membership(line: dict[str, Any]) -> Membership:
+    members = tuple(_member(member) for member in line.pop("members"))
+    records = tuple(
+        CapturedRecord(record["timestamp_ms"], base64.b64decode(record["key"]), base64.b64decode(record["value"]))
+        for record in line.pop("records")
+    )
+    return Membership(**line, members=members, records=records)
+
+
+def _member(member: dict[str, Any]) -> DescribedMember:
+    topics = member.pop("topics")
+    assignment = frozenset((topic, partition) for topic, partition in member.pop("assignment"))
+    return DescribedMember(**member, topics=topics and tuple(topics), assignment=assignment)
