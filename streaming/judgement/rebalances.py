@@ -17,6 +17,8 @@ Rules:
    the whole group before what one member did, who went before who came (whoever replaces it comes because of it).
 6. `metadata_changed`: a topic subscribed to before and after has partitions nobody had before, although all up to
    their numbers were had; or fewer, and a sample of the topic says so. A sample alone proves no cause.
+   Nothing is proven after the record of an upgrade or downgrade, which lacks the partitions of members that left, nor
+   in a share group, which gets the partitions of a topic one by one.
 7. Moved is a partition whose owner before is not its owner now; from nobody to somebody is no move. A cooperative
    round that withholds partitions counts no moves: they are counted once, in the round that hands them over, from the
    owners before the first of the rounds. The fewest are those of `assignors.fewest_moves`; None where an assignment has
@@ -36,7 +38,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from streaming.events import CLASSIC, Position
+from streaming.events import CLASSIC, CONSUMER, Position
 from streaming.group.members import GroupMember, TopicPartitions, members
 from streaming.group.modern import CURRENT_ASSIGNMENT, RESOLVED_REGEX, is_assigning
 from streaming.group.not_known import unknown_bytes
@@ -151,13 +153,15 @@ class Standing(msgspec.Struct, frozen=True):
 
     `snapshot` None says that the group's present is just that (see `story`). `end` is the tombstone, or that nobody
     lists the group any more. `owners_before` are the owners, by member, from before a cooperative round that withheld
-    partitions; `unowned` partitions had no owner after the last one.
+    partitions; `unowned` partitions had no owner after the last one. `is_partial`: that one was an upgrade or
+    downgrade, whose record gives members only what they held before, so partitions may be missing in it.
     """
 
     snapshot: GroupSnapshot | None
     end: GroupSnapshot | None = None
     owners_before: dict[str, TopicPartitions] | None = None
     unowned: TopicPartitions = ()
+    is_partial: bool = False
 
 
 def rebalance_between(
@@ -225,7 +229,8 @@ def standing_after(
             standing, members(before) if before and rebalance.kind in _COMPARED else None, members(after)
         )
         then = dict(earlier.held)
-    return Standing(after, owners_before=then, unowned=handed_over.unowned)
+    is_partial = rebalance.kind in {UPGRADED, DOWNGRADED}
+    return Standing(after, owners_before=then, unowned=handed_over.unowned, is_partial=is_partial)
 
 
 def _earlier(standing: Standing | None, then: Sequence[GroupMember] | None, now: Sequence[GroupMember]) -> Earlier:
@@ -348,11 +353,18 @@ def _proven(
     now: Sequence[GroupMember],
 ) -> Mapping[str, bool]:
     """By cause of a rebalance whether the records prove it; those that a member's change shows left out."""
+    had_all = after.group_type in {CLASSIC, CONSUMER} and standing is not None and not standing.is_partial
     return {
         STRATEGY_CHANGED: None not in {before.protocol, after.protocol} and before.protocol != after.protocol,
-        METADATA_CHANGED: metadata_changed(then, now, after),
-        COOPERATIVE_FOLLOWUP: standing is not None and standing.owners_before is not None,
+        METADATA_CHANGED: had_all and metadata_changed(then, now, after),
+        COOPERATIVE_FOLLOWUP: standing is not None and _hands_over(standing, now),
     }
+
+
+def _hands_over(standing: Standing, now: Iterable[GroupMember]) -> bool:
+    """Whether somebody gets a partition that the cooperative round before withheld."""
+    withheld = set(standing.unowned) if standing.owners_before is not None else set()
+    return any(not withheld.isdisjoint(member.target or ()) for member in now)
 
 
 def _causes(

@@ -406,3 +406,34 @@ def test_a_record_nobody_could_read_is_a_generation_skipped() -> None:
     """Law: hostile input is a row in quarantine. What it said is not made up."""
     rebalance = last(BEFORE, RecordUnreadable(at(1), "classic", "group", ""), written(2, 3, [a(0, 1, 2, 3)]))
     assert (rebalance.kind, rebalance.causes, rebalance.skipped_generations) == ("rebalance", ("member_gone",), 1)
+
+
+def test_after_a_downgrade_the_number_of_partitions_proves_nothing() -> None:
+    """The record of a downgrade has the partitions of those who stay: `metadata_changed` was said of the next one."""
+    two = [
+        *(joined(0, "m"), joined(1, "n"), epoch(2, 3)),
+        *(target(3, "m", (("id", (0,)),)), target(4, "n", (("id", (1,)),)), target_epoch(5, 3)),
+    ]
+    classic = [written(10, 4, [a(0)]), written(11, 5, [a(0, 1)]), written(12, 6, [a(0, 1, 2)])]
+    rows = told([*two, NAMED, tombstoned(9), *classic])
+    assert [row.kind for row in rows] == ["first_seen", "deleted", "downgraded", "rebalance", "rebalance"]
+    assert [row.causes for row in rows[-2:]] == [("unexplained",), ("metadata_changed",)]
+
+
+def test_a_share_group_that_starts_is_given_no_other_number_of_partitions() -> None:
+    """A share group gets the partitions of a topic after they were initialised, some epochs after its first."""
+    share = "share"
+    starts = [joined(0, group_type=share), epoch(1, 1, share), target(2, "m", (), share), target_epoch(3, 1, share)]
+    goes_on = [epoch(4, 2, share), target(5, group_type=share), target_epoch(6, 2, share)]
+    assert [row.causes for row in told([*starts, *goes_on])][-1] == ("unexplained",)
+
+
+def test_a_round_that_hands_nothing_over_is_no_cooperative_followup() -> None:
+    """A topic was deleted while members claimed its partitions; the rebalance after it was called a follow-up."""
+    both = ["orders", "gone"]
+    had = member("a", {"orders": [0], "gone": [0]}, both)
+    claims = member("a", {"orders": [0]}, both, owned=[("orders", 0), ("gone", 0)])
+    rows = told(
+        [cooperative(0, 1, had), cooperative(1, 2, claims), cooperative(2, 3, member("a", {"orders": [0]}, both))]
+    )
+    assert rows[-1].causes == ("unexplained",)
