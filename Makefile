@@ -3,7 +3,7 @@ BIN := .venv/bin
 export PYTHON
 
 .NOTPARALLEL:
-.PHONY: help setup demo test test-quick test-matrix lint bench bench-assignors clean
+.PHONY: help setup demo test test-quick test-matrix lint bench bench-assignors soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ bench: setup ## Measure the monitor on a filled __consumer_offsets; BENCH_ARGS=.
 
 bench-assignors: setup ## Measure the assignors
 	$(BIN)/python -m assignors.bench
+
+soak: setup ## Run broker, groups and monitor for HOURS=1 and measure whether anything grows
+	$(BIN)/rebalance-monitor soak $(if $(HOURS),--hours $(HOURS))
 
 clean: ## Remove all that was made here; the jars stay in the user's cache
 	rm -rf .venv .demo .bench build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -65,6 +65,11 @@ class MeasuredProcess:
         self._process = ChildProcess(command, self.log_path, environment)
         self._watch = TreeWatch(self._process.pid)
 
+    @property
+    def pid(self) -> int:
+        """The process id of the command itself."""
+        return self._process.pid
+
     def cost(self) -> Cost:
         """What it and its children have taken until now."""
         return self._watch.cost()

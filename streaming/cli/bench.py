@@ -50,7 +50,7 @@ def record_count(_context: click.Context, _option: click.Parameter, given: str |
 @click.option("--rebalances", type=click.IntRange(1), default=30, show_default=True, help="Rebalances to wait for.")
 @click.option(
     "--part",
-    type=click.Choice(["catch-up", "rebalances", "state", "judgement", "scrape"]),
+    type=click.Choice(["catch-up", "rebalances", "state", "judgement", "scrape", "tables"]),
     help="Measure only this part [default: all].",
 )
 @click.option(
@@ -93,7 +93,7 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     with its default settings and those of the environment (REBALANCE_MONITOR_...). Spark's Kafka source alone reads
     the same log for comparison. Then the demo's groups run until enough rebalances were seen; then a crowd of groups
     commits and rebalances at a steady pace, and the monitor has to keep a trigger of 10 s. First of all, what a group
-    of 1,000 members and 10,000 partitions costs, and a scrape of that crowd.
+    of 1,000 members and 10,000 partitions costs, a scrape of that crowd, and an append to a young and to an old table.
     """
     from streaming.bench.crowd import Crowd  # noqa: PLC0415 - Spark is slow to import; --help need not wait
     from streaming.bench.fill import Fill  # noqa: PLC0415
@@ -113,6 +113,8 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
                 figures += _group_state()
             if part in {None, "scrape"}:
                 figures += _scrape(steady.crowd)
+            if part in {None, "tables"}:
+                figures += _table_appends(work / "tables")
             if part in {None, "catch-up"}:
                 figures += _catch_up(work / "catch-up", fill, progress)
             if part in {None, "rebalances"}:
@@ -158,6 +160,12 @@ def _scrape(crowd: Crowd) -> list[Figure]:
     from streaming.bench.metrics_text import metrics_text_figures  # noqa: PLC0415
 
     return metrics_text_figures(crowd)
+
+
+def _table_appends(work: Path) -> list[Figure]:
+    from streaming.bench.table_appends import table_append_figures  # noqa: PLC0415
+
+    return table_append_figures(work)
 
 
 def _catch_up(work: Path, fill: Fill, progress: Progress) -> list[Figure]:

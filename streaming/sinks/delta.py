@@ -15,6 +15,7 @@ from __future__ import annotations
 import copy
 import logging
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from datetime import date
 
@@ -156,11 +157,14 @@ class _OpenTable:
             last = self.handle.transaction_version(transaction.app_id)
             if last is not None and last >= transaction.version:
                 return False
+        started_seconds = time.monotonic()
         self._is_in_doubt = True
         _commit(self.handle, rows, [] if transaction is None else [transaction])
         self._is_in_doubt = False
         if self.handle.version() - self._checkpoint_version >= COMMITS_PER_CHECKPOINT:
             self._make_checkpoint()
+        milliseconds = 1000 * (time.monotonic() - started_seconds)
+        _log.debug("%d rows appended to %s in %.1f ms", rows.num_rows, self.handle.table_uri, milliseconds)
         return True
 
     def _make_checkpoint(self) -> None:
