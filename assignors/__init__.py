@@ -18,6 +18,7 @@ from assignors.model import (
     PartitionAssignor,
     TopicPartition,
 )
+from assignors.ordering import members_as_librdkafka
 from assignors.range import RangeAssignor
 from assignors.roundrobin import RoundRobinAssignor
 from assignors.server_range import ServerRangeAssignor
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AS_JAVA_LEADER",
+    "AS_LIBRDKAFKA_LEADER",
     "BUILT_IN",
     "AssignorFailedError",
     "GroupAssignment",
@@ -63,6 +65,19 @@ AS_JAVA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
 
 ``BUILT_IN`` meets members in the order of their ids, so that its answers do not hang on hash codes. The two differ
 where not everybody can keep what it claims: in who does, hardly ever in how good the answer is.
+"""
+
+
+AS_LIBRDKAFKA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
+    {
+        **BUILT_IN,
+        "range": RangeAssignor(members_as_librdkafka),
+        "roundrobin": RoundRobinAssignor(members_as_librdkafka),
+    }
+)
+"""The same strategies as a librdkafka client that leads the group computes them.
+
+Range and roundrobin are exact where racks do not matter: librdkafka orders members otherwise than Java.
 """
 
 

@@ -44,10 +44,14 @@ class Law(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One law broken once; ``detail`` names members and partitions."""
+    """One law broken once; ``detail`` names members and partitions.
+
+    ``partition`` is the one whose owner breaks the law; None where it is no single partition's fault.
+    """
 
     law: Law
     detail: str
+    partition: TopicPartition | None = None
 
 
 def violations(group: GroupSpec, assignment: GroupAssignment, strategy: str | None = None) -> list[Violation]:
@@ -64,7 +68,9 @@ def violations(group: GroupSpec, assignment: GroupAssignment, strategy: str | No
     found = [*_wrong_members(group, assignment), *_wrong_partitions(group, assignment)]
     withheld = _withheld(group, assignment) if strategy == COOPERATIVE else frozenset()
     missing = [partition for partition in _missing(group, assignment) if partition not in withheld]
-    found += [Violation(Law.UNASSIGNED, f"{_named(partition)} is assigned to nobody") for partition in missing]
+    found += [
+        Violation(Law.UNASSIGNED, f"{_named(partition)} is assigned to nobody", partition) for partition in missing
+    ]
     if strategy == COOPERATIVE:
         found += _handed_over_early(group, assignment)
     balance_law = BALANCE_LAWS.get(strategy or "")
@@ -92,12 +98,15 @@ def _wrong_partitions(group: GroupSpec, assignment: GroupAssignment) -> Iterator
         for partition in assignment.members[member_id]:
             holders[partition] = (*holders[partition], member_id) if partition in holders else alone
             if not group.exists(partition):
-                yield Violation(Law.UNKNOWN_PARTITION, f"{_named(partition)} of {member_id} does not exist")
+                detail = f"{_named(partition)} of {member_id} does not exist"
+                yield Violation(Law.UNKNOWN_PARTITION, detail, partition)
             elif partition[0] not in subscribed:
-                yield Violation(Law.NOT_SUBSCRIBED, f"{member_id} has {_named(partition)} and is not subscribed to it")
+                detail = f"{member_id} has {_named(partition)} and is not subscribed to it"
+                yield Violation(Law.NOT_SUBSCRIBED, detail, partition)
     for partition, member_ids in holders.items():
         if len(member_ids) > 1:
-            yield Violation(Law.ASSIGNED_TWICE, f"{_named(partition)} is assigned to {' and '.join(member_ids)}")
+            detail = f"{_named(partition)} is assigned to {' and '.join(member_ids)}"
+            yield Violation(Law.ASSIGNED_TWICE, detail, partition)
 
 
 def _missing(group: GroupSpec, assignment: GroupAssignment) -> Iterator[TopicPartition]:
@@ -126,7 +135,7 @@ def _handed_over_early(group: GroupSpec, assignment: GroupAssignment) -> Iterato
         for partition in assignment.members[member_id]:
             if partition in owners and partition not in owned.get(member_id, ()):
                 detail = f"{member_id} gets {_named(partition)} while {owners[partition]} still owns it"
-                yield Violation(Law.HANDED_OVER_EARLY, detail)
+                yield Violation(Law.HANDED_OVER_EARLY, detail, partition)
 
 
 def _moved_needlessly(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:

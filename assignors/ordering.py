@@ -1,13 +1,16 @@
-"""Java's order of strings and members, which every assignment depends on."""
+"""The order of strings and members, which every assignment depends on: Java's, and librdkafka's."""
 
 from __future__ import annotations
 
+from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from assignors.model import GroupSpec, MemberSubscription
+
+    MemberOrder = Callable[[GroupSpec], list[MemberSubscription]]
 
 
 def utf16_key(text: str) -> bytes:
@@ -49,3 +52,36 @@ def members_static_first(group: GroupSpec) -> list[MemberSubscription]:
 def _static_first(member: MemberSubscription) -> tuple[bool, bytes, bytes]:
     instance = b"" if member.instance_id is None else utf16_key(member.instance_id)
     return member.instance_id is None, instance, utf16_key(member.member_id)
+
+
+def members_as_librdkafka(group: GroupSpec) -> list[MemberSubscription]:
+    """Sort members as ``rd_kafka_group_member_cmp`` does: the order of librdkafka's range and roundrobin since 1.4.
+
+    Two static members are compared by instance id, all others by member id: static members do not come first. Ids are
+    compared as UTF-8 bytes. Where instance ids and member ids order static members differently, and a dynamic member
+    stands between them, the comparison is no order; then librdkafka's result depends on the order of its input.
+
+    >>> from assignors.model import GroupSpec, MemberSubscription as Member
+    >>> group = GroupSpec((Member("pod-0-5f", (), instance_id="pod-0"), Member("app-77", ())), {})
+    >>> [member.member_id for member in members_as_librdkafka(group)]
+    ['app-77', 'pod-0-5f']
+    """
+    by_member_id = sorted(group.members, key=lambda member: utf8_key(member.member_id))
+    return sorted(by_member_id, key=cmp_to_key(_compare_as_librdkafka))
+
+
+def utf8_key(text: str) -> bytes:
+    r"""Order as C's ``memcmp`` on UTF-8, which is the order of code points.
+
+    >>> sorted(["\ufffd", "\U0001f600"], key=utf8_key) == ["\ufffd", "\U0001f600"]
+    True
+    """
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _compare_as_librdkafka(left: MemberSubscription, right: MemberSubscription) -> int:
+    if left.instance_id is not None and right.instance_id is not None:
+        first, second = utf8_key(left.instance_id), utf8_key(right.instance_id)
+    else:
+        first, second = utf8_key(left.member_id), utf8_key(right.member_id)
+    return (first > second) - (first < second)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
+    from assignors.ordering import MemberOrder
 
 
 class RangeAssignor:
@@ -41,9 +42,12 @@ class RangeAssignor:
 
     name = "range"
 
+    def __init__(self, order: MemberOrder = members_static_first) -> None:
+        self.order = order
+
     def assign(self, group: GroupSpec) -> GroupAssignment:
         """Assign ``group``; claims are not looked at."""
-        members = members_static_first(group)
+        members = self.order(group)
         assign = assign_ranges_by_rack if some_topic_gains(group, members) else assign_ranges
         return group_assignment(members, assign(group, members))
 

@@ -10,6 +10,7 @@ from assignors.subscriptions import group_assignment, partitions_of, subscribers
 
 if TYPE_CHECKING:
     from assignors.model import GroupAssignment, GroupSpec, TopicPartition
+    from assignors.ordering import MemberOrder
 
 
 class RoundRobinAssignor:
@@ -36,9 +37,12 @@ class RoundRobinAssignor:
 
     name = "roundrobin"
 
+    def __init__(self, order: MemberOrder = members_static_first) -> None:
+        self.order = order
+
     def assign(self, group: GroupSpec) -> GroupAssignment:
         """Assign ``group``; racks and claims are not looked at."""
-        members = members_static_first(group)
+        members = self.order(group)
         assigned: list[list[TopicPartition]] = [[] for _ in members]
         turn = 0  # position among all members of the one whose turn it is
         for topic, subscribers in subscribers_by_topic(group, members).items():

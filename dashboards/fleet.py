@@ -186,8 +186,8 @@ def _conditions() -> AnyPanel:
 def _drift() -> AnyPanel:
     card = Card(
         "Worst drift",
-        "Partitions that are elsewhere than the group's own strategy would have them. Which ones, and whose they "
-        "should be, is on the group's page and in the table `assignment_drift`.",
+        "Partitions whose owner breaks a rule of the group's own strategy. Which ones, and whose they should be, is "
+        "on the group's page and in the table `assignment_drift`.",
         _NOTHING_IS_WRONG,
         "no group has drifted, as far as is known",
     )

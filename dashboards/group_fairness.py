@@ -100,8 +100,8 @@ def _busiest() -> AnyPanel:
 def _strategies() -> AnyPanel:
     card = Card(
         "Expected against actual, by strategy",
-        "Partitions that are elsewhere than each strategy would have them now. Of the group's own strategy anything "
-        "but 0 is to be explained; of others it is how different they are. Which partitions: on the group's page.",
+        "For the group's own strategy: partitions whose owner breaks one of its rules. For other strategies: "
+        "partitions that the strategy would place elsewhere. Which partitions: on the group's page.",
         DRIFT_PARTITIONS.unknown,
     )
     columns: list[Column] = [

@@ -20,7 +20,7 @@ _REFRESH_PER_SECOND = 4
 _TABLE_EVERY_SECONDS = 15.0
 _LOG_COLUMNS = 160
 _EXPLAINED = (
-    "drift: partitions elsewhere than the group's own strategy puts them. max/mean: the most partitions a member has "
+    "drift: partitions whose owner breaks a rule of the group's strategy. max/mean: the most partitions a member has "
     "over the mean. ?: not known."
 )
 _LINES_AROUND_TABLE = 6

@@ -76,15 +76,21 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return tuple(sorted({*member.subscribed_topics, *self.regexes.get(member.subscribed_regex or "", ())}))
 
     def server_assignor(self) -> str | None:
-        """The assignor in use, if told; else the one most members ask for, first by name among equals; else None.
+        """The assignor in use; None where it is not known: nobody names one, or several have the most votes."""
+        named = self.server_assignors()
+        return named[0] if len(named) == 1 else None
 
-        `ModernGroup.computePreferredServerAssignor` takes any of the equals. Without a wish the broker's first
-        configured assignor is used, which no record names.
+    def server_assignors(self) -> tuple[str, ...]:
+        """The assignors that may be in use, as far as they are named: the one that is known, or those with most votes.
+
+        `ModernGroup.computePreferredServerAssignor` takes any of several with the most votes. Without a vote the broker
+        uses its first configured assignor, which no record names.
         """
         if self.assignor is not None:
-            return self.assignor
-        wishes = Counter(member.server_assignor for member in self.members.values() if member.server_assignor)
-        return min(wishes, key=lambda name: (-wishes[name], name), default=None)
+            return (self.assignor,)
+        votes = Counter(member.server_assignor for member in self.members.values() if member.server_assignor)
+        most = max(votes.values(), default=0)
+        return tuple(sorted(name for name, count in votes.items() if count == most))
 
     def subscribed_regexes(self) -> frozenset[str]:
         """The regular expressions that members subscribe to."""

@@ -10,26 +10,35 @@ The leader's decision is replayed from its recorded inputs. Rules for the group'
 4. A topic's count was sampled after the record, and it either has fewer partitions than were assigned (deleted, or
    created anew), or more of which the last were assigned to nobody (grown): the leader knew another. `unknown`,
    reason `metadata_changed`.
-5. A law is broken (`assignors.invariants`): `drift`, with the laws, and each partition's actual and expected owner.
+5. A law is broken (`assignors.invariants`): `drift`, with the laws, and for each partition whose owner breaks a rule
+   its actual and expected owner. Balance is judged by what the leader's library promises (`leader`); if the library is
+   not known, only the laws that all libraries keep are judged.
 6. Cooperative, and what is assigned to nobody is what somebody has to give up first: `withheld` (KIP-429, round one).
-7. The strategy has many right answers, and this one is as even and moves as little as the replay: `equivalent`.
-8. The leader's program is one whose answer the replay is, to the last tie: `drift`, law `replay_differs`. A user's own
-   strategy is its own program.
-9. `differs_from_java`: lawful for what it is, and the leader is not shown to be Java.
+7. The strategy has one right answer, and the leader's library is known to compute it: `drift`, law `replay_differs`.
+   A user's own strategy is its own library.
+8. The strategy is sticky, and this answer is as even as it promises: `equivalent`.
+9. `differs_from_java`: lawful for what it is.
+
+Judged are present owners. A partition that moved without need has a lawful owner now: it counts in the rebalance that
+moved it (`hand_over`), never here.
 
 Strategies other than the group's own are compared too, so that one can see what they would do: `same` or `differs`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
-from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec, PartitionAssignor, TopicPartition
-from assignors.invariants import Law, violations
-from assignors.measures import effective_owners
+from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, PartitionAssignor, TopicPartition
+from assignors.balance_laws import BALANCE_LAWS
+from assignors.invariants import KEEPERS, Law, Violation, violations
+from assignors.racks import member_rack
 from streaming.judgement.group_spec import Owners
-from streaming.judgement.leader import JAVA, LIBRDKAFKA
+from streaming.judgement.leader import BROKER, JAVA, LIBRDKAFKA, Leader, promised_balance
 from streaming.judgement.recorded import Recorded
+from streaming.judgement.repair import repaired
 
 MATCH = "match"
 """The group's own strategy: every partition is where it belongs."""
@@ -49,7 +58,7 @@ REPLAY_DIFFERS = "replay_differs"
 """Named among the laws where none of `assignors.invariants` is broken and the leader's program answers differently."""
 
 EXACT_STRATEGIES = frozenset({"range", "roundrobin"})
-"""Strategies with one right answer; librdkafka computes them as Java does. The others have many."""
+"""Strategies with one right answer, which depends on the library's order of members. The others have many."""
 
 METADATA_MISSING = "metadata_missing"
 
@@ -62,7 +71,7 @@ _BROKEN_WHATEVER_THE_TOPICS = frozenset(
 
 
 class MisplacedPartition(msgspec.Struct, frozen=True):
-    """A partition that is not where the strategy puts it. No owner at all is an empty tuple or None."""
+    """A partition whose owner breaks a rule of the strategy. No owner at all is an empty tuple or None."""
 
     topic: str
     partition: int
@@ -87,9 +96,9 @@ class StrategyDrift(msgspec.Struct, frozen=True):
 
 
 def strategy_drift(
-    known: Recorded, assignor: PartitionAssignor, implementation: str, *, is_group_strategy: bool
+    known: Recorded, assignor: PartitionAssignor, leader: Leader, *, is_group_strategy: bool
 ) -> StrategyDrift:
-    """Judge the actual owners by one strategy; `implementation` is the leader's (`judgement.leader`).
+    """Judge the actual owners by one strategy, and by what the leader's library makes of it.
 
     A user's strategy that fails is reported for the group, no more.
     """
@@ -101,19 +110,14 @@ def strategy_drift(
         expected = assignor.assign(known.spec)
     except AssignorFailedError as failure:
         return StrategyDrift(strategy, is_group_strategy, NOT_EVALUATED, f"assignor_{failure.reason}")
-    wanted = _wanted_owners(expected)
-    elsewhere = _elsewhere(known.owners, wanted)
+    elsewhere = _elsewhere(known.owners, _wanted_owners(expected))
     if elsewhere and known.changed_topics:
         return StrategyDrift(strategy, is_group_strategy, UNKNOWN, "metadata_changed")
     if not is_group_strategy:
         return StrategyDrift(strategy, False, DIFFERS if elsewhere else SAME, "", len(elsewhere))
     if not elsewhere:
         return StrategyDrift(strategy, True, MATCH, "", 0)
-    misplaced = tuple(
-        MisplacedPartition(*at, known.owners.get(at, ()), next(iter(wanted.get(at, ())), None))
-        for at in sorted(elsewhere)
-    )
-    return _if_not_stale(known, _judged(known, strategy, implementation, expected, misplaced))
+    return _if_not_stale(known, _judged(known, strategy, leader, expected))
 
 
 def _if_not_stale(known: Recorded, found: StrategyDrift) -> StrategyDrift:
@@ -124,31 +128,61 @@ def _if_not_stale(known: Recorded, found: StrategyDrift) -> StrategyDrift:
     )
 
 
-def _judged(
-    known: Recorded,
-    strategy: str,
-    implementation: str,
-    expected: GroupAssignment,
-    misplaced: tuple[MisplacedPartition, ...],
-) -> StrategyDrift:
+def _judged(known: Recorded, strategy: str, leader: Leader, expected: GroupAssignment) -> StrategyDrift:
     """Rules 5 to 9."""
-    actual = known.assignment
-    laws = sorted({violation.law.value for violation in violations(known.spec, actual, strategy)})
-    if laws:
-        return StrategyDrift(strategy, True, DRIFT, "", len(misplaced), misplaced, tuple(laws))
-    if strategy == _COOPERATIVE and _leaves_something(known, actual):
+    is_exact = _answers_as_replayed(known, strategy, leader)
+    balance = promised_balance(leader, strategy)
+    found = _violations(known, strategy, balance)
+    if found:
+        right = expected if is_exact or leader.implementation == BROKER else repaired(known, balance)
+        return _drift(known, strategy, found, _wanted_owners(right), is_exact=is_exact)
+    if strategy == _COOPERATIVE and _leaves_something(known, known.assignment):
         return StrategyDrift(strategy, True, WITHHELD, "", 0)
-    if strategy not in EXACT_STRATEGIES and strategy in BUILT_IN and _is_as_good(known.spec, actual, expected):
+    if is_exact:
+        return _drift(known, strategy, (), _wanted_owners(expected), is_exact=True)
+    if strategy in KEEPERS and not any(BALANCE_LAWS[strategy](known.spec, known.assignment)):
         return StrategyDrift(strategy, True, EQUIVALENT, "", 0)
-    if _answers_as_replayed(implementation, strategy):
-        return StrategyDrift(strategy, True, DRIFT, "", len(misplaced), misplaced, (REPLAY_DIFFERS,))
-    return StrategyDrift(strategy, True, DIFFERS_FROM_JAVA, f"leader_{implementation}")
+    return StrategyDrift(strategy, True, DIFFERS_FROM_JAVA, f"leader_{leader.implementation}")
 
 
-def _answers_as_replayed(implementation: str, strategy: str) -> bool:
-    if strategy not in BUILT_IN or implementation == JAVA:
+def _violations(known: Recorded, strategy: str, balance: str | None) -> Sequence[Violation]:
+    """What present owners break. `balance` is the strategy whose balance law is promised, None where none is known."""
+    found = [one for one in violations(known.spec, known.assignment, strategy) if one.law is not Law.MOVED_NEEDLESSLY]
+    if balance == strategy:
+        return found
+    found = [one for one in found if one.law is not Law.UNBALANCED]
+    if found or balance is None:
+        return found
+    return [Violation(Law.UNBALANCED, detail) for detail in BALANCE_LAWS[balance](known.spec, known.assignment)]
+
+
+def _drift(
+    known: Recorded, strategy: str, found: Sequence[Violation], wanted: Owners, *, is_exact: bool
+) -> StrategyDrift:
+    """The verdict with every partition whose owner breaks a rule; `wanted` is the nearest lawful assignment.
+
+    With one right answer each partition has one right owner; else only what breaks a law is misplaced.
+    """
+    laws = {one.law for one in found}
+    at_fault = {one.partition for one in found if one.partition is not None}
+    if is_exact or Law.UNBALANCED in laws:
+        at_fault |= _elsewhere(known.owners, wanted)
+    misplaced = tuple(
+        MisplacedPartition(*at, known.owners.get(at, ()), next(iter(wanted.get(at, ())), None))
+        for at in sorted(at_fault)
+    )
+    names = tuple(sorted(law.value for law in laws)) or (REPLAY_DIFFERS,)
+    return StrategyDrift(strategy, True, DRIFT, "", len(misplaced), misplaced, names)
+
+
+def _answers_as_replayed(known: Recorded, strategy: str, leader: Leader) -> bool:
+    """Whether the replay is the one right answer of whoever led. librdkafka weighs racks otherwise than Java."""
+    if strategy not in BUILT_IN:
         return True
-    return implementation == LIBRDKAFKA and strategy in EXACT_STRATEGIES
+    if strategy not in EXACT_STRATEGIES:
+        return False
+    has_racks = bool(known.spec.racks) and any(map(member_rack, known.spec.members))
+    return leader.implementation == JAVA or (leader.implementation == LIBRDKAFKA and not has_racks)
 
 
 def _leaves_something(known: Recorded, actual: GroupAssignment) -> bool:
@@ -156,18 +190,6 @@ def _leaves_something(known: Recorded, actual: GroupAssignment) -> bool:
     given = {topic_partition for held in actual.members.values() for topic_partition in held}
     owned = {topic_partition for member in known.spec.members for topic_partition in member.owned}
     return any(known.spec.exists(topic_partition) for topic_partition in owned - given)
-
-
-def _is_as_good(spec: GroupSpec, actual: GroupAssignment, expected: GroupAssignment) -> bool:
-    """Whether sorted sizes and the number of partitions that move are the same."""
-    owners = effective_owners(spec)
-
-    def outcome(assignment: GroupAssignment) -> tuple[list[int], int]:
-        held = {partition: member_id for member_id, of in assignment.members.items() for partition in of}
-        moved = sum(held.get(partition, member_id) != member_id for partition, member_id in owners.items())
-        return sorted(map(len, assignment.members.values())), moved
-
-    return outcome(actual) == outcome(expected)
 
 
 def _wanted_owners(expected: GroupAssignment) -> Owners:

@@ -8,7 +8,9 @@ from dataclasses import replace
 from assignors import GroupSpec, MemberSubscription, TopicPartition
 from streaming.group.members import members
 from streaming.group.snapshot import GroupSnapshot, known_topics
-from streaming.protocol.classic import ClassicMember, GroupMetadata, sticky_user_data
+from streaming.judgement.leader import JAVA, leader_of
+from streaming.protocol.classic import ClassicMember, GroupMetadata
+from streaming.protocol.consumer_protocol import kafka_python_sticky_user_data, sticky_user_data
 
 Owners = Mapping[TopicPartition, tuple[str, ...]]
 """Who holds each partition. One member in a lawful assignment; several where the law is broken."""
@@ -16,8 +18,9 @@ Owners = Mapping[TopicPartition, tuple[str, ...]]
 
 def group_spec(snapshot: GroupSnapshot, metadata: GroupMetadata) -> GroupSpec:
     """What `ConsumerPartitionAssignor.assign` was called with, with the cluster metadata known to us."""
+    reads_javas_form_alone = leader_of(metadata).implementation == JAVA
     return GroupSpec(
-        members=tuple(_member_subscription(member) for member in metadata.members),
+        members=tuple(_member_subscription(member, reads_javas_form_alone) for member in metadata.members),
         partitions=sampled_partitions(snapshot),
         racks=sampled_racks(snapshot),
     )
@@ -33,7 +36,7 @@ def sampled_racks(snapshot: GroupSnapshot) -> Mapping[str, tuple[tuple[str | Non
     return {topic: sampled.racks for topic, sampled in snapshot.topics.items() if sampled.partitions and sampled.racks}
 
 
-def _member_subscription(member: ClassicMember) -> MemberSubscription:
+def _member_subscription(member: ClassicMember, reads_javas_form_alone: bool) -> MemberSubscription:
     subscription = member.subscription
     if subscription is None:
         return MemberSubscription(member.member_id, known_topics(member), instance_id=member.group_instance_id)
@@ -46,12 +49,20 @@ def _member_subscription(member: ClassicMember) -> MemberSubscription:
         generation_id=subscription.generation_id,
     )
     claims_in_user_data = not subscription.owned and bool(subscription.user_data)
-    return _with_sticky_claim(joined, subscription.user_data) if claims_in_user_data else joined
+    if not claims_in_user_data:
+        return joined
+    return _with_sticky_claim(joined, subscription.user_data, reads_javas_form_alone)
 
 
-def _with_sticky_claim(joined: MemberSubscription, user_data: bytes | None) -> MemberSubscription:
-    """`sticky` revokes before it joins and claims in its user data; version 0 of that names no generation."""
-    owned, generation_id = sticky_user_data(user_data)
+def _with_sticky_claim(
+    joined: MemberSubscription, user_data: bytes | None, reads_javas_form_alone: bool
+) -> MemberSubscription:
+    """`sticky` revokes before it joins and claims in its user data; version 0 of that names no generation.
+
+    kafka-python has a form of its own. A Java leader cannot read that and forgets the claim; otherwise it counts.
+    """
+    in_own_form = None if reads_javas_form_alone else kafka_python_sticky_user_data(user_data)
+    owned, generation_id = in_own_form if in_own_form and in_own_form[0] else sticky_user_data(user_data)
     if generation_id is None:
         return replace(joined, owned=owned, user_data_version=0)
     return replace(joined, owned=owned, generation_id=generation_id, subscription_generation=joined.generation_id)

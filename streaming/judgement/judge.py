@@ -17,14 +17,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from assignors import PartitionAssignor
+from assignors import AS_LIBRDKAFKA_LEADER, PartitionAssignor
 from assignors.topic_skew import TopicSkew
 from streaming.events import CONSUMER, Position
 from streaming.group.not_known import not_known
 from streaming.group.snapshot import ASSIGNING, GroupSnapshot
 from streaming.group.snapshot import REBALANCING as REBALANCING_STATES
 from streaming.group.snapshot import UNKNOWN as UNKNOWN_STATE
-from streaming.judgement.consumer_drift import BROKER, SERVER_ASSIGNORS, consumer_drifts
+from streaming.judgement.consumer_drift import SERVER_ASSIGNORS, THE_BROKER, consumer_drifts
 from streaming.judgement.drift import (
     METADATA_MISSING,
     NOT_EVALUATED,
@@ -35,7 +35,7 @@ from streaming.judgement.drift import (
 )
 from streaming.judgement.fairness import named_skew, shared_work
 from streaming.judgement.imbalance import TOPIC, Imbalance, divided
-from streaming.judgement.leader import UNKNOWN_LEADER, Leader, leader_of
+from streaming.judgement.leader import LIBRDKAFKA, UNKNOWN_LEADER, Leader, leader_of
 from streaming.judgement.recorded import Recorded, recorded
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 
@@ -92,9 +92,9 @@ def _judged(snapshot: GroupSnapshot, position: Position, strategies: Sequence[Pa
     known, sampled = recorded(snapshot), [topic.sampled_at_ms for topic in snapshot.topics.values()]
     if snapshot.classic is not None:
         assigned_by = leader_of(snapshot.classic)
-        drifts = _drifts(known, snapshot.protocol or "", assigned_by.implementation, strategies)
+        drifts = _drifts(known, snapshot.protocol or "", assigned_by, strategies)
     else:
-        assigned_by, drifts = Leader(BROKER, ()), consumer_drifts(snapshot, known, strategies)
+        assigned_by, drifts = THE_BROKER, consumer_drifts(snapshot, known, strategies)
     shared = shared_work(snapshot, known)
     imbalances = divided(shared).imbalance()
     return Judgement(
@@ -145,17 +145,24 @@ def _without_assignment(snapshot: GroupSnapshot, position: Position) -> Judgemen
 
 
 def _drifts(
-    known: Recorded, own: str, implementation: str, strategies: Sequence[PartitionAssignor]
+    known: Recorded, own: str, leader: Leader, strategies: Sequence[PartitionAssignor]
 ) -> tuple[StrategyDrift, ...]:
     if own == KAFKA_STREAMS_PROTOCOL:
         return (StrategyDrift(own, True, NOT_EVALUATED, "kafka_streams"),)
     judged = tuple(
-        strategy_drift(known, assignor, implementation, is_group_strategy=assignor.name == own)
+        strategy_drift(known, _as_led_by(leader, assignor), leader, is_group_strategy=True)
+        if assignor.name == own
+        else strategy_drift(known, assignor, leader, is_group_strategy=False)
         for assignor in strategies
     )
     if any(drift.is_group_strategy for drift in judged):
         return judged
     return (StrategyDrift(own, True, NOT_EVALUATED, "strategy_not_known"), *judged)
+
+
+def _as_led_by(leader: Leader, assignor: PartitionAssignor) -> PartitionAssignor:
+    """The strategy as the leader's library computes it."""
+    return AS_LIBRDKAFKA_LEADER.get(assignor.name, assignor) if leader.implementation == LIBRDKAFKA else assignor
 
 
 def keeps_verdict(previous: Judgement | None, snapshot: GroupSnapshot) -> bool:

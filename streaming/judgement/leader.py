@@ -1,69 +1,263 @@
-"""Whose program made the assignment: told from the shape of the bytes, for users name their clients as they like.
+"""Which client library made the assignment, found from the shape of the bytes: users name their clients as they like.
 
-Only the leader's matters; what it serialised is every member's assignment. Seen in records of real clients (the table
-of `tests/streaming/judgement/test_leader.py`):
+Only the leader's library matters; it wrote every member's assignment. Read in the libraries' sources, and seen in
+records of real clients (the table of `tests/streaming/judgement/test_leader.py`). User data is null, empty, or filled:
 
-| leader | assignment bytes | its own subscription bytes |
+| leader | assignments | its own subscription |
 |---|---|---|
-| Java 2.4 and later | the version of its subscriptions, user data null | version 1 to 3, user data null unless sticky |
-| librdkafka | version 0, user data there, be it empty | version 3 (before 2.3: 0 or 1), user data there |
-| kafka-python | version 0 or 1, the same as its subscriptions, user data there | version 0 or 1, user data there |
+| Java 2.4 and later | the version of its subscription, null | version 1 to 3; null, with `sticky` filled |
+| Java before 2.4 | version 0, empty | version 0; empty, with `sticky` filled |
+| librdkafka | version 0, each member's own user data | version 3, 1 (before 2.2) or 0 (before 1.6); empty or filled |
+| kafka-python | version 0, empty | version 0; empty, with `sticky` filled (since 3.0 in a form of its own) |
+| kafka-python, `cooperative-sticky` | version 1, empty | version 1; empty |
+| aiokafka | version 0, empty | version 0; empty, with `sticky` filled |
+| KafkaJS, `RoundRobinAssigner` | version 0, empty | version 0; empty |
+| sarama | version 0, null, with the sticky strategies filled | version 2 or 1 (before 1.60: 0); null or filled |
+| franz-go | version 0, null | version 3 (before 2023: 0 or 1); null, with the sticky strategies filled |
+| kafka-go | version 1, null | version 1, ends before `ownedPartitions`; null or filled |
+| Faust, `faust` | version 4, filled | version 4, ends before `ownedPartitions`; filled |
 
-Anything else is unknown: other programs exist, and none is guessed.
+Rules:
+
+1. The *candidates* are all libraries that write such bytes for the group's strategy. Members that the leader left out
+   have no bytes and prove nothing.
+2. The library is recognised if there is one candidate, or one whose default client id the leader has.
+3. Version 0 with null user data on both sides is also what many small libraries write. There the default client id is
+   required.
+4. Where the leader is unknown (DescribeGroups does not name it), any member may be it: there are candidates only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
 import msgspec
 
+from assignors.balance_laws import BALANCE_LAWS
 from streaming.protocol.classic import ClassicMember, GroupMetadata
+from streaming.protocol.consumer_protocol import kafka_python_sticky_user_data
 
 JAVA = "java"
 LIBRDKAFKA = "librdkafka"
 KAFKA_PYTHON = "kafka-python"
+AIOKAFKA = "aiokafka"
+KAFKAJS = "kafkajs"
+SARAMA = "sarama"
+FRANZ_GO = "franz-go"
+KAFKA_GO = "kafka-go"
+FAUST = "faust"
+OLD_JAVA = "java-2.3"
+"""Java before 2.4. Never recognised: other libraries write the same bytes, and its default client id proves little."""
+BROKER = "broker"
+"""The group coordinator itself (KIP-848)."""
 UNKNOWN_LEADER = "unknown"
 
-_OLDEST_JAVA_VERSION = 1
-"""Before 2.4 Java wrote version 0 with null user data; so do others."""
+NULL, EMPTY, FILLED, PREFIXED = "null", "empty", "filled", "prefixed"
+"""Kinds of user data. `prefixed` is the claim of a `sticky` member in kafka-python's own form."""
+
+_DEFAULT_CLIENT_IDS: Mapping[str, str] = MappingProxyType(
+    {
+        LIBRDKAFKA: "rdkafka-",
+        KAFKA_PYTHON: "kafka-python-",
+        AIOKAFKA: "aiokafka-",
+        SARAMA: "sarama-",
+        FRANZ_GO: "kgo-",
+    }
+)
+"""How a client id and a dash begin where no client id was set."""
+
+KAFKAJS_PROTOCOL = "RoundRobinAssigner"
+"""The one strategy of KafkaJS, by a name of its own."""
+
+_STICKY = frozenset({"sticky", "cooperative-sticky"})
 
 
 class Leader(msgspec.Struct, frozen=True):
-    """The leader's implementation and what it was told from, in words for a person."""
+    """The library that assigned, and the evidence for it, in words for a person.
+
+    `candidates` are all libraries that may have assigned, the recognised one alone where there is one.
+    """
 
     implementation: str
     evidence: tuple[str, ...]
+    candidates: tuple[str, ...] = ()
+
+
+class _Written(NamedTuple):
+    """What the leader wrote: one version and the kinds of user data of all assignments, and its own subscription.
+
+    `echoes` says that every assignment has the user data of its member's subscription.
+    """
+
+    protocol: str
+    assignment_version: int
+    assignments: frozenset[str]
+    echoes: bool
+    version: int
+    user_data: str
+    ends_before_owned: bool
 
 
 def leader_of(metadata: GroupMetadata) -> Leader:
-    """Tell who assigned. Unknown where the leader is not among the members or nobody was given bytes."""
+    """Find who assigned. Unknown where nobody was given bytes, or bytes of several versions."""
+    given = [member for member in metadata.members if member.assignment and member.assignment.version is not None]
+    versions = {member.assignment.version for member in given if member.assignment}
     leader = next((member for member in metadata.members if member.member_id == metadata.leader), None)
-    shapes = {
-        (member.assignment.version, member.assignment.user_data is None)
-        for member in metadata.members
-        if member.assignment is not None and member.assignment.version is not None
-    }
-    if leader is None or leader.subscription is None or len(shapes) != 1:
+    if len(versions) != 1 or metadata.protocol is None:
         return Leader(UNKNOWN_LEADER, ())
-    ((assignment_version, is_null),) = shapes
+    if leader is None:
+        written = [_written(metadata.protocol, given, member) for member in metadata.members]
+        return Leader(UNKNOWN_LEADER, (), tuple(sorted({name for one in written if one for name in _candidates(one)})))
+    found = _written(metadata.protocol, given, leader)
+    if found is None:
+        return Leader(UNKNOWN_LEADER, ())
+    candidates = _candidates(found)
+    named = tuple(name for name in candidates if _has_default_client_id(leader, name))
+    recognised = named if len(named) == 1 else candidates
     evidence = (
-        _shape("assignments", assignment_version, is_null=is_null),
-        _shape("leader's subscription", leader.subscription.version, is_null=leader.subscription.user_data is None),
+        _shape("assignments", found.assignment_version, " or ".join(sorted(found.assignments))),
+        _shape("leader's subscription", found.version, found.user_data, ends=found.ends_before_owned),
+        *((f"leader's client id: the default of {named[0]}",) if len(named) == 1 else ()),
     )
-    return Leader(_implementation(leader, assignment_version, user_data_is_null=is_null), evidence)
+    if len(recognised) != 1 or (_is_anybodys(found) and not named):
+        return Leader(UNKNOWN_LEADER, evidence, candidates if not _is_anybodys(found) else ())
+    return Leader(recognised[0], evidence, recognised)
 
 
-def _shape(what: str, version: int, *, is_null: bool) -> str:
-    return f"{what}: version {version}, user data {'null' if is_null else 'not null'}"
+def _has_default_client_id(leader: ClassicMember, library: str) -> bool:
+    """A static member's id begins with its instance id, a dynamic one's with its client id."""
+    default = _DEFAULT_CLIENT_IDS.get(library)
+    return default is not None and (leader.member_id.startswith(default) or f"{leader.client_id}-".startswith(default))
 
 
-def _implementation(leader: ClassicMember, assignment_version: int, *, user_data_is_null: bool) -> str:
-    if leader.subscription is None:
-        return UNKNOWN_LEADER
-    version = leader.subscription.version
-    if user_data_is_null:
-        return JAVA if assignment_version == version >= _OLDEST_JAVA_VERSION else UNKNOWN_LEADER
-    if leader.subscription.user_data is None:
-        return UNKNOWN_LEADER
-    if assignment_version == 0 and (version > 1 or leader.member_id.startswith("rdkafka-")):
-        return LIBRDKAFKA
-    return KAFKA_PYTHON if assignment_version == version <= 1 else UNKNOWN_LEADER
+def promised_balance(leader: Leader, strategy: str) -> str | None:
+    """The strategy whose balance law (`assignors.balance_laws`) the leader promises; None: none that is known.
+
+    kafka-go deals roundrobin anew with each topic: its members differ by one partition of each topic, not of all.
+
+    >>> promised_balance(Leader(KAFKA_GO, (), (KAFKA_GO,)), "roundrobin")
+    'range'
+    >>> promised_balance(Leader(UNKNOWN_LEADER, (), (AIOKAFKA, KAFKA_PYTHON)), "roundrobin")
+    'roundrobin'
+    >>> promised_balance(Leader(UNKNOWN_LEADER, ()), "roundrobin") is None
+    True
+    """
+    if strategy not in BALANCE_LAWS:
+        return None
+    promises = {"range" if (name, strategy) == (KAFKA_GO, "roundrobin") else strategy for name in leader.candidates}
+    return promises.pop() if len(promises) == 1 else None
+
+
+def _shape(what: str, version: int, user_data: str, *, ends: bool = False) -> str:
+    return f"{what}: version {version}, user data {user_data}{', ends before ownedPartitions' if ends else ''}"
+
+
+def _kind(user_data: bytes | None) -> str:
+    if user_data is None:
+        return NULL
+    if not user_data:
+        return EMPTY
+    claim = kafka_python_sticky_user_data(user_data)
+    return PREFIXED if claim is not None and claim[0] else FILLED
+
+
+def _written(protocol: str, given: list[ClassicMember], leader: ClassicMember) -> _Written | None:
+    """What the group shows if `leader` led it; None where its subscription is unknown."""
+    said = leader.subscription
+    if said is None:
+        return None
+    pairs = [(member.subscription, member.assignment) for member in given if member.assignment]
+    return _Written(
+        protocol=protocol,
+        assignment_version=next(assigned.version or 0 for _, assigned in pairs),
+        assignments=frozenset(_kind(assigned.user_data) for _, assigned in pairs),
+        echoes=all(joined is not None and joined.user_data == assigned.user_data for joined, assigned in pairs),
+        version=said.version,
+        user_data=_kind(said.user_data),
+        ends_before_owned=said.ends_before_owned,
+    )
+
+
+def _candidates(written: _Written) -> tuple[str, ...]:
+    return tuple(name for name, writes in _LIBRARIES if writes(written))
+
+
+def _is_anybodys(written: _Written) -> bool:
+    """Rule 3."""
+    return (written.assignment_version, written.version) == (0, 0) and {*written.assignments, written.user_data} == {
+        NULL
+    }
+
+
+def _is_java(written: _Written) -> bool:
+    if written.ends_before_owned or written.assignments != {NULL}:
+        return False
+    is_claim = written.user_data == FILLED and written.protocol not in {"range", "roundrobin"}
+    return written.assignment_version == written.version >= 1 and (written.user_data == NULL or is_claim)
+
+
+def _is_librdkafka(written: _Written) -> bool:
+    if written.ends_before_owned or written.protocol not in {"range", "roundrobin", "cooperative-sticky"}:
+        return False
+    is_own = written.user_data in {EMPTY, FILLED} and written.echoes
+    return is_own and written.assignment_version == 0 and written.version in {0, 1, 3}
+
+
+def _is_version_0(written: _Written, *claims: str) -> bool:
+    """Both sides of version 0, assignments with empty user data; a sticky member may claim what it had."""
+    kinds = {EMPTY, *claims} if written.protocol == "sticky" else {EMPTY}
+    is_version_0 = (written.assignment_version, written.version) == (0, 0)
+    return is_version_0 and written.assignments == {EMPTY} and written.user_data in kinds
+
+
+def _is_aiokafka_or_old_java(written: _Written) -> bool:
+    return _is_version_0(written, FILLED) and written.protocol not in {KAFKAJS_PROTOCOL, "cooperative-sticky"}
+
+
+def _is_kafka_python(written: _Written) -> bool:
+    if written.protocol == "cooperative-sticky":
+        is_version_1 = (written.assignment_version, written.version) == (1, 1)
+        return is_version_1 and not written.ends_before_owned and {*written.assignments, written.user_data} == {EMPTY}
+    return written.protocol != KAFKAJS_PROTOCOL and _is_version_0(written, FILLED, PREFIXED)
+
+
+def _is_kafkajs(written: _Written) -> bool:
+    return written.protocol == KAFKAJS_PROTOCOL and _is_version_0(written)
+
+
+def _is_sarama(written: _Written) -> bool:
+    kinds = {NULL, FILLED} if written.protocol in _STICKY else {NULL}
+    is_own = written.assignments <= kinds and written.user_data in {NULL, FILLED} and not written.ends_before_owned
+    return is_own and written.assignment_version == 0 and written.version <= 2
+
+
+def _is_franz_go(written: _Written) -> bool:
+    kind = FILLED if written.protocol in _STICKY else NULL
+    is_own = written.assignments == {NULL} and written.user_data == kind and not written.ends_before_owned
+    return is_own and written.assignment_version == 0 and written.version in {0, 1, 3}
+
+
+def _is_kafka_go(written: _Written) -> bool:
+    is_version_1 = (written.assignment_version, written.version) == (1, 1)
+    return is_version_1 and written.ends_before_owned and written.assignments == {NULL}
+
+
+def _is_faust(written: _Written) -> bool:
+    is_own = written.protocol == "faust" and written.ends_before_owned and written.assignments == {FILLED}
+    return is_own and written.assignment_version == written.version
+
+
+_LIBRARIES: tuple[tuple[str, Callable[[_Written], bool]], ...] = (
+    (AIOKAFKA, _is_aiokafka_or_old_java),
+    (FAUST, _is_faust),
+    (FRANZ_GO, _is_franz_go),
+    (JAVA, _is_java),
+    (OLD_JAVA, _is_aiokafka_or_old_java),
+    (KAFKA_GO, _is_kafka_go),
+    (KAFKA_PYTHON, _is_kafka_python),
+    (KAFKAJS, _is_kafkajs),
+    (LIBRDKAFKA, _is_librdkafka),
+    (SARAMA, _is_sarama),
+)

@@ -12,9 +12,9 @@ from streaming.judgement.drift import StrategyDrift
 
 _WORDS = {
     verdicts.MATCH: "every partition is where {strategy} puts it",
-    verdicts.EQUIVALENT: "not what our replay of {strategy} gives, but as even, and as few partitions moved",
+    verdicts.EQUIVALENT: "not what our replay of {strategy} gives, but as even",
     verdicts.WITHHELD: "first round of a cooperative rebalance: partitions that change hands are given to nobody yet",
-    verdicts.DIFFERS_FROM_JAVA: "lawful, but not what Java's {strategy} gives; the leader is not shown to be Java",
+    verdicts.DIFFERS_FROM_JAVA: "lawful, but not what Java's {strategy} gives",
     verdicts.UNKNOWN: "unknown",
     verdicts.REBALANCING: "the coordinator is still making the assignment",
     verdicts.NOT_EVALUATED: "not judged",

@@ -17,7 +17,8 @@ DRIFT_PARTITIONS: Final = Signal(
     name="rebalance_monitor_drift_partitions",
     unit="partitions",
     labels=(*OF_A_GROUP, "strategy"),
-    help="Partitions that are elsewhere than the strategy would have them; no series where that is unknown.",
+    help="Partitions whose owner breaks a rule of the group's strategy; of other strategies, partitions that the "
+    "strategy would place elsewhere. No series where that is unknown.",
     unknown="Nothing is judged yet, a topic's size is not known, or the difference proves nothing wrong.",
     example="rebalance_monitor_drift_partitions > 0"
     ' and on (cluster, group, strategy) rebalance_monitor_assignment_verdict{verdict="drift"}',

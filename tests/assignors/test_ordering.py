@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors.model import GroupSpec, MemberSubscription
-from assignors.ordering import members_by_id, members_static_first, sorted_names, utf16_key
+from assignors.ordering import (
+    members_as_librdkafka,
+    members_by_id,
+    members_static_first,
+    sorted_names,
+    utf8_key,
+    utf16_key,
+)
 
 ANY_TEXT = st.text(st.characters())  # surrogates included: a name may come from bytes that are not UTF-8
 
@@ -47,3 +54,18 @@ def test_members_by_id_sort_as_their_ids_do(member_ids: set[str]):
     """One order of members everywhere: the input's own order must never show."""
     group = GroupSpec(tuple(MemberSubscription(member_id, ()) for member_id in member_ids), {})
     assert [member.member_id for member in members_by_id(group)] == sorted(member_ids, key=utf16_key)
+
+
+def test_librdkafka_compares_two_static_members_by_instance_id_and_all_others_by_member_id():
+    """``rd_kafka_group_member_cmp``, unchanged since 1.4: static members do not come first, as they do in Java."""
+    members = (
+        MemberSubscription("zz0-5f", (), instance_id="zz0"),
+        MemberSubscription("b-9", (), instance_id="b"),
+        MemberSubscription("b-a-1", (), instance_id="b-a"),
+        MemberSubscription("aa9-77", ()),
+        MemberSubscription("\N{ROCKET}", ()),
+        MemberSubscription("\N{REPLACEMENT CHARACTER}", ()),
+    )
+    ordered = [member.member_id for member in members_as_librdkafka(GroupSpec(members, {}))]
+    assert ordered == ["aa9-77", "b-9", "b-a-1", "zz0-5f", "\N{REPLACEMENT CHARACTER}", "\N{ROCKET}"]
+    assert sorted(["\N{ROCKET}", "\ud800"], key=utf8_key) == ["\ud800", "\N{ROCKET}"], "lone surrogates do not raise"

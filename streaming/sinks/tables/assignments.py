@@ -23,6 +23,14 @@ _MISPLACED = pa.struct(
     ]
 )
 
+_DRIFT_PARTITIONS = (
+    "partitions whose owner breaks a rule of the strategy (of another strategy: that it would place elsewhere);"
+    " null where unknown"
+)
+_ASSIGNED_BY = (
+    "java, librdkafka, kafka-python, aiokafka, kafkajs, sarama, franz-go, kafka-go, faust, broker (KIP-848) or unknown"
+)
+
 ASSIGNMENT_DRIFT = Table(
     "assignment_drift",
     "one generation against one strategy's expected assignment",
@@ -36,17 +44,17 @@ ASSIGNMENT_DRIFT = Table(
             column(
                 "verdict",
                 pa.string(),
-                "match; drift: a law is broken, or the leader's own program answers otherwise; equivalent: another"
-                " answer, as good; withheld: a cooperative first round; differs_from_java: lawful, and the leader is"
-                " not shown to be Java; rebalancing: the coordinator is making the epoch's assignment; unknown;"
-                " not_evaluated. Of other strategies same or differs",
+                "match; drift: a law is broken, or the leader's own library answers otherwise; equivalent: another"
+                " answer, as even; withheld: a cooperative first round; differs_from_java: lawful, and not what Java"
+                " gives; rebalancing: the coordinator is making the epoch's assignment; unknown; not_evaluated. Of"
+                " other strategies same or differs",
             ),
             column("reason", pa.string(), "why it is unknown or not evaluated; empty otherwise"),
-            column("drift_partitions", pa.int32(), "partitions that are elsewhere than expected; null where unknown"),
+            column("drift_partitions", pa.int32(), _DRIFT_PARTITIONS),
             column("misplaced", pa.list_(_MISPLACED), "those partitions, where the verdict is drift"),
             column("laws", pa.list_(pa.string()), "the laws that are broken, where the verdict is drift"),
-            column("assigned_by", pa.string(), "java, librdkafka, kafka-python, broker (KIP-848) or unknown"),
-            column("evidence", pa.list_(pa.string()), "what that is told from"),
+            column("assigned_by", pa.string(), _ASSIGNED_BY),
+            column("evidence", pa.list_(pa.string()), "what the leader wrote, from which that follows"),
             NOT_KNOWN,
             column("metadata_sampled_time", TIME, "age of the oldest topic metadata the verdict rests on"),
         ]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,6 +72,40 @@ def test_a_target_is_held_against_what_its_strategy_makes_of_it(
     """KIP-848: the topic holds the target itself; Kafka's version decides which of many lawful answers it is."""
     found = own(settled(held, assignor))
     assert (found.verdict, found.laws) == (verdict, laws), why
+
+
+def settled_by_votes(held: Mapping[str, Sequence[int]], *votes: str) -> GroupSnapshot:
+    """Return the same group, its members asking for these strategies."""
+    group = settled(held, None)
+    assert group.modern is not None
+    asking = dict(zip(held, votes, strict=True))
+    members = {name: replace(member, server_assignor=asking[name]) for name, member in group.modern.members.items()}
+    return msgspec.structs.replace(group, modern=msgspec.structs.replace(group.modern, members=members))
+
+
+@pytest.mark.parametrize(
+    ("held", "votes", "verdict", "strategy", "why"),
+    [
+        (
+            {"a": [0, 3], "b": [1, 2]},
+            ("range", "uniform"),
+            MATCH,
+            "uniform",
+            "range would not have it so, uniform would",
+        ),
+        ({"a": [0, 1], "b": [2, 3]}, ("range", "uniform"), MATCH, "uniform", "both would leave it so"),
+        ({"a": [0, 1, 2], "b": [3]}, ("range", "uniform"), DRIFT, "uniform", "it breaks the rules of both"),
+        ({"a": [0, 1, 2], "b": [3]}, ("mine", "uniform"), UNKNOWN, "", "it may be the one that only the broker has"),
+    ],
+)
+def test_a_tie_of_votes_is_judged_by_the_better_strategy(
+    held: Mapping[str, Sequence[int]], votes: tuple[str, str], verdict: str, strategy: str, why: str
+) -> None:
+    """The coordinator takes any of the equals; the first by name was taken for the one, and lawful targets drifted."""
+    snapshot = settled_by_votes(held, *votes)
+    found = own(snapshot)
+    assert (found.verdict, found.strategy) == (verdict, strategy), why
+    assert snapshot.protocol is None
 
 
 def test_without_partition_counts_nothing_is_said() -> None:
