@@ -35,6 +35,7 @@ from streaming.sinks.exposure import Bounds
 from streaming.sinks.http import Access, MetricsServer
 from streaming.sinks.metrics import Exporter
 from streaming.sinks.shown import asked_for
+from streaming.sinks.table_files import check_tables
 from streaming.spark.session import is_running, spark_session, stop_spark
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -160,6 +161,7 @@ class Monitor:
     def _ground(self) -> Iterator[Ground]:
         """Rule 3."""
         settings = self._settings
+        check_tables(settings.paths.tables)
         java_home = find_java().parent.parent
         session = spark_session(settings.spark, resolve("spark"), java_home, len(self._watches))
         try:

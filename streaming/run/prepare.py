@@ -37,6 +37,7 @@ from streaming.sinks.tables import (
 from streaming.spark.checkpoint import (
     CheckpointDamagedError,
     check_identity,
+    last_begun_batch,
     new_identity,
     read_identity,
     write_identity,
@@ -82,17 +83,37 @@ def prepare_checkpoint(
     session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
 ) -> tuple[DeltaTables, Origin]:
     """Make the checkpoint or check it; open the tables. Raises CheckpointError or TableVersionError, each by name."""
-    cluster, shuffle_partitions = settings.kafka.cluster, settings.spark.shuffle_partitions
-    source = settings.source.kind
     identity = read_identity(files)
-    if identity is not None:
-        check_identity(identity, cluster, shuffle_partitions, settings.paths.checkpoint, source)
-        tables.open_all()
-        files.make_folder(HANDED_BACK)  # the query's second source cannot do without it, and needs no file in it
-        return tables.written_by(identity.checkpoint_id), _read_origin(files)
+    if identity is None:
+        return make_checkpoint(session, settings, files, tables)
+    cluster, shuffle_partitions = settings.kafka.cluster, settings.spark.shuffle_partitions
+    check_identity(identity, cluster, shuffle_partitions, settings.paths.checkpoint, settings.source.kind)
+    tables.open_all()
+    own_tables = tables.written_by(identity.checkpoint_id)
+    _check_age(files, own_tables.last_batch())
+    files.make_folder(HANDED_BACK)  # the query's second source cannot do without it, and needs no file in it
+    return own_tables, _read_origin(files)
+
+
+def _check_age(files: Files, last_written: int) -> None:
+    """Refuse a checkpoint that is older than the tables: they would leave out its next batches as repeated."""
+    last_begun = last_begun_batch(files)
+    if last_written > last_begun:
+        raise CheckpointDamagedError(
+            files.uri(""),
+            f"it is older than the tables: ends at batch {last_begun}, and they have batch {last_written}",
+        )
+
+
+def make_checkpoint(
+    session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
+) -> tuple[DeltaTables, Origin]:
+    """Make a checkpoint where there is none. It is one when its identity is written, which is done last."""
+    cluster, source = settings.kafka.cluster, settings.source.kind
     tables.open_all()
     origin = origin_of(session, tables, cluster, is_polled=source == ADMIN_API_SOURCE)
-    identity = new_identity(cluster, shuffle_partitions, source, _write_origin(files, origin))
+    checksums = _write_origin(files, origin)
+    identity = new_identity(cluster, settings.spark.shuffle_partitions, source, checksums)
     files.make_folder(HANDED_BACK)
     write_identity(files, identity)
     return tables.written_by(identity.checkpoint_id), origin

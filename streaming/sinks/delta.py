@@ -25,8 +25,10 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from streaming.errors import STAYS, RemedyError
 from streaming.sinks.stored import rust_uri
+from streaming.sinks.table_files import TableDamagedError
 from streaming.sinks.table_upkeep import COMMITS_PER_CHECKPOINT, kept_properties, set_properties, upkeep_steps
 from streaming.sinks.tables import PARTITIONED_BY, SCHEMA_VERSION, TABLES, Table
+from streaming.spark.causes import plain_cause
 
 VERSIONS_KEPT_HOURS = 2
 
@@ -57,10 +59,13 @@ class DeltaTables:
         """Create what is missing and check what is there. Raises TableVersionError for a table of another version."""
         for table in TABLES:
             if table.name not in self._open:
-                delta_table = self._created(table)
-                _check_version(delta_table, self.path(table))
-                set_properties(delta_table, self._versions_kept_hours)
-                self._open[table.name] = _OpenTable(delta_table)
+                try:
+                    self._open[table.name] = _OpenTable(self._opened(table))
+                except (DeltaError, OSError) as error:
+                    raise TableDamagedError(
+                        f"table {self.path(table)} cannot be opened ({plain_cause(error)}): check its disk, or run"
+                        " `rebalance-monitor rebuild --repair-tables`, which keeps what it replaces"
+                    ) from error
 
     def written_by(self, checkpoint_id: str) -> DeltaTables:
         """The same tables, opened and locked as one, for the batches of another checkpoint."""
@@ -81,9 +86,17 @@ class DeltaTables:
         """Whether the table has no file at all."""
         return not self._open[table.name].handle.file_uris()
 
+    def last_batch(self) -> int:
+        """The last batch of this checkpoint that any table has; -1 before the first."""
+        versions = (self._open[table.name].handle.transaction_version(self._application_id(table)) for table in TABLES)
+        return max((version for version in versions if version is not None), default=-1)
+
+    def _application_id(self, table: Table) -> str:
+        return f"{table.name}/{self._checkpoint_id}"
+
     def append_batch(self, table: Table, rows: pa.Table, batch_id: int) -> bool:
         """Append a batch's rows once. False where this batch had been appended before."""
-        return self._open[table.name].append(rows, Transaction(f"{table.name}/{self._checkpoint_id}", batch_id))
+        return self._open[table.name].append(rows, Transaction(self._application_id(table), batch_id))
 
     def append_batches(self, rows_by_table: Mapping[Table, pa.Table], batch_id: int) -> list[Table]:
         """Append what a batch has for each table; tells which had it before. A table without rows is left alone."""
@@ -107,6 +120,12 @@ class DeltaTables:
         hours = self._versions_kept_hours if replaced_files_kept_hours is None else replaced_files_kept_hours
         for table in TABLES:
             self._open[table.name].tidy(keep_from, hours)
+
+    def _opened(self, table: Table) -> DeltaTable:
+        delta_table = self._created(table)
+        _check_version(delta_table, self.path(table))
+        set_properties(delta_table, self._versions_kept_hours)
+        return delta_table
 
     def _created(self, table: Table) -> DeltaTable:
         """The table, which is left alone if it is there."""

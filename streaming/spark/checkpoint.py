@@ -30,13 +30,12 @@ from streaming.errors import MAY_PASS, STAYS, RemedyError, storage_remedy
 from streaming.spark.checkpoint_files import (
     IDENTITY,
     QUERY,
-    DamagedFile,
     find_damage,
     find_disposable,
     find_query_without_identity,
 )
 from streaming.spark.files import Files
-from streaming.spark.folder import Folder, LocalFolder, local_folder
+from streaming.spark.folder import DamagedFile, Folder, LocalFolder, local_folder
 
 CHECKPOINT_VERSION = 1
 _LEFTOVER_JVM_SECONDS = 20.0
@@ -181,6 +180,11 @@ def last_committed_batch(files: Files) -> int | None:
     """The last batch that is wholly done; None before the first."""
     done = [int(name) for name in files.names(f"{QUERY}/commits") if name.isdigit()]
     return max(done, default=None)
+
+
+def last_begun_batch(files: Folder) -> int:
+    """The last batch whose end was written down; -1 before the first."""
+    return max((int(name) for name in files.names(f"{QUERY}/offsets") if name.isdigit()), default=-1)
 
 
 class CheckpointLock:

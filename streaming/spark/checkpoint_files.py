@@ -30,7 +30,7 @@ from typing import Any
 
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
 from streaming.spark.checksums import checksum_name, is_as_written
-from streaming.spark.folder import Folder
+from streaming.spark.folder import DamagedFile, Folder
 from streaming.spark.state_files import check_changes, check_schema, check_snapshot, needed_files
 
 QUERY = "query"
@@ -41,18 +41,6 @@ _STATE_COMPRESSION = "spark.sql.streaming.stateStore.compression.codec"
 _ROCKSDB = "RocksDBStateStoreProvider"
 _FACT_KEYS = {"lane", "lane_key", "payload"}
 _FILE_SOURCE_KEYS = {"path", "timestamp", "batchId"}
-
-
-@dataclass(frozen=True, slots=True)
-class DamagedFile:
-    """A file by its name below the checkpoint, and what is wrong with it: "is empty"."""
-
-    name: str
-    what: str
-
-    def __str__(self) -> str:
-        """The name first: it is what an operator looks for."""
-        return f"{self.name} {self.what}"
 
 
 class _DamagedError(Exception):

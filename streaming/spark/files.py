@@ -84,16 +84,20 @@ class Files:
                 return []
             return sorted(status.getPath().getName() for status in self._fs.listStatus(path))
 
-    def moved_to(self, name: str) -> str:
-        """Where `move_away` puts the root."""
-        return f"{self._root}.{name}"
+    def exists(self) -> bool:
+        """Whether the root is there."""
+        with self._failing_as_os_error(""):
+            return bool(self._fs.exists(self._path("")))
 
-    def move_away(self, name: str) -> bool:
-        """Rename the root itself to a sibling `<root>.<name>`; False where there is none."""
-        root = self._path("")
-        if not self._fs.exists(root):
-            return False
-        target = self._jvm.org.apache.hadoop.fs.Path(self.moved_to(name))  # type: ignore[union-attr]
-        if not self._fs.rename(root, target):
-            raise OSError(f"cannot rename {self._root} to {self.moved_to(name)}")
-        return True
+    def move_to(self, root: str) -> None:
+        """Rename the root itself. Its files are known by the new root from then on."""
+        target = self._jvm.org.apache.hadoop.fs.Path(root)  # type: ignore[union-attr]
+        with self._failing_as_os_error(""):
+            if not self._fs.rename(self._path(""), target):
+                raise OSError(errno.EIO, f"cannot be renamed to {root}", self._root)
+        self._root = root.rstrip("/")
+
+    def remove(self) -> None:
+        """Remove the root with all that is in it; fine if it is not there."""
+        with self._failing_as_os_error(""):
+            self._fs.delete(self._path(""), True)

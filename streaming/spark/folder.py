@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import errno
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlparse
 
 ROOM_BYTES = 1 << 20
 """With less free space a disk counts as full: not even a batch's own notes would fit for long."""
+
+
+@dataclass(frozen=True, slots=True)
+class DamagedFile:
+    """A file by its name below the folder, and what is wrong with it: "is empty"."""
+
+    name: str
+    what: str
+
+    def __str__(self) -> str:
+        """The name first: it is what an operator looks for."""
+        return f"{self.name} {self.what}"
 
 
 class Folder(Protocol):

@@ -1,0 +1,57 @@
+"""Why something failed, in one line: the innermost reason of what Java, Spark or a Python worker say in a page.
+
+1. Of a Java trace: the last `Caused by:`.
+2. Of a Python trace within it: its last line that is not indented, which names the exception.
+3. Of Py4J: the second line, for the first only names a call.
+4. Of delta-rs: the last line behind an arrow.
+5. Otherwise the first line. The names of Java's packages, and Spark's codes, are left out.
+"""
+
+from __future__ import annotations
+
+import re
+
+from py4j.protocol import Py4JError
+
+_PYTHON_TRACE = "Traceback (most recent call last):"
+_JAVA_PACKAGE = re.compile(r"\b(?:[a-z_][a-z0-9_]*\.)+(?=[A-Z]\w*(?:Exception|Error)\b)")
+_PREFIX = re.compile(r"^(?:\[[A-Z_.]+\] )?(?:Query \[[^\]]*\] terminated with exception: )?(?:\[[A-Z_.]+\] )?")
+_SUFFIX = re.compile(r"\s*SQLSTATE: \w+\s*$")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_LONGEST = 300
+
+
+def plain_cause(error: BaseException) -> str:
+    """Return the reason of an error in one line."""
+    try:
+        said = str(error)
+    except Py4JError:  # a Java error asks the JVM for its text
+        return "Spark is gone"
+    return plain_reason(said) or type(error).__name__
+
+
+def plain_reason(said: str) -> str:
+    r"""Return the innermost reason of a text.
+
+    >>> plain_reason("An error occurred while calling o17.load.\n: java.io.IOException: No space left\n\tat X.java:12")
+    'IOException: No space left'
+    >>> plain_reason("[STREAM_FAILED] Query [id = 1] terminated with exception: Traceback (most recent call last):\n"
+    ...     '  File "batches.py", line 71\nOSError: disk full\n')
+    'OSError: disk full'
+    """
+    lines = [line for line in _COLOURS.sub("", said).splitlines() if line.strip()]
+    arrows = [line.partition("↳")[2].strip() for line in lines if line.lstrip().startswith("↳")]
+    causes = [line.partition("Caused by: ")[2] for line in lines if line.lstrip().startswith("Caused by: ")]
+    traces = [at for at, line in enumerate(lines) if _PYTHON_TRACE in line]
+    if traces:
+        after = [line for line in lines[traces[-1] + 1 :] if not line[:1].isspace()]
+        reason = after[0] if after else ""
+    elif arrows:
+        reason = arrows[-1]
+    elif causes:
+        reason = causes[-1]
+    elif len(lines) > 1 and lines[0].startswith("An error occurred while calling"):
+        reason = lines[1].removeprefix(": ")
+    else:
+        reason = lines[0] if lines else ""
+    return _SUFFIX.sub("", _JAVA_PACKAGE.sub("", _PREFIX.sub("", reason)))[:_LONGEST].strip()

@@ -1,0 +1,146 @@
+"""A rebuild that fails changes nothing: the old checkpoint is where it was."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JError
+
+from streaming.config.load import Settings, load_settings
+from streaming.run import rebuild as rebuild_module
+from streaming.run.rebuild import RebuildError, Rebuilt, rebuild_checkpoint
+from streaming.sinks.table_files import TableDamagedError
+from streaming.sinks.tables import REBALANCES
+from streaming.spark.files import Files
+
+STAMP = "20260101T000000"
+
+
+class LocalFiles(Files):
+    """The same files without Hadoop's client, for which a JVM would have to run."""
+
+    def __init__(self, _: object, root: str) -> None:
+        self._root = root
+
+    def uri(self, name: str) -> str:
+        """Say the full path."""
+        return f"{self._root}/{name}"
+
+    def exists(self) -> bool:
+        """Look."""
+        return Path(self._root).exists()
+
+    def move_to(self, root: str) -> None:
+        """Rename."""
+        Path(self._root).rename(root)
+        self._root = root
+
+    def remove(self) -> None:
+        """Remove."""
+        shutil.rmtree(self._root, ignore_errors=True)
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A working checkpoint and a folder of tables. Spark is left out."""
+    (tmp_path / "checkpoint").mkdir()
+    (tmp_path / "checkpoint" / "monitor.json").write_text("old")
+    (tmp_path / "tables").mkdir()
+    file = tmp_path / "monitor.toml"
+    file.write_text(f"[paths]\ncheckpoint = '{tmp_path}/checkpoint'\ntables = '{tmp_path}/tables'\n")
+    for name in ("spark_session", "resolve", "find_java", "jvm_pid", "stop_spark"):
+        monkeypatch.setattr(rebuild_module, name, lambda *_: Path("/usr/bin/java"))
+    monkeypatch.setattr(rebuild_module, "Files", LocalFiles)
+    monkeypatch.setattr(rebuild_module, "make_checkpoint", make)
+    return load_settings(file)
+
+
+def make(_: object, __: object, files: Files, ___: object) -> None:
+    """Make what stands for a checkpoint."""
+    Path(files.uri("")).mkdir()
+    Path(files.uri("monitor.json")).write_text("new")
+
+
+def failing(failure: Exception) -> Callable[..., None]:
+    """Make half a checkpoint and fail."""
+
+    def fail(_: object, __: object, files: Files, ___: object) -> None:
+        Path(files.uri("")).mkdir()
+        raise failure
+
+    return fail
+
+
+def folders(settings: Settings) -> Sequence[str]:
+    parent = Path(settings.paths.checkpoint).parent
+    return sorted(path.name for path in parent.iterdir() if path.is_dir())
+
+
+def test_a_rebuild_puts_the_new_checkpoint_in_place_and_keeps_the_old_one(settings: Settings) -> None:
+    checkpoint = Path(settings.paths.checkpoint)
+    assert rebuild_checkpoint(settings, STAMP) == Rebuilt(f"{checkpoint}.{STAMP}")
+    assert (checkpoint / "monitor.json").read_text() == "new"
+    assert Path(f"{checkpoint}.{STAMP}", "monitor.json").read_text() == "old"
+    assert folders(settings) == ["checkpoint", f"checkpoint.{STAMP}", "tables"]
+
+
+def test_where_there_was_no_checkpoint_a_rebuild_makes_one(settings: Settings) -> None:
+    shutil.rmtree(settings.paths.checkpoint)
+    assert rebuild_checkpoint(settings, STAMP) == Rebuilt(None)
+    assert folders(settings) == ["checkpoint", "tables"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device): free some space on its disk"),
+        (Py4JError("Parquet footer of part-0 is corrupt"), "Parquet footer of part-0 is corrupt): check the tables"),
+    ],
+)
+def test_a_rebuild_that_fails_leaves_the_old_checkpoint_where_it_was(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, failure: Exception, said: str
+) -> None:
+    """It moved the good checkpoint aside, then failed on a damaged table, and every start after that failed too."""
+    monkeypatch.setattr(rebuild_module, "make_checkpoint", failing(failure))
+    with pytest.raises(RebuildError) as refused:
+        rebuild_checkpoint(settings, STAMP)
+    assert str(refused.value).startswith(f"nothing was rebuilt, checkpoint {settings.paths.checkpoint} is as it was (")
+    assert said in str(refused.value)
+    assert refused.value.exit_code == 78
+    assert folders(settings) == ["checkpoint", "tables"]
+    assert Path(settings.paths.checkpoint, "monitor.json").read_text() == "old"
+
+
+def test_if_the_new_checkpoint_cannot_take_its_place_the_old_one_is_put_back(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second of two renames may fail, too."""
+    move_to, moves = LocalFiles.move_to, []
+
+    def fail_at_the_second(files: LocalFiles, root: str) -> None:
+        moves.append(root)
+        if len(moves) == 2:
+            raise OSError(errno.EIO, "Input/output error")
+        move_to(files, root)
+
+    monkeypatch.setattr(LocalFiles, "move_to", fail_at_the_second)
+    with pytest.raises(RebuildError, match="is as it was"):
+        rebuild_checkpoint(settings, STAMP)
+    assert folders(settings) == ["checkpoint", "tables"]
+    assert Path(settings.paths.checkpoint, "monitor.json").read_text() == "old"
+
+
+def test_damaged_tables_are_refused_before_anything_moves_and_repaired_if_that_is_asked_for(settings: Settings) -> None:
+    log = Path(settings.paths.tables, REBALANCES.name, "_delta_log")
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").write_bytes(b"")
+    with pytest.raises(TableDamagedError, match="--repair-tables"):
+        rebuild_checkpoint(settings, STAMP)
+    assert folders(settings) == ["checkpoint", "tables"]
+    (repaired,) = rebuild_checkpoint(settings, STAMP, is_repairing=True).repairs
+    assert f"{settings.paths.tables}/{REBALANCES.name}.{STAMP}" in repaired
+    assert not (log.parent).exists()

@@ -1,0 +1,67 @@
+"""One line for why something failed, out of a page of Java and Python."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+from py4j.protocol import Py4JError
+
+from streaming import errors
+from streaming.spark import causes, checksums, folder, state_files
+from streaming.spark.causes import plain_cause, plain_reason
+
+FOREACH_BATCH = """[STREAM_FAILED] Query [id = 1-a, runId = 2-b] terminated with exception: \
+[FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred in the user provided function in foreach batch sink. \
+Reason: An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
+  File "/opt/py4j/clientserver.py", line 644, in _call_proxy
+    return_value = getattr(self.pool[obj_id], method)(*params)
+OSError: [Errno 28] No space left on device
+
+	at py4j.Protocol.getReturnValue(Protocol.java:476) SQLSTATE: 39000
+=== Streaming Query ===
+"""
+JOB_FAILED = """An error occurred while calling o95.load.
+: org.apache.spark.SparkException: Job aborted due to stage failure
+	at org.apache.spark.scheduler.DAGScheduler.x(DAGScheduler.scala:1)
+Caused by: java.io.IOException: outer
+Caused by: org.apache.hadoop.fs.ChecksumException: Checksum error: file:/c/query/state/0/0/3.changelog at 0
+	... 3 more
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (FOREACH_BATCH, "OSError: [Errno 28] No space left on device"),
+        (JOB_FAILED, "ChecksumException: Checksum error: file:/c/query/state/0/0/3.changelog at 0"),
+        ("[STREAM_FAILED] Query [id = 1] terminated with exception: Failed to read log file. SQLSTATE: XXKST",
+         "Failed to read log file."),
+        ("Generic error\n  \x1b[31m↳\x1b[0m Unable to copy\n   \x1b[31m↳\x1b[0m No space left on device",
+         "No space left on device"),
+        ("disk full", "disk full"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_the_innermost_reason_is_one_line(said: str, reason: str) -> None:
+    """The log showed a line that ended in "Traceback (most recent call last):"."""
+    assert plain_reason(said) == reason
+
+
+class GoneError(Py4JError):
+    """An error of a JVM that was killed."""
+
+    def __str__(self) -> str:
+        """Fail as Py4J does."""
+        raise Py4JError("connection refused")
+
+
+def test_an_error_of_a_jvm_that_is_gone_says_so() -> None:
+    """`<exception str() failed>` was all that a start on a damaged file left in the log."""
+    assert plain_cause(GoneError()) == "Spark is gone"
+    assert plain_cause(KeyError()) == "KeyError"
+
+
+@pytest.mark.parametrize("module", [causes, checksums, folder, state_files, errors])
+def test_examples_hold(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
