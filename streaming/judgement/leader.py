@@ -5,15 +5,16 @@ records of real clients (the table of `tests/streaming/judgement/test_leader.py`
 
 | leader | assignments | its own subscription |
 |---|---|---|
-| Java 2.4 and later | the version of its subscription, null | version 1 to 3; null, with `sticky` filled |
+| Java 2.4 and later | the version of its subscription, null | version 1 to 3; null, sticky strategies: filled |
 | Java before 2.4 | version 0, empty | version 0; empty, with `sticky` filled |
 | librdkafka | version 0, each member's own user data | version 3, 1 (before 2.2) or 0 (before 1.6); empty or filled |
 | kafka-python | version 0, empty | version 0; empty, with `sticky` filled (since 3.0 in a form of its own) |
 | kafka-python, `cooperative-sticky` | version 1, empty | version 1; empty |
 | aiokafka | version 0, empty | version 0; empty, with `sticky` filled |
 | KafkaJS, `RoundRobinAssigner` | version 0, empty | version 0; empty |
-| sarama | version 0, null, with the sticky strategies filled | version 2 or 1 (before 1.60: 0); null or filled |
-| franz-go | version 0, null | version 3 (before 2023: 0 or 1); null, with the sticky strategies filled |
+| sarama | version 0, null, with `sticky` filled | version 2 or 1 (before 1.60: 0); null or filled |
+| sarama, `cooperative-sticky` | version 0, null | version 2 or 1; 4 bytes |
+| franz-go | version 0, null | version 3 (before 2023: 0 or 1); null, sticky strategies: filled |
 | kafka-go | version 1, null | version 1, ends before `ownedPartitions`; null or filled |
 | Faust, `faust` | version 4, filled | version 4, ends before `ownedPartitions`; filled |
 
@@ -54,8 +55,9 @@ BROKER = "broker"
 """The group coordinator itself (KIP-848)."""
 UNKNOWN_LEADER = "unknown"
 
-NULL, EMPTY, FILLED, PREFIXED = "null", "empty", "filled", "prefixed"
-"""Kinds of user data. `prefixed` is the claim of a `sticky` member in kafka-python's own form."""
+NULL, EMPTY, FILLED, GENERATION, PREFIXED = "null", "empty", "filled", "4 bytes", "prefixed"
+"""Kinds of user data. Four bytes are a generation (`CooperativeStickyAssignor`) or an empty claim, `prefixed` is the
+claim of a `sticky` member in kafka-python's own form."""
 
 _DEFAULT_CLIENT_IDS: Mapping[str, str] = MappingProxyType(
     {
@@ -72,6 +74,7 @@ KAFKAJS_PROTOCOL = "RoundRobinAssigner"
 """The one strategy of KafkaJS, by a name of its own."""
 
 _STICKY = frozenset({"sticky", "cooperative-sticky"})
+_GENERATION_BYTES = 4
 
 
 class Leader(msgspec.Struct, frozen=True):
@@ -159,6 +162,8 @@ def _kind(user_data: bytes | None) -> str:
         return NULL
     if not user_data:
         return EMPTY
+    if len(user_data) == _GENERATION_BYTES:
+        return GENERATION
     claim = kafka_python_sticky_user_data(user_data)
     return PREFIXED if claim is not None and claim[0] else FILLED
 
@@ -194,7 +199,7 @@ def _is_anybodys(written: _Written) -> bool:
 def _is_java(written: _Written) -> bool:
     if written.ends_before_owned or written.assignments != {NULL}:
         return False
-    is_claim = written.user_data == FILLED and written.protocol not in {"range", "roundrobin"}
+    is_claim = written.user_data in {FILLED, GENERATION} and written.protocol not in {"range", "roundrobin"}
     return written.assignment_version == written.version >= 1 and (written.user_data == NULL or is_claim)
 
 
@@ -228,15 +233,22 @@ def _is_kafkajs(written: _Written) -> bool:
 
 
 def _is_sarama(written: _Written) -> bool:
-    kinds = {NULL, FILLED} if written.protocol in _STICKY else {NULL}
-    is_own = written.assignments <= kinds and written.user_data in {NULL, FILLED} and not written.ends_before_owned
-    return is_own and written.assignment_version == 0 and written.version <= 2
+    if written.ends_before_owned or written.assignment_version != 0 or written.version > 2:
+        return False
+    if written.protocol == "sticky":
+        return FILLED in written.assignments <= {NULL, FILLED} and written.user_data in {NULL, FILLED}
+    if written.protocol == "cooperative-sticky":
+        return written.assignments == {NULL} and written.user_data == GENERATION
+    return written.assignments == {NULL} and written.user_data in {NULL, FILLED}
 
 
 def _is_franz_go(written: _Written) -> bool:
-    kind = FILLED if written.protocol in _STICKY else NULL
-    is_own = written.assignments == {NULL} and written.user_data == kind and not written.ends_before_owned
-    return is_own and written.assignment_version == 0 and written.version in {0, 1, 3}
+    """A claim of nothing is an empty array: four bytes."""
+    kinds = {FILLED, GENERATION} if written.protocol in _STICKY else {NULL}
+    is_own = written.assignments == {NULL} and written.user_data in kinds and not written.ends_before_owned
+    before_2023 = 1 if written.protocol == "cooperative-sticky" else 0
+    is_version = written.version == 3 or (written.version == before_2023 and written.user_data != GENERATION)
+    return is_own and written.assignment_version == 0 and is_version
 
 
 def _is_kafka_go(written: _Written) -> bool:

@@ -61,6 +61,7 @@ SHAPES: list[Row] = [
     ("RoundRobinAssigner", "svc-5f", (0, b""), (0, b""), KAFKAJS, "KafkaJS was called kafka-python"),
     ("range", "svc-5f", (2, None), (0, None), SARAMA, "sarama 1.60 for brokers since 3.2"),
     ("sticky", "svc-5f", (2, CLAIM), (0, CLAIM), SARAMA, "sarama puts the claim of the next round into the assignment"),
+    ("cooperative-sticky", "svc-5f", (1, b"\0\0\0\2"), (0, None), SARAMA, "its claim is in the subscription itself"),
     ("range", "svc-5f", (3, None), (0, None), FRANZ_GO, "franz-go since 2023"),
     ("cooperative-sticky", "svc-5f", (3, CLAIM), (0, None), FRANZ_GO, "franz-go"),
     ("range", "svc-5f", (3, b""), (3, b""), UNKNOWN_LEADER, "a shape nobody has shown us"),
