@@ -8,9 +8,12 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from py4j.protocol import Py4JError
@@ -22,11 +25,12 @@ from streaming.errors import STAYS, RemedyError, storage_remedy
 from streaming.jars import resolve
 from streaming.java import find_java
 from streaming.run.prepare import make_checkpoint
+from streaming.run.writers import WriterClaim
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.table_files import check_tables, damaged_tables
 from streaming.sinks.table_repair import repair_table
 from streaming.spark.causes import plain_cause
-from streaming.spark.checkpoint import CheckpointLock
+from streaming.spark.checkpoint import CheckpointLock, canonical_place
 from streaming.spark.files import Files
 from streaming.spark.folder import LocalFolder, local_folder
 from streaming.spark.session import jvm_pid, spark_session, stop_spark
@@ -54,9 +58,22 @@ def rebuild_checkpoint(settings: Settings, stamp: str, *, is_repairing: bool = F
         session = spark_session(settings.spark, resolve("spark"), find_java().parent.parent)
         lock.write_holder(jvm_pid(session))
         try:
-            return Rebuilt(_rebuild(session, settings, stamp), repairs)
+            with _claim(session, settings):
+                return Rebuilt(_rebuild(session, settings, stamp), repairs)
         finally:
             stop_spark(session)
+
+
+def _claim(session: SparkSession, settings: Settings) -> WriterClaim:
+    """Rows that another monitor writes meanwhile would be missing from what the new checkpoint leaves out."""
+    paths = settings.paths
+    place = canonical_place(paths.checkpoint)
+    open_tables = partial(Files, session, paths.tables)
+    return WriterClaim(open_tables, settings.kafka.cluster, place, _now_ms, threading.Event())
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _repair_tables(root: str, stamp: str) -> Sequence[str]:

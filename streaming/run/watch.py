@@ -38,6 +38,7 @@ from streaming.run.reconcile import Reconciler
 from streaming.run.sampler import Sampler
 from streaming.run.tries import Tries
 from streaming.run.upkeep import Upkeep
+from streaming.run.writers import WriterClaim
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
@@ -49,6 +50,7 @@ from streaming.sinks.registry import Registry
 from streaming.spark.checkpoint import (
     CheckpointLock,
     batch_end_positions,
+    canonical_place,
     check_files,
     last_committed_batch,
 )
@@ -177,6 +179,13 @@ class _Run:
         self._readiness = Readiness(self._source_is_alive, self._polled_targets if self._is_polled else log_ends)
 
     def run(self, stop: threading.Event) -> None:
+        """Watch until `stop` is set. Raises SecondWriterError if another monitor writes the cluster's rows."""
+        paths, session = self._settings.paths, self._ground.session
+        place = canonical_place(paths.checkpoint)
+        with WriterClaim(lambda: Files(session, paths.tables), self._cluster, place, self._now_ms, stop) as claim:
+            self._watch(claim, stop)
+
+    def _watch(self, claim: WriterClaim, stop: threading.Event) -> None:
         """Prepare, restore, and keep query and beats going until `stop` is set."""
         tables, origin = prepare_checkpoint(self._ground.session, self._settings, self._files, self._ground.tables)
         self._restore()
@@ -185,12 +194,12 @@ class _Run:
         beats_stop = threading.Event()
         beats = [
             threading.Thread(target=beat, args=(beats_stop,), name=f"{name} of {self._cluster}")
-            for name, beat in self._beats(tables, lag_watch).items()
+            for name, beat in {**self._beats(tables, lag_watch), "writer": claim.keep}.items()
         ]
         for beat in beats:
             beat.start()
         try:
-            self._keep_query_alive(tables, origin, stop)
+            self._keep_query_alive(tables, origin, claim, stop)
         finally:
             beats_stop.set()
             for beat in beats:
@@ -249,7 +258,7 @@ class _Run:
             "%s: restored %d groups and %d partitions as of batch %d", self._cluster, len(groups), len(lanes), batch_id
         )
 
-    def _keep_query_alive(self, tables: DeltaTables, origin: Origin, stop: threading.Event) -> None:
+    def _keep_query_alive(self, tables: DeltaTables, origin: Origin, claim: WriterClaim, stop: threading.Event) -> None:
         """Rule 3."""
         sink = BatchSink(
             cluster=self._cluster,
@@ -264,7 +273,7 @@ class _Run:
             self._readiness.start_over()
             try:
                 self._query = self._start_query(sink, origin)
-                _await_query(self._query, stop)
+                _await_query(self._query, claim, stop)
             except PySparkException as failure:
                 if not stop.is_set():
                     self._say_failed(failure, is_new=tries.take_failed(failure))
@@ -311,11 +320,12 @@ class _Run:
         return None if self._poller is None else self._poller.targets(sample)
 
 
-def _await_query(query: StreamingQuery, stop: threading.Event) -> None:
-    while not stop.is_set():
+def _await_query(query: StreamingQuery, claim: WriterClaim, stop: threading.Event) -> None:
+    while not stop.is_set() and claim.refusal is None:
         if query.awaitTermination(1):
             return
     stop_query(query)
+    claim.check()
 
 
 def _limits(judgement: JudgementSettings) -> Limits:

@@ -254,11 +254,17 @@ def _is_java(pid: int) -> bool:
         return False
 
 
+def canonical_place(uri: str) -> str:
+    """One name for one folder, by whatever way it is named: links are followed."""
+    parsed = urlparse(uri)
+    return str(Path(parsed.path).resolve()) if parsed.scheme in ("", "file") else uri.rstrip("/")
+
+
 def _lock_path(checkpoint: str) -> Path:
-    """One lock for one folder, by whatever way it is named: links are followed."""
-    parsed = urlparse(checkpoint)
-    if parsed.scheme in ("", "file"):
-        folder = Path(parsed.path).resolve()
+    """One lock for one folder."""
+    place = canonical_place(checkpoint)
+    if urlparse(place).scheme == "":
+        folder = Path(place)
         return folder.with_name(f"{folder.name}.lock")
-    digest = hashlib.sha256(checkpoint.rstrip("/").encode()).hexdigest()[:16]
+    digest = hashlib.sha256(place.encode()).hexdigest()[:16]
     return Path(tempfile.gettempdir(), f"rebalance-monitor-{digest}.lock")

@@ -71,6 +71,11 @@ class Files:
             if not self._fs.rename(partial, target):
                 raise OSError(errno.EIO, "cannot be written", self.uri(name))
 
+    def delete(self, name: str) -> None:
+        """Remove the file; fine if there is none."""
+        with self._failing_as_os_error(name):
+            self._fs.delete(self._path(name), False)
+
     def make_folder(self, name: str) -> None:
         """Make a folder and those above it; fine if it is there."""
         with self._failing_as_os_error(name):

@@ -41,6 +41,7 @@ def test_it_lives_through_hostile_records_open_transactions_and_a_lost_broker(tm
             monitor.start().wait_until_ready()
             until("members", lambda: monitor.value("rebalance_monitor_group_members", group=name) == 1)
             _a_second_monitor_on_the_same_checkpoint_is_refused(monitor)
+            _a_second_checkpoint_over_the_same_tables_is_refused(monitor)
             _hostile_records_are_quarantined(monitor, broker, name)
             _copies_of_its_record_in_a_foreign_partition_do_not_freeze_a_group(monitor, broker, group)
             _an_open_transaction_makes_its_groups_unknown(monitor, broker, name)
@@ -59,6 +60,16 @@ def _a_second_monitor_on_the_same_checkpoint_is_refused(monitor: MonitorProcess)
     said = monitor.refused_command("run")
     assert said.startswith("Error: checkpoint")
     assert f"in use by process {monitor.process.pid}" in said
+    assert len(said.splitlines()) == 1
+
+
+def _a_second_checkpoint_over_the_same_tables_is_refused(monitor: MonitorProcess) -> None:
+    """It would write every row a second time: Delta knows a batch by its checkpoint."""
+    tables = {"PATHS__TABLES": str(monitor.folder / "tables")}
+    second = MonitorProcess(monitor.bootstrap_servers, monitor.folder.with_name("second"), tables)
+    said = second.refused_command("run")
+    assert f"process {monitor.process.pid} on" in said
+    assert "stop one of the two monitors, or give this one another paths.tables" in said
     assert len(said.splitlines()) == 1
 
 

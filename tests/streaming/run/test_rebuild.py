@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from py4j.protocol import Py4JError
 from streaming.config.load import Settings, load_settings
 from streaming.run import rebuild as rebuild_module
 from streaming.run.rebuild import RebuildError, Rebuilt, rebuild_checkpoint
+from streaming.run.writers import SecondWriterError
 from streaming.sinks.table_files import TableDamagedError
 from streaming.sinks.tables import REBALANCES
 from streaming.spark.files import Files
@@ -56,6 +58,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
         monkeypatch.setattr(rebuild_module, name, lambda *_: Path("/usr/bin/java"))
     monkeypatch.setattr(rebuild_module, "Files", LocalFiles)
     monkeypatch.setattr(rebuild_module, "make_checkpoint", make)
+    monkeypatch.setattr(rebuild_module, "WriterClaim", lambda *_: nullcontext())
     return load_settings(file)
 
 
@@ -144,3 +147,20 @@ def test_damaged_tables_are_refused_before_anything_moves_and_repaired_if_that_i
     (repaired,) = rebuild_checkpoint(settings, STAMP, is_repairing=True).repairs
     assert f"{settings.paths.tables}/{REBALANCES.name}.{STAMP}" in repaired
     assert not (log.parent).exists()
+
+
+def test_a_rebuild_beside_another_writer_changes_nothing(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows that the other monitor writes meanwhile would be missing from what the new checkpoint leaves out."""
+
+    @contextmanager
+    def refuse(*_: object) -> Iterator[None]:
+        raise SecondWriterError("another monitor writes")
+        yield
+
+    monkeypatch.setattr(rebuild_module, "WriterClaim", refuse)
+    with pytest.raises(SecondWriterError):
+        rebuild_checkpoint(settings, STAMP)
+    assert (tmp_path / "checkpoint" / "monitor.json").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["checkpoint", "tables"]

@@ -35,7 +35,7 @@ def test_a_query_that_fails_for_one_reason_is_said_once_until_it_was_ready_in_be
 
     monkeypatch.setattr(run, "_start_query", fail)
     with caplog.at_level(logging.ERROR):
-        run._keep_query_alive(None, None, stop)  # type: ignore[arg-type]
+        run._keep_query_alive(None, None, None, stop)  # type: ignore[arg-type]
     assert len(started) == 5
     assert [message.partition(": ")[0] for message in caplog.messages] == ["eu", "eu"]
     assert (registry.present().health.ready, registry.present().health.query_restarts) == (False, 4)
