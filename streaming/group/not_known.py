@@ -10,13 +10,16 @@ from __future__ import annotations
 from typing import Final
 
 from streaming.events import CLASSIC
-from streaming.group.modern import UNREADABLE_RECORD
+from streaming.group.modern import UNREADABLE_RECORD, ModernGroup
 from streaming.group.snapshot import REBALANCING, UNKNOWN, GroupSnapshot
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
 MEMBER_SUBSCRIPTION: Final = "member_subscription"
 MEMBER_ASSIGNMENT: Final = "member_assignment"
 """Bytes of a classic member that nobody could read. The group's other members are known."""
+
+TOPIC_NAMES: Final = "topic_names"
+"""Topics are told by id: they were deleted before their names were known, or too many rows waited for names."""
 
 GENERATION_ID: Final = "generation_id"
 LEADER: Final = "leader"
@@ -37,10 +40,14 @@ POLLED: Final = (*_POLLED_CLASSIC, *_POLLED_MODERN, COMMIT_TIME, TRANSACTIONS)
 
 def not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """What is left open of this group; empty where nothing is missing."""
-    missing = snapshot.modern.not_known() if snapshot.modern else (*_unreadable(snapshot), *unknown_bytes(snapshot))
+    missing = _missing_of(snapshot.modern) if snapshot.modern else (*_unreadable(snapshot), *unknown_bytes(snapshot))
     if not snapshot.is_polled:
         return missing
     return (*missing, *(_POLLED_CLASSIC if snapshot.group_type == CLASSIC else _POLLED_MODERN))
+
+
+def _missing_of(group: ModernGroup) -> tuple[str, ...]:
+    return (*group.not_known(), *((TOPIC_NAMES,) if group.unnamed_topic_ids() else ()))
 
 
 def _unreadable(snapshot: GroupSnapshot) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from streaming.group.snapshot import GroupSnapshot
+from streaming.group.topic_names import with_names
 from streaming.judgement.brief import RebalanceInBrief, in_brief
 from streaming.judgement.detectors import Limits, conditions
 from streaming.judgement.rebalances import REBALANCE, Rebalance, Standing, rebalance_between, standing_after
@@ -69,6 +70,7 @@ def continued(
     told: list[ToldRebalance] = []
     standing = _whole(story.standing, present)
     for snapshot in history:
+        standing = _in_names_of(standing, snapshot)
         before = standing.snapshot if standing else None
         rebalance = rebalance_between(standing, before, snapshot)
         standing = standing_after(standing, before, snapshot, rebalance)
@@ -80,6 +82,15 @@ def continued(
             holding = conditions(story.recent, rebalance.position.timestamp_ms, limits)
             told.append(ToldRebalance(rebalance, story.totals, holding))
     return msgspec.structs.replace(story, standing=_kept(standing, present_after)), tuple(told)
+
+
+def _in_names_of(standing: Standing | None, snapshot: GroupSnapshot) -> Standing | None:
+    """The standing with topics named as in the snapshot: an id of then may have a name now, and is no new topic."""
+    if standing is None or snapshot.modern is None or standing.snapshot is None:
+        return standing
+    names = snapshot.modern.topic_names
+    unowned = tuple((names.get(topic, topic), partition) for topic, partition in standing.unowned)
+    return msgspec.structs.replace(standing, snapshot=with_names(standing.snapshot, names), unowned=unowned)
 
 
 def _kept(standing: Standing | None, present: GroupSnapshot) -> Standing | None:

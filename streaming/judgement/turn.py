@@ -12,8 +12,9 @@ from assignors import PartitionAssignor
 from streaming.events import GroupEvent, GroupForgotten, HandedBackEvent, LogEvent, Position
 from streaming.group.advance import advance
 from streaming.group.codec import StateCodec
-from streaming.group.history import awaits_names, is_reread, is_told, was_told
+from streaming.group.history import is_reread, is_told, was_told
 from streaming.group.snapshot import GroupSnapshot
+from streaming.group.topic_names import NOBODY_ASKED, TopicNames, named, waits_for_names
 from streaming.judgement.alternatives import Alternatives, alternatives
 from streaming.judgement.common_laws import CommonLaws, common_laws, with_unowned
 from streaming.judgement.detectors import Limits
@@ -68,8 +69,11 @@ class Turn(msgspec.Struct, frozen=True):
     alternatives: Alternatives | None = None
 
 
-KEPT_UNTOLD = 8
-"""Snapshots of one group that wait for names of topics; the wait is a sample or two."""
+KEPT_UNTOLD_MEMBERS = 10_000
+"""Members of all snapshots of one group together that wait for names of topics; the wait is a sample or two.
+
+What is told before its names are known has `topic_names` among what is not known.
+"""
 
 GROUP_CODEC = StateCodec(GroupRecord, version=2, is_compressed=True)
 """No migration from version 1: it kept members of classic groups only, and no record is read twice."""
@@ -96,10 +100,12 @@ def take_turn(
     events: Iterable[GroupEvent],
     strategies: Sequence[PartitionAssignor],
     limits: Limits = DEFAULT_LIMITS,
+    names: TopicNames = NOBODY_ASKED,
 ) -> Turn:
     """Apply the events of one batch: what was handed back first, for it was known before the records were read.
 
-    So a verdict that waited for it is made before a newer record takes its place, be it in one batch or two.
+    So a verdict that waited for it is made before a newer record takes its place, be it in one batch or two. `names`
+    are those of all topics when the query was started.
     """
     happened = list(events)
     handed_back = [event for event in happened if isinstance(event, HandedBackEvent)]
@@ -114,9 +120,10 @@ def take_turn(
     for event in in_log_order:
         before, snapshot = snapshot, advance(snapshot, event)
         if is_told(before, event, snapshot) or was_told(before, event, snapshot):
+            snapshot = named(snapshot, names)
             waiting.append(snapshot)
             laws = with_unowned(snapshot, laws)
-    released, untold = _released(waiting)
+    released, untold = _released(waiting, names)
     story, rebalances = continued(record.story, record.snapshot, released, snapshot, limits)
     history = tuple(one for one in released if not is_reread(one))
     present, judgements = _judge_history(present, history, strategies)
@@ -140,14 +147,22 @@ def _advanced(snapshot: GroupSnapshot, events: Iterable[GroupEvent]) -> GroupSna
     return reduce(advance, events, snapshot)
 
 
-def _released(waiting: Sequence[GroupSnapshot]) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
+def _released(
+    waiting: Sequence[GroupSnapshot], names: TopicNames
+) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
     """Split into those to be told now and those behind the first that waits for names of topics: order is kept.
 
     Too many of them are told with ids for names rather than growing the state.
     """
-    held = len(waiting)
-    for index, snapshot in enumerate(waiting):
-        if held - index <= KEPT_UNTOLD and awaits_names(snapshot):
+    members = 0
+    first_kept = len(waiting)
+    for snapshot in reversed(waiting):
+        members += max(1, snapshot.member_count())
+        if members > KEPT_UNTOLD_MEMBERS:
+            break
+        first_kept -= 1
+    for index in range(first_kept, len(waiting)):
+        if waits_for_names(waiting[index], names):
             return tuple(waiting[:index]), tuple(waiting[index:])
     return tuple(waiting), ()
 

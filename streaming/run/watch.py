@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from kafka.errors import KafkaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -23,6 +24,7 @@ from streaming.config.load import Settings
 from streaming.config.security import read_secrets
 from streaming.config.settings import ADMIN_API_SOURCE, JudgementSettings
 from streaming.events import OFFSETS_TOPIC
+from streaming.group.topic_names import NOBODY_ASKED, TopicNames
 from streaming.java import find_java, java_version
 from streaming.judgement.detectors import Limits
 from streaming.judgement.lag import ClusterSample
@@ -302,6 +304,7 @@ class _Run:
             seeds=origin.seeds.records,
             seed_version=origin.seeds.version,
             limits=self._limits,
+            names=NOBODY_ASKED if self._is_polled else self._topic_names(),
         )
         return start_query(
             lanes=lanes,
@@ -311,6 +314,14 @@ class _Run:
             checkpoint=self._files.uri(QUERY),
             trigger_seconds=settings.source.trigger_seconds,
         )
+
+    def _topic_names(self) -> TopicNames:
+        """Names of all topics, asked before the first record is read. Without them rows wait for the next sample."""
+        try:
+            return self._reached.brokers.topic_names()
+        except KafkaError as error:
+            _log.warning("%s: brokers gave no topic names (%s); rows wait for a sample", self._cluster, error)
+            return NOBODY_ASKED
 
     def _source_is_alive(self) -> bool:
         query_is_alive = self._query is not None and self._query.isActive

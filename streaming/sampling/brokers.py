@@ -16,6 +16,7 @@ from kafka.protocol.consumer.offsets import IsolationLevel
 from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.errors import RemedyError
 from streaming.events import OFFSETS_TOPIC, TopicMetadata
+from streaming.group.topic_names import TopicNames
 from streaming.judgement.lag import ClusterSample, LogEnds
 from streaming.judgement.next_offsets import Look, Seen
 from streaming.protocol.primitives import uuid_text
@@ -68,6 +69,13 @@ class Brokers:
                 f' some managed clusters hide it, there set source.kind = "{ADMIN_API_SOURCE}"'
             )
         return list(range(len(topic["partitions"])))
+
+    def topic_names(self) -> TopicNames:
+        """Names of all topics by id, as of now; none from brokers that have no ids. Raises KafkaError."""
+        asked_at_ms = self._now_ms()
+        described = self._admin.describe_topics()
+        ids = ((_topic_id(topic["topic_id"]), topic["name"]) for topic in described if topic["name"])
+        return TopicNames(asked_at_ms, {topic_id: name for topic_id, name in ids if topic_id is not None})
 
     def sample(self, topics: Iterable[str]) -> ClusterSample:
         """Metadata and offsets of the topics and the ends of `__consumer_offsets`, as of now.

@@ -27,6 +27,7 @@ from streaming.custom.catalogue import users_assignors
 from streaming.custom.guard import LIMIT_SECONDS
 from streaming.events import LogEvent, decode_event
 from streaming.group.snapshot import GroupSnapshot
+from streaming.group.topic_names import NOBODY_ASKED, TopicNames
 from streaming.judgement.detectors import Limits
 from streaming.judgement.turn import DEFAULT_LIMITS, GROUP_CODEC, GroupRecord, Turn, encode_turn, take_turn
 
@@ -59,7 +60,8 @@ class StateFunction:
     An object of an importable class, not a closure: Spark then ships its fields and nothing it happens to refer to.
     `users_references` are users' own strategies as (name, module:attribute); each worker runs them guarded, in
     processes of their own. `seeds` are stored group records (of `seed_version`) that a new checkpoint starts from;
-    they are shipped once, when the query starts, and serve a group until it has a state of its own.
+    they are shipped once, when the query starts, and serve a group until it has a state of its own. So are the `names`
+    of all topics.
     """
 
     strategies: tuple[str, ...]
@@ -68,6 +70,7 @@ class StateFunction:
     seeds: Mapping[str, bytes] = field(default_factory=dict)
     seed_version: int = GROUP_CODEC.version
     limits: Limits = DEFAULT_LIMITS
+    names: TopicNames = NOBODY_ASKED
 
     def __call__(self, key: tuple[Any, ...], chunks: PandasChunks, state: GroupState) -> Iterator[pd.DataFrame]:
         """Take the rows of one (cluster, lane, lane_key) and give back the rows for the driver."""
@@ -86,7 +89,7 @@ class StateFunction:
             return encode_turn(Turn(GroupRecord(GroupSnapshot(group_id)), forgotten=True))
         users = users_assignors(self.users_references, self.users_limit_seconds)
         assignors = [*(AS_JAVA_LEADER[strategy] for strategy in self.strategies), *users]
-        turn = take_turn(self._record(group_id, state), events, assignors, self.limits)
+        turn = take_turn(self._record(group_id, state), events, assignors, self.limits, self.names)
         if turn.forgotten:
             state.remove()
         else:

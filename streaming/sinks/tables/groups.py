@@ -79,8 +79,9 @@ GROUP_GENERATIONS = Table(
                 "not_known",
                 pa.list_(pa.string()),
                 "what the records read so far leave open: group_epoch, member_metadata, current_assignment,"
-                " target_assignment, resolved_regex, member_subscription, member_assignment (bytes of a classic member"
-                " that could not be read); with source.kind admin-api also what coordinators do not tell",
+                " target_assignment, resolved_regex, topic_names (topics by id), member_subscription, member_assignment"
+                " (bytes of a classic member that could not be read); with source.kind admin-api also what coordinators"
+                " do not tell",
             ),
             column("rebalances_total", pa.int64(), "rebalances since the group was first seen"),
             column(

@@ -23,12 +23,12 @@ from streaming.events import (
     TopicsSampled,
 )
 from streaming.group.snapshot import DEAD, GONE, GroupSnapshot
+from streaming.judgement import turn as turn_of_group
 from streaming.judgement.drift import DRIFT, MATCH, UNKNOWN
 from streaming.judgement.judge import Judgement
 from streaming.judgement.turn import (
     GROUP_CODEC,
     JUDGED_RECORDS_PER_TURN,
-    KEPT_UNTOLD,
     GroupRecord,
     Turn,
     decode_turn,
@@ -308,12 +308,13 @@ def test_a_row_that_waited_has_the_names() -> None:
     assert last.record.untold == ()
 
 
-def test_waiting_rows_are_few_and_none_is_lost() -> None:
-    """A broker that answers nothing for an hour must not grow the state."""
+def test_waiting_rows_are_few_and_none_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that answers nothing for an hour must not grow the state. The group has one member."""
+    monkeypatch.setattr(turn_of_group, "KEPT_UNTOLD_MEMBERS", 8)
     restless = [event for number in range(40) for event in (target(5 + 2 * number), target_epoch(6 + 2 * number))]
     (turn,) = turns([[*formed(0), *restless]])
-    assert len(turn.record.untold) == KEPT_UNTOLD
-    assert len(turn.history) + KEPT_UNTOLD == 3 + 40
+    assert len(turn.record.untold) == 8
+    assert len(turn.history) + 8 == 3 + 40
 
 
 def test_an_epochs_targets_are_judged_once_however_long_members_move() -> None:

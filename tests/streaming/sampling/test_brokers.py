@@ -11,6 +11,7 @@ from kafka import TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.errors import UnknownTopicOrPartitionError
 
+from streaming.group.topic_names import TopicNames
 from streaming.sampling.brokers import Brokers
 
 DELETED = "returns"
@@ -85,3 +86,15 @@ def test_of_a_sample_that_broke_off_nothing_is_said_later(caplog: pytest.LogCapt
     admin.breaks_off = False
     brokers.sample(["orders"])
     assert caplog.messages == []
+
+
+def test_the_names_of_all_topics_come_by_id():
+    """Records of KIP-848 groups name topics by id; brokers before 2.8 have no ids."""
+    described = [
+        {"name": "orders", "error_code": 0, "topic_id": "0776430e-0986-46cd-a612-d0b6540caf21", "partitions": []},
+        {"name": "old", "error_code": 0, "topic_id": None, "partitions": []},
+        {"name": None, "error_code": 100, "topic_id": "0776430e-0986-46cd-a612-d0b6540caf22", "partitions": []},
+    ]
+    admin = SimpleNamespace(describe_topics=lambda: described)
+    brokers = Brokers("eu", SimpleNamespace(admin=admin), lambda: 7)  # type: ignore[arg-type]
+    assert brokers.topic_names() == TopicNames(7, {"B3ZDDgmGRs2mEtC2VAyvIQ": "orders"})
