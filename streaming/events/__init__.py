@@ -182,11 +182,13 @@ class SkipSettled(msgspec.Struct, frozen=True, tag="skip_settled"):
 class GroupVanished(msgspec.Struct, frozen=True, tag="group_vanished"):
     """The brokers know no such group any more, and the log up to then holds no record that says so.
 
-    It is about the group as of its record at `after_offset`; a later record makes it void.
+    It is about the group as of its record at `after_offset` of `kafka_partition` (None: an earlier version of the
+    monitor sent it); a later record makes it void.
     """
 
     after_offset: int
     listed_at_ms: int
+    kafka_partition: int | None = None
 
 
 class GroupForgotten(msgspec.Struct, frozen=True, tag="group_forgotten"):

@@ -3,7 +3,9 @@
 The rules, in the words of the coordinator (`ClassicGroup`, `ConsumerGroup`, `GroupMetadataManager`); "generation" is
 the generation of a classic group and the group epoch of all others:
 
-1. A record at or before the last position has been seen: no change. Re-reading the log is free.
+1. A record at or before the last position has been seen: no change. Re-reading the log is free. Positions of one
+   partition only are compared. A record from a different partition shows that the group moved there, because the
+   partition count of `__consumer_offsets` changed (`combine.own_partitions`): there it is created anew (rule 5).
 2. The first record counts nothing: what came before it is unknown.
 3. The same generation again is a static member rejoining (a new member id, the old assignment): no rebalance.
 4. A higher generation counts the difference. When the group came out of it without members, the last step is a
@@ -90,9 +92,10 @@ def _read(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
     if _is_seen(snapshot, event):
         return snapshot
     if snapshot.resume is None:
-        return _take(snapshot, event)
-    if event.position.kafka_offset > snapshot.resume.kafka_offset:
-        return _take(_resumed(snapshot, snapshot.resume, event.position.kafka_partition), event)
+        return _take(_moved(snapshot, event), event)
+    if snapshot.resume.is_before(event.position):
+        resumed = _resumed(snapshot, snapshot.resume, event.position.kafka_partition)
+        return _take(_moved(resumed, event), event)
     return msgspec.structs.replace(_take(snapshot, event), totals=snapshot.resume.totals, unsettled_skips=())
 
 
@@ -100,7 +103,8 @@ def _resumed(snapshot: GroupSnapshot, resume: Resume, kafka_partition: int) -> G
     """The snapshot with the log read again up to where counting goes on. Compaction may have left nothing before it."""
     known = snapshot
     if snapshot.position is None:
-        position = Position(kafka_partition, resume.kafka_offset, 0)
+        read_in = kafka_partition if resume.kafka_partition is None else resume.kafka_partition
+        position = Position(read_in, resume.kafka_offset, 0)
         known = msgspec.structs.replace(
             snapshot, group_type=resume.group_type, state=resume.state, position=position, totals=resume.totals
         )
@@ -120,7 +124,23 @@ def _take(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
 
 
 def _is_seen(snapshot: GroupSnapshot, event: LogEvent) -> bool:
-    return snapshot.position is not None and event.position.kafka_offset <= snapshot.position.kafka_offset
+    if snapshot.position is None or _is_elsewhere(snapshot, event):
+        return False
+    return event.position.kafka_offset <= snapshot.position.kafka_offset
+
+
+def _is_elsewhere(snapshot: GroupSnapshot, event: LogEvent) -> bool:
+    return snapshot.position is not None and event.position.kafka_partition != snapshot.position.kafka_partition
+
+
+def _moved(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
+    """The snapshot before a record from a different partition: over there, where nobody uses the group any more.
+
+    Its skipped generations cannot be settled any more, because the lane that knows is the earlier partition's.
+    """
+    if not _is_elsewhere(snapshot, event):
+        return snapshot
+    return msgspec.structs.replace(snapshot, state=GONE, classic=None, modern=None, topics={}, unsettled_skips=())
 
 
 def _living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> GroupSnapshot:
@@ -351,6 +371,8 @@ def _settle(snapshot: GroupSnapshot, event: SkipSettled) -> GroupSnapshot:
 
 def _vanish(snapshot: GroupSnapshot, event: GroupVanished) -> GroupSnapshot:
     if snapshot.is_over or snapshot.position is None or snapshot.position.kafka_offset != event.after_offset:
+        return snapshot
+    if event.kafka_partition not in {None, snapshot.position.kafka_partition}:
         return snapshot
     position = msgspec.structs.replace(snapshot.position, timestamp_ms=event.listed_at_ms)
     return msgspec.structs.replace(snapshot, state=GONE, position=position, classic=None, modern=None, topics={})

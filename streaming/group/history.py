@@ -83,7 +83,8 @@ def is_reread(snapshot: GroupSnapshot) -> bool:
     resume, position = snapshot.resume, snapshot.position
     if resume is None or position is None or snapshot.state == GONE:
         return False
-    return position.kafka_offset < resume.kafka_offset
+    is_at_resume = position.kafka_offset == resume.kafka_offset
+    return not is_at_resume and not resume.is_before(position)
 
 
 def awaits_names(snapshot: GroupSnapshot) -> bool:

@@ -61,7 +61,8 @@ class GroupTotals(msgspec.Struct, frozen=True):
 class Resume(msgspec.Struct, frozen=True):
     """Where an earlier checkpoint's tables leave a group: what was counted up to the record at `kafka_offset`.
 
-    The log is read again from its start for what members said; what it counts up to there was counted before.
+    The log is read again from its start for what members said; what it counts up to there was counted before. An
+    earlier version of the monitor did not store `kafka_partition`: None is the partition of whatever is read.
     """
 
     kafka_offset: int
@@ -69,6 +70,15 @@ class Resume(msgspec.Struct, frozen=True):
     state: str
     generation_id: int | None
     totals: GroupTotals
+    kafka_partition: int | None = None
+
+    def is_before(self, position: Position) -> bool:
+        """Whether the record at a position came later. Offsets of two partitions have no order.
+
+        A group is read from a different partition only after it moved there (`combine.own_partitions`).
+        """
+        is_same_partition = self.kafka_partition in {None, position.kafka_partition}
+        return not is_same_partition or position.kafka_offset > self.kafka_offset
 
 
 class GroupSnapshot(msgspec.Struct, frozen=True):

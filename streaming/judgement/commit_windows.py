@@ -159,6 +159,14 @@ class CommitWindows:
         unseen &= self._matrices["lag"][rows, place] == _NONE
         self._matrices["lag"][rows[unseen], place[unseen]] = lags[unseen]
 
+    def clear(self, rows: Int64Array) -> None:
+        """Empty some windows: their next commits stand in a different log, whose offsets begin anew."""
+        if len(rows):
+            self._grow(int(rows.max()) + 1)
+            self._tombstoned_at[rows] = _NONE
+            for matrix in self._matrices.values():
+                matrix[rows] = _NONE
+
     def keep(self, rows: Int64Array) -> None:
         """Forget all other rows; the kept ones are numbered anew, in the given order."""
         self._grow(int(rows.max(initial=-1)) + 1)

@@ -6,8 +6,9 @@ Rules:
    targets are still to be made is nothing yet, members on their way to them are nothing more. What names no generation
    (a classic group whose coordinator was asked, a record nobody could read) is nothing either.
 2. The first sight of a group (`first_seen`) is compared with nothing. A lower generation, another type of group, other
-   members at the same generation, or any record after the end: `created` anew, compared with nothing either. After a
-   tombstone that was no end (`advance`, rule 6): `upgraded` to another protocol, or `downgraded` to the classic one.
+   members at the same generation, a different partition of `__consumer_offsets`, or any record after the end: `created`
+   anew, compared with nothing either. After a tombstone that was no end (`advance`, rule 6): `upgraded` to another
+   protocol, or `downgraded` to the classic one.
 3. Nobody is left: `became_empty`. The same members at the same generation, a static one under a new member id:
    `static_rejoin`; it is no rebalance. A tombstone: `deleted`. All else is a `rebalance`.
 4. A member is the same before and after by its group instance id, or by its member id where it has none.
@@ -252,10 +253,17 @@ def _kind(standing: Standing | None, before: GroupSnapshot | None, after: GroupS
     if before.group_type != after.group_type and after.is_carried_over:
         return DOWNGRADED if after.group_type == CLASSIC else UPGRADED
     is_lower = (after.generation_id or 0) < before.generation_id
-    if standing.end is not None or before.group_type != after.group_type or is_lower:
+    if standing.end is not None or before.group_type != after.group_type or is_lower or _has_moved(before, after):
         return CREATED
     is_next = after.generation_id != before.generation_id
     return _kind_of_next(after) if is_next else _kind_of_same_generation(before, after)
+
+
+def _has_moved(before: GroupSnapshot, after: GroupSnapshot) -> bool:
+    """Whether the group's records stand in a different partition than before, where it began anew."""
+    if before.position is None or after.position is None:
+        return False
+    return before.position.kafka_partition != after.position.kafka_partition
 
 
 def _is_unfinished(after: GroupSnapshot) -> bool:

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from assignors.coordinator import coordinator_partition
 from streaming.combine.lanes import CommitsVanished
 from streaming.events import TopicMetadata
 from streaming.group.listing import CommittedOffsets, GroupListing, Unanswered
@@ -70,7 +69,7 @@ def still_suspect(
             record is not None
             and not record.snapshot.is_over
             and position is not None
-            and position.kafka_offset == suspect.after_offset
+            and (position.kafka_partition, position.kafka_offset) == (suspect.kafka_partition, suspect.after_offset)
             and group_id not in listing.groups
         )
 
@@ -109,15 +108,14 @@ class MissingCommits:
 
 
 def missing_by_partition(missing: pa.Table, sample: ClusterSample) -> list[MissingCommits]:
-    """The commits of `suspected_commits` by the Kafka partition of their groups.
+    """The commits of `suspected_commits` by the Kafka partition they stand in.
 
     `sample` was made after the coordinators were asked; a partition whose end it lacks is left for the next round.
     """
-    partitions = sample.offsets_topic_partitions
     by_partition: dict[int, list[tuple[bytes, int]]] = defaultdict(list)
-    rows = zip(*(missing[name].to_pylist() for name in ("group_id", "key", "kafka_offset")), strict=True)
-    for group_id, key, kafka_offset in rows:
-        by_partition[coordinator_partition(group_id, partitions)].append((key, kafka_offset))
+    rows = zip(*(missing[name].to_pylist() for name in ("kafka_partition", "key", "kafka_offset")), strict=True)
+    for kafka_partition, key, kafka_offset in rows:
+        by_partition[kafka_partition].append((key, kafka_offset))
     found = []
     for kafka_partition, commits in sorted(by_partition.items()):
         keys, kafka_offsets = zip(*commits, strict=True)

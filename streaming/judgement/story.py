@@ -1,8 +1,8 @@
 """The story of a group: its rebalances one after the other, counted, and the last of them in brief.
 
 What is counted are totals since the group was first seen, kept with the group, so that a batch that is run again counts
-nothing twice. `told_up_to` makes that so for a log that is read again from its start as well: the rebalances up to
-there are rows of an earlier checkpoint's table, and the totals its last row's.
+nothing twice. `told_up_to` (in `told_in_partition`) makes that so for a log that is read again from its start as well:
+the rebalances up to there are rows of an earlier checkpoint's table, and the totals its last row's.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from streaming.events import Position
 from streaming.group.snapshot import GroupSnapshot
 from streaming.group.topic_names import with_names
 from streaming.judgement.brief import RebalanceInBrief, in_brief
@@ -43,6 +44,15 @@ class Story(msgspec.Struct, frozen=True):
     totals: RebalanceTotals = RebalanceTotals()
     recent: tuple[RebalanceInBrief, ...] = ()
     told_up_to: int = -1
+    told_in_partition: int | None = None
+
+    def is_new(self, position: Position) -> bool:
+        """Whether the rebalance at a position is not counted yet. Offsets of two partitions have no order.
+
+        None is the partition of whatever is read: an earlier version of the monitor did not store it.
+        """
+        is_same_partition = self.told_in_partition in {None, position.kafka_partition}
+        return not is_same_partition or position.kafka_offset > self.told_up_to
 
 
 class ToldRebalance(msgspec.Struct, frozen=True):
@@ -77,7 +87,7 @@ def continued(
         if rebalance is None:
             continue
         story = msgspec.structs.replace(story, recent=(*story.recent, in_brief(rebalance))[-KEPT_REBALANCES:])
-        if rebalance.position.kafka_offset > story.told_up_to:
+        if story.is_new(rebalance.position):
             story = msgspec.structs.replace(story, totals=_counted(story.totals, rebalance))
             holding = conditions(story.recent, rebalance.position.timestamp_ms, limits)
             told.append(ToldRebalance(rebalance, story.totals, holding))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 import msgspec
 
 from assignors import PartitionAssignor
+from streaming.combine.own_partitions import OwnPartitions
 from streaming.events import GroupEvent, GroupForgotten, HandedBackEvent, LogEvent, Position
 from streaming.group.advance import advance
 from streaming.group.codec import StateCodec
@@ -93,23 +94,28 @@ def decode_turn(encoded: bytes) -> Turn:
 
 
 DEFAULT_LIMITS = Limits()
+ANY_PARTITION = OwnPartitions()
 
 
-def take_turn(
+def take_turn(  # noqa: PLR0913 - everything a turn depends on, named
     record: GroupRecord,
     events: Iterable[GroupEvent],
     strategies: Sequence[PartitionAssignor],
     limits: Limits = DEFAULT_LIMITS,
     names: TopicNames = NOBODY_ASKED,
+    *,
+    own_partitions: OwnPartitions = ANY_PARTITION,
 ) -> Turn:
     """Apply the events of one batch: what was handed back first, for it was known before the records were read.
 
     So a verdict that waited for it is made before a newer record takes its place, be it in one batch or two. `names`
-    are those of all topics when the query was started.
+    are those of all topics when the query was started. Once a record stands in the group's home, records of other
+    partitions are left out (`combine.own_partitions`, rule 3).
     """
+    home = own_partitions.home(record.snapshot.group_id)
     happened = list(events)
     handed_back = [event for event in happened if isinstance(event, HandedBackEvent)]
-    in_log_order = sorted((event for event in happened if isinstance(event, LogEvent)), key=_position)
+    in_log_order = sorted((event for event in happened if isinstance(event, LogEvent)), key=_order_by(home))
     if not in_log_order and record.snapshot.is_over and any(isinstance(fact, GroupForgotten) for fact in handed_back):
         return Turn(record, forgotten=True)
     snapshot, present, answered = _with_facts(record, handed_back, strategies)
@@ -118,6 +124,8 @@ def take_turn(
     if any(is_told(record.snapshot, fact, snapshot) for fact in handed_back):  # a fact may have been sent twice
         waiting.append(snapshot)
     for event in in_log_order:
+        if _is_left_behind(snapshot.position, event.position, home):
+            continue
         before, snapshot = snapshot, advance(snapshot, event)
         if is_told(before, event, snapshot) or was_told(before, event, snapshot):
             snapshot = named(snapshot, names)
@@ -167,8 +175,16 @@ def _released(
     return tuple(waiting), ()
 
 
-def _position(event: LogEvent) -> Position:
-    return event.position
+def _order_by(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
+    """The order of the log, the group's home last: there the group goes on after the partition count changed."""
+    return lambda event: (event.position.kafka_partition == home, event.position)
+
+
+def _is_left_behind(known: Position | None, position: Position, home: int | None) -> bool:
+    """Whether a record stands in a different partition than the group's last one, and that is not its home."""
+    if known is None or known.kafka_partition == position.kafka_partition:
+        return False
+    return position.kafka_partition != home
 
 
 @dataclass(frozen=True, slots=True)

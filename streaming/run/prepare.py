@@ -6,7 +6,7 @@ own content is written down beside it (`Origin`): positions that need no second 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -149,14 +149,27 @@ def _seeds(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polle
 
 
 def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_cluster: Column) -> list[dict[str, Any]]:
-    """Each group's last row, without its members."""
+    """Each group's last row, without its members.
+
+    In one partition that is the row of the highest offset. The end of a group that no record tells (Gone) has the
+    offset of the group's last record and a later time. Of two partitions the later time decides: once a group has
+    moved, nothing more is told of it in the earlier one.
+    """
     if tables.is_empty(table):
         return []
     rows = session.read.format("delta").load(tables.path(table)).where(of_cluster)
     kept = [name for name in rows.columns if name not in {"members", "changes", "date"}]
-    last = rows.groupBy("group_id").agg(F.max_by(F.struct(*kept), "kafka_offset").alias("last"))
-    found: list[dict[str, Any]] = last.select("last.*").toArrow().to_pylist()
-    return found
+    last_of_all = F.max_by(F.struct(*kept), F.struct("kafka_offset", "record_time")).alias("last")
+    last = rows.groupBy("group_id", "kafka_partition").agg(last_of_all)
+    return last_by_group(last.select("last.*").toArrow().to_pylist())
+
+
+def last_by_group(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The latest row of each group, of the last rows of each partition it was in."""
+    latest: dict[str, dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: row["record_time"]):
+        latest[row["group_id"]] = row
+    return list(latest.values())
 
 
 def _story(row: Mapping[str, Any] | None) -> Story:
@@ -167,7 +180,7 @@ def _story(row: Mapping[str, Any] | None) -> Story:
         {of["cause"]: of["rebalances"] for of in row["rebalances_by_cause_total"]},
         {of["necessary"]: of["partitions"] for of in row["moved_partitions_total"]},
     )
-    return Story(totals=totals, told_up_to=row["kafka_offset"])
+    return Story(totals=totals, told_up_to=row["kafka_offset"], told_in_partition=row["kafka_partition"])
 
 
 def _seed(row: Mapping[str, Any]) -> GroupSnapshot:
@@ -178,7 +191,9 @@ def _seed(row: Mapping[str, Any]) -> GroupSnapshot:
         empty_transitions=row["empty_transitions_total"],
         incarnations=row["incarnations"],
     )
-    resume = Resume(row["kafka_offset"], row["group_type"], row["state"], row["generation_id"], totals)
+    resume = Resume(
+        row["kafka_offset"], row["group_type"], row["state"], row["generation_id"], totals, row["kafka_partition"]
+    )
     return GroupSnapshot(row["group_id"], totals=totals, resume=resume)
 
 

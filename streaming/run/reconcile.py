@@ -60,7 +60,7 @@ class Reconciler:
             self._gone |= {name: suspect for name, suspect in ripe.items() if isinstance(answers[name], GroupNotFound)}
         self._suspects = {**suspected_groups(before.groups, listing, sample), **self._suspects}
         return {
-            group_id: (GroupVanished(suspect.after_offset, suspect.listed_at_ms),)
+            group_id: (GroupVanished(suspect.after_offset, suspect.listed_at_ms, suspect.kafka_partition),)
             for group_id, suspect in self._gone.items()
         }
 

@@ -3,6 +3,7 @@
 1. A watch has nothing in common with another one but its `Ground`: Spark, the tables and their upkeep.
 2. Whatever ends a watch ends all of its own threads and nothing else; it may be run again.
 3. A query that fails is said, shown as not ready, and started again with growing pauses (`tries`).
+4. A query reads the partitions that there were when it started. If there are more, it is started again.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from streaming.run.conditions import GroupConditions
 from streaming.run.continuity import TopicRead
 from streaming.run.hand_back import HandBack
 from streaming.run.lag_watch import LagWatch
+from streaming.run.partition_counts import own_partitions
 from streaming.run.poller import Poller
 from streaming.run.prepare import Origin, prepare_checkpoint
 from streaming.run.readiness import Readiness, log_ends
@@ -175,6 +177,7 @@ class _Run:
         self._book = CommitBook()
         self._files = Files(ground.session, settings.paths.checkpoint)
         self._limits = _limits(settings.judgement)
+        self._own_partitions = OwnPartitions()
         self._query: StreamingQuery | None = None
         self._is_polled = settings.source.kind == ADMIN_API_SOURCE
         self._poller = self._make_poller(stale_after_seconds) if self._is_polled else None
@@ -190,6 +193,7 @@ class _Run:
     def _watch(self, claim: WriterClaim, stop: threading.Event) -> None:
         """Prepare, restore, and keep query and beats going until `stop` is set."""
         tables, origin = prepare_checkpoint(self._ground.session, self._settings, self._files, self._ground.tables)
+        self._use_partitions(len(self._reached.partitions))
         self._restore()
         lag_watch = LagWatch(self._cluster, self._book, self._files, self._limits, self._reached.brokers)
         lag_watch.restore()
@@ -261,7 +265,7 @@ class _Run:
         )
 
     def _keep_query_alive(self, tables: DeltaTables, origin: Origin, claim: WriterClaim, stop: threading.Event) -> None:
-        """Rule 3."""
+        """Rules 3 and 4."""
         sink = BatchSink(
             cluster=self._cluster,
             registry=self._registry,
@@ -275,13 +279,35 @@ class _Run:
             self._readiness.start_over()
             try:
                 self._query = self._start_query(sink, origin)
-                _await_query(self._query, claim, stop)
+                _await_query(self._query, lambda: stop.is_set() or claim.refusal is not None or self._has_grown())
             except PySparkException as failure:
                 if not stop.is_set():
                     self._say_failed(failure, is_new=tries.take_failed(failure))
                     stop.wait(tries.pause_seconds)
             else:
-                return
+                claim.check()
+                if not self._has_grown():
+                    return
+                self._use_partitions(self._partitions_sampled())
+
+    @property
+    def _partitions(self) -> int:
+        """How many partitions of `__consumer_offsets` are read."""
+        return self._own_partitions.counts[-1] if self._own_partitions.counts else 0
+
+    def _partitions_sampled(self) -> int:
+        sample = self._registry.present().sample
+        return 0 if sample is None else sample.offsets_topic_partitions
+
+    def _has_grown(self) -> bool:
+        """Rule 4."""
+        return self._partitions_sampled() > self._partitions
+
+    def _use_partitions(self, partitions: int) -> None:
+        """Read so many partitions from the next start of the query on; none where coordinators are asked."""
+        if not self._is_polled:
+            self._own_partitions = own_partitions(self._cluster, self._files, partitions)
+            self._book.use_partitions(self._own_partitions)
 
     def _say_failed(self, failure: PySparkException, *, is_new: bool) -> None:
         level = logging.ERROR if is_new else logging.DEBUG
@@ -293,10 +319,9 @@ class _Run:
         lanes = handed_back_rows(session, self._files.uri(HANDED_BACK))
         if not self._is_polled:
             records = offsets_topic_records(
-                session, settings.kafka, settings.source, reached.partitions, reached.security_options
+                session, settings.kafka, settings.source, range(self._partitions), reached.security_options
             )
-            own_partitions = OwnPartitions((len(reached.partitions),))
-            lanes = lanes_of(records, settings.spark.combine_tasks, own_partitions).unionByName(lanes)
+            lanes = lanes_of(records, settings.spark.combine_tasks, self._own_partitions).unionByName(lanes)
         function = StateFunction(
             strategies=settings.judgement.strategies,
             users_references=self._ground.users_references,
@@ -305,6 +330,7 @@ class _Run:
             seed_version=origin.seeds.version,
             limits=self._limits,
             names=NOBODY_ASKED if self._is_polled else self._topic_names(),
+            own_partitions=self._own_partitions,
         )
         return start_query(
             lanes=lanes,
@@ -331,12 +357,11 @@ class _Run:
         return None if self._poller is None else self._poller.targets(sample)
 
 
-def _await_query(query: StreamingQuery, claim: WriterClaim, stop: threading.Event) -> None:
-    while not stop.is_set() and claim.refusal is None:
+def _await_query(query: StreamingQuery, is_over: Callable[[], bool]) -> None:
+    while not is_over():
         if query.awaitTermination(1):
             return
     stop_query(query)
-    claim.check()
 
 
 def _limits(judgement: JudgementSettings) -> Limits:

@@ -1,7 +1,11 @@
 """The last commit of every (group, topic, partition), as columns.
 
-A key is decoded once, when it is first seen; from then on a commit is three numbers written at its row. Rows of deleted
+A key is decoded once, when it is first seen; from then on a commit is four numbers written at its row. Rows of deleted
 keys are given up when they are the most: groups come and go for ever, and memory must not follow them.
+
+A key's commits stand in one partition of `__consumer_offsets`, and only there their offsets have an order. In a
+different partition a commit counts only if that is the group's home (`combine.own_partitions`): there the key begins
+anew.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from streaming.combine.commits import TOMBSTONE
+from streaming.combine.own_partitions import OwnPartitions
 from streaming.combine.wire import BoolArray, Int64Array
 from streaming.judgement.commit_windows import CommitWindows, Windows, decode_windows, encode_windows
 from streaming.protocol import decode
@@ -26,8 +31,13 @@ _KEYED_SCHEMA = pa.schema(
         ("partition", pa.int32()),
         ("key", pa.binary()),
         ("kafka_offset", pa.int64()),
+        ("kafka_partition", pa.int64()),
     ]
 )
+_NUMBERS = ("committed_offset", "timestamp_ms", "kafka_offset", "kafka_partition")
+_NOWHERE = -2
+"""In place of a Kafka partition: no commit was written yet, or the home is not known. POLLED_PARTITION is different."""
+
 _REPLACEMENT = "\ufffd"
 
 
@@ -54,12 +64,14 @@ class BookView:
 class CommitBook:
     """The growing book. One thread writes, others take views."""
 
+    _own_partitions: OwnPartitions = field(default_factory=OwnPartitions)
     _rows: dict[bytes, int] = field(default_factory=dict)
     _garbled: dict[tuple[str, str, int], int] = field(default_factory=dict)
     _group_ids: list[str] = field(default_factory=list)
     _topics: list[str] = field(default_factory=list)
     _partitions: list[int] = field(default_factory=list)
-    _numbers: Int64Array = field(default_factory=lambda: np.full((3, _FIRST_ROWS), -1, dtype=np.int64))
+    _homes: list[int] = field(default_factory=list)
+    _numbers: Int64Array = field(default_factory=lambda: _no_numbers(_FIRST_ROWS))
     _windows: CommitWindows = field(default_factory=CommitWindows)
     _numbering: int = 0
     _tidy_at: int = _FIRST_ROWS
@@ -71,11 +83,35 @@ class CommitBook:
             if len(self._group_ids) >= self._tidy_at:
                 self._give_up_deleted()
             rows = np.array([self._row(key) for key in commits["key"].to_pylist()], dtype=np.int64)
-            numbers = [commits[name].to_numpy() for name in ("committed_offset", "timestamp_ms", "kafka_offset")]
-            self._windows.put(rows, *numbers)
-            newer = numbers[2] > self._numbers[2, rows]
-            # Several commits of a key stand in log order: of a row that is assigned more than once the last stays.
-            self._numbers[:, rows[newer]] = np.stack(numbers)[:, newer]
+            numbers = np.stack([commits[name].to_numpy().astype(np.int64) for name in _NUMBERS])
+            for kafka_partition in np.unique(numbers[3]):
+                mine = numbers[3] == kafka_partition
+                self._apply_of_partition(int(kafka_partition), rows[mine], numbers[:, mine])
+
+    def _apply_of_partition(self, kafka_partition: int, rows: Int64Array, numbers: Int64Array) -> None:
+        known = self._numbers[3, rows]
+        is_elsewhere = (known != _NOWHERE) & (known != kafka_partition)
+        if is_elsewhere.any():
+            is_home = np.array([self._homes[row] == kafka_partition for row in rows], dtype=np.bool_)
+            moved = np.unique(rows[is_elsewhere & is_home])
+            self._windows.clear(moved)
+            self._numbers[2:, moved] = [[-1], [_NOWHERE]]
+            stays = ~is_elsewhere | is_home
+            rows, numbers = rows[stays], numbers[:, stays]
+        self._windows.put(rows, *numbers[:3])
+        newer = numbers[2] > self._numbers[2, rows]
+        # Several commits of a key stand in log order: of a row that is assigned more than once the last stays.
+        self._numbers[:, rows[newer]] = numbers[:, newer]
+
+    def use_partitions(self, own_partitions: OwnPartitions) -> None:
+        """Go on with these partition counts. A key stays where its commits stand until one stands in its home."""
+        with self._lock:
+            self._own_partitions = own_partitions
+            self._homes = [self._home(group_id) for group_id in self._group_ids]
+
+    def _home(self, group_id: str) -> int:
+        home = self._own_partitions.home(group_id)
+        return _NOWHERE if home is None else home
 
     def forget(self, keys: Sequence[bytes], kafka_offsets: Sequence[int]) -> None:
         """Strike out commits that are gone without a record, each unless a later one was written since."""
@@ -127,14 +163,14 @@ class CommitBook:
             return sorted(set(self._group_ids))
 
     def keyed(self, group_ids: Collection[str]) -> pa.Table:
-        """Some groups' commits with key and log offset: group_id, topic, partition, key, kafka_offset.
+        """Some groups' commits with key and position: group_id, topic, partition, key, kafka_offset, kafka_partition.
 
         A name that is written in several ways (bytes that are not UTF-8) is left out: nobody can ask for it by name.
         """
         wanted, garbled = set(group_ids), set(self._garbled.values())
         with self._lock:
             found = [
-                (self._group_ids[row], self._topics[row], self._partitions[row], key, int(self._numbers[2, row]))
+                (self._group_ids[row], self._topics[row], self._partitions[row], key, *self._numbers[2:, row].tolist())
                 for key, row in self._rows.items()
                 if self._group_ids[row] in wanted and row not in garbled and self._numbers[0, row] != TOMBSTONE
             ]
@@ -183,8 +219,9 @@ class CommitBook:
         self._group_ids.append(group_id)
         self._topics.append(topic)
         self._partitions.append(partition)
+        self._homes.append(self._home(group_id))
         if row >= self._numbers.shape[1]:
-            self._numbers = np.concatenate([self._numbers, np.full_like(self._numbers, -1)], axis=1)
+            self._numbers = np.concatenate([self._numbers, _no_numbers(self._numbers.shape[1])], axis=1)
         return row
 
     def _give_up_deleted(self) -> None:
@@ -198,9 +235,17 @@ class CommitBook:
             self._group_ids = [self._group_ids[row] for row in kept]
             self._topics = [self._topics[row] for row in kept]
             self._partitions = [self._partitions[row] for row in kept]
-            numbers = np.full((3, max(_FIRST_ROWS, 2 * len(kept))), -1, dtype=np.int64)
+            self._homes = [self._homes[row] for row in kept]
+            numbers = _no_numbers(max(_FIRST_ROWS, 2 * len(kept)))
             numbers[:, : len(kept)] = self._numbers[:, kept]
             self._windows.keep(kept)
             self._numbering += 1
             self._numbers = numbers
         self._tidy_at = max(_FIRST_ROWS, 2 * len(self._group_ids))
+
+
+def _no_numbers(rows: int) -> Int64Array:
+    """Rows without a commit (_NUMBERS)."""
+    numbers = np.full((len(_NUMBERS), rows), -1, dtype=np.int64)
+    numbers[3] = _NOWHERE
+    return numbers

@@ -29,7 +29,15 @@ from streaming.events import LogEvent, decode_event
 from streaming.group.snapshot import GroupSnapshot
 from streaming.group.topic_names import NOBODY_ASKED, TopicNames
 from streaming.judgement.detectors import Limits
-from streaming.judgement.turn import DEFAULT_LIMITS, GROUP_CODEC, GroupRecord, Turn, encode_turn, take_turn
+from streaming.judgement.turn import (
+    ANY_PARTITION,
+    DEFAULT_LIMITS,
+    GROUP_CODEC,
+    GroupRecord,
+    Turn,
+    encode_turn,
+    take_turn,
+)
 
 PandasChunks = Iterable[pd.DataFrame]
 
@@ -71,6 +79,7 @@ class StateFunction:
     seed_version: int = GROUP_CODEC.version
     limits: Limits = DEFAULT_LIMITS
     names: TopicNames = NOBODY_ASKED
+    own_partitions: OwnPartitions = ANY_PARTITION
 
     def __call__(self, key: tuple[Any, ...], chunks: PandasChunks, state: GroupState) -> Iterator[pd.DataFrame]:
         """Take the rows of one (cluster, lane, lane_key) and give back the rows for the driver."""
@@ -89,7 +98,8 @@ class StateFunction:
             return encode_turn(Turn(GroupRecord(GroupSnapshot(group_id)), forgotten=True))
         users = users_assignors(self.users_references, self.users_limit_seconds)
         assignors = [*(AS_JAVA_LEADER[strategy] for strategy in self.strategies), *users]
-        turn = take_turn(self._record(group_id, state), events, assignors, self.limits, self.names)
+        record = self._record(group_id, state)
+        turn = take_turn(record, events, assignors, self.limits, self.names, own_partitions=self.own_partitions)
         if turn.forgotten:
             state.remove()
         else:

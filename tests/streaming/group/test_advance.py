@@ -9,10 +9,20 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from streaming.events import GroupEvent, GroupForgotten, SkipSettled, TopicMetadata
+from streaming.events import (
+    CLASSIC,
+    GroupEvent,
+    GroupForgotten,
+    GroupVanished,
+    LogEvent,
+    Position,
+    SkipSettled,
+    TopicMetadata,
+)
 from streaming.group.advance import KEPT_SKIPS
-from streaming.group.snapshot import DEAD, EMPTY, STABLE, GroupSnapshot, GroupTotals, Skip
+from streaming.group.snapshot import DEAD, EMPTY, GONE, STABLE, GroupSnapshot, GroupTotals, Resume, Skip
 from tests.streaming.groups import advanced, emptied, epoch, formed, left, member, sampled, tombstoned, written
 
 FRESH = GroupSnapshot("g")
@@ -60,6 +70,65 @@ STORIES = [
     ([*left(0), *formed(5)], GroupTotals(), "rule 2: what a departed member left in the log is no earlier life"),
     ([epoch(0, 7), written(1, 9)], GroupTotals(incarnations=2), "rule 5: another type, and no record says how it came"),
 ]
+
+
+OLD_PARTITION, HOME = 3, 7
+"""Where a group's records stood before the partition count of `__consumer_offsets` changed, and since."""
+
+
+def stands_in(kafka_partition: int, *events: GroupEvent) -> list[GroupEvent]:
+    """Return the records at the same offsets of a partition."""
+    return [
+        replace(event, position=replace(event.position, kafka_partition=kafka_partition))
+        for event in events
+        if isinstance(event, LogEvent)
+    ]
+
+
+def test_an_offset_is_compared_with_offsets_of_its_own_partition_only() -> None:
+    """A group whose records stand in a different partition was frozen until that partition was as long.
+
+    Kafka's coordinator loads the new partition alone: the group begins anew there.
+    """
+    before = advanced(stands_in(OLD_PARTITION, written(900, 40), written(901, 43)))
+    assert before.unsettled_skips != ()
+    after = advanced(stands_in(HOME, written(5, 1)), before)
+    assert after.position == Position(HOME, 5, 5000)
+    assert (after.generation_id, after.state, after.group_type) == (1, STABLE, CLASSIC)
+    assert after.totals == GroupTotals(rebalances=3, incarnations=2)
+    assert after.unsettled_skips == (), "no lane can settle them: it knows the offsets of one partition"
+    assert advanced(stands_in(HOME, written(5, 1)), after) == after, "rule 1 goes on there"
+    assert advanced(stands_in(HOME, written(6, 2)), after).totals.rebalances == 4
+
+
+def test_a_different_group_type_in_the_next_offset_of_a_different_partition_is_no_upgrade() -> None:
+    """Rule 6 means the very next record, and offsets of two partitions have no next."""
+    after = advanced(stands_in(HOME, *formed(2)), advanced(stands_in(OLD_PARTITION, written(0, 7), tombstoned(1))))
+    assert (after.is_carried_over, after.totals.incarnations) == (False, 2)
+
+
+def test_that_a_group_vanished_is_about_the_partition_it_was_found_in() -> None:
+    moved = advanced(stands_in(HOME, written(5, 1)))
+    assert advanced([GroupVanished(5, 90, OLD_PARTITION)], moved) == moved
+    assert advanced([GroupVanished(5, 90, HOME)], moved).state == GONE
+    assert advanced([GroupVanished(5, 90)], moved).state == GONE, "an earlier version of the monitor sent it"
+
+
+@pytest.mark.parametrize(
+    ("resume_in", "totals", "why"),
+    [
+        (HOME, GroupTotals(), "its rows reach beyond the records"),
+        (None, GroupTotals(), "an earlier version's seed: the partition is the one that is read"),
+        (OLD_PARTITION, GroupTotals(1, 0, 0, 2), "its rows are those of the earlier partition; here it begins anew"),
+    ],
+)
+def test_a_log_read_again_counts_nothing_up_to_its_last_row_of_the_same_partition(
+    resume_in: int | None, totals: GroupTotals, why: str
+) -> None:
+    """After a rebuild."""
+    resume = Resume(900, CLASSIC, STABLE, 40, GroupTotals(), resume_in)
+    after = advanced(stands_in(HOME, written(5, 1), written(6, 2)), GroupSnapshot("g", resume=resume))
+    assert after.totals == totals, why
 
 
 @pytest.mark.parametrize(("events", "totals", "why"), STORIES, ids=[why for *_, why in STORIES])

@@ -10,14 +10,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from assignors import assignor_named
+from streaming.combine.own_partitions import OwnPartitions
 from streaming.events import (
     GroupEvent,
     GroupForgotten,
     GroupVanished,
     HandedBackEvent,
     LogEvent,
+    Position,
     SkipSettled,
     TopicMetadata,
     TopicsSampled,
@@ -231,6 +234,59 @@ def test_an_end_that_no_record_tells_of_is_told_once(facts: list[GroupEvent]) ->
     assert [one.state for one in at_once.history] == [GONE]
     one_by_one = turns([[written(5, 1)], *([fact] for fact in facts)])
     assert [one.state for turn in one_by_one[1:] for one in turn.history] == [GONE]
+
+
+GROWN = OwnPartitions((50, 60))
+EARLIER, HOME, FOREIGN = 12, 42, 13
+"""The partitions of my-group by both counts, and one that is not its own by either."""
+
+
+def in_partition(kafka_partition: int, *events: GroupEvent) -> list[LogEvent]:
+    """Return the records at the same offsets of a partition."""
+    records = [event for event in events if isinstance(event, LogEvent)]
+    return [replace(event, position=replace(event.position, kafka_partition=kafka_partition)) for event in records]
+
+
+def test_after_the_partition_count_changed_a_group_goes_on_in_its_home_whatever_the_batches() -> None:
+    """Brokers that run on write to the earlier partition, restarted ones to the home, where the group begins anew.
+
+    What times out in the earlier partition afterwards is about a group that nobody uses: it must not empty this one.
+    """
+    earlier = in_partition(EARLIER, written(900, 40), written(901, 41))
+    home = in_partition(HOME, written(5, 1), written(6, 2))
+    dying = in_partition(EARLIER, emptied(902, 42), tombstoned(903))
+    for batches in ([[*home, *earlier, *dying]], [earlier, [*dying, *home]], [earlier, home, dying], [home, earlier]):
+        record = GroupRecord(GroupSnapshot("my-group"))
+        for batch in batches:
+            record = take_turn(record, batch, STRATEGIES, own_partitions=GROWN).record
+        assert record.snapshot.position == Position(HOME, 6, 6_000)
+        assert (record.snapshot.generation_id, record.snapshot.state) == (2, "Stable")
+
+
+def test_the_move_to_a_different_partition_is_a_group_created_anew() -> None:
+    """Its members and partitions are not compared with those of before, and counted twice is nothing."""
+    record = GroupRecord(GroupSnapshot("my-group"))
+    moved = take_turn(
+        record,
+        [*in_partition(EARLIER, written(900, 40), written(901, 41)), *in_partition(HOME, written(5, 42))],
+        STRATEGIES,
+        own_partitions=GROWN,
+    )
+    assert [one.rebalance.kind for one in moved.rebalances] == ["first_seen", "rebalance", "created"]
+    again = take_turn(moved.record, in_partition(HOME, written(5, 42)), STRATEGIES, own_partitions=GROWN)
+    assert (again.history, again.rebalances) == ((), ())
+
+
+def test_a_group_without_a_record_in_its_home_stays_where_it_is() -> None:
+    """The brokers were not restarted yet, or nobody has used the group since."""
+    record = GroupRecord(GroupSnapshot("my-group"))
+    for kafka_partition, event in (
+        (EARLIER, written(900, 40)),
+        (FOREIGN, written(999, 7)),
+        (EARLIER, written(901, 41)),
+    ):
+        record = take_turn(record, in_partition(kafka_partition, event), STRATEGIES, own_partitions=GROWN).record
+    assert (record.snapshot.position, record.snapshot.generation_id) == (Position(EARLIER, 901, 901_000), 41)
 
 
 def test_a_storm_is_judged_from_its_end_but_every_record_is_kept() -> None:

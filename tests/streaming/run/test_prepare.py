@@ -9,7 +9,7 @@ from streaming.events import GroupEvent
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.story import Story
 from streaming.judgement.turn import GroupRecord, take_turn
-from streaming.run.prepare import _story
+from streaming.run.prepare import _story, last_by_group
 from streaming.sinks.rows import arrow_table, turn_rows
 from streaming.sinks.tables import REBALANCES
 from tests.streaming.judgement.test_story import generations
@@ -23,6 +23,16 @@ def test_the_last_row_of_a_group_gives_back_its_totals(events: list[GroupEvent])
     story = _story(max(rows, key=lambda row: row["kafka_offset"], default=None))
     assert story.totals == turn.record.story.totals
     assert story.told_up_to == max((row["kafka_offset"] for row in rows), default=-1)
+
+
+def test_a_group_goes_on_from_its_latest_row_also_when_it_moved_to_a_shorter_partition() -> None:
+    """Offsets of two partitions have no order: the row of the greater offset was the one from before the move."""
+    rows = [
+        {"group_id": "g", "kafka_partition": partition, "kafka_offset": offset, "record_time": time}
+        for partition, offset, time in ((12, 9_000, 100), (42, 3, 200))
+    ]
+    for in_any_order in (rows, rows[::-1]):
+        assert last_by_group(in_any_order) == rows[1:]
 
 
 def test_a_group_without_a_row_starts_a_story() -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE
+from streaming.combine.own_partitions import OwnPartitions
 from streaming.sinks.commit_book import CommitBook
 from tests.streaming.log_records import commit_key
 
@@ -71,6 +72,54 @@ def test_what_is_older_than_known_changes_nothing() -> None:
     book.apply(table([(_key(1), 10, 100)]))
     book.apply(table([(_key(1), 9, 5), (_key(2), 11, 7)]))
     assert shown(book) == {("group-1", "orders", 0): (100, 10), ("group-2", "orders", 0): (7, 11)}
+
+
+EARLIER, HOME = 12, 42
+"""The partitions of my-group among 50 and among 60."""
+
+
+def at_partition(kafka_partition: int, *commits: Commit) -> pa.Table:
+    """Return commits that stand in one partition."""
+    stands_in = pa.array([kafka_partition] * len(commits), pa.int32())
+    return table(commits).set_column(0, "kafka_partition", stands_in)
+
+
+def test_in_its_home_a_commit_counts_although_its_offset_is_lower() -> None:
+    """After the partition count changed, the group's commits stand in a different, shorter partition.
+
+    What expires in the earlier one afterwards, and what is read of it later, is not the group's any more.
+    """
+    mine = commit_key("my-group")
+    earlier = at_partition(EARLIER, (mine, 900, 70), (mine, 1900, 71))
+    home = at_partition(HOME, (mine, 5, 1))
+    expired = at_partition(EARLIER, (mine, 2900, TOMBSTONE))
+    for order in ([earlier, home, expired], [home, earlier, expired], [earlier, expired, home]):
+        book = CommitBook()
+        book.use_partitions(OwnPartitions((50, 60)))
+        for commits in order:
+            book.apply(commits)
+        assert shown(book) == {("my-group", "orders", 0): (1, 5)}
+        assert book.keyed(["my-group"]).select(["kafka_offset", "kafka_partition"]).to_pylist() == [
+            {"kafka_offset": 5, "kafka_partition": HOME}
+        ]
+        view = book.view()
+        windows = book.observe(view, np.array([1]), np.array([9]), np.array([True]))
+        assert windows is not None
+        assert windows.committed_offset[windows.is_entry].tolist() == [1], "its window begins anew"
+
+
+def test_a_key_stays_where_it_is_until_a_commit_stands_in_its_home() -> None:
+    """The partition count changes under a running monitor; brokers use it after their restart."""
+    mine, book = commit_key("my-group"), CommitBook()
+    book.use_partitions(OwnPartitions((50,)))
+    book.apply(at_partition(EARLIER, (mine, 900, 70)))
+    book.apply(at_partition(HOME, (mine, 950, 1)))
+    assert shown(book) == {("my-group", "orders", 0): (70, 900)}, "no home by the count that is known"
+    book.use_partitions(OwnPartitions((50, 60)))
+    book.apply(at_partition(EARLIER, (mine, 901, 71)))
+    assert shown(book) == {("my-group", "orders", 0): (71, 901)}
+    book.apply(at_partition(HOME, (mine, 5, 1)))
+    assert shown(book) == {("my-group", "orders", 0): (1, 5)}
 
 
 def test_an_empty_book_and_an_empty_batch_are_fine() -> None:

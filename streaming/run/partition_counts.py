@@ -1,0 +1,54 @@
+"""The partition counts that `__consumer_offsets` has had since the checkpoint was made (`combine.own_partitions`)."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+
+from streaming.combine.own_partitions import OwnPartitions
+from streaming.events import OFFSETS_TOPIC
+from streaming.spark.checkpoint import batch_end_positions, last_committed_batch
+from streaming.spark.files import Files
+
+STORED_COUNTS = "offsets_topic_partition_counts"
+"""A file of its own beside the checkpoint's other ones. Without it the count is the one that was read last."""
+
+_log = logging.getLogger(__name__)
+
+
+def own_partitions(cluster: str, files: Files, present: int) -> OwnPartitions:
+    """Store the present count behind the earlier ones, and log a warning if it is a different one."""
+    known = _stored_counts(cluster, files) or _last_read_count(files)
+    counts = (*(count for count in known if count != present), present)
+    if counts != known:
+        files.write(STORED_COUNTS, msgspec.json.encode(counts))
+    if known and known[-1] != present:
+        _log.warning(
+            "%s: %s has %d partitions, and had %d. A broker uses the new count after its restart. Then groups begin anew"
+            " in different partitions, where Kafka finds none of their committed offsets. Both are read",
+            cluster,
+            OFFSETS_TOPIC,
+            present,
+            known[-1],
+        )
+    return OwnPartitions(counts)
+
+
+def _stored_counts(cluster: str, files: Files) -> tuple[int, ...]:
+    try:
+        stored = files.read(STORED_COUNTS)
+        counts = () if stored is None else msgspec.json.decode(stored, type=tuple[int, ...])
+    except (OSError, msgspec.DecodeError):
+        counts = (0,)
+    if min(counts, default=1) < 1:
+        _log.warning("%s: %s is damaged and dropped: earlier counts are not known", cluster, STORED_COUNTS)
+        return ()
+    return counts
+
+
+def _last_read_count(files: Files) -> tuple[int, ...]:
+    """What an earlier version of the monitor read, which stored no count."""
+    batch_id = last_committed_batch(files)
+    read = {} if batch_id is None else batch_end_positions(files, batch_id, OFFSETS_TOPIC)
+    return (len(read),) if read else ()

@@ -1,0 +1,46 @@
+"""The partition counts of `__consumer_offsets` that a checkpoint has seen."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from streaming.events import OFFSETS_TOPIC
+from streaming.run.partition_counts import STORED_COUNTS, own_partitions
+from tests.streaming.run.test_poller import Folder
+
+
+def test_counts_are_kept_over_starts_and_a_changed_one_is_reported_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A change is rare and costs every group its offsets: somebody on call has to know when it was noticed."""
+    caplog.set_level(logging.WARNING)
+    found = [own_partitions("eu", Folder(tmp_path), present).counts for present in (50, 50, 60, 60)]
+    assert found == [(50,), (50,), (50, 60), (50, 60)]
+    (line,) = caplog.messages
+    assert line.startswith(f"eu: {OFFSETS_TOPIC} has 60 partitions, and had 50.")
+
+
+def test_an_earlier_monitor_stored_no_count_and_its_checkpoint_tells_how_many_partitions_it_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = Folder(tmp_path)
+    files.write("query/commits/7", b"v1\n{}")
+    files.write("query/offsets/7", b"v1\n{}\n" + json.dumps({OFFSETS_TOPIC: {"0": 5, "1": 0, "2": 9}}).encode())
+    assert own_partitions("eu", files, 5).counts == (3, 5)
+    assert len(caplog.messages) == 1
+
+
+@pytest.mark.parametrize("stored", [b"", b"[0]", b"[-3, 50]", b'["50"]', b"{}", b"\xff", b"[50"])
+def test_a_damaged_file_is_dropped_with_a_warning_and_made_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, stored: bytes
+) -> None:
+    files = Folder(tmp_path)
+    files.write(STORED_COUNTS, stored)
+    assert own_partitions("eu", files, 50).counts == (50,)
+    assert [f"{STORED_COUNTS} is damaged" in line for line in caplog.messages] == [True]
+    assert own_partitions("eu", files, 50).counts == (50,)
+    assert len(caplog.messages) == 1
