@@ -1,7 +1,8 @@
 """Who holds how much of which topic: members down, topics across.
 
-1. What counts is what a member shall have once the group is reconciled: what its leader or coordinator decided. What it
-   has until then stands beside it where that is another number (KIP-848).
+1. What counts is what a member shall have once the group is reconciled: what its leader or coordinator decided. Until
+   then (KIP-848) the partitions that it still gets and still gives up stand beside it, counted and by number. They are
+   different partitions, so a member that swaps one for one does not look as if nothing changed.
 2. The busiest member comes first, of equally busy ones the first by name. The widest topic comes first.
 3. `level` is 0 for nothing and 1 to 5 for a fifth of the map's fullest cell each.
 4. A member or topic too many is counted, not shown.
@@ -28,12 +29,18 @@ LEVELS = 5
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One member's partitions of one topic: how many, which (in ranges), and how many it has now if not as many."""
+    """One member's partitions of one topic: how many and which; then those it gets and gives up until it has them.
+
+    Partitions are in ranges. Where no record tells what the member has, it gets and gives up nothing.
+    """
 
     partitions: int
     numbers: str
     level: int
-    now: int | None = None
+    gets: int = 0
+    gets_numbers: str = ""
+    gives_up: int = 0
+    gives_up_numbers: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,11 @@ class HeatMap:
     rows: tuple[MemberRow, ...]
     left_out_members: int
     left_out_topics: int
+
+    @property
+    def is_reconciling(self) -> bool:
+        """Whether some member still gets or gives up partitions."""
+        return any(cell.gets or cell.gives_up for row in self.rows for cell in row.cells if cell)
 
 
 def heat_map(
@@ -138,5 +150,13 @@ def _by_topic(partitions: TopicPartitions) -> Mapping[str, list[int]]:
 
 def _cell(shall: Sequence[int], has: Sequence[int], fullest: int, *, is_told: bool) -> Cell:
     level = ceil(LEVELS * len(shall) / fullest) if fullest else 0
-    now = len(has) if is_told and list(has) != list(shall) else None
-    return Cell(len(shall), in_ranges(sorted(shall)), level, now)
+    gets, gives_up = (set(shall) - set(has), set(has) - set(shall)) if is_told else (set[int](), set[int]())
+    return Cell(
+        partitions=len(shall),
+        numbers=in_ranges(sorted(shall)),
+        level=level,
+        gets=len(gets),
+        gets_numbers=in_ranges(sorted(gets)),
+        gives_up=len(gives_up),
+        gives_up_numbers=in_ranges(sorted(gives_up)),
+    )

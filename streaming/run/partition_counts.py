@@ -25,8 +25,8 @@ def own_partitions(cluster: str, files: Files, present: int) -> OwnPartitions:
         files.write(STORED_COUNTS, msgspec.json.encode(counts))
     if known and known[-1] != present:
         _log.warning(
-            "%s: %s has %d partitions, and had %d. A broker uses the new count after its restart. Then groups begin anew"
-            " in different partitions, where Kafka finds none of their committed offsets. Both are read",
+            "%s: %s has %d partitions, and had %d. A broker uses the new count after its restart. Then groups begin"
+            " anew in different partitions, where Kafka finds none of their committed offsets. Both are read",
             cluster,
             OFFSETS_TOPIC,
             present,

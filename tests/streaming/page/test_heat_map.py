@@ -75,10 +75,22 @@ def test_the_busiest_member_and_the_widest_topic_come_first() -> None:
 def test_what_a_member_has_until_it_is_reconciled_stands_beside_what_it_shall_have() -> None:
     """Rule 1, KIP-848."""
     (row,) = heat_map([member("a", [("t", 0), ("t", 1)], assigned=[("t", 0)])]).rows
-    assert [(cell.partitions, cell.now) for cell in row.cells if cell] == [(2, 1), (0, None)]
+    assert [(cell.partitions, cell.gets, cell.gives_up) for cell in row.cells if cell] == [(2, 1, 0), (0, 0, 0)]
     (row,) = heat_map([member("a", [("t", 0)], assigned=None)]).rows
     assert row.cells[0] is not None
-    assert row.cells[0].now is None, "no record told what it has"
+    assert (row.cells[0].gets, row.cells[0].gives_up) == (0, 0), "no record told what it has"
+
+
+def test_a_member_that_swaps_one_partition_for_one_is_shown_to_do_so() -> None:
+    """The cell said "1→1": which partitions differ could not be seen."""
+    assert not heat_map([member("a", [("t", 2)])]).is_reconciling
+    found = heat_map([member("a", [("t", 2)], assigned=[("t", 5)])])
+    assert found.is_reconciling
+    (row,) = found.rows
+    assert row.cells[0] is not None
+    assert (row.cells[0].partitions, row.cells[0].numbers) == (1, "2")
+    assert (row.cells[0].gets, row.cells[0].gets_numbers) == (1, "2")
+    assert (row.cells[0].gives_up, row.cells[0].gives_up_numbers) == (1, "5")
 
 
 def test_a_topic_nobody_of_them_subscribes_to_has_no_cell_unless_it_was_given_all_the_same() -> None:
