@@ -36,6 +36,9 @@ WINDOW_COMMITS = 10
 SLOT_MS = 1_000
 """Of the commits within a second the last one counts: Burrow's `min-distance`, as its sample configuration has it."""
 
+_LATEST_MS = 1 << 62
+"""Timestamps are clients' and coordinators' word: clipped so that a difference of two always fits."""
+
 COMMIT_SCHEMA = pa.schema(
     [
         ("kafka_partition", pa.int32()),
@@ -140,14 +143,20 @@ def key_codes(commits: pa.Table) -> tuple[pa.Array, Int64Array]:
     return encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
 
 
+def clipped_times(timestamps_ms: Int64Array) -> Int64Array:
+    """Times as windows keep them, which decides their slots."""
+    return np.clip(timestamps_ms, 0, _LATEST_MS)
+
+
 def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table:
     """What a batch keeps for the windows commits are judged by: each key's last commit of every slot, in log order.
 
     At most WINDOW_COMMITS a key, the newest: as many push everything older out of a window. Reduced in one go or piece
-    by piece, windows come out alike; that is why slots are the clock's. A tombstone is kept beside a commit of its
+    by piece, windows come out alike; that is why slots are the clock's, and why a slot that the clock goes back to is
+    the same one. A tombstone is kept beside a commit of its
     slot, whichever came first: it ends the window before it. `code` is of `key_codes`, if it is known already.
     """
-    slot = np.floor_divide(commits["timestamp_ms"].to_numpy(), SLOT_MS)
+    slot = clipped_times(commits["timestamp_ms"].to_numpy()) // SLOT_MS
     key = pa.array(key_codes(commits)[1] if code is None else code)
     columns = [commits["kafka_partition"], key, slot, pc.equal(commits["committed_offset"], TOMBSTONE)]
     identity = ["kafka_partition", "key", "slot", "is_tombstone"]

@@ -7,9 +7,11 @@ none}, oldest first. Rules, for one commit:
 2. Entries stand in the order of the log. A commit read late is put in its place; one known already, or older than all
    of a full window, changes nothing.
 3. One entry a slot of `slot_ms`, the slot's last commit: otherwise a group that commits every 10 ms would be judged by
-   a tenth of a second. Slots are those of the clock (timestamp // slot_ms), not counted from the entry before as in
-   Burrow's `min-distance`. So it is the commits alone that say what a window holds, not where a batch ended or the
-   monitor started, and a batch may keep just the last commit of each slot (`last_per_slot`).
+   a tenth of a second. If the clock goes back (the coordinator moves to a broker whose clock is behind), a slot that it
+   shows again is the same slot: its earlier entry goes. Slots are those of the clock (timestamp // slot_ms), not
+   counted from the entry before as in Burrow's `min-distance`. So it is the commits alone that say what a window
+   holds, not where a batch ended or the monitor started, and a batch may keep just the last commit of each slot
+   (`last_per_slot`).
 4. A commit pushes the oldest entry out of a full window.
 
 And for one end offset that was asked for after a commit had been read:
@@ -29,16 +31,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from streaming.combine.commits import SLOT_MS, TOMBSTONE, WINDOW_COMMITS
+from streaming.combine.commits import SLOT_MS, TOMBSTONE, WINDOW_COMMITS, clipped_times
 from streaming.combine.wire import BoolArray, Int64Array
 from streaming.judgement.stored import decode_columns, encode_columns
 
 _FIRST_ROWS = 1024
 _NONE = -1
 """Inside the matrices only: no entry, or no lag seen. Both are offsets that do not exist."""
-
-_LATEST_MS = 1 << 62
-"""Timestamps are clients' and coordinators' word: clipped so that a difference of two always fits."""
 
 WINDOW_SCHEMA = pa.schema(
     [
@@ -103,7 +102,7 @@ class CommitWindows:
         in_order = np.lexsort((kafka_offsets, rows))
         first_of_row = np.flatnonzero(np.diff(rows[in_order], prepend=-1))
         nth_of_row = np.arange(len(rows)) - np.repeat(first_of_row, np.diff(first_of_row, append=len(rows)))
-        timestamps_ms = np.clip(timestamps_ms, 0, _LATEST_MS)
+        timestamps_ms = clipped_times(timestamps_ms)
         for nth in range(int(nth_of_row.max()) + 1):
             one = in_order[nth_of_row == nth]
             is_tombstone = committed_offsets[one] == TOMBSTONE
@@ -202,29 +201,32 @@ class CommitWindows:
         """At most one commit a row."""
         orders = self._matrices["kafka_offset"][rows]
         before = self._holder(orders, kafka_offsets) - 1
-        shares_slot_before = self._shares_slot(rows, before, timestamps_ms)
-        is_known = self._shares_slot(rows, before + 1, timestamps_ms) | (
-            np.take_along_axis(orders, np.minimum(before + 1, self.length - 1)[:, np.newaxis], axis=1)[:, 0]
-            == kafka_offsets
-        )
+        shares_slot = self._shares_slot(rows, timestamps_ms)
+        is_later = orders >= kafka_offsets[:, np.newaxis]
+        is_known = ((shares_slot & is_later) | (orders == kafka_offsets[:, np.newaxis])).any(axis=1)
         taken = (before >= 0) & ~is_known & (kafka_offsets > self._tombstoned_at[rows])
-        self._make_room(rows[taken & ~shares_slot_before], before[taken & ~shares_slot_before])
-        rows, place = rows[taken], before[taken]
+        # The entry that makes room: the slot's earlier one, which stands anywhere before; else the oldest.
+        rows, place, is_earlier = rows[taken], before[taken], (shares_slot & ~is_later)[taken]
+        gives_way = np.argmax(is_earlier, axis=1)
+        # At the very place, nothing moves and the lag stays: the slot was seen already.
+        moves = ~np.take_along_axis(is_earlier, place[:, np.newaxis], axis=1)[:, 0]
+        self._make_room(rows[moves], gives_way[moves], place[moves])
         self._matrices["committed_offset"][rows, place] = committed_offsets[taken]
         self._matrices["timestamp_ms"][rows, place] = timestamps_ms[taken]
         self._matrices["kafka_offset"][rows, place] = kafka_offsets[taken]
 
-    def _shares_slot(self, rows: Int64Array, place: Int64Array, timestamps_ms: Int64Array) -> BoolArray:
-        inside = np.clip(place, 0, self.length - 1)
-        is_entry = (inside == place) & (self._matrices["kafka_offset"][rows, inside] != _NONE)
-        slots = self._matrices["timestamp_ms"][rows, inside] // self._slot_ms
-        shares: BoolArray = is_entry & (slots == timestamps_ms // self._slot_ms)
+    def _shares_slot(self, rows: Int64Array, timestamps_ms: Int64Array) -> BoolArray:
+        """Which entries of each row stand in the slot of a time."""
+        is_entry = self._matrices["kafka_offset"][rows] != _NONE
+        slots = self._matrices["timestamp_ms"][rows] // self._slot_ms
+        shares: BoolArray = is_entry & (slots == (timestamps_ms // self._slot_ms)[:, np.newaxis])
         return shares
 
-    def _make_room(self, rows: Int64Array, place: Int64Array) -> None:
-        """Move the entries up to a place one to the left; the oldest falls out. The place has no lag yet."""
+    def _make_room(self, rows: Int64Array, gives_way: Int64Array, place: Int64Array) -> None:
+        """Move the entries behind the one that gives way, up to a place, one to the left. The place has no lag yet."""
         columns = np.arange(self.length)
-        source = np.minimum(columns + (columns < place[:, np.newaxis]), self.length - 1)
+        is_moved = (columns >= gives_way[:, np.newaxis]) & (columns < place[:, np.newaxis])
+        source = np.minimum(columns + is_moved, self.length - 1)
         for matrix in self._matrices.values():
             matrix[rows] = np.take_along_axis(matrix[rows], source, axis=1)
         self._matrices["lag"][rows, place] = _NONE

@@ -58,12 +58,13 @@ class PlainWindow:
         if commit.committed_offset == TOMBSTONE:
             self.tombstoned_at = max(self.tombstoned_at, commit.kafka_offset)
             self.entries = [entry for entry in after if entry.kafka_offset > commit.kafka_offset]
-        elif commit.kafka_offset <= self.tombstoned_at or (after and _is_covered(commit, after[0])):
+        elif commit.kafka_offset <= self.tombstoned_at or any(_is_covered(commit, entry) for entry in after):
             pass
         elif before and before[-1].shares_slot(commit):
             self.entries = [*before[:-1], replace(commit, lag=before[-1].lag), *after]
         elif before or len(after) < self.length:
-            self.entries = [*before, commit, *after][-self.length :]
+            others = [entry for entry in before if not entry.shares_slot(commit)]
+            self.entries = [*others, commit, *after][-self.length :]
 
     def observe(self, kafka_offset: int, committed_offset: int, end_offset: int) -> None:
         """Rules 5 and 6, for a commit that was the newest when the end was asked for."""
@@ -81,8 +82,8 @@ class PlainWindow:
                 break
 
 
-def _is_covered(commit: Entry, next_entry: Entry) -> bool:
-    return next_entry.kafka_offset == commit.kafka_offset or next_entry.shares_slot(commit)
+def _is_covered(commit: Entry, later: Entry) -> bool:
+    return later.kafka_offset == commit.kafka_offset or later.shares_slot(commit)
 
 
 def put(windows: CommitWindows, row: int, *commits: Entry) -> None:
@@ -119,6 +120,16 @@ def at_second(second: float, committed_offset: int, kafka_offset: int | None = N
         ([at_second(1, 10, 7), at_second(2, 20, 7)], [10], "rule 2: one place in the log is one commit"),
         ([at_second(1.1, 10), at_second(1.9, 11), at_second(2.0, 12)], [11, 12], "rule 3: the slot's last commit"),
         ([at_second(1.9, 11), at_second(1.1, 10)], [11], "rule 3: whichever came first"),
+        (
+            [at_second(s, n, n) for n, s in enumerate((10, 11, 12, 10.5, 11.5))],
+            [2, 3, 4],
+            "rule 3: the clock went back to seconds that it had shown, and a second is one entry",
+        ),
+        (
+            [at_second(11, 1, 1), at_second(12, 2, 2), at_second(11.5, 3, 3), at_second(11, 1, 1)],
+            [2, 3],
+            "rule 3: a replayed commit whose second has a later one by now",
+        ),
         (
             [at_second(0.1 * tick, tick) for tick in range(100)],
             [69, 79, 89, 99],
@@ -262,6 +273,14 @@ def test_a_restart_keeps_the_windows(steps: list[tuple[str, object]]) -> None:
     assert restarted.entries(np.arange(3)) == windows.entries(np.arange(3)), "twice is as once"
 
 
+def test_a_commit_that_takes_the_oldest_place_does_not_take_its_lag() -> None:
+    windows = CommitWindows(2, SLOT_MS)
+    put(windows, 0, at_second(1, 10), at_second(4, 40))
+    observe(windows, at_second(1, 10), 15)
+    put(windows, 0, at_second(2, 20))
+    assert [(entry.committed_offset, entry.lag) for entry in entries(windows)] == [(20, None), (40, None)]
+
+
 def test_what_is_known_already_is_not_restored_over() -> None:
     windows, stored = CommitWindows(LENGTH, SLOT_MS), CommitWindows(LENGTH, SLOT_MS)
     for one, end_offset in ((windows, 15), (stored, 99)):
@@ -323,10 +342,14 @@ def test_hostile_timestamps_are_clipped() -> None:
 
 @st.composite
 def logs_in_pieces(draw: Callable[..., Any]) -> list[list[Entry]]:
-    """Draw commits in the order of the log and of the clock, and batches they may have been read in."""
-    passed = draw(st.lists(st.sampled_from([0, 1, 400, 999, 1_000, 5_000]), max_size=40))
+    """Draw commits in the order of the log, and batches they may have been read in.
+
+    The clock runs backwards, too: the coordinator moves to a broker whose clock is behind. A time may be absurd.
+    """
+    passed = draw(st.lists(st.sampled_from([-2_500, -1_500, -400, 0, 1, 400, 999, 1_000, 5_000]), max_size=40))
     offsets = st.sampled_from([TOMBSTONE, 0, 3, 5, 9])
-    log = [Entry(draw(offsets), at, place) for place, at in enumerate(accumulate(passed))]
+    times = (draw(st.sampled_from([at, at, at, -at, at << 60])) for at in accumulate(passed))
+    log = [Entry(draw(offsets), max(-(2**63), min(at, 2**63 - 1)), place) for place, at in enumerate(times)]
     cuts = sorted(draw(st.lists(st.integers(0, len(log)), max_size=6)))
     return [log[start:end] for start, end in pairwise([0, *cuts, len(log)])]
 
