@@ -24,9 +24,9 @@ from streaming.judgement.drift import (
     DRIFT,
     EQUIVALENT,
     MATCH,
-    NOT_EVALUATED,
     UNKNOWN,
     StrategyDrift,
+    not_evaluated,
     strategy_drift,
 )
 from streaming.judgement.leader import BROKER, Leader
@@ -50,7 +50,7 @@ def consumer_drifts(
     if own is not None and any(verdict.is_group_strategy for verdict in verdicts):
         return verdicts
     if snapshot.protocol is not None:
-        return (StrategyDrift(snapshot.protocol, True, NOT_EVALUATED, "strategy_not_known"), *verdicts)
+        return (not_evaluated(known, snapshot.protocol, "strategy_not_known"), *verdicts)
     voted = snapshot.modern.server_assignors() if snapshot.modern else ()
     wanted = {SERVER_ASSIGNORS.get(name, name) for name in voted or SERVER_ASSIGNORS}
     candidates = [one for one in strategies if one.name in wanted.intersection(SERVER_ASSIGNORS.values())]

@@ -2,7 +2,8 @@
 
 The leader's decision is replayed from its recorded inputs. Rules for the group's own strategy, first that applies:
 
-1. No strategy of ours by that name, or Kafka Streams: `not_evaluated`.
+1. No strategy of ours by that name, or Kafka Streams: `not_evaluated`, or `drift` if a common law is broken
+   (`common_laws`).
 2. A member's subscription or assignment could not be read: `unknown`, reason `member_subscription` or
    `member_assignment`. A subscribed topic's partition count is not known: `unknown`, reason `metadata_missing`. The
    same where `drift` would rest on a sample older than the record, which the record contradicts (`sampled_topics`).
@@ -30,11 +31,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, PartitionAssignor, TopicPartition
 from assignors.balance_laws import BALANCE_LAWS
 from assignors.invariants import KEEPERS, Law, Violation, violations
 from assignors.racks import member_rack
+from streaming.judgement.common_laws import ONE_OWNER_STRATEGIES
 from streaming.judgement.group_spec import Owners
 from streaming.judgement.leader import BROKER, JAVA, LIBRDKAFKA, Leader, promised_balance
 from streaming.judgement.recorded import Recorded
@@ -118,6 +121,25 @@ def strategy_drift(
     if not elsewhere:
         return StrategyDrift(strategy, True, MATCH, "", 0)
     return _if_not_stale(known, _judged(known, strategy, leader, expected))
+
+
+def not_evaluated(known: Recorded, strategy: str, reason: str) -> StrategyDrift:
+    """Judge by the common laws alone (rule 1): what a member claims and nobody gets may be withheld."""
+    claimed = {at for member in known.spec.members for at in member.owned}
+    is_open = known.unknown_bytes or known.unknown_topics or known.changed_topics or known.stale_topics
+    broken = {
+        Law.NOT_SUBSCRIBED: not known.unknown_bytes,
+        Law.ASSIGNED_TWICE: strategy in ONE_OWNER_STRATEGIES,
+        Law.UNASSIGNED: not is_open,
+    }
+    found = [
+        one
+        for one in violations(known.spec, known.assignment)
+        if broken.get(one.law) and not (one.law is Law.UNASSIGNED and one.partition in claimed)
+    ]
+    if not found:
+        return StrategyDrift(strategy, True, NOT_EVALUATED, reason)
+    return replace(_drift(known, strategy, found, {}, is_exact=False), reason=reason)
 
 
 def _if_not_stale(known: Recorded, found: StrategyDrift) -> StrategyDrift:

@@ -27,10 +27,10 @@ from streaming.group.snapshot import UNKNOWN as UNKNOWN_STATE
 from streaming.judgement.consumer_drift import SERVER_ASSIGNORS, THE_BROKER, consumer_drifts
 from streaming.judgement.drift import (
     METADATA_MISSING,
-    NOT_EVALUATED,
     REBALANCING,
     UNKNOWN,
     StrategyDrift,
+    not_evaluated,
     strategy_drift,
 )
 from streaming.judgement.fairness import named_skew, shared_work
@@ -148,7 +148,7 @@ def _drifts(
     known: Recorded, own: str, leader: Leader, strategies: Sequence[PartitionAssignor]
 ) -> tuple[StrategyDrift, ...]:
     if own == KAFKA_STREAMS_PROTOCOL:
-        return (StrategyDrift(own, True, NOT_EVALUATED, "kafka_streams"),)
+        return (not_evaluated(known, own, "kafka_streams"),)
     judged = tuple(
         strategy_drift(known, _as_led_by(leader, assignor), leader, is_group_strategy=True)
         if assignor.name == own
@@ -157,7 +157,7 @@ def _drifts(
     )
     if any(drift.is_group_strategy for drift in judged):
         return judged
-    return (StrategyDrift(own, True, NOT_EVALUATED, "strategy_not_known"), *judged)
+    return (not_evaluated(known, own, "strategy_not_known"), *judged)
 
 
 def _as_led_by(leader: Leader, assignor: PartitionAssignor) -> PartitionAssignor:

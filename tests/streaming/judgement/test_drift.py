@@ -216,6 +216,48 @@ def test_strategies_that_are_not_ours_are_not_evaluated(
     assert own == StrategyDrift(protocol, True, verdict, reason), why
 
 
+def split(
+    name: str, held: Sequence[int], *, topics: Sequence[str] = ("orders",), owned: int | None = None
+) -> ClassicMember:
+    """Return a member of `orders` that may claim a partition."""
+    return member(name, {"orders": held}, topics, owned=[] if owned is None else [("orders", owned)])
+
+
+@pytest.mark.parametrize(
+    ("protocol", "members", "topics", "laws", "partitions", "why"),
+    [
+        ("my-own", [split("a", [0])], throughout(2), ("unassigned",), 1, "a partition is left out"),
+        ("stream", [split("a", [0])], throughout(2), ("unassigned",), 1, "so it is under Kafka Streams"),
+        ("my-own", [split("a", [0])], (2, AFTER_MS), (), None, "it may have grown since"),
+        ("my-own", [split("a", [0])], (2, BEFORE_MS), (), None, "the sample is older"),
+        ("my-own", [split("a", [0], owned=1)], throughout(2), (), None, "it may be withheld: a claims it"),
+        (
+            "RoundRobinAssigner",
+            [split("a", [0]), split("b", [1], topics=["sales"])],
+            throughout(2),
+            ("not_subscribed",),
+            1,
+            "KafkaJS: its leader ignores what members subscribe to",
+        ),
+        ("stream", [split("a", [0, 1]), split("b", [1])], throughout(2), ("assigned_twice",), 1, "two active tasks"),
+        ("faust", [split("a", [0, 1]), split("b", [1])], throughout(2), (), None, "a standby table"),
+    ],
+)
+def test_common_laws_are_judged_whatever_the_strategy(  # noqa: PLR0913, PLR0917 - one row of the table
+    protocol: str,
+    members: list[ClassicMember],
+    topics: tuple[Any, ...],
+    laws: tuple[str, ...],
+    partitions: int | None,
+    why: str,
+) -> None:
+    """A strategy that nobody can replay was never `drift`, whatever it did."""
+    known = {"orders": topics, "sales": throughout(0)}
+    own = own_drift(group(members, known, protocol))
+    assert (own.verdict, own.laws, own.drift_partitions) == (DRIFT if laws else NOT_EVALUATED, laws, partitions), why
+    assert own.reason == ("kafka_streams" if protocol == "stream" else "strategy_not_known")
+
+
 def test_kafka_streams_is_not_advised_by_other_strategies_either() -> None:
     judgement = judge(group(spread([0]), {"orders": (1, AFTER_MS)}, "stream"), BOTH)
     assert judgement is not None
