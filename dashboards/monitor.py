@@ -13,6 +13,8 @@ from dashboards.words import ACT, ANY, FINE, NONE, SOME, WATCH, Steps, mapped
 from streaming.signals import Signal
 from streaming.signals.groups import GROUP_LISTING_AGE_SECONDS, GROUP_LISTING_GAPS
 from streaming.signals.monitor import (
+    CLOCK_OFFSET_SECONDS,
+    CLOCK_OFFSET_WITHIN_SECONDS,
     DROPPED_SERIES,
     LAST_BATCH_SECONDS,
     OFFSETS_TOPIC_HELD_BACK,
@@ -52,7 +54,7 @@ def dashboard() -> build.Dashboard:
             _firing(),
         ],
         "How far has it read?": [_behind(), _held_back(), _read(), _skipped()],
-        "How old is what it says?": [_batch(), _listing_age(), _listing_gaps()],
+        "How old is what it says?": [_batch(), _listing_age(), _listing_gaps(), _clocks()],
         "What does it cost?": [_memory(), _state_rows(), _scrape_seconds(), _scrape_samples(), _dropped()],
     }
     return board(MONITOR_UID, "Rebalance monitor: the monitor itself", about, variables, rows)
@@ -169,7 +171,7 @@ def _batch() -> AnyPanel:
         "Duration of the last micro-batch",
         "From its start in the driver to its last table. What is shown is up to one batch and one sample old.",
         LAST_BATCH_SECONDS.unknown,
-        width=8,
+        width=6,
     )
     return _by_cluster(card, LAST_BATCH_SECONDS, Look(unit="s", steps=_BATCH_SECONDS))
 
@@ -179,7 +181,7 @@ def _listing_age() -> AnyPanel:
         "Age of the listing of groups",
         "Rebalances in progress and streams groups' states come from it. Rising: the brokers do not answer.",
         GROUP_LISTING_AGE_SECONDS.unknown,
-        width=8,
+        width=6,
     )
     return _by_cluster(card, GROUP_LISTING_AGE_SECONDS, Look(unit="s", steps=_AGE_SECONDS))
 
@@ -190,9 +192,23 @@ def _listing_gaps() -> AnyPanel:
         "By reason. No group is taken for gone meanwhile.",
         GROUP_LISTING_GAPS.unknown,
         "all brokers answered, as far as is known",
-        width=8,
+        width=6,
     )
     return lines(card, [Query(CLUSTERS.each(GROUP_LISTING_GAPS), "{{cluster}} {{reason}}")], Look(steps=ANY))
+
+
+def _clocks() -> AnyPanel:
+    card = Card(
+        "Clock difference",
+        "Clock of each broker minus clock of the monitor, and the largest error of that estimate. Times are corrected.",
+        CLOCK_OFFSET_SECONDS.unknown,
+        width=6,
+    )
+    queries = [
+        Query(CLUSTERS.each(CLOCK_OFFSET_SECONDS), "{{cluster}} broker {{broker}}"),
+        Query(CLUSTERS.each(CLOCK_OFFSET_WITHIN_SECONDS), "{{cluster}} broker {{broker}}, within"),
+    ]
+    return lines(card, queries, Look(unit="s"))
 
 
 def _memory() -> AnyPanel:

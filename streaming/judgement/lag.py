@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 
 from assignors.coordinator import coordinator_partition
 from streaming.events import TopicMetadata
+from streaming.judgement.broker_clocks import ClockOffset
 
 TopicPartition = tuple[str, int]
 
@@ -64,12 +65,14 @@ LAG_SCHEMA = pa.schema(
 class LogEnds:
     """Where one partition of `__consumer_offsets` ends: for everybody, and for readers of committed records only.
 
-    `log_start` is where it starts; None where that was not told.
+    `log_start` is where it starts; None where that was not told. `sampled_at_ms` is the time by its leader's clock;
+    None where it is that of the sample.
     """
 
     high_watermark: int
     last_stable_offset: int
     log_start: int | None = None
+    sampled_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,9 @@ class ClusterSample:
 
     `offsets_topic` may miss partitions that had no leader; `offsets_topic_partitions` counts them all.
     `offsets_topic_id` is None where brokers have no ids (before 2.8). `brokers` counts those the cluster named.
+
+    Times are the cluster's: the monitor's and `clock_correction_ms` (`broker_clocks.py`). `clock_offsets` has those
+    that are known, by broker.
     """
 
     sampled_at_ms: int
@@ -88,6 +94,9 @@ class ClusterSample:
     offsets_topic_partitions: int = 0
     brokers: int | None = None
     offsets_topic_id: str | None = None
+    offsets_topic_leaders: Mapping[int, int] = field(default_factory=dict)
+    clock_correction_ms: int = 0
+    clock_offsets: Mapping[int, ClockOffset] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

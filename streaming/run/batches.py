@@ -30,8 +30,10 @@ from streaming.combine.lanes import (
 )
 from streaming.events import OFFSETS_TOPIC, POLLED_PARTITION
 from streaming.group.snapshot import GONE
+from streaming.judgement.broker_clocks import Records
 from streaming.judgement.continuity import went_back
 from streaming.judgement.turn import Turn, decode_turn
+from streaming.run.cluster_clock import ClusterClock
 from streaming.run.continuity import ForeignRecords, tell_rewound
 from streaming.run.prepare import Origin, position_numbers
 from streaming.sinks.cells import Row
@@ -58,6 +60,7 @@ class BatchSink:
         tables: DeltaTables,
         files: Files,
         origin: Origin,
+        clock: ClusterClock,
     ) -> None:
         self._cluster = cluster
         self._registry = registry
@@ -65,23 +68,27 @@ class BatchSink:
         self._tables = tables
         self._files = files
         self._origin = origin
+        self._clock = clock
         self._foreign_records = ForeignRecords(cluster)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Take one batch. The frame is collected once: a second action would run the stateful plan again."""
         started = time.monotonic()
         turns, partition_events = _by_lane(batch.toArrow())
+        received_ms = self._clock.monitor_ms()
         partition_batches = [event for event in partition_events if isinstance(event, PartitionBatch)]
         lanes = self._merged_lanes(partition_batches)
         forgotten = [turn.record.snapshot.group_id for turn in turns if turn.forgotten]
         closed = [event for event in partition_events if isinstance(event, GapsClosed)]
         self._registry.put_batch([turn.record for turn in turns], lanes.values(), forgotten)
         self._registry.put_gap_totals(closed)
+        commits = {id(event): commits_table(event.commits) for event in partition_batches}
+        self._clock.take_records(_records(received_ms, commits.values(), turns))
         for event in partition_events:
             if isinstance(event, CommitsVanished):
                 self._book.forget(event.keys, event.kafka_offsets)
             elif isinstance(event, PartitionBatch):
-                self._book.apply(commits_table(event.commits))
+                self._book.apply(commits[id(event)])
         known, positions = self._registry.present().health.positions, self._positions(batch_id)
         tell_rewound(self._cluster, self._registry, went_back(known, positions))
         self._foreign_records.report(partition_batches)
@@ -147,6 +154,21 @@ class BatchSink:
             # The end of a group that no record tells of has the position of its last record, whose row there may be.
             unwritten |= pc.equal(rows["state"], GONE).to_numpy()
         return rows.filter(pa.array(unwritten))
+
+
+def _records(received_ms: int, commits: Iterable[pa.Table], turns: Iterable[Turn]) -> Records:
+    """Where a batch's records stand in the log, and their times. Answers of coordinators have no place in the log."""
+    positions = [turn.record.snapshot.position for turn in turns]
+    of_groups = [
+        (one.kafka_partition, one.kafka_offset, one.timestamp_ms)
+        for one in positions
+        if one is not None and one.kafka_partition != POLLED_PARTITION
+    ]
+    places = np.array(of_groups, dtype=np.int64).reshape(-1, 3)
+    names = ("kafka_partition", "kafka_offset", "timestamp_ms")
+    tables = [np.stack([table[name].to_numpy().astype(np.int64) for name in names], axis=1) for table in commits]
+    partitions, offsets, times_ms = np.concatenate([places, *tables]).T
+    return Records(received_ms, partitions, offsets, times_ms)
 
 
 def polled_positions(lanes: Mapping[int, PartitionSnapshot]) -> Mapping[int, int]:

@@ -33,6 +33,7 @@ from streaming.judgement.silence import Silence
 from streaming.judgement.status import StatusRules, is_suspect
 from streaming.judgement.throughput import WINDOW_MS, end_offset_rates
 from streaming.judgement.unsubscribed import ReadTopics, is_unsubscribed, read_topics
+from streaming.run.cluster_clock import ClusterClock
 from streaming.sinks.commit_book import BookView, CommitBook
 from streaming.sinks.registry import Present
 from streaming.spark.files import Files
@@ -65,14 +66,18 @@ class _Stored(msgspec.Struct, frozen=True):
     ends: Versioned
     starts: Versioned
     windows: Versioned
+    clock_corrections_ms: dict[int, int] = {}
 
 
 class LagWatch:
     """One thread's: the sampler's."""
 
-    def __init__(self, cluster: str, book: CommitBook, files: Files, limits: Limits, brokers: LogReader) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - all that is kept or asked, named
+        self, cluster: str, book: CommitBook, files: Files, limits: Limits, brokers: LogReader, clock: ClusterClock
+    ) -> None:
         self._cluster = cluster
         self._brokers = brokers
+        self._clock = clock
         self._next_offsets = NextOffsets()
         self._unmoved = (-1, UnmovedCommits())
         self._suspects: frozenset[int] = frozenset()
@@ -102,6 +107,7 @@ class LagWatch:
             _log.warning("%s: %s is dropped, lag in seconds is unknown for a while: %s", self._cluster, STORED, what)
             return
         self._ends, self._starts = ends, starts
+        self._clock.restore(stored.clock_corrections_ms)
         _log.info("%s: restored samples of %d topic partitions", self._cluster, len(self._ends))
 
     def store_if_due(self, now_seconds: float) -> None:
@@ -112,13 +118,18 @@ class LagWatch:
     def store(self) -> None:
         """Write down what is known."""
         self._stored_seconds = time.monotonic()
-        stored = _Stored(self._ends.encode(), self._starts.encode(), self._book.stored_windows())
+        corrections_ms = dict(self._clock.corrections_ms())
+        stored = _Stored(self._ends.encode(), self._starts.encode(), self._book.stored_windows(), corrections_ms)
         self._files.write(STORED, msgspec.msgpack.encode(stored))
 
     def read_partitions(self, view: BookView, present: Present) -> BookView:
         """The view without partitions that their groups have left for good."""
         left = is_unsubscribed(view.commits, self._topics_read(present))
         return view.only(~left.to_numpy(zero_copy_only=False))
+
+    def in_cluster_time(self, sample: ClusterSample) -> ClusterSample:
+        """The sample with the times of the brokers' clocks."""
+        return self._clock.take_sample(sample)
 
     def judge(self, view: BookView, before: Present, sample: ClusterSample) -> LagJudgement:
         """Judge the view's commits by a sample made after it; `before` is what was known when the view was taken."""

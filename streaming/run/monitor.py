@@ -99,7 +99,7 @@ class Monitor:
     def _shown(self, watch: ClusterWatch, stale_after_ms: int) -> ShownCluster:
         return ShownCluster(
             watch.cluster,
-            lambda: Watched(watch.cluster, watch.registry.present(), now_ms(), stale_after_ms),
+            lambda: _watched(watch, stale_after_ms),
             RebalanceReader(self._settings.paths.tables, watch.cluster, time.monotonic),
         )
 
@@ -181,3 +181,8 @@ def _access(metrics: MetricsSettings) -> Access:
     if users and not certificate and metrics.host not in _LOOPBACK:
         _log.warning("passwords for the HTTP port cross the network in the clear: set metrics.tls_certificate_file")
     return Access(certificate, users)
+
+
+def _watched(watch: ClusterWatch, stale_after_ms: int) -> Watched:
+    present = watch.registry.present()
+    return Watched(watch.cluster, present, present.cluster_ms(now_ms()), stale_after_ms)

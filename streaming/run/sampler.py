@@ -114,7 +114,7 @@ class Sampler:
         listing = self._groups.list_groups()
         subscribed = {topic for record in before.groups.values() for topic in record.topics_to_sample()}
         committed = pc.unique(view.commits["topic"]).to_pylist()
-        sample = self._brokers.sample(subscribed.union(committed))
+        sample = self._lag_watch.in_cluster_time(self._brokers.sample(subscribed.union(committed)))
         lag = self._lag_watch.judge(view, before, sample)
         self._registry.put_sample(sample, lag, listing)
         now = self._registry.present()

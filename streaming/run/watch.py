@@ -30,6 +30,7 @@ from streaming.java import find_java, java_version
 from streaming.judgement.detectors import Limits
 from streaming.judgement.lag import ClusterSample
 from streaming.run.batches import BatchSink, polled_positions
+from streaming.run.cluster_clock import ClusterClock
 from streaming.run.conditions import GroupConditions
 from streaming.run.continuity import TopicRead
 from streaming.run.hand_back import HandBack
@@ -98,8 +99,8 @@ class ClusterWatch:
 
     def __init__(self, settings: Settings, now_ms: Callable[[], int]) -> None:
         self._settings = settings
-        self._now_ms = now_ms
         self.cluster = settings.kafka.cluster
+        self._clock = ClusterClock(self.cluster, now_ms)
         self.registry = Registry()
         self.is_under_way = False
         self._is_polled = settings.source.kind == ADMIN_API_SOURCE
@@ -126,7 +127,7 @@ class ClusterWatch:
 
     @contextmanager
     def _held(self, connection: Connection, stop: threading.Event) -> Iterator[Reached]:
-        brokers = Brokers(self.cluster, connection, self._now_ms, samples_offsets_topic=not self._is_polled)
+        brokers = Brokers(self.cluster, connection, self._clock.now_ms, samples_offsets_topic=not self._is_polled)
         partitions = [] if self._is_polled else self._offsets_topic_partitions(brokers, stop)
         security = self._settings.kafka.security
         with (
@@ -153,7 +154,7 @@ class ClusterWatch:
         """Restore and watch until `stop` is set."""
         use_pool(ground.session, self.cluster)
         reached.lock.write_holder(jvm_pid(ground.session))
-        _Run(self._settings, self.registry, reached, ground, self._now_ms, self.stale_after_seconds).run(stop)
+        _Run(self._settings, self.registry, reached, ground, self._clock, self.stale_after_seconds).run(stop)
 
 
 class _Run:
@@ -165,7 +166,7 @@ class _Run:
         registry: Registry,
         reached: Reached,
         ground: Ground,
-        now_ms: Callable[[], int],
+        clock: ClusterClock,
         stale_after_seconds: float,
     ) -> None:
         self._settings = settings
@@ -173,7 +174,7 @@ class _Run:
         self._registry = registry
         self._reached = reached
         self._ground = ground
-        self._now_ms = now_ms
+        self._clock = clock
         self._book = CommitBook()
         self._files = Files(ground.session, settings.paths.checkpoint)
         self._limits = _limits(settings.judgement)
@@ -187,7 +188,8 @@ class _Run:
         """Watch until `stop` is set. Raises SecondWriterError if another monitor writes the cluster's rows."""
         paths, session = self._settings.paths, self._ground.session
         place = canonical_place(paths.checkpoint)
-        with WriterClaim(lambda: Files(session, paths.tables), self._cluster, place, self._now_ms, stop) as claim:
+        monitor_ms = self._clock.monitor_ms  # claims are compared between monitors
+        with WriterClaim(lambda: Files(session, paths.tables), self._cluster, place, monitor_ms, stop) as claim:
             self._watch(claim, stop)
 
     def _watch(self, claim: WriterClaim, stop: threading.Event) -> None:
@@ -195,7 +197,7 @@ class _Run:
         tables, origin = prepare_checkpoint(self._ground.session, self._settings, self._files, self._ground.tables)
         self._use_partitions(len(self._reached.partitions))
         self._restore()
-        lag_watch = LagWatch(self._cluster, self._book, self._files, self._limits, self._reached.brokers)
+        lag_watch = LagWatch(self._cluster, self._book, self._files, self._limits, self._reached.brokers, self._clock)
         lag_watch.restore()
         beats_stop = threading.Event()
         beats = [
@@ -214,7 +216,7 @@ class _Run:
 
     def _beats(self, tables: DeltaTables, lag_watch: LagWatch) -> Mapping[str, Callable[[threading.Event], None]]:
         sampling, reached = self._settings.sampling, self._reached
-        groups = Groups(reached.connection, self._now_ms)
+        groups = Groups(reached.connection, self._clock.now_ms)
         reconciler = Reconciler(self._cluster, groups, self._book, sampling.reconcile_seconds)
         sampler = Sampler(
             cluster=self._cluster,
@@ -238,11 +240,11 @@ class _Run:
     def _make_poller(self, stale_after_seconds: float) -> Poller:
         return Poller(
             cluster=self._cluster,
-            groups=Groups(self._reached.connection, self._now_ms),
+            groups=Groups(self._reached.connection, self._clock.now_ms),
             registry=self._registry,
             book=self._book,
             files=self._files,
-            now_ms=self._now_ms,
+            now_ms=self._clock.now_ms,
             interval_seconds=self._settings.sampling.interval_seconds,
             stale_after_seconds=stale_after_seconds,
         )
@@ -273,6 +275,7 @@ class _Run:
             tables=tables,
             files=self._files,
             origin=origin,
+            clock=self._clock,
         )
         tries = Tries(self._registry)
         while not stop.is_set():

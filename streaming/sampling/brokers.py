@@ -103,6 +103,7 @@ class Brokers:
             offsets_topic_partitions=offsets_topic_partitions,
             brokers=len(brokers),
             offsets_topic_id=known[OFFSETS_TOPIC].topic_id if OFFSETS_TOPIC in known else None,
+            offsets_topic_leaders=self._leaders.get(OFFSETS_TOPIC, {}),
         )
         self._tell_failed()
         return sample

@@ -100,6 +100,24 @@ OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
     unknown="That partition was not sampled lately, or there is no log to read (admin-api).",
     example="changes(rebalance_monitor_offsets_topic_last_stable_offset[5m]) == 0",
 )
+CLOCK_OFFSET_SECONDS: Final = Signal(
+    name="rebalance_monitor_clock_offset_seconds",
+    unit="seconds",
+    labels=(*OF_A_CLUSTER, "broker"),
+    granularity=CLUSTER,
+    help="Clock of the broker minus clock of the monitor, estimated from the times of records.",
+    unknown="No record of the broker was read in the last ten minutes, or there is no log to read (admin-api).",
+    example="max by (cluster, broker) (abs(rebalance_monitor_clock_offset_seconds))",
+)
+CLOCK_OFFSET_WITHIN_SECONDS: Final = Signal(
+    name="rebalance_monitor_clock_offset_within_seconds",
+    unit="seconds",
+    labels=(*OF_A_CLUSTER, "broker"),
+    granularity=CLUSTER,
+    help="Largest error of that estimate.",
+    unknown="The estimate itself is not known.",
+    example="rebalance_monitor_clock_offset_within_seconds > 5",
+)
 LAST_BATCH_SECONDS: Final = Signal(
     name="rebalance_monitor_last_batch_seconds",
     unit="seconds",

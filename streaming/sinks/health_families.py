@@ -34,6 +34,7 @@ def health(present: Present, memory_bytes: int, *, is_fresh: bool) -> Iterator[T
     yield monitor.RECORDS_SKIPPED, _counts(lane.records_skipped for lane in present.lanes.values())
     if is_fresh:
         yield from _own_lag(present)
+        yield from _clocks(present)
     if told.batch_seconds is not None:
         yield monitor.LAST_BATCH_SECONDS, [Sample((), told.batch_seconds)]
     yield monitor.STATE_ROWS, [Sample((), len(present.groups) + len(present.lanes))]
@@ -108,6 +109,13 @@ def _own_lag(present: Present) -> Iterator[Told]:
     yield monitor.OFFSETS_TOPIC_HELD_BACK, [Sample((str(number),), records) for number, records in held]
     stable = [Sample((str(number),), end.last_stable_offset) for number, end in ends]
     yield monitor.OFFSETS_TOPIC_LAST_STABLE_OFFSET, stable
+
+
+def _clocks(present: Present) -> Iterator[Told]:
+    offsets = {} if present.sample is None else present.sample.clock_offsets
+    known = [(str(broker), offset) for broker, offset in sorted(offsets.items())]
+    yield monitor.CLOCK_OFFSET_SECONDS, [Sample((broker,), offset.middle_ms / 1000) for broker, offset in known]
+    yield monitor.CLOCK_OFFSET_WITHIN_SECONDS, [Sample((broker,), offset.within_ms / 1000) for broker, offset in known]
 
 
 def own_processes() -> list[psutil.Process]:

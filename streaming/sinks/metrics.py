@@ -109,9 +109,10 @@ class _Cluster:
         self._members = GroupTexts(MEMBER, self._asked_for(member_families(shown.topics)), self._constant)
         self._columns = ColumnTexts(self._constant, shown)
 
-    def look(self, now_ms: int, stale_after_ms: int, memory_bytes: int) -> _Look:
+    def look(self, monitor_ms: int, stale_after_ms: int, memory_bytes: int) -> _Look:
         """Everything that was asked for."""
         present = self._registry.present()
+        now_ms = present.cluster_ms(monitor_ms)
         is_fresh = present.sample is not None and now_ms - present.sample.sampled_at_ms <= stale_after_ms
         own = self._text(health(present, memory_bytes, is_fresh=is_fresh))
         lines: list[Lines] = []

@@ -79,6 +79,10 @@ class Present:
         """Groups that exist, by id, sorted."""
         return {group: record for group, record in sorted(self.groups.items()) if not record.snapshot.is_over}
 
+    def cluster_ms(self, monitor_ms: int) -> int:
+        """The cluster's time, by which all times here are told, at a time of the monitor's clock."""
+        return monitor_ms + (0 if self.sample is None else self.sample.clock_correction_ms)
+
     def held_back_groups(self) -> Callable[[str], bool]:
         """Tell of a group id whether an open transaction hides what its coordinator wrote last.
 
@@ -217,7 +221,7 @@ def _with_ends(present: Present, sample: ClusterSample) -> Mapping[int, ReadUpTo
             present.read_up_to.get(number, ReadUpTo()),
             present.health.positions.get(number, 0),
             ends.high_watermark,
-            sample.sampled_at_ms,
+            sample.sampled_at_ms if ends.sampled_at_ms is None else ends.sampled_at_ms,
         )
         for number, ends in sample.offsets_topic.items()
     }

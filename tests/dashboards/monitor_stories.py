@@ -17,6 +17,12 @@ def behind(records: str, read: str = "0+6000x300") -> dict[str, str]:
     )
 
 
+def clocks(offset: str, within: str) -> dict[str, str]:
+    """What is known of the clock of one broker."""
+    known = of_cluster("clock_offset_seconds", offset, broker="1")
+    return known | of_cluster("clock_offset_within_seconds", within, broker="1")
+
+
 def held(records: str, last_stable_offset: str) -> dict[str, str]:
     """Records of a partition that are held back, and where what holds them back begins."""
     return of_cluster("offsets_topic_held_back", records, partition="7") | of_cluster(
@@ -374,4 +380,28 @@ MONITOR_STORIES = (
         None,
         of_cluster("group_listing_gaps", "1x8 stale", reason="timed_out"),
     ),
+    Story(
+        "RebalanceMonitorClocksDiffer",
+        "the monitor is a minute ahead",
+        "20m",
+        TICKET,
+        clocks("-60x300", "1.5x300"),
+        says=(
+            "prod: the clocks of broker 1 and of the monitor differ by 58.5s or more",
+            (
+                "The monitor corrects its times by the difference, as far as it is proven. Times that Prometheus and "
+                "Grafana compare with their own clock are not corrected, and brokers whose clocks differ from each "
+                "other are not either. What to do: synchronize the clocks of brokers and monitor (NTP)."
+            ),
+        ),
+        labels={"cluster": "prod", "broker": "1"},
+    ),
+    Story(
+        "RebalanceMonitorClocksDiffer",
+        "records are rare, so little is proven",
+        "20m",
+        None,
+        clocks("8x300", "6x300"),
+    ),
+    Story("RebalanceMonitorClocksDiffer", "it was set", "20m", None, clocks("60x8 0x300", "1x300")),
 )

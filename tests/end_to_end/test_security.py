@@ -30,6 +30,7 @@ from streaming.jars import resolve
 from streaming.java import find_java, java_version
 from streaming.judgement.detectors import Limits
 from streaming.judgement.lag import MAYBE_ONLY_MARKERS
+from streaming.run.cluster_clock import ClusterClock
 from streaming.run.lag_watch import LagWatch
 from streaming.sampling.brokers import Brokers
 from streaming.sampling.connection import AccessRefusedError, Connection
@@ -159,7 +160,7 @@ def test_a_group_that_read_all_of_a_transaction_is_not_late_and_without_read_its
         connected(secure.broker.address("SECURE"), settings(secure, {**SCRAM, "username": "looker"}))
     ) as connection:
         brokers = Brokers("secure", connection, lambda: now_ms)
-        watch = LagWatch("secure", book, Folder(tmp_path), Limits(), brokers)
+        watch = LagWatch("secure", book, Folder(tmp_path), Limits(), brokers, ClusterClock("secure", lambda: now_ms))
 
         def lags(*committed: int, seconds: int = 40) -> list[tuple[int | None, str | None, bool]]:
             nonlocal now_ms

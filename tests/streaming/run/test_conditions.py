@@ -23,6 +23,7 @@ from streaming.judgement.next_offsets import Look, NotSeen, Seen
 from streaming.judgement.status import Status
 from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.protocol.record_batches import Tail
+from streaming.run.cluster_clock import ClusterClock
 from streaming.run.conditions import GroupConditions
 from streaming.run.continuity import TopicRead
 from streaming.run.hand_back import HandBack
@@ -47,10 +48,14 @@ SHARED = [member("a", {"orders": [0]}), member("b", {"orders": [1]})]
 
 
 class Cluster:
-    """What brokers and coordinators would say; `__consumer_offsets` has one partition."""
+    """What brokers and coordinators would say; `__consumer_offsets` has one partition, led by broker 1.
 
-    def __init__(self) -> None:
+    `now_ms` is the broker's time; the monitor's clock is `clock_offset_ms` behind it.
+    """
+
+    def __init__(self, clock_offset_ms: int = 0) -> None:
         self.now_ms = START_MS
+        self.clock = ClusterClock("prod", lambda: self.now_ms - clock_offset_ms)
         self.end_offsets = {("orders", 0): 0, ("orders", 1): 0}
         self.states: dict[str, str] = {}
         self.log_end = 0
@@ -63,10 +68,17 @@ class Cluster:
 
     def sample(self, _topics: Iterable[str]) -> ClusterSample:
         """Tell where everything ends."""
-        ends = LogEnds(self.log_end, self.log_end - self.is_held_back)
-        topics = {"orders": TopicMetadata(2, self.now_ms)}
+        ends, now_ms = LogEnds(self.log_end, self.log_end - self.is_held_back), self.clock.now_ms()
+        topics = {"orders": TopicMetadata(2, now_ms)}
         return ClusterSample(
-            self.now_ms, topics, dict(self.end_offsets), {}, {0: ends}, 1, offsets_topic_id=self.offsets_topic_id
+            now_ms,
+            topics,
+            dict(self.end_offsets),
+            {},
+            {0: ends},
+            1,
+            offsets_topic_id=self.offsets_topic_id,
+            offsets_topic_leaders={0: 1},
         )
 
     def last_stable_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -88,15 +100,15 @@ class Cluster:
     def list_groups(self) -> GroupListing:
         """List every group with its state."""
         groups = {name: ListedGroup("classic", "consumer", state, 1) for name, state in self.states.items()}
-        return GroupListing(self.now_ms, groups)
+        return GroupListing(self.clock.now_ms(), groups)
 
 
 class Monitor:
     """The sampler beside a log that is read when told."""
 
-    def __init__(self, root: Path, limits: Limits = Limits()) -> None:  # noqa: B008 - frozen
+    def __init__(self, root: Path, limits: Limits = Limits(), clock_offset_ms: int = 0) -> None:  # noqa: B008 - frozen
         self.root, self.limits = root, limits
-        self.cluster = Cluster()
+        self.cluster = Cluster(clock_offset_ms)
         self.records: dict[str, GroupRecord] = {}
         self.book = CommitBook()
         self.start()
@@ -117,7 +129,7 @@ class Monitor:
             tables=self.tables,
             hand_back=HandBack(files),
             topic_read=TopicRead("prod", self.registry, files),
-            lag_watch=LagWatch("prod", self.book, files, limits, self.cluster),
+            lag_watch=LagWatch("prod", self.book, files, limits, self.cluster, self.cluster.clock),
             conditions=GroupConditions("prod", self.registry, self.tables, limits),
             readiness=Readiness(lambda: True),
             interval_seconds=5,
@@ -132,7 +144,7 @@ class Monitor:
     def write(self, *events: GroupEvent, group: str = "g") -> None:
         """Have events of a group written and read in one batch."""
         known = self.records.get(group, GroupRecord(GroupSnapshot(group)))
-        sampled = TopicsSampled({"orders": TopicMetadata(2, self.cluster.now_ms)})
+        sampled = TopicsSampled({"orders": TopicMetadata(2, self.cluster.clock.now_ms())})
         self.records[group] = take_turn(known, events, [assignor_named("range")]).record
         self.records[group] = take_turn(self.records[group], [sampled], [assignor_named("range")]).record
         self.registry.put_batch([self.records[group]], [])

@@ -59,7 +59,8 @@ def test_samples_that_cannot_be_read_are_dropped(tmp_path: Path, caplog: pytest.
 
 
 def lag_watch(files: Folder) -> LagWatch:
-    return LagWatch("eu", CommitBook(), files, Limits(), Cluster())
+    cluster = Cluster()
+    return LagWatch("eu", CommitBook(), files, Limits(), cluster, cluster.clock)
 
 
 OLD, NEW = "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from pyspark.errors import PySparkException
 
+from streaming.run.cluster_clock import ClusterClock
 from streaming.run.watch import _Run
 from streaming.sinks.registry import Registry
 
@@ -21,7 +22,7 @@ def test_a_query_that_fails_for_one_reason_is_said_once_until_it_was_ready_in_be
     monkeypatch.setattr("streaming.run.watch.BatchSink", SimpleNamespace)
     stop, registry, started = threading.Event(), Registry(), []
     run = object.__new__(_Run)
-    run._cluster, run._registry = "eu", registry
+    run._cluster, run._registry, run._clock = "eu", registry, ClusterClock("eu", lambda: 0)
     run._book = run._files = None  # type: ignore[assignment]
     run._readiness = SimpleNamespace(start_over=lambda: None)  # type: ignore[assignment]
 

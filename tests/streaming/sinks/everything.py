@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from streaming.combine.gaps import GapTotals
 from streaming.combine.lanes import GapsClosed, PartitionSnapshot
 from streaming.group.listing import GroupListing, ListedGroup, ListingGap
+from streaming.judgement.broker_clocks import ClockOffset
 from streaming.judgement.common_laws import Unowned
 from streaming.judgement.imbalance import LAG, Imbalance
 from streaming.judgement.lag import LAG_SCHEMA, NO_END_OFFSET, LagReport
@@ -33,7 +34,11 @@ def everything(tables: Path) -> Registry:
     listing = GroupListing(NOW_MS - 3_000, {"billing": rebalancing}, (ListingGap(2, "coordinator_load_in_progress"),))
     assert present.sample is not None
     assert present.lag is not None
-    registry.put_sample(replace(present.sample, brokers=3), _in_part_unknown(present.lag), listing)
+    registry.put_sample(
+        replace(present.sample, brokers=3, clock_offsets={1: ClockOffset(-200, 300)}),
+        _in_part_unknown(present.lag),
+        listing,
+    )
     judged = present.groups["billing"].judgement
     assert judged is not None
     lag = Imbalance(measure=LAG, scope="member", score=20, max_to_mean_ratio=1.8)

@@ -18,6 +18,7 @@ from assignors.coordinator import coordinator_partition
 from streaming.combine.lanes import PartitionSnapshot
 from streaming.events import GroupEvent, TopicMetadata
 from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.broker_clocks import ClockOffset
 from streaming.judgement.lag import LAG_SCHEMA, ClusterSample, LogEnds
 from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.signals import SUBJECTS
@@ -105,10 +106,27 @@ def sample_of(sampled_at_ms: int = NOW_MS, held: Iterable[int] = (), missing: It
             if partition not in set(missing)
         },
         PARTITIONS,
+        clock_offsets={1: ClockOffset(-61_000, -59_000)},
     )
 
 
 STABLE = [written(5, 3, [member("m", {"orders": [0, 1, 2]}), member("n", {})]), sampled(9_000, orders=3)]
+
+
+def test_the_clock_of_each_broker_is_shown_with_the_error_of_the_estimate() -> None:
+    """Defect 9: who sees a silence must see whose clock it was measured by."""
+    series = scraped(registry_of())
+    assert named(series, "rebalance_monitor_clock_offset_seconds") == {"broker=1": -60}
+    assert named(series, "rebalance_monitor_clock_offset_within_seconds") == {"broker=1": 1}
+    unknown = scraped(registry_of(sample=replace(sample_of(), clock_offsets={})))
+    assert named(unknown, "rebalance_monitor_clock_offset_seconds") == {}, "an idle broker has no series, not 0"
+
+
+def test_a_clock_that_is_ahead_does_not_make_a_sample_stale() -> None:
+    """The time of a scrape is corrected as that of a sample is."""
+    corrected = replace(sample_of(NOW_MS - 120_000), clock_correction_ms=-120_000)
+    assert named(scraped(registry_of(sample=corrected)), "rebalance_monitor_ready") == {"": 1}
+    assert named(scraped(registry_of(sample=sample_of(NOW_MS - 120_000))), "rebalance_monitor_ready") == {"": 0}
 
 
 def test_until_it_was_ready_once_the_monitor_shows_its_own_health_and_nothing_else() -> None:

@@ -1,0 +1,98 @@
+"""The time of a cluster: the monitor's clock, corrected by what records show of the brokers' clocks.
+
+All times that are compared with times of records are taken here: of samples, listings and scrapes. Samples and batches
+come on different threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from streaming.judgement.broker_clocks import BrokerClocks, ClockOffset, Ends, Records, of_the_cluster
+from streaming.judgement.lag import ClusterSample
+
+WARN_MS = 5_000
+"""Above this difference the clocks are not synchronized; NTP keeps them within some milliseconds."""
+
+_log = logging.getLogger(__name__)
+
+
+class ClusterClock:
+    """The clock of one cluster."""
+
+    def __init__(self, cluster: str, monitor_ms: Callable[[], int]) -> None:
+        self._cluster = cluster
+        self._monitor_ms = monitor_ms
+        self._clocks = BrokerClocks()
+        self._correction_ms = 0
+        self._reported: frozenset[int] = frozenset()
+        self._lock = threading.Lock()
+
+    def now_ms(self) -> int:
+        """The cluster's time."""
+        return self._monitor_ms() + self._correction_ms
+
+    def restore(self, corrections_ms: Mapping[int, int]) -> None:
+        """Take up the corrections of an earlier run."""
+        with self._lock:
+            self._clocks = BrokerClocks(corrections_ms)
+            self._correction_ms = of_the_cluster(corrections_ms.values())
+
+    def corrections_ms(self) -> Mapping[int, int]:
+        """By broker, what is added to the monitor's clock."""
+        with self._lock:
+            return self._clocks.corrections_ms(self._monitor_ms())
+
+    def take_records(self, records: Records) -> None:
+        """Take the records of one batch in."""
+        with self._lock:
+            self._clocks.take_records(records)
+
+    def monitor_ms(self) -> int:
+        """The monitor's own time, uncorrected."""
+        return self._monitor_ms()
+
+    def take_sample(self, sample: ClusterSample) -> ClusterSample:
+        """Take a sample in, and give it with each leader's own time at which its partitions ended.
+
+        The sample's time is the cluster's; a new correction applies from the next sample on.
+        """
+        asked_ms, correction_ms = sample.sampled_at_ms - self._correction_ms, self._correction_ms
+        ends = {number: of_partition.high_watermark for number, of_partition in sample.offsets_topic.items()}
+        with self._lock:
+            self._clocks.take_ends(Ends(asked_ms, ends, sample.offsets_topic_leaders))
+            now_ms = self._monitor_ms()
+            corrections_ms, offsets = self._clocks.corrections_ms(now_ms), self._clocks.offsets(now_ms)
+            self._correction_ms = of_the_cluster(corrections_ms.values())
+        self._report(offsets)
+        in_time = {
+            number: replace(
+                of_partition,
+                sampled_at_ms=asked_ms
+                + corrections_ms.get(sample.offsets_topic_leaders.get(number, -1), self._correction_ms),
+            )
+            for number, of_partition in sample.offsets_topic.items()
+        }
+        return replace(sample, offsets_topic=in_time, clock_correction_ms=correction_ms, clock_offsets=offsets)
+
+    def _report(self, offsets: Mapping[int, ClockOffset]) -> None:
+        """One line when a broker's clock is found to be off, and one when it is right again."""
+        off = {broker: offset for broker, offset in offsets.items() if offset.least_ms > WARN_MS}
+        for broker in sorted(off.keys() - self._reported):
+            offset = off[broker]
+            ahead = "ahead of" if offset.middle_ms > 0 else "behind"
+            _log.warning(
+                "%s: the clock of broker %d is %.1f s (within %.1f s) %s the monitor's clock;"
+                " times are corrected: synchronize the clocks with NTP",
+                self._cluster,
+                broker,
+                abs(offset.middle_ms) / 1000,
+                offset.within_ms / 1000,
+                ahead,
+            )
+        for broker in sorted((self._reported & offsets.keys()) - off.keys()):
+            _log.info("%s: the clock of broker %d agrees with the monitor's clock again", self._cluster, broker)
+        self._reported = frozenset(off) | (self._reported - offsets.keys())
