@@ -18,7 +18,7 @@ from assignors.model import (
     PartitionAssignor,
     TopicPartition,
 )
-from assignors.ordering import members_as_librdkafka
+from assignors.ordering import members_as_librdkafka, members_by_utf8
 from assignors.range import RangeAssignor
 from assignors.roundrobin import RoundRobinAssignor
 from assignors.server_range import ServerRangeAssignor
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AS_JAVA_LEADER",
+    "AS_LEADER",
     "AS_LIBRDKAFKA_LEADER",
     "BUILT_IN",
     "AssignorFailedError",
@@ -51,7 +52,12 @@ _ASSIGNORS: tuple[PartitionAssignor, ...] = (
     ServerRangeAssignor(),
 )
 
-BUILT_IN: Mapping[str, PartitionAssignor] = MappingProxyType({assignor.name: assignor for assignor in _ASSIGNORS})
+
+def _named(*assignors: PartitionAssignor) -> Mapping[str, PartitionAssignor]:
+    return MappingProxyType({assignor.name: assignor for assignor in assignors})
+
+
+BUILT_IN: Mapping[str, PartitionAssignor] = _named(*_ASSIGNORS)
 """The strategies of Kafka 4.2 by name. ``server-range`` is KIP-848's ``range``: the client's has that name already."""
 
 AS_JAVA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
@@ -79,6 +85,16 @@ AS_LIBRDKAFKA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
 
 Range and roundrobin are exact where racks do not matter: librdkafka orders members otherwise than Java.
 """
+
+
+AS_LEADER: Mapping[str, Mapping[str, PartitionAssignor]] = MappingProxyType(
+    {
+        "librdkafka": AS_LIBRDKAFKA_LEADER,
+        "aiokafka": _named(RangeAssignor(members_by_utf8), RoundRobinAssignor(members_by_utf8)),
+        "sarama": _named(RangeAssignor(members_by_utf8)),
+    }
+)
+"""By client library the strategies that it computes otherwise than Java, where that can be replayed."""
 
 
 class UnknownAssignorError(KeyError):

@@ -66,8 +66,12 @@ def members_as_librdkafka(group: GroupSpec) -> list[MemberSubscription]:
     >>> [member.member_id for member in members_as_librdkafka(group)]
     ['app-77', 'pod-0-5f']
     """
-    by_member_id = sorted(group.members, key=lambda member: utf8_key(member.member_id))
-    return sorted(by_member_id, key=cmp_to_key(_compare_as_librdkafka))
+    return sorted(members_by_utf8(group), key=cmp_to_key(_compare_as_librdkafka))
+
+
+def members_by_utf8(group: GroupSpec) -> list[MemberSubscription]:
+    """Sort members by member id as UTF-8 bytes, static or not: the order of aiokafka, sarama and kafka-go."""
+    return sorted(group.members, key=lambda member: utf8_key(member.member_id))
 
 
 def utf8_key(text: str) -> bytes:

@@ -17,7 +17,8 @@ The leader's decision is replayed from its recorded inputs. Rules for the group'
 6. Cooperative, and what is assigned to nobody is what somebody has to give up first: `withheld` (KIP-429, round one).
 7. The strategy has one right answer, and the leader's library is known to compute it: `drift`, law `replay_differs`.
    A user's own strategy is its own library.
-8. The strategy is sticky, and this answer is as even as it promises: `equivalent`.
+8. The answer is one of many, and as even as promised: `equivalent`. Sticky strategies have many right answers, and so
+   has kafka-go, which deals partitions in the order in which the broker lists them.
 9. `differs_from_java`: lawful for what it is.
 
 Judged are present owners. A partition that moved without need has a lawful owner now: it counts in the rebalance that
@@ -39,7 +40,7 @@ from assignors.invariants import KEEPERS, Law, Violation, violations
 from assignors.racks import member_rack
 from streaming.judgement.common_laws import ONE_OWNER_STRATEGIES
 from streaming.judgement.group_spec import Owners
-from streaming.judgement.leader import BROKER, JAVA, LIBRDKAFKA, Leader, promised_balance
+from streaming.judgement.leader import BROKER, JAVA, KAFKA_GO, LIBRDKAFKA, Leader, promised_balance
 from streaming.judgement.recorded import Recorded
 from streaming.judgement.repair import repaired
 
@@ -162,7 +163,8 @@ def _judged(known: Recorded, strategy: str, leader: Leader, expected: GroupAssig
         return StrategyDrift(strategy, True, WITHHELD, "", 0)
     if is_exact:
         return _drift(known, strategy, (), _wanted_owners(expected), is_exact=True)
-    if strategy in KEEPERS and not any(BALANCE_LAWS[strategy](known.spec, known.assignment)):
+    is_even = strategy in KEEPERS and not any(BALANCE_LAWS[strategy](known.spec, known.assignment))
+    if is_even or (leader.implementation == KAFKA_GO and balance is not None):
         return StrategyDrift(strategy, True, EQUIVALENT, "", 0)
     return StrategyDrift(strategy, True, DIFFERS_FROM_JAVA, f"leader_{leader.implementation}")
 

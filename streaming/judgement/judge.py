@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from assignors import AS_LIBRDKAFKA_LEADER, PartitionAssignor
+from assignors import AS_LEADER, PartitionAssignor
 from assignors.topic_skew import TopicSkew
 from streaming.events import CONSUMER, Position
 from streaming.group.not_known import not_known
@@ -35,7 +35,7 @@ from streaming.judgement.drift import (
 )
 from streaming.judgement.fairness import named_skew, shared_work
 from streaming.judgement.imbalance import TOPIC, Imbalance, divided
-from streaming.judgement.leader import LIBRDKAFKA, UNKNOWN_LEADER, Leader, leader_of
+from streaming.judgement.leader import UNKNOWN_LEADER, Leader, leader_of
 from streaming.judgement.recorded import Recorded, recorded
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 
@@ -161,8 +161,8 @@ def _drifts(
 
 
 def _as_led_by(leader: Leader, assignor: PartitionAssignor) -> PartitionAssignor:
-    """The strategy as the leader's library computes it."""
-    return AS_LIBRDKAFKA_LEADER.get(assignor.name, assignor) if leader.implementation == LIBRDKAFKA else assignor
+    """The strategy as the leader's library computes it; as it is where that is no other way, or not known."""
+    return AS_LEADER.get(leader.implementation, {}).get(assignor.name, assignor)
 
 
 def keeps_verdict(previous: Judgement | None, snapshot: GroupSnapshot) -> bool:
