@@ -70,9 +70,20 @@ class BatchSink:
         self._origin = origin
         self._clock = clock
         self._foreign_records = ForeignRecords(cluster)
+        self.failure: Exception | None = None
+        """What the last batch failed with: of an error in here Spark only shows a page of text."""
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
-        """Take one batch. The frame is collected once: a second action would run the stateful plan again."""
+        """Take one batch."""
+        self.failure = None
+        try:
+            self._take(batch, batch_id)
+        except Exception as failure:
+            self.failure = failure
+            raise
+
+    def _take(self, batch: DataFrame, batch_id: int) -> None:
+        """The frame is collected once: a second action would run the stateful plan again."""
         started = time.monotonic()
         turns, partition_events = _by_lane(batch.toArrow())
         received_ms = self._clock.monitor_ms()

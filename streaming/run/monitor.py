@@ -15,6 +15,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from streaming.config.load import Settings
 from streaming.config.settings import MetricsSettings
 from streaming.errors import RemedyError
@@ -24,6 +27,7 @@ from streaming.page.application import Pages
 from streaming.page.clusters import ShownCluster
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import Watched
+from streaming.run.failures import SparkEndedError
 from streaming.run.strategies import users_references
 from streaming.run.tries import Tries
 from streaming.run.upkeep import Upkeep
@@ -36,6 +40,7 @@ from streaming.sinks.http import Access, MetricsServer
 from streaming.sinks.metrics import Exporter
 from streaming.sinks.shown import asked_for
 from streaming.sinks.table_files import check_tables
+from streaming.spark.causes import plain_cause
 from streaming.spark.session import is_running, spark_session, stop_spark
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -46,10 +51,6 @@ _log = logging.getLogger(__name__)
 
 class QueryEndedError(RemedyError):
     """A query is over without a failure, and nobody told us to stop."""
-
-
-class SparkEndedError(RemedyError):
-    """Spark is gone, and all queries with it."""
 
 
 def now_ms() -> int:
@@ -107,7 +108,7 @@ class Monitor:
         """Rule 1."""
         with watch.reached(connection, self._stop) as reached:
             if not self._stop.is_set():
-                with self._ground() as ground:
+                with self._ground() as ground, _naming_its_end(ground):
                     watch.run(reached, ground, self._stop)
 
     def _watch_several(self) -> None:
@@ -124,7 +125,7 @@ class Monitor:
             try:
                 while not self._stop.wait(1):
                     if not is_running(ground.session):
-                        raise SparkEndedError("Spark ended: its last words are above; is spark.driver_memory enough?")
+                        raise SparkEndedError
             finally:
                 self._stop.set()
                 for watch, thread in threads.items():
@@ -146,8 +147,8 @@ class Monitor:
                 return  # told to stop while it was not watched
             is_new, is_expected = tries.take_failed(error), isinstance(error, RemedyError)
             if is_new and (is_expected or is_running(ground.session)):  # that Spark is gone is said once, for all
-                trace = None if is_expected else error
-                _log.error("%s cannot be watched and is tried again: %s", watch.cluster, error, exc_info=trace)
+                trace, cause = (None, error) if is_expected else (error, plain_cause(error))
+                _log.error("%s cannot be watched and is tried again: %s", watch.cluster, cause, exc_info=trace)
             self._stop.wait(tries.pause_seconds)
 
     def _watch_once(self, watch: ClusterWatch, ground: Ground) -> None:
@@ -172,6 +173,17 @@ class Monitor:
                 yield Ground(session, tables, upkeep, self._users_references)
         finally:
             stop_spark(session)
+
+
+@contextmanager
+def _naming_its_end(ground: Ground) -> Iterator[None]:
+    """Of a Spark that is gone every call fails in its own way. What matters is that it is gone."""
+    try:
+        yield
+    except (Py4JError, PySparkException, OSError):
+        if is_running(ground.session):
+            raise
+        raise SparkEndedError from None
 
 
 def _access(metrics: MetricsSettings) -> Access:

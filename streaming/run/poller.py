@@ -20,6 +20,7 @@ from streaming.group.not_known import HIDDEN_GROUPS, POLLED
 from streaming.judgement.lag import ClusterSample
 from streaming.polled.differences import Differences, Known, commits_by_group, differences
 from streaming.polled.poll import Poll, to_describe
+from streaming.run.failures import Failures
 from streaming.sampling.groups import Groups
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.registry import Registry
@@ -57,6 +58,7 @@ class Poller:
         self._now_ms = now_ms
         self._interval_seconds = interval_seconds
         self._stale_after_seconds = stale_after_seconds
+        self._failures = Failures(cluster, "a poll")
         self._sent_up_to = _last_number_on_its_way(files)
         self._marked_at: int | None = None
         self._complete_seconds = float("-inf")
@@ -64,14 +66,17 @@ class Poller:
     def run(self, stop: threading.Event) -> None:
         """Poll until `stop` is set. Brokers that do not answer make us not ready; they never end the polling."""
         while not stop.is_set():
-            started = time.monotonic()
+            started, pause = time.monotonic(), _LOOK_AGAIN_SECONDS
             try:
                 self.poll()
+                pause = self._interval_seconds if self._has_arrived() else _LOOK_AGAIN_SECONDS
+                self._failures.take_success()
             except KafkaError as error:
                 _log.warning("%s: groups cannot be asked for (%s); trying again", self._cluster, error)
-            except Exception:  # noqa: BLE001 - whatever it is, on-call must see "not ready", not a dead thread
-                _log.exception("%s: a poll failed; trying again", self._cluster)
-            pause = self._interval_seconds if self._has_arrived() else _LOOK_AGAIN_SECONDS
+                pause = self._interval_seconds
+            except Exception as error:  # noqa: BLE001 - whatever it is, on-call must see "not ready", not a dead thread
+                self._failures.take(error)
+                pause = self._interval_seconds
             stop.wait(max(_LOOK_AGAIN_SECONDS, pause - (time.monotonic() - started)))
 
     def poll(self) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
@@ -24,6 +26,7 @@ from streaming.group.snapshot import GroupSnapshot, GroupTotals, Resume
 from streaming.judgement.story import RebalanceTotals, Story
 from streaming.judgement.turn import GROUP_CODEC, GroupRecord
 from streaming.sinks.delta import DeltaTables
+from streaming.sinks.table_files import TableDamagedError
 from streaming.sinks.tables import (
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
@@ -34,6 +37,7 @@ from streaming.sinks.tables import (
     WHAT_IF,
     Table,
 )
+from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import (
     CheckpointDamagedError,
     check_identity,
@@ -90,12 +94,12 @@ def prepare_checkpoint(
     check_identity(identity, cluster, shuffle_partitions, settings.paths.checkpoint, settings.source.kind)
     tables.open_all()
     own_tables = tables.written_by(identity.checkpoint_id)
-    _check_age(files, own_tables.last_batch())
+    check_age(files, own_tables.last_batch())
     files.make_folder(HANDED_BACK)  # the query's second source cannot do without it, and needs no file in it
     return own_tables, _read_origin(files)
 
 
-def _check_age(files: Files, last_written: int) -> None:
+def check_age(files: Files, last_written: int) -> None:
     """Refuse a checkpoint that is older than the tables: they would leave out its next batches as repeated."""
     last_begun = last_begun_batch(files)
     if last_written > last_begun:
@@ -111,7 +115,13 @@ def make_checkpoint(
     """Make a checkpoint where there is none. It is one when its identity is written, which is done last."""
     cluster, source = settings.kafka.cluster, settings.source.kind
     tables.open_all()
-    origin = origin_of(session, tables, cluster, is_polled=source == ADMIN_API_SOURCE)
+    try:
+        origin = origin_of(session, tables, cluster, is_polled=source == ADMIN_API_SOURCE)
+    except (PySparkException, Py4JJavaError) as failure:
+        raise TableDamagedError(
+            f"tables {tables.root} cannot be read ({plain_cause(failure)}): check their disk, or run"
+            " `rebalance-monitor rebuild --repair-tables`, which keeps what it replaces"
+        ) from failure
     checksums = _write_origin(files, origin)
     identity = new_identity(cluster, settings.spark.shuffle_partitions, source, checksums)
     files.make_folder(HANDED_BACK)

@@ -19,6 +19,7 @@ from streaming.judgement.lag import ClusterSample
 from streaming.judgement.lag_judgement import LagJudgement
 from streaming.run.conditions import GroupConditions
 from streaming.run.continuity import LostRecords, TopicRead, tell_rewound
+from streaming.run.failures import Failures
 from streaming.run.hand_back import AwaitedFacts, HandBack, awaited_by_group
 from streaming.run.lag_watch import LagWatch
 from streaming.run.readiness import Readiness
@@ -75,6 +76,7 @@ class Sampler:
         self._upkeep = upkeep
         self._work_watch = WorkWatch(cluster)
         self._lost_records = LostRecords(cluster)
+        self._failures = Failures(cluster, "a sample")
         self._lag_written: pa.Table | None = None
         self._lag_written_seconds = float("-inf")
         self._is_out_of_touch = False
@@ -86,11 +88,12 @@ class Sampler:
             try:
                 self.beat()
                 self._tell_touch()
+                self._failures.take_success()
             except KafkaError as error:
                 self._tell_touch(error)
                 self._registry.put_health(ready=False)
-            except Exception:  # noqa: BLE001 - whatever it is, on-call must see "not ready", not a dead thread
-                _log.exception("%s: a sample failed; trying again", self._cluster)
+            except Exception as error:  # noqa: BLE001 - whatever it is, on-call must see "not ready", not a dead thread
+                self._failures.take(error)
                 self._registry.put_health(ready=False)
             stop.wait(max(0.2, self._pause_seconds() - (time.monotonic() - started)))
 

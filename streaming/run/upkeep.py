@@ -11,6 +11,7 @@ from deltalake.exceptions import DeltaError
 
 from streaming.sinks.cells import utc
 from streaming.sinks.delta import DeltaTables
+from streaming.spark.causes import plain_cause
 
 FIRST_AFTER_SECONDS = 60.0
 """A monitor that restarts more often than every `tidy_seconds` must have its tables tidied, too."""
@@ -55,5 +56,7 @@ class Upkeep:
         try:
             self._tables.tidy(keep_from)
         except (DeltaError, OSError) as error:
-            _log.warning("the tables could not be tidied (%s); trying again in %g s", error, self._tidy_seconds)
+            _log.warning(
+                "the tables could not be tidied (%s); trying again in %g s", plain_cause(error), self._tidy_seconds
+            )
         _log.debug("upkeep of the tables took %.1f s", time.monotonic() - started_seconds)

@@ -14,12 +14,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import msgspec
 from kafka.errors import KafkaError
+from py4j.protocol import Py4JError
+from pyarrow.lib import ArrowException
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from streaming.combine.lanes import GapsClosed, commits_table
+from streaming.combine.lanes import GapsClosed, PartitionSnapshot, commits_table
 from streaming.combine.own_partitions import OwnPartitions
 from streaming.config.load import Settings
 from streaming.config.security import read_secrets
@@ -29,10 +32,12 @@ from streaming.group.topic_names import NOBODY_ASKED, TopicNames
 from streaming.java import find_java, java_version
 from streaming.judgement.detectors import Limits
 from streaming.judgement.lag import ClusterSample
+from streaming.judgement.turn import GroupRecord
 from streaming.run.batches import BatchSink, polled_positions
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.conditions import GroupConditions
 from streaming.run.continuity import TopicRead
+from streaming.run.failures import SparkEndedError, check_what_a_run_stands_on
 from streaming.run.hand_back import HandBack
 from streaming.run.lag_watch import LagWatch
 from streaming.run.partition_counts import own_partitions
@@ -52,12 +57,15 @@ from streaming.security.secrets_file import secrets_file
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Registry
+from streaming.spark.causes import is_spark_gone, plain_cause
 from streaming.spark.checkpoint import (
+    CheckpointDamagedError,
     CheckpointLock,
     batch_end_positions,
     canonical_place,
     check_files,
     last_committed_batch,
+    naming_refusals,
 )
 from streaming.spark.checkpoint_files import HANDED_BACK, QUERY
 from streaming.spark.files import Files
@@ -194,9 +202,10 @@ class _Run:
 
     def _watch(self, claim: WriterClaim, stop: threading.Event) -> None:
         """Prepare, restore, and keep query and beats going until `stop` is set."""
-        tables, origin = prepare_checkpoint(self._ground.session, self._settings, self._files, self._ground.tables)
-        self._use_partitions(len(self._reached.partitions))
-        self._restore()
+        with naming_refusals(self._settings.paths.checkpoint):
+            tables, origin = prepare_checkpoint(self._ground.session, self._settings, self._files, self._ground.tables)
+            self._use_partitions(len(self._reached.partitions))
+            self._restore()
         lag_watch = LagWatch(self._cluster, self._book, self._files, self._limits, self._reached.brokers, self._clock)
         lag_watch.restore()
         beats_stop = threading.Event()
@@ -212,7 +221,15 @@ class _Run:
             beats_stop.set()
             for beat in beats:
                 beat.join()
+            self._store(lag_watch)
+
+    def _store(self, lag_watch: LagWatch) -> None:
+        """Samples are a cache: that they cannot be written must not hide what ended the run."""
+        try:
             lag_watch.store()
+        except (OSError, Py4JError) as error:
+            level = logging.DEBUG if is_spark_gone(error) else logging.WARNING
+            _log.log(level, "%s: samples could not be written: %s", self._cluster, plain_cause(error))
 
     def _beats(self, tables: DeltaTables, lag_watch: LagWatch) -> Mapping[str, Callable[[threading.Event], None]]:
         sampling, reached = self._settings.sampling, self._reached
@@ -254,7 +271,7 @@ class _Run:
         batch_id = last_committed_batch(self._files)
         if batch_id is None:
             return
-        groups, lanes = stored_state(self._ground.session, self._files.uri(QUERY))
+        groups, lanes = self._stored_state()
         for lane in lanes:
             self._book.apply(commits_table(lane.commits))
         self._registry.put_batch(groups, lanes)
@@ -265,6 +282,15 @@ class _Run:
         _log.info(
             "%s: restored %d groups and %d partitions as of batch %d", self._cluster, len(groups), len(lanes), batch_id
         )
+
+    def _stored_state(self) -> tuple[list[GroupRecord], list[PartitionSnapshot]]:
+        try:
+            return stored_state(self._ground.session, self._files.uri(QUERY))
+        except (PySparkException, Py4JError, msgspec.DecodeError, ArrowException) as failure:
+            if is_spark_gone(failure):
+                raise SparkEndedError from None
+            what = f"{QUERY}/state cannot be read: {plain_cause(failure)}"
+            raise CheckpointDamagedError(self._settings.paths.checkpoint, what) from failure
 
     def _keep_query_alive(self, tables: DeltaTables, origin: Origin, claim: WriterClaim, stop: threading.Event) -> None:
         """Rules 3 and 4."""
@@ -283,9 +309,11 @@ class _Run:
             try:
                 self._query = self._start_query(sink, origin)
                 _await_query(self._query, lambda: stop.is_set() or claim.refusal is not None or self._has_grown())
-            except PySparkException as failure:
+            except (PySparkException, Py4JError) as failure:
                 if not stop.is_set():
-                    self._say_failed(failure, is_new=tries.take_failed(failure))
+                    self._check_ground(tables)
+                    cause = sink.failure or failure
+                    self._say_failed(cause, is_new=tries.take_failed(cause))
                     stop.wait(tries.pause_seconds)
             else:
                 claim.check()
@@ -312,9 +340,13 @@ class _Run:
             self._own_partitions = own_partitions(self._cluster, self._files, partitions)
             self._book.use_partitions(self._own_partitions)
 
-    def _say_failed(self, failure: PySparkException, *, is_new: bool) -> None:
+    def _check_ground(self, tables: DeltaTables) -> None:
+        """Raise a RemedyError where starting the query again is no use."""
+        check_what_a_run_stands_on(self._ground.session, self._files, tables)
+
+    def _say_failed(self, failure: Exception, *, is_new: bool) -> None:
         level = logging.ERROR if is_new else logging.DEBUG
-        _log.log(level, "%s: the query failed and is started again: %s", self._cluster, _first_line(failure))
+        _log.log(level, "%s: the query failed and is started again: %s", self._cluster, plain_cause(failure))
         _log.debug("%s: the whole failure:", self._cluster, exc_info=failure)
 
     def _start_query(self, sink: BatchSink, origin: Origin) -> StreamingQuery:
@@ -376,8 +408,3 @@ def _limits(judgement: JudgementSettings) -> Limits:
         round_seconds=judgement.round_seconds,
         allowed_lag=judgement.allowed_lag,
     )
-
-
-def _first_line(failure: Exception) -> str:
-    lines = [line for line in str(failure).splitlines() if line.strip()]
-    return lines[0] if lines else type(failure).__name__

@@ -25,7 +25,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from streaming.errors import STAYS, RemedyError
 from streaming.sinks.stored import rust_uri
-from streaming.sinks.table_files import TableDamagedError
+from streaming.sinks.table_files import TableDamagedError, table_refusal
 from streaming.sinks.table_upkeep import COMMITS_PER_CHECKPOINT, kept_properties, set_properties, upkeep_steps
 from streaming.sinks.tables import PARTITIONED_BY, SCHEMA_VERSION, TABLES, Table
 from streaming.spark.causes import plain_cause
@@ -177,6 +177,8 @@ class _OpenTable:
             if last is not None and last >= transaction.version:
                 return False
         started_seconds = time.monotonic()
+        if refusal := table_refusal(self.handle.table_uri):  # delta-rs panics on a full disk, in Rust and at length
+            raise refusal
         self._is_in_doubt = True
         _commit(self.handle, rows, [] if transaction is None else [transaction])
         self._is_in_doubt = False
@@ -208,8 +210,17 @@ class _OpenTable:
 def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Transaction]) -> None:
     properties = CommitProperties(app_transactions=list(transactions))
     write_deltalake(
-        delta_table, rows, mode="append", commit_properties=properties, post_commithook_properties=_NO_HOOKS
+        delta_table,
+        _without_comments(rows),
+        mode="append",
+        commit_properties=properties,
+        post_commithook_properties=_NO_HOOKS,
     )
+
+
+def _without_comments(rows: pa.Table) -> pa.Table:
+    """A table keeps the comments it was made with: Delta refuses rows whose columns are described in other words."""
+    return rows.cast(pa.schema([field.remove_metadata() for field in rows.schema]))
 
 
 def _check_version(delta_table: DeltaTable, path: str) -> None:

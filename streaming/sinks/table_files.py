@@ -24,7 +24,7 @@ from deltalake.exceptions import DeltaError
 
 from streaming.errors import STAYS, RemedyError, storage_remedy
 from streaming.sinks.tables import TABLES
-from streaming.spark.folder import DamagedFile, Folder, LocalFolder, local_folder
+from streaming.spark.folder import DamagedFile, Folder, LocalFolder, folder_refusal, local_folder
 
 LOG = "_delta_log"
 _ENTRY = re.compile(r"([0-9]{20})\.json")
@@ -45,6 +45,20 @@ def check_tables(root: str) -> None:
         return
     if refusal := folder.refusal():
         raise TableDamagedError(_refused(root, refusal))
+    refuse_damaged_tables(root)
+
+
+def table_refusal(uri: str) -> OSError | None:
+    """Why nothing can be written into a table on a local disk now; None if it can."""
+    folder = local_folder(uri)
+    return None if folder is None else folder_refusal(folder.root)
+
+
+def refuse_damaged_tables(root: str) -> None:
+    """Refuse damaged tables alone: a disk that is full now may not be later. Raises TableDamagedError."""
+    folder = local_folder(root)
+    if folder is None:
+        return
     try:
         for name, damage in damaged_tables(folder):
             raise TableDamagedError(

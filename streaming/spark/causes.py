@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 _PYTHON_TRACE = "Traceback (most recent call last):"
 _JAVA_PACKAGE = re.compile(r"\b(?:[a-z_][a-z0-9_]*\.)+(?=[A-Z]\w*(?:Exception|Error)\b)")
@@ -23,11 +23,16 @@ _LONGEST = 300
 
 def plain_cause(error: BaseException) -> str:
     """Return the reason of an error in one line."""
+    return "Spark is gone" if is_spark_gone(error) else plain_reason(str(error)) or type(error).__name__
+
+
+def is_spark_gone(error: BaseException) -> bool:
+    """Whether the error is of a JVM that does not answer any more. A Java error asks it even for its own text."""
     try:
-        said = str(error)
-    except Py4JError:  # a Java error asks the JVM for its text
-        return "Spark is gone"
-    return plain_reason(said) or type(error).__name__
+        str(error)
+    except (Py4JError, OSError):
+        return True
+    return isinstance(error, Py4JNetworkError | ConnectionError)
 
 
 def plain_reason(said: str) -> str:

@@ -16,7 +16,8 @@ import os
 import tempfile
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from urllib.parse import urlparse
@@ -115,18 +116,31 @@ def check_files(uri: str) -> None:
     try:
         if refusal := folder.refusal():
             raise CheckpointError(_refused(uri, refusal))
-        identity = read_identity(folder)
-        damage = find_query_without_identity(folder) if identity is None else _find_damage(folder, identity)
-        if damage is None:
-            _remove_disposable(folder)
+        if damage := find_damaged_file(uri):
+            raise CheckpointDamagedError(uri, damage)
+        _remove_disposable(folder)
     except OSError as error:
         raise CheckpointError(_refused(uri, error)) from None
-    if damage is not None:
-        raise CheckpointDamagedError(uri, damage)
 
 
-def _find_damage(folder: Folder, identity: Identity) -> DamagedFile | None:
+def find_damaged_file(uri: str) -> DamagedFile | None:
+    """The first missing or damaged file of a checkpoint on a local disk. Raises OSError for an unreadable one."""
+    folder = local_folder(uri)
+    if folder is None:
+        return None
+    identity = read_identity(folder)
+    if identity is None:
+        return find_query_without_identity(folder)
     return find_damage(folder, identity.origin, identity.source, identity.shuffle_partitions)
+
+
+@contextmanager
+def naming_refusals(uri: str) -> Iterator[None]:
+    """Turn what the storage of a checkpoint refuses into a CheckpointError with the remedy."""
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(_refused(uri, error)) from error
 
 
 def _remove_disposable(folder: LocalFolder) -> None:

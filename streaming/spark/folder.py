@@ -71,10 +71,11 @@ class LocalFolder:
         while not top.exists() and top != top.parent:
             top = top.parent
         below = [Path(found) for found, _, _ in os.walk(top)] if top == self.root else []
-        return next((refused for folder in (top, *below) if (refused := _refusal(folder))), None)
+        return next((refused for folder in (top, *below) if (refused := folder_refusal(folder))), None)
 
 
-def _refusal(folder: Path) -> OSError | None:
+def folder_refusal(folder: Path) -> OSError | None:
+    """Why this process cannot list, enter or write a folder that exists; None if it can."""
     number = None
     disk = os.statvfs(folder)
     if not folder.is_dir():

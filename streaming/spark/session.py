@@ -19,11 +19,14 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from socketserver import BaseServer
+from typing import Any
 
 import py4j.java_gateway
 import py4j.protocol
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.accumulators import AccumulatorServer
 from pyspark.sql import SparkSession
 
 from streaming.config.settings import SparkSettings
@@ -55,6 +58,7 @@ def spark_session(settings: SparkSettings, jars: Sequence[Path], java_home: Path
     for name, value in session_conf(settings, jars, submitted=submitted, clusters=clusters).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
+    AccumulatorServer.handle_error = _pass_over  # type: ignore[method-assign,assignment]
     session.sparkContext.setLogLevel(settings.log_level)
     return session
 
@@ -74,6 +78,10 @@ def session_conf(
     if _JAVA_OPTIONS in settings.conf:
         told[_JAVA_OPTIONS] = f"{own[_JAVA_OPTIONS]} {settings.conf[_JAVA_OPTIONS]}"
     return {name: value for name, value in told.items() if not (submitted and name in SUBMITTED)}
+
+
+def _pass_over(server: BaseServer, request: object, client_address: Any) -> None:  # noqa: ANN401 - as the base has it
+    """A JVM that ends hangs up on PySpark's own server, which would print a page about it on standard error."""
 
 
 def use_pool(session: SparkSession, name: str) -> None:

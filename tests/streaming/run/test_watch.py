@@ -19,7 +19,7 @@ def test_a_query_that_fails_for_one_reason_is_said_once_until_it_was_ready_in_be
 ) -> None:
     """Rule 3, as of clusters that cannot be watched: pauses that began again half a year ago are not those of today."""
     monkeypatch.setattr("streaming.run.tries.LONGEST_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr("streaming.run.watch.BatchSink", SimpleNamespace)
+    monkeypatch.setattr("streaming.run.watch.BatchSink", lambda **_: SimpleNamespace(failure=None))
     stop, registry, started = threading.Event(), Registry(), []
     run = object.__new__(_Run)
     run._cluster, run._registry, run._clock = "eu", registry, ClusterClock("eu", lambda: 0)
@@ -35,6 +35,7 @@ def test_a_query_that_fails_for_one_reason_is_said_once_until_it_was_ready_in_be
         raise PySparkException(f"offsets of task {len(started)} are out of range")
 
     monkeypatch.setattr(run, "_start_query", fail)
+    monkeypatch.setattr(run, "_check_ground", lambda _: None)
     with caplog.at_level(logging.ERROR):
         run._keep_query_alive(None, None, None, stop)  # type: ignore[arg-type]
     assert len(started) == 5

@@ -52,6 +52,18 @@ def test_a_batch_appended_twice_is_there_once(root: Path) -> None:
     assert stored(root) == [1, 2]
 
 
+def test_a_table_whose_columns_were_described_in_other_words_is_appended_to(root: Path) -> None:
+    """A description that was made plainer stopped every append to the tables there were: "Cannot merge metadata"."""
+    opened(root).append(QUARANTINE, rows_at([1]))
+    described = rows_at([2])
+    fields = [field.with_metadata({"comment": "other words"}) for field in described.schema]
+    again = opened(root)
+    again.append(QUARANTINE, described.cast(pa.schema(fields)))
+    assert stored(root) == [1, 2]
+    field = next(field for field in DeltaTable(str(root / QUARANTINE.name)).schema().fields if field.name == "reason")
+    assert field.metadata["comment"] not in {"", "other words"}, "it keeps the words it was made with"
+
+
 def test_a_batch_replayed_after_a_restart_is_there_once(root: Path) -> None:
     opened(root).append_batch(QUARANTINE, rows_at([1]), 7)
     again = opened(root)
