@@ -18,7 +18,7 @@ Owners = Mapping[TopicPartition, tuple[str, ...]]
 
 def group_spec(snapshot: GroupSnapshot, metadata: GroupMetadata) -> GroupSpec:
     """What `ConsumerPartitionAssignor.assign` was called with, with the cluster metadata known to us."""
-    reads_javas_form_alone = leader_of(metadata).implementation == JAVA
+    reads_javas_form_alone = metadata.protocol == "sticky" and leader_of(metadata).implementation == JAVA
     return GroupSpec(
         members=tuple(_member_subscription(member, reads_javas_form_alone) for member in metadata.members),
         partitions=sampled_partitions(snapshot),

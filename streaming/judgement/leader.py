@@ -30,14 +30,14 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
 from assignors.balance_laws import BALANCE_LAWS
-from streaming.protocol.classic import ClassicMember, GroupMetadata
+from streaming.protocol.classic import ClassicMember, GroupMetadata, Subscription
 from streaming.protocol.consumer_protocol import kafka_python_sticky_user_data
 
 JAVA = "java"
@@ -88,11 +88,27 @@ class Leader(msgspec.Struct, frozen=True):
     candidates: tuple[str, ...] = ()
 
 
-class _Written(NamedTuple):
-    """What the leader wrote: one version and the kinds of user data of all assignments, and its own subscription.
+class _Assignments(NamedTuple):
+    """What the leader wrote for all members: their version, and the kinds of their user data.
 
     `echoes` says that every assignment has the user data of its member's subscription.
     """
+
+    version: int
+    kinds: frozenset[str]
+    echoes: bool
+
+
+class _Said(NamedTuple):
+    """A member's own subscription."""
+
+    version: int
+    user_data: str
+    ends_before_owned: bool
+
+
+class _Written(NamedTuple):
+    """What a group shows of its leader."""
 
     protocol: str
     assignment_version: int
@@ -105,17 +121,17 @@ class _Written(NamedTuple):
 
 def leader_of(metadata: GroupMetadata) -> Leader:
     """Find who assigned. Unknown where nobody was given bytes, or bytes of several versions."""
-    given = [member for member in metadata.members if member.assignment and member.assignment.version is not None]
-    versions = {member.assignment.version for member in given if member.assignment}
     leader = next((member for member in metadata.members if member.member_id == metadata.leader), None)
-    if len(versions) != 1 or metadata.protocol is None:
+    given, protocol = _assignments(metadata.members), metadata.protocol
+    if given is None or protocol is None:
         return Leader(UNKNOWN_LEADER, ())
     if leader is None:
-        written = [_written(metadata.protocol, given, member) for member in metadata.members]
-        return Leader(UNKNOWN_LEADER, (), tuple(sorted({name for one in written if one for name in _candidates(one)})))
-    found = _written(metadata.protocol, given, leader)
-    if found is None:
+        shapes = {_said(member.subscription) for member in metadata.members if member.subscription}
+        names = {name for said in shapes for name in _candidates(_written(protocol, given, said))}
+        return Leader(UNKNOWN_LEADER, (), tuple(sorted(names)))
+    if leader.subscription is None:
         return Leader(UNKNOWN_LEADER, ())
+    found = _written(protocol, given, _said(leader.subscription))
     candidates = _candidates(found)
     named = tuple(name for name in candidates if _has_default_client_id(leader, name))
     recognised = named if len(named) == 1 else candidates
@@ -168,21 +184,23 @@ def _kind(user_data: bytes | None) -> str:
     return PREFIXED if claim is not None and claim[0] else FILLED
 
 
-def _written(protocol: str, given: list[ClassicMember], leader: ClassicMember) -> _Written | None:
-    """What the group shows if `leader` led it; None where its subscription is unknown."""
-    said = leader.subscription
-    if said is None:
+def _assignments(members: Iterable[ClassicMember]) -> _Assignments | None:
+    """None where nobody was given bytes, or bytes of several versions: one library writes all of them alike."""
+    given = [(member.subscription, member.assignment) for member in members if member.assignment]
+    pairs = [(joined, assigned) for joined, assigned in given if assigned.version is not None]
+    versions = {assigned.version for _, assigned in pairs}
+    if len(versions) != 1:
         return None
-    pairs = [(member.subscription, member.assignment) for member in given if member.assignment]
-    return _Written(
-        protocol=protocol,
-        assignment_version=next(assigned.version or 0 for _, assigned in pairs),
-        assignments=frozenset(_kind(assigned.user_data) for _, assigned in pairs),
-        echoes=all(joined is not None and joined.user_data == assigned.user_data for joined, assigned in pairs),
-        version=said.version,
-        user_data=_kind(said.user_data),
-        ends_before_owned=said.ends_before_owned,
-    )
+    echoes = all(joined is not None and joined.user_data == assigned.user_data for joined, assigned in pairs)
+    return _Assignments(versions.pop() or 0, frozenset(_kind(assigned.user_data) for _, assigned in pairs), echoes)
+
+
+def _said(subscription: Subscription) -> _Said:
+    return _Said(subscription.version, _kind(subscription.user_data), subscription.ends_before_owned)
+
+
+def _written(protocol: str, given: _Assignments, said: _Said) -> _Written:
+    return _Written(protocol, given.version, given.kinds, given.echoes, *said)
 
 
 def _candidates(written: _Written) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from assignors import AS_JAVA_LEADER
@@ -170,3 +171,13 @@ def test_what_a_kafka_python_member_had_is_its_claim_unless_java_leads() -> None
     java = [member("j", {"orders": []}), *(replace(one, assignment=Assignment(3, (), None)) for one in claiming)]
     forgotten = group_spec(advanced([written(10, 3, java)]), metadata(3, java, protocol="sticky"))
     assert [one.owned for one in forgotten.members] == [(), (), ()]
+
+
+def test_without_a_leaders_id_what_every_possible_leader_promises_is_judged() -> None:
+    """DescribeGroups names no leader. All members write as Java does, so an uneven range is wrong whoever led."""
+    members = [member("a", {"orders": [0, 1, 2]}), member("b", {"orders": [3]})]
+    described = group(members, {"orders": throughout(4)})
+    assert described.classic is not None
+    nameless = msgspec.structs.replace(described, classic=replace(described.classic, leader=None))
+    found = own(nameless, "range")
+    assert (found.verdict, found.laws, found.drift_partitions) == (DRIFT, ("unbalanced",), 1)

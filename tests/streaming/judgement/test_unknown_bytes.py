@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from assignors import assignor_named
@@ -11,10 +12,11 @@ from streaming.group.not_known import not_known
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.drift import UNKNOWN
 from streaming.judgement.judge import Judgement, judge
+from streaming.judgement.leader import Leader
 from streaming.judgement.rebalances import Rebalance
 from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.judgement.unsubscribed import ReadTopics, read_topics
-from streaming.protocol.classic import NOTHING_ASSIGNED, ClassicMember
+from streaming.protocol.classic import NOTHING_ASSIGNED, ClassicMember, Subscription
 from tests.streaming.groups import advanced, member, sampled, written
 
 ASSIGNMENT, SUBSCRIPTION = "member_assignment", "member_subscription"
@@ -129,3 +131,12 @@ def test_a_member_that_the_leader_left_out_has_nothing_and_the_verdict_is_known(
     (own,) = [drift for drift in found.drifts if drift.is_group_strategy]
     assert own.verdict == "drift"
     assert found.imbalances[0].smallest == 0
+
+
+def test_a_member_stored_before_these_fields_were_there_is_read() -> None:
+    """A checkpoint outlives the program: a field more has a default that old bytes decode to."""
+    subscription = {"version": 3, "topics": ["t"], "user_data": None, "owned": [], "generation_id": -1, "rack_id": None}
+    stored = msgspec.msgpack.encode(subscription)
+    assert msgspec.msgpack.decode(stored, type=Subscription) == Subscription(3, ("t",), None, (), -1, None)
+    leader = msgspec.msgpack.encode({"implementation": "java", "evidence": ["seen"]})
+    assert msgspec.msgpack.decode(leader, type=Leader) == Leader("java", ("seen",))
