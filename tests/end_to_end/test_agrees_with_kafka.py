@@ -46,7 +46,18 @@ def test_members_assignments_commits_and_lag_agree_while_consumers_join_leave_an
     _lag_agrees(monitor, kafka_says, name)
     _totals_agree(monitor, kafka_says, name)
     _verdicts_are_whole(monitor, name)
+    _clocks_agree(monitor)
     assert monitor.stop() == 0
+
+
+def _clocks_agree(monitor: MonitorProcess) -> None:
+    """Broker and monitor have one clock here: the bounds of its records hold, and nothing is corrected."""
+    until("the clock", lambda: monitor.value("rebalance_monitor_clock_offset_seconds") is not None)
+    offset, within = (monitor.value(f"rebalance_monitor_clock_offset_{name}") for name in ("seconds", "within_seconds"))
+    assert offset is not None
+    assert within is not None
+    assert abs(offset) <= within
+    assert "the clock of broker" not in monitor.log.read_text()
 
 
 def _agree(monitor: MonitorProcess, kafka_says: WhatKafkaSays, group_id: str, members: int) -> None:
