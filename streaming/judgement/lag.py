@@ -11,7 +11,7 @@ known it is null, with the first reason that applies:
 5. `end_before_commit`: the topic was deleted and created anew, or lost records in an unclean election, or somebody
    committed an offset that never was. kafka_exporter shows a negative lag (issue 437), which breaks autoscaling.
 6. `maybe_only_markers`: the few offsets that are left may be transaction markers, which no consumer reads, and the
-   monitor could not look (`next_offsets.py`).
+   monitor could not look; or it did, and saw records of aborted transactions alone (`next_offsets.py`).
 
 Lag is counted from `next_offset`: the committed offset, or the first record after it where it is known that no record
 stands between.
@@ -54,11 +54,12 @@ LAG_SCHEMA = pa.schema(
         ("lag", pa.int64()),
         ("unknown_reason", pa.string()),
         ("next_offset", pa.int64()),
-        ("is_verified", pa.bool_()),
+        ("is_record", pa.bool_()),
+        ("is_aborted", pa.bool_()),
         ("is_blocked", pa.bool_()),
     ]
 )
-"""`lag` or `unknown_reason` is null, never both and never neither. The last three are those of `next_offsets.py`."""
+"""`lag` or `unknown_reason` is null, never both and never neither. The last four are those of `next_offsets.py`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ def lag_report(commits: pa.Table, sample: ClusterSample) -> LagReport:
     lag = pc.if_else(pc.is_null(reason), pc.subtract(end, commits["committed_offset"]), pa.scalar(None, pa.int64()))
     rows = commits.num_rows
     columns = [end, start, lag, reason, commits["committed_offset"]]
-    columns += [pa.repeat(flag, rows) for flag in (True, False)]
+    columns += [pa.repeat(flag, rows) for flag in (True, False, False)]
     names = LAG_SCHEMA.names[len(LAG_SCHEMA) - len(columns) :]
     table = pa.table([*commits.columns, *columns], names=[*commits.column_names, *names])
     return LagReport(sample.sampled_at_ms, table.cast(LAG_SCHEMA))

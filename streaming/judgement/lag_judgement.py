@@ -96,7 +96,8 @@ def judge_lag(  # noqa: PLR0913, PLR0917 - all that one sample is judged by, nam
 
 def _tails(report: LagReport) -> Tails:
     few = pc.fill_null(pc.less_equal(report.partitions["lag"], FEW_OFFSETS), fill_value=False)
-    maybe_only_markers = pc.and_(few, pc.invert(report.partitions["is_verified"]))
+    doubtful = pc.or_(few, report.partitions["is_aborted"])
+    maybe_only_markers = pc.and_(doubtful, pc.invert(report.partitions["is_record"]))
     return Tails(report.partitions["is_blocked"].to_numpy(), maybe_only_markers.to_numpy())
 
 

@@ -9,11 +9,13 @@ may, and the difference between two offsets says otherwise. Rules:
    and it was the same at an earlier sample, or its status was WARN by lags that markers alone may make.
 2. A look reads the log from the commit on, once. No record up to the end: the group has read everything, lag 0. A
    record: lag counts from there. What was found is kept for the commit, and looked at again from where it ended.
+   Records of aborted transactions alone are nothing to a consumer under read_committed, and records to the others: what
+   this one does is unknown, so lag and status are, as in rule 4.
 3. A commit before the last stable offset of an open transaction, with no record between: `is_blocked`. Its lag stays
    as measured up to the high watermark; it is neither STOP nor silent. A commit beyond the last stable offset is one of
    a reader that does not wait for transactions, and is not blocked.
 4. Where a look is due and was not possible (the monitor lacks READ on the topic, the partition has no leader, other
-   looks went first), FEW_OFFSETS or less may all be markers: not `is_verified`, so a bad status is unknown. After
+   looks went first), FEW_OFFSETS or less may all be markers: no `is_record`, so a bad status is unknown. After
    DOUBTED_AFTER_MS at one commit the lag is unknown, too. More offsets than that count as records.
 5. LOOKS_PER_SAMPLE bounds the looks of a sample, the nearest to the end first. Topics that refused READ are asked again
    after REFUSED_FOR_MS.
@@ -145,21 +147,25 @@ class NextOffsets:
 
     def _due(self, row: NearRow, now_ms: int) -> Look | None:
         known = self._of(row)
-        if known.is_record or not row.log_start <= known.next_offset < row.end:
+        if known.is_record or not row.log_start <= known.read_to < row.end:
             return None
         refused_at_ms = self._refused_at_ms.get(row.commit[0])
         if refused_at_ms is not None and 0 <= now_ms - refused_at_ms < REFUSED_FOR_MS:
             return None
-        return Look(*row.commit, known.next_offset)
+        return Look(*row.commit, known.read_to)
 
     def _of(self, row: NearRow) -> Tail:
-        return self._known.get(row.commit) or Tail(row.commit[2], is_record=False)
+        return self._known.get(row.commit) or Tail(row.commit[2], is_record=False, read_to=row.commit[2])
 
     def take(self, seen: Mapping[Look, Seen], now_ms: int) -> None:
         """Take in what looks have shown."""
         for look, found in seen.items():
             if isinstance(found, Tail):
-                self._known[look.topic, look.partition, look.committed_offset] = found
+                commit = look.topic, look.partition, look.committed_offset
+                before = self._known.get(commit)
+                has_skipped = before is not None and before.next_offset < before.read_to
+                next_offset = before.next_offset if before is not None and has_skipped else found.next_offset
+                self._known[commit] = Tail(next_offset, found.is_record, found.read_to)
                 self._refused_at_ms.pop(look.topic, None)
             elif found is NotSeen.REFUSED:
                 self._refused_at_ms[look.topic] = now_ms
@@ -167,30 +173,26 @@ class NextOffsets:
     def apply(self, report: LagReport, rows: Sequence[NearRow]) -> LagReport:
         """The report with lag counted from the next record (rules 2 to 4)."""
         table = report.partitions
-        ends, lag, starts = (table[name].fill_null(0).to_numpy() for name in ("end_offset", "lag", "log_start_offset"))
+        ends = table["end_offset"].fill_null(0).to_numpy()
         next_offsets = table["committed_offset"].to_numpy().copy()
-        is_verified = ~_few(lag) & ~_few(starts - next_offsets)
-        is_blocked, is_doubted = np.zeros((2, table.num_rows), dtype=np.bool_)
+        is_record, is_aborted, is_blocked, is_doubted = np.zeros((4, table.num_rows), dtype=np.bool_)
         for row in rows:
             known = self._of(row)
             next_offset = next_offsets[row.at] = min(max(known.next_offset, row.commit[2]), row.end)
             has_read_all = next_offset >= row.end
-            is_verified[row.at] = has_read_all or known.is_record or is_verified[row.at]
+            is_record[row.at] = known.is_record
             is_blocked[row.at] = has_read_all and row.is_open
-            is_few = 0 < row.end - row.commit[2] <= FEW_OFFSETS
-            is_doubted[row.at] = is_few and not is_verified[row.at] and row.unmoved_ms >= DOUBTED_AFTER_MS
+            is_aborted[row.at] = not has_read_all and not known.is_record and known.read_to >= row.end
+            is_doubtful = is_aborted[row.at] or 0 < row.end - next_offset <= FEW_OFFSETS
+            is_doubted[row.at] = is_doubtful and not known.is_record and row.unmoved_ms >= DOUBTED_AFTER_MS
         was_unknown = pc.is_null(table["lag"]).to_numpy()
         changed = {
             "lag": pa.array(np.where(was_unknown, 0, ends - next_offsets), mask=was_unknown | is_doubted),
             "unknown_reason": pc.if_else(pa.array(is_doubted), MAYBE_ONLY_MARKERS, table["unknown_reason"]),
             "next_offset": pa.array(next_offsets),
-            "is_verified": pa.array(is_verified),
+            "is_record": pa.array(is_record),
+            "is_aborted": pa.array(is_aborted),
             "is_blocked": pa.array(is_blocked),
         }
         columns = [changed.get(name, table[name]) for name in table.column_names]
         return LagReport(report.sampled_at_ms, pa.table(columns, schema=table.schema))
-
-
-def _few(offsets: Int64Array) -> BoolArray:
-    few: BoolArray = (offsets > 0) & (offsets <= FEW_OFFSETS)
-    return few

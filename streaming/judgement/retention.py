@@ -89,7 +89,7 @@ def retention(lag: LagReport, starts: SampledOffsets, before: pa.Table | None = 
     is_known &= pc.and_(pc.is_valid(partitions["lag"]), pc.is_valid(partitions["log_start_offset"])).to_numpy()
     committed, waiting = partitions["next_offset"].to_numpy(), partitions["lag"].fill_null(0).to_numpy()
     beyond = partitions["log_start_offset"].fill_null(0).to_numpy() - committed
-    is_known &= partitions["is_verified"].to_numpy() | (beyond <= 0) | (beyond > FEW_OFFSETS)
+    is_known &= partitions["is_record"].to_numpy() | (beyond <= 0) | (beyond > FEW_OFFSETS)
     is_lost = is_known & (beyond > 0)
     commit_times_ms = np.minimum(partitions["commit_timestamp_ms"].to_numpy(), lag.sampled_at_ms)
     past = _lost_since(starts.points, rows, committed, commit_times_ms, is_lost)

@@ -2,7 +2,8 @@
 
 A request is about one partition: a broker returns the first batch of the first partition whatever its size, and leaves
 the batches of further partitions out if they are larger than the limit (KIP-74). So an empty answer means that nothing
-follows. READ on the topic is needed, and optional.
+follows before the last stable offset. Under read_committed the answer names the transactions that were aborted. READ on
+the topic is needed, and optional.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from collections.abc import Mapping, Sequence
 
 from kafka.errors import KafkaError, NoError, TopicAuthorizationFailedError
 from kafka.protocol.consumer import FetchRequest
+from kafka.protocol.consumer.offsets import IsolationLevel
 
 from streaming.judgement.next_offsets import Look, NotSeen, Seen
-from streaming.protocol.record_batches import next_record
+from streaming.protocol.record_batches import AbortedTransaction, Tail, next_record
 from streaming.sampling.connection import Connection, Message
 
 _MAX_BYTES = 4096
@@ -44,6 +46,7 @@ def _fetch(look: Look) -> Message:
         max_wait_ms=0,
         min_bytes=0,
         max_bytes=_MAX_BYTES,
+        isolation_level=IsolationLevel.READ_COMMITTED,
         session_epoch=_NO_SESSION_EPOCH,
         topics=[topic_class(topic=look.topic, partitions=[partition])],
         max_version=_LAST_VERSION_WITH_NAMES,
@@ -58,5 +61,14 @@ def _seen(look: Look, response: Message | KafkaError) -> Seen:
             if partition.error_code == TopicAuthorizationFailedError.errno:
                 return NotSeen.REFUSED
             if partition.error_code == NoError.errno:
-                return next_record(bytes(partition.records or b""), look.from_offset) or NotSeen.FAILED
+                return _tail(look, partition) or NotSeen.FAILED
     return NotSeen.FAILED
+
+
+def _tail(look: Look, partition: Message) -> Tail | None:
+    """What the batches show. Where there is none, no record stands up to the last stable offset."""
+    if not partition.records:
+        end = max(look.from_offset, partition.last_stable_offset)
+        return Tail(end, is_record=False, read_to=end)
+    aborted = [AbortedTransaction(one.producer_id, one.first_offset) for one in partition.aborted_transactions or ()]
+    return next_record(bytes(partition.records), look.from_offset, aborted)

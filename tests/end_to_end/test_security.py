@@ -178,7 +178,8 @@ def test_a_group_that_read_all_of_a_transaction_is_not_late_and_without_read_its
         until("READ", lambda: lags(before_marker, at_open, seconds=400) == [read_all, blocked])
         lags(before_marker - 1, before_marker)
         assert lags(before_marker - 1, before_marker) == [(2, None, False), blocked]
-    producer.abort_transaction()
+        producer.abort_transaction()
+        assert lags(before_marker - 1, before_marker) == [(2, None, False), unknown], "to some consumers it is a record"
 
 
 def _commits(topic: str, committed: Sequence[int], now_ms: int) -> pa.Table:

@@ -47,6 +47,7 @@ class Log:
     records: set[int] = field(default_factory=set)
     last_stable: int | None = None
     is_readable: bool = True
+    aborted: set[int] = field(default_factory=set)
 
     def write(self, records: int, markers: int = 0) -> None:
         """Append records, then markers."""
@@ -57,8 +58,11 @@ class Log:
         """Return what a fetch would show."""
         if not self.is_readable:
             return NotSeen.REFUSED
-        later = [offset for offset in self.records if offset >= look.from_offset]
-        return Tail(min(later), is_record=True) if later else Tail(self.end, is_record=False)
+        later = sorted(offset for offset in self.records if offset >= look.from_offset)
+        committed = [offset for offset in later if offset not in self.aborted]
+        if not committed:
+            return Tail(min(later, default=self.end), is_record=False, read_to=self.end)
+        return Tail(later[0], is_record=True, read_to=committed[0])
 
 
 class Watch:
@@ -208,6 +212,22 @@ def test_holes_at_the_end_of_a_compacted_topic_are_no_lag():
     assert watch.sample()["lag"] == 2
 
 
+def test_records_of_an_aborted_transaction_alone_are_unknown():
+    """Under read_committed they are nothing, else they are lag: which of the two is in no record (law 2)."""
+    watch = idle_after_a_transaction()
+    watch.sample()
+    first = watch.log.end
+    watch.log.write(records=50, markers=1)
+    watch.log.aborted = set(range(first, first + 50))
+    for _ in range(20):
+        row = watch.sample()
+    assert (row["lag"], row["unknown_reason"], row["status"]) == (None, MAYBE_ONLY_MARKERS, None)
+    watch.log.write(records=1)
+    for _ in range(20):
+        row = watch.sample()
+    assert (row["lag"], Status(row["status"])) == (52, Status.STOP), "a record that all consumers read waits"
+
+
 def test_a_group_at_an_open_transaction_is_neither_stopped_nor_ok():
     """read_committed consumers receive nothing after the last stable offset: such a group was STOP."""
     watch = Watch(Log())
@@ -283,7 +303,7 @@ def test_looks_are_bounded_and_the_nearest_to_the_end_go_first():
     for _ in range(3):
         looks = known.looks(rows, 9)
         looked += [look.partition for look in looks]
-        known.take({look: Tail(look.from_offset, is_record=True) for look in looks}, 9)
+        known.take({look: Tail(look.from_offset, is_record=True, read_to=look.from_offset) for look in looks}, 9)
     assert looked == list(reversed(range(count)))
     assert known.looks(rows, 9) == []
 

@@ -9,36 +9,53 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.record import MemoryRecordsBuilder
 
-from streaming.protocol.record_batches import Tail, next_record
+from streaming.protocol.record_batches import AbortedTransaction, Tail, next_record
 
-RECORD, MARKER = 0, 0x20 | 0x10
+RECORD, TRANSACTIONAL, MARKER = 0, 0x10, 0x20 | 0x10
 
 
-def batch(base_offset: int, offsets: int, *, records: int | None = None, attributes: int = RECORD) -> bytes:
+def batch(
+    base_offset: int, offsets: int, *, records: int | None = None, attributes: int = RECORD, producer: int = -1
+) -> bytes:
     """Return a batch of magic 2 that covers some offsets; its records are left out, as nothing reads them."""
     count = offsets if records is None else records
-    rest = struct.pack(">iBIhiqqqhii", 0, 2, 0, attributes, offsets - 1, 0, 0, -1, -1, -1, count)
+    rest = struct.pack(">iBIhiqqqhii", 0, 2, 0, attributes, offsets - 1, 0, 0, producer, -1, -1, count)
     return struct.pack(">qi", base_offset, len(rest)) + rest
 
 
-def marker(offset: int) -> bytes:
+def marker(offset: int, producer: int = 1) -> bytes:
     """Return the end of a transaction."""
-    return batch(offset, 1, attributes=MARKER)
+    return batch(offset, 1, attributes=MARKER, producer=producer)
+
+
+def in_transaction(offset: int, records: int, producer: int = 1) -> bytes:
+    """Return records of a transaction."""
+    return batch(offset, records, attributes=TRANSACTIONAL, producer=producer)
+
+
+def nothing(read_to: int) -> Tail:
+    """Return that no record was found."""
+    return Tail(read_to, is_record=False, read_to=read_to)
+
+
+def record(offset: int) -> Tail:
+    """Return that a record was found."""
+    return Tail(offset, is_record=True, read_to=offset)
 
 
 CASES = [
-    (b"", 5, Tail(5, is_record=False), "nothing follows"),
-    (marker(5), 5, Tail(6, is_record=False), "a marker alone"),
-    (marker(5) + marker(6), 5, Tail(7, is_record=False), "two in a row"),
-    (batch(0, 5) + marker(5), 5, Tail(6, is_record=False), "the batch before the commit comes along"),
-    (marker(5) + batch(6, 2), 5, Tail(6, is_record=True), "a record after the marker waits"),
-    (batch(5, 3), 5, Tail(5, is_record=True), "a record at the commit"),
-    (batch(3, 5), 5, Tail(5, is_record=True), "a record in the middle of a batch"),
-    (batch(5, 3, records=0), 5, Tail(8, is_record=False), "an empty batch, kept for its producer"),
-    (batch(9, 1), 5, Tail(9, is_record=True), "compaction removed 5 to 8"),
+    (b"", 5, nothing(5), "nothing follows"),
+    (marker(5), 5, nothing(6), "a marker alone"),
+    (marker(5) + marker(6), 5, nothing(7), "two in a row"),
+    (batch(0, 5) + marker(5), 5, nothing(6), "the batch before the commit comes along"),
+    (marker(5) + batch(6, 2), 5, record(6), "a record after the marker waits"),
+    (batch(5, 3), 5, record(5), "a record at the commit"),
+    (batch(3, 5), 5, record(5), "a record in the middle of a batch"),
+    (batch(5, 3, records=0), 5, nothing(8), "an empty batch, kept for its producer"),
+    (batch(9, 1), 5, record(9), "compaction removed 5 to 8"),
     (batch(3, 5, records=2), 5, None, "a compacted batch: its records may all stand before 5"),
-    (batch(6, 5, records=2), 5, Tail(6, is_record=True), "a compacted batch after the commit has a record"),
-    (marker(5) + batch(6, 2)[:30], 5, Tail(6, is_record=False), "a batch cut off shows nothing"),
+    (batch(6, 5, records=2), 5, record(6), "a compacted batch after the commit has a record"),
+    (marker(5) + batch(6, 2)[:30], 5, nothing(6), "a batch cut off shows nothing"),
 ]
 
 
@@ -56,8 +73,25 @@ def test_batches_as_a_client_writes_them_are_read(magic: int, offset: int):
     for number in range(3):
         builder.append(timestamp=1_000 + number, key=None, value=b"v", headers=[])
     builder.close()
-    assert next_record(builder.buffer(), offset) == Tail(offset, is_record=True)
-    assert next_record(builder.buffer(), 3) == Tail(3, is_record=False)
+    assert next_record(builder.buffer(), offset) == record(offset)
+    assert next_record(builder.buffer(), 3) == nothing(3)
+
+
+ABORTED = [
+    (in_transaction(5, 3) + marker(8), Tail(5, is_record=False, read_to=9), "an aborted transaction alone"),
+    (marker(5, 9) + in_transaction(6, 3) + marker(9), Tail(6, is_record=False, read_to=10), "after a marker"),
+    (in_transaction(5, 3) + marker(8) + batch(9, 1), Tail(5, is_record=True, read_to=9), "a record follows"),
+    (in_transaction(5, 3) + marker(8) + in_transaction(9, 1), Tail(5, is_record=True, read_to=9), "its next one"),
+    (in_transaction(5, 3, producer=2), record(5), "of a producer that did not abort"),
+    (batch(5, 3, producer=1), record(5), "of the producer, but in no transaction"),
+    (in_transaction(3, 4) + marker(7), Tail(5, is_record=False, read_to=8), "the commit is in the middle of it"),
+]
+
+
+@pytest.mark.parametrize(("batches", "tail", "why"), ABORTED, ids=[why for *_, why in ABORTED])
+def test_records_of_aborted_transactions_are_records_to_some_consumers_only(batches: bytes, tail: Tail, why: str):
+    """Librdkafka commits the offset after the last record that it delivered: before what was aborted since."""
+    assert next_record(batches, 5, [AbortedTransaction(producer_id=1, first_offset=3)]) == tail, why
 
 
 @given(st.binary(max_size=200), st.integers(0, 100))

@@ -95,7 +95,7 @@ class Cluster:
             return NotSeen.REFUSED
         at = look.topic, look.partition
         next_record = max(look.from_offset, self.next_records.get(at, 0))
-        return Tail(next_record, is_record=next_record < self.end_offsets[at])
+        return Tail(next_record, is_record=next_record < self.end_offsets[at], read_to=next_record)
 
     def list_groups(self) -> GroupListing:
         """List every group with its state."""
