@@ -9,6 +9,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from streaming.config.environment import without_settings
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -24,13 +26,14 @@ class ChildProcess:
     """A running process that the kernel kills when this one ends, even by `kill -9`.
 
     Its standard output and error are appended to a file. It has a session of its own: a Ctrl-C meant for us doesn't
-    reach it, so that we stop our children in the order we choose.
+    reach it, so that we stop our children in the order we choose. Unless an environment is given, it has ours without
+    the settings: any of them may hold a secret.
     """
 
     def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None) -> None:
         self.output = output
         self._command = tied_to_us(command)
-        self._environment = dict(os.environ if environment is None else environment)
+        self._environment = without_settings(os.environ) if environment is None else dict(environment)
         self._process: subprocess.Popen[bytes] | None = None
         self._error: OSError | None = None
         started = threading.Event()

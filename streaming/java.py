@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from streaming.config.environment import without_settings
 from streaming.errors import STAYS, RemedyError
 
 SUPPORTED_JAVA_VERSIONS = (17, 21)
@@ -40,7 +41,12 @@ def java_version(java: Path) -> int:
     """Return the feature version of a `java` executable, such as 17. Raises JavaError if it doesn't run."""
     try:
         shown = subprocess.run(
-            [str(java), "-version"], capture_output=True, text=True, check=True, timeout=_VERSION_TIMEOUT_SECONDS
+            [str(java), "-version"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_VERSION_TIMEOUT_SECONDS,
+            env=without_settings(os.environ),
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise JavaError(f"{java} does not run ({error}): {_REMEDY}") from error

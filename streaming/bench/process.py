@@ -17,7 +17,7 @@ from typing_extensions import Self
 
 from streaming.bench.fill import BenchError
 from streaming.child_process import ChildProcess
-from streaming.config.load import ENVIRONMENT_PREFIX
+from streaming.config.environment import ENVIRONMENT_PREFIX
 
 _SAMPLE_SECONDS = 0.5
 _GRACE_SECONDS = 30.0

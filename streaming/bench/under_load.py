@@ -14,7 +14,7 @@ from pathlib import Path
 from streaming.bench.batches import Batch, BatchLog
 from streaming.bench.crowd import Crowd, Written
 from streaming.bench.process import Cost, MeasuredProcess, TreeWatch, monitor_environment
-from streaming.config.load import ENVIRONMENT_PREFIX
+from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.embedded import EmbeddedBroker
 
 _LOOK_SECONDS = 0.25

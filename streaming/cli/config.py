@@ -11,7 +11,9 @@ from typing import Any
 import click
 
 from streaming.cli.run import config_option
-from streaming.config.load import ENVIRONMENT_PREFIX, load_settings, shown
+from streaming.config.environment import ENVIRONMENT_PREFIX
+from streaming.config.load import load_settings
+from streaming.config.redaction import shown
 from streaming.config.section import Section
 from streaming.errors import RemedyError
 
@@ -51,7 +53,7 @@ def _toml(name: str, section: Section) -> Iterator[str]:
         if key not in inner:
             description = type(section).model_fields[key].description
             variable = f"{ENVIRONMENT_PREFIX}{name.replace('.', '__')}__{key}".upper()
-            line = f"# {key} =" if value is None else f"{key} = {_toml_value(shown(value, key))}"
+            line = f"# {key} =" if value is None else f"{key} = {_toml_value(shown(value))}"
             yield f"# {description} ({variable})\n{line}"
     yield ""
     for key, value in inner.items():

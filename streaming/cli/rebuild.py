@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from streaming.cli.logs import start_logging
+from streaming.cli.logs import keep_secret, redacted, start_logging
 from streaming.cli.run import config_option
-from streaming.config.load import forget_secrets, load_settings
+from streaming.config.load import forget_secrets, load_settings, redactor_of
 from streaming.errors import RemedyError
 
 
@@ -43,13 +43,14 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
 
         settings = load_settings(file)
         forget_secrets()
+        keep_secret(redactor_of(settings))
         stamp = time.strftime("%Y%m%dT%H%M%S")
         rebuilt = rebuild_checkpoint(settings.of_cluster(cluster), stamp, is_repairing=is_repairing)
     except RemedyError as error:
-        click.ClickException(str(error)).show()
+        click.ClickException(redacted(str(error))).show()
         sys.exit(error.exit_code)
     for repair in rebuilt.repairs:
-        click.echo(repair)
+        click.echo(redacted(repair))
     old = rebuilt.old_checkpoint
-    click.echo(f"the old checkpoint is {old}" if old else "there was no checkpoint before")
+    click.echo(redacted(f"the old checkpoint is {old}") if old else "there was no checkpoint before")
     click.echo("a new checkpoint is ready; `rebalance-monitor run` reads the topic from its start")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from streaming.cli.logs import start_logging
-from streaming.config.load import forget_secrets, load_settings
+from streaming.cli.logs import keep_secret, redacted, start_logging
+from streaming.config.load import forget_secrets, load_settings, redactor_of
 from streaming.errors import RemedyError
 
 SWITCH_SECONDS = 0.001
@@ -61,6 +61,7 @@ def run(file: Path | None, log_level: str) -> None:
 
         settings = load_settings(file)
         forget_secrets()
+        keep_secret(redactor_of(settings))
         for exposed in settings.exposed_files():
             _log.warning("every user of this machine may read %s: mount it with mode 0440", exposed)
         scheme, host = "https" if settings.metrics.tls_key_file else "http", settings.metrics.host
@@ -70,6 +71,6 @@ def run(file: Path | None, log_level: str) -> None:
 
         Monitor(settings, stop, tell).run()
     except RemedyError as error:
-        click.ClickException(str(error)).show()
+        click.ClickException(redacted(str(error))).show()
         sys.exit(error.exit_code)
     _log.info("stopped")

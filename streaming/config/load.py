@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from itertools import chain, combinations
 from pathlib import Path
-from typing import Any
 
-from pydantic import SecretStr, ValidationError, model_validator
+from pydantic import ValidationError, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -19,7 +17,11 @@ from pydantic_settings import (
 )
 from typing_extensions import Self
 
+from streaming.config.environment import ENVIRONMENT_PREFIX, is_setting
 from streaming.config.private_files import is_tolerated
+from streaming.config.redaction import Redactor, secrets_in, without_credentials
+from streaming.config.refusals import refusal_line
+from streaming.config.security import read_secrets
 from streaming.config.settings import (
     ClusterSection,
     ClusterSettings,
@@ -34,12 +36,6 @@ from streaming.config.settings import (
     lie_apart,
 )
 from streaming.errors import STAYS, RemedyError
-
-ENVIRONMENT_PREFIX = "REBALANCE_MONITOR_"
-REDACTED = "*********(redacted)"
-_SECRET_NAME = re.compile(r"secret|password|passphrase|token|credential|access[.-]?key|jaas", re.IGNORECASE)
-_NO_SECRET_NAME = re.compile(r"_(file|endpoint)$")  # where a secret is, or comes from
-_URL_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
 class ConfigError(RemedyError):
@@ -118,7 +114,8 @@ class Settings(BaseSettings):
         folders = [one.paths.checkpoint for one in of_clusters] + [self.paths.tables]
         for one, other in combinations(folders, 2):
             if not lie_apart(one, other):
-                raise ValueError(f"clusters: {one} and {other} must not lie in each other")
+                both = " and ".join(map(without_credentials, (one, other)))
+                raise ValueError(f"clusters: {both} must not lie in each other")
         return self
 
 
@@ -142,7 +139,8 @@ def load_settings(file: Path | None) -> Settings:
     try:
         settings = FromFile()
     except ValidationError as invalid:
-        raise ConfigError("\n".join([*map(_line, invalid.errors()), *unknown])) from None
+        lines = [refusal_line(error, Settings) for error in invalid.errors()]
+        raise ConfigError("\n".join([*lines, *unknown])) from None
     except SettingsError as unreadable:
         remedy = "lists and tables are written as JSON"
         raise ConfigError("\n".join([f"environment: {unreadable}: {remedy}", *unknown])) from None
@@ -154,10 +152,18 @@ def load_settings(file: Path | None) -> Settings:
 
 
 def forget_secrets() -> None:
-    """Take secrets out of the environment, so that no process we start inherits them."""
-    for name in list(os.environ):
-        if name.upper().startswith(ENVIRONMENT_PREFIX) and is_secret(name.lower()):
-            del os.environ[name]
+    """Take the settings out of the environment, so that no process that a library starts inherits a secret."""
+    for name in filter(is_setting, list(os.environ)):
+        del os.environ[name]
+
+
+def redactor_of(settings: Settings) -> Redactor:
+    """What takes the secrets of these settings, and of the files that they name, out of a text."""
+    found = set(secrets_in(settings))
+    for security in {id(one.kafka.security): one.kafka.security for one in settings.of_clusters()}.values():
+        held = read_secrets(security)
+        found.update(filter(None, (held.password, held.key_password, held.oauth_client_secret)))
+    return Redactor(found)
 
 
 def _unknown_variables() -> list[str]:
@@ -172,32 +178,3 @@ def _unknown_variables() -> list[str]:
         for name in meant
         if name[len(ENVIRONMENT_PREFIX) :].partition("__")[0].lower() not in Settings.model_fields
     ]
-
-
-def _line(error: Any) -> str:  # noqa: ANN401 - pydantic's error details
-    place = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "extra_forbidden":
-        return f"{place}: no such setting"
-    is_section = isinstance(error["input"], dict)
-    given = "" if is_secret(place) or is_section else f" (got {shown(error['input'], place)!r})"
-    return f"{place + ': ' if place else ''}{shown(error['msg'].removeprefix('Value error, '))}{given}"
-
-
-def is_secret(name: str) -> bool:
-    """Whether a setting of this name must not be shown."""
-    return bool(_SECRET_NAME.search(name)) and not _NO_SECRET_NAME.search(name)
-
-
-def shown(value: Any, name: str = "") -> Any:  # noqa: ANN401 - any part of a settings document
-    """The document with every secret replaced, for `config check`."""
-    if isinstance(value, dict):
-        return {key: shown(inner, str(key)) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [shown(inner, name) for inner in value]
-    if isinstance(value, SecretStr):
-        return REDACTED
-    if isinstance(value, Path):
-        return str(value)
-    if not isinstance(value, str):
-        return value
-    return REDACTED if is_secret(name) else _URL_CREDENTIALS.sub(REDACTED, value)

@@ -72,9 +72,16 @@ def _is_pkcs8(path: Path) -> Path:
     return _is_private(path)
 
 
+def _without_user(url: str) -> str:
+    if "@" in url.partition("://")[2]:
+        raise ValueError("no user or password belongs here: set oauth_client_id and oauth_client_secret")
+    return url
+
+
 SecretFile = Annotated[Path, AfterValidator(_is_private)]
 CertificateFile = Annotated[Path, AfterValidator(_is_pem)]
 KeyFile = Annotated[Path, AfterValidator(_is_pkcs8)]
+TokenEndpoint = Annotated[str, AfterValidator(_without_user)]
 
 
 class SecuritySettings(Section):
@@ -97,7 +104,7 @@ class SecuritySettings(Section):
     username: str | None = Field(None, min_length=1, description="user name for PLAIN and SCRAM")
     password: SecretStr | None = Field(None, min_length=1, description="its password")
     password_file: SecretFile | None = Field(None, description="file that holds the password")
-    oauth_token_endpoint: str | None = Field(
+    oauth_token_endpoint: TokenEndpoint | None = Field(
         None, pattern="^https?://", description="URL that gives tokens to clients (client credentials grant)"
     )
     oauth_client_id: str | None = Field(None, min_length=1, description="our id at that endpoint")

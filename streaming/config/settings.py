@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 from typing_extensions import Self
 
 from streaming.config.section import Section
@@ -23,6 +23,8 @@ def _state_home() -> Path:
 def _each_has_a_port(servers: str) -> str:
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")
+        if "@" in server or "://" in server:
+            raise ValueError("a server is host:port, without a scheme, a user or a password")
         if not host or not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65_536:
             raise ValueError(f"{server.strip()!r} is not host:port")
     return servers
@@ -41,7 +43,14 @@ def _fit_for_a_folder(name: str) -> str:
     return name
 
 
+def _without_user(master: str) -> str:
+    if "@" in master:
+        raise ValueError("a master has no user and no password: it stands on a command line")
+    return master
+
+
 BootstrapServers = Annotated[str, AfterValidator(_each_has_a_port)]
+SparkMaster = Annotated[str, AfterValidator(_without_user)]
 AbsolutePath = Annotated[str, AfterValidator(_absolute)]
 ClusterSection = Annotated[str, AfterValidator(_fit_for_a_folder)]
 
@@ -92,7 +101,7 @@ class SourceSettings(Section):
 class SparkSettings(Section):
     """Spark itself."""
 
-    master: str = Field(
+    master: SparkMaster = Field(
         "local[2]",
         description="Spark master URL; local[n] is n tasks at a time, with several clusters for each of them",
     )
@@ -103,7 +112,7 @@ class SparkSettings(Section):
     log_level: str = Field(
         "ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Spark's log level"
     )
-    conf: dict[str, str] = Field({}, description="further Spark settings, as they are")
+    conf: dict[str, SecretStr] = Field({}, description="further Spark settings, as they are")
 
 
 class PathSettings(Section):

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from assignors.invariants import violations
 from assignors.model import GroupAssignment
+from streaming.config.environment import without_settings
 from streaming.custom.frames import read_frame, write_frame
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ class _Child:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={**without_settings(os.environ), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             start_new_session=True,  # so that what the strategy itself starts can be ended with it
         )
         self._requests = cast("BinaryIO", self._process.stdin)

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing_extensions import Self
 
 from streaming.child_process import ChildProcess
-from streaming.config.load import ENVIRONMENT_PREFIX
+from streaming.config.environment import without_settings
 from streaming.demo.figures import Figures, read_figures
 from streaming.demo.load import DemoError, DemoLoad
 from streaming.embedded import EmbeddedBroker
@@ -95,9 +95,10 @@ class Stage:
         config = self._folder / "monitor.toml"
         config.write_text(self._settings())
         # The environment wins over the file: what is set there is meant for another monitor.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(ENVIRONMENT_PREFIX)}
         return ChildProcess(
-            [sys.executable, "-m", "streaming.cli", "run", "--config", str(config)], self.monitor_log, environment
+            [sys.executable, "-m", "streaming.cli", "run", "--config", str(config)],
+            self.monitor_log,
+            without_settings(os.environ),
         )
 
     def _settings(self) -> str:

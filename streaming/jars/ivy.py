@@ -5,6 +5,7 @@ Ivy gets a home of its own: a broken `~/.m2` or `~/.ivy2` of the user (a pom wit
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from importlib.util import find_spec
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
 from streaming.child_process import tied_to_us
+from streaming.config.environment import without_settings
 from streaming.errors import RemedyError
 from streaming.java import find_java
 
@@ -66,7 +68,13 @@ def fetch(  # noqa: PLR0913 - the keyword arguments are the two ways in which th
 
 def _run_ivy(command: list[str], on_jar: Callable[[str], None]) -> None:
     failures: list[str] = []
-    with subprocess.Popen(tied_to_us(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
+    with subprocess.Popen(
+        tied_to_us(command),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=without_settings(os.environ),
+    ) as ivy:
         try:
             for line in ivy.stdout or ():
                 if line.startswith("downloading ") and ".jar " in line:

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from streaming.config.redaction import without_credentials
 from streaming.config.security import Secrets, SecuritySettings
 from streaming.errors import RemedyError
 
@@ -81,7 +82,7 @@ class ClientCredentialsTokens(AbstractTokenProvider):  # type: ignore[misc]
             self._fail("gives no access_token", "kafka.security.oauth_token_endpoint")
 
     def _fail(self, what: str, settings: str) -> NoReturn:
-        raise TokenError(f"the token endpoint {self._endpoint} {what}: check {settings}")
+        raise TokenError(f"the token endpoint {without_credentials(self._endpoint)} {what}: check {settings}")
 
 
 def _basic(client_id: str, client_secret: str) -> str:

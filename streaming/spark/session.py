@@ -6,7 +6,9 @@
 3. Driver and executors talk over loopback only where they are on one machine: with a master called local.
 4. Several clusters have a query each. `local[n]` is then n tasks at a time for each of them, and jobs take turns (a
    pool each): a cluster that catches up, or whose broker leaves its tasks waiting, takes no other one's place.
-5. `spark.conf` of the settings wins over ours. The JVM's options come behind ours, so that one option more does not
+5. A value of `spark.conf` that may be a secret is on no command line, which every user of the machine may read: the JVM
+   hears it when it runs. Spark's pages and logs show none of them. Options of the JVM itself are an exception.
+6. `spark.conf` of the settings wins over ours. The JVM's options come behind ours, so that one option more does not
    cost the log its settings. Of one option said twice Java takes the last; another collector needs ours switched off.
 """
 
@@ -17,7 +19,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from socketserver import BaseServer
 from typing import Any
@@ -25,15 +27,20 @@ from typing import Any
 import py4j.java_gateway
 import py4j.protocol
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.accumulators import AccumulatorServer
 from pyspark.sql import SparkSession
 
+from streaming.config.redaction import is_harmless, without_credentials
 from streaming.config.settings import SparkSettings
 
 _JVM_EXIT_SECONDS = 5.0
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_REDACTION = "spark.redaction.regex"
+_REDACTED_BY_SPARK = "(?i)secret|password|token|access[.]?key"
+_OF_LAUNCH = re.compile(r"spark\.(driver\.(extra|default)|jars|files|archives|submit|plugins|master|redaction|log)")
+"""Names that only the launch can use."""
 ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 SUBMITTED = frozenset(
@@ -55,7 +62,10 @@ def spark_session(settings: SparkSettings, jars: Sequence[Path], java_home: Path
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName("kafka-rebalance-monitor")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    for name, value in session_conf(settings, jars, submitted=submitted, clusters=clusters).items():
+    conf = session_conf(settings, jars, submitted=submitted, clusters=clusters)
+    on_command_line = SparkConf(loadDefaults=False).setAll(list(launch_conf(conf, settings.conf).items()))
+    SparkContext._ensure_initialized(conf=on_command_line)  # noqa: SLF001 - the session would launch it with all of it
+    for name, value in conf.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     AccumulatorServer.handle_error = _pass_over  # type: ignore[method-assign,assignment]
@@ -66,7 +76,7 @@ def spark_session(settings: SparkSettings, jars: Sequence[Path], java_home: Path
 def session_conf(
     settings: SparkSettings, jars: Sequence[Path], *, submitted: bool, clusters: int = 1
 ) -> Mapping[str, str]:
-    """Return all that the session is told, by rules 1 to 5.
+    """Return all that the session is told, by rules 1 to 6.
 
     Example: `session_conf(SparkSettings(), [], submitted=True)` says nothing of `spark.master`.
     """
@@ -74,14 +84,35 @@ def session_conf(
     is_here = settings.master.startswith("local")
     master = re.sub(r"^local\[(\d+)\]$", lambda slots: f"local[{int(slots[1]) * clusters}]", settings.master)
     own = _conf(settings, jars)
-    told = {"spark.master": master, **(loopback if is_here else {}), **own, **settings.conf}
-    if _JAVA_OPTIONS in settings.conf:
-        told[_JAVA_OPTIONS] = f"{own[_JAVA_OPTIONS]} {settings.conf[_JAVA_OPTIONS]}"
+    given = {name: value.get_secret_value() for name, value in settings.conf.items()}
+    told = {"spark.master": master, **(loopback if is_here else {}), **own, **given, **_redaction(given)}
+    if _JAVA_OPTIONS in given:
+        told[_JAVA_OPTIONS] = f"{own[_JAVA_OPTIONS]} {given[_JAVA_OPTIONS]}"
     return {name: value for name, value in told.items() if not (submitted and name in SUBMITTED)}
 
 
 def _pass_over(server: BaseServer, request: object, client_address: Any) -> None:  # noqa: ANN401 - as the base has it
     """A JVM that ends hangs up on PySpark's own server, which would print a page about it on standard error."""
+
+
+def launch_conf(conf: Mapping[str, str], given: Collection[str]) -> Mapping[str, str]:
+    """The part of it that the JVM is launched with (rule 5); `given` are the names that `spark.conf` has.
+
+    >>> launch_conf({"spark.sql.session.timeZone": "UTC", "spark.hadoop.fs.s3a.key": "x"}, ["spark.hadoop.fs.s3a.key"])
+    {'spark.sql.session.timeZone': 'UTC'}
+    """
+    return {
+        name: value
+        for name, value in conf.items()
+        if name not in given or _OF_LAUNCH.match(name) or (is_harmless(name) and value == without_credentials(value))
+    }
+
+
+def _redaction(given: Mapping[str, str]) -> Mapping[str, str]:
+    """What Spark is to hide on its pages and in its logs: by a name, or by what a value looks like."""
+    theirs = given.get(_REDACTION, _REDACTED_BY_SPARK)
+    hidden = (name.removeprefix("spark.hadoop.") for name in sorted(given) if not is_harmless(name))
+    return {_REDACTION: "|".join([theirs, *map(re.escape, hidden), "://[^/\\s]*:.*@"])}
 
 
 def use_pool(session: SparkSession, name: str) -> None:

@@ -11,7 +11,8 @@ import yaml
 from click.testing import CliRunner
 from compose_spec import PyCompose
 
-from streaming.config.load import ENVIRONMENT_PREFIX, load_settings
+from streaming.config.environment import ENVIRONMENT_PREFIX
+from streaming.config.load import load_settings
 from streaming.demo.__main__ import main as demo
 from streaming.embedded.properties import broker_properties
 from streaming.jars import KAFKA_VERSION

@@ -14,7 +14,8 @@ import bcrypt
 import pytest
 import trustme
 
-from streaming.config.load import ENVIRONMENT_PREFIX, Settings
+from streaming.config.environment import ENVIRONMENT_PREFIX
+from streaming.config.load import Settings
 from streaming.config.settings import PathSettings
 from streaming.errors import STAYS
 from streaming.sinks.access import Certificate, Users

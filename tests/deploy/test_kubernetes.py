@@ -19,7 +19,8 @@ import pytest
 import yaml
 from kubeflow_spark_api.models import SparkV1beta2SparkApplication
 
-from streaming.config.load import ENVIRONMENT_PREFIX, load_settings
+from streaming.config.environment import ENVIRONMENT_PREFIX
+from streaming.config.load import load_settings
 from streaming.sinks.http import TOLD_TO_EVERYBODY
 from streaming.spark.query import BATCH_GRACE_SECONDS
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.config.load import ENVIRONMENT_PREFIX
+from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.settings import PathSettings
 from streaming.errors import MAY_PASS, STAYS
 from streaming.spark.query import BATCH_GRACE_SECONDS

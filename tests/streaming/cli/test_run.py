@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from streaming.cli import main
-from streaming.config.load import ENVIRONMENT_PREFIX
+from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.embedded.ports import free_port
 from streaming.errors import MAY_PASS, STAYS
 from streaming.spark.checkpoint import CheckpointError, CheckpointInUseError, CheckpointLock

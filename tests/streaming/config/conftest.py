@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.config.load import ENVIRONMENT_PREFIX
+from streaming.config.environment import ENVIRONMENT_PREFIX
 
 
 @pytest.fixture(autouse=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from streaming.config.settings import SparkSettings
-from streaming.spark.session import SUBMITTED, session_conf
+from streaming.spark.session import SUBMITTED, launch_conf, session_conf
 
 JARS = [Path("/jars/a.jar"), Path("/jars/b.jar")]
 
@@ -60,6 +61,42 @@ def test_java_options_of_an_operator_come_behind_ours() -> None:
     told = session_conf(settings, JARS, submitted=False)["spark.driver.extraJavaOptions"]
     ours = session_conf(SparkSettings(), JARS, submitted=False)["spark.driver.extraJavaOptions"]
     assert told == f"{ours} {theirs}"
+
+
+def test_a_value_that_may_be_a_secret_is_on_no_command_line() -> None:
+    """Rule 5: `ps` showed storage keys to every user of the machine."""
+    conf = {
+        "spark.hadoop.fs.azure.account.key.mine": "hunter2",
+        "spark.sql.warehouse.dir": "s3a://AKIA:hunter2@bucket",
+        "spark.executor.cores": "2",
+        "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
+    }
+    told = session_conf(SparkSettings.model_validate({"conf": conf}), JARS, submitted=False)
+    launched = launch_conf(told, conf)
+    assert "hunter2" not in str(launched)
+    assert set(told) - set(launched) == {"spark.hadoop.fs.azure.account.key.mine", "spark.sql.warehouse.dir"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_hidden"),
+    [
+        ("fs.azure.account.key.mine", "x", True),
+        ("spark.hadoop.fs.azure.account.key.mine", "x", True),
+        ("spark.hadoop.fs.s3a.secret.key", "x", True),
+        ("spark.of.theirs", "x", True),
+        ("any", "s3a://AKIA:ab/cd@bucket", True),
+        ("any", "abfss://container@account/tables", False),
+        ("spark.sql.shuffle.partitions", "2", False),
+    ],
+)
+@pytest.mark.parametrize("theirs", [None, "of[.]theirs|secret"])
+def test_sparks_own_pages_hide_what_may_be_a_secret(name: str, value: str, is_hidden: bool, theirs: str | None) -> None:
+    """Spark hides names that look secret to it, and `fs.azure.account.key.mine` does not."""
+    conf = {"spark.hadoop.fs.azure.account.key.mine": "x", **({"spark.redaction.regex": theirs} if theirs else {})}
+    told = session_conf(SparkSettings.model_validate({"conf": conf}), JARS, submitted=False)
+    pattern = re.compile(told["spark.redaction.regex"])
+    expected = is_hidden and (theirs is not None or name != "spark.of.theirs")
+    assert bool(pattern.search(name) or pattern.search(value)) == expected
 
 
 @pytest.mark.parametrize(

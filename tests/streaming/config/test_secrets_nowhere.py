@@ -1,0 +1,250 @@
+"""Settings with a secret in every place where one can stand: it is found nowhere that somebody else looks."""
+
+from __future__ import annotations
+
+import doctest
+import io
+import json
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import streaming.config.environment
+import streaming.config.redaction
+from assignors.model import GroupSpec, MemberSubscription
+from streaming.child_process import ChildProcess
+from streaming.cli.config import config
+from streaming.cli.logs import keep_secret, redacted
+from streaming.config.environment import ENVIRONMENT_PREFIX, is_setting, without_settings
+from streaming.config.load import ConfigError, Settings, forget_secrets, load_settings, redactor_of
+from streaming.config.redaction import Redactor
+from streaming.custom import GuardedAssignor
+from streaming.spark.session import launch_conf, session_conf
+
+MARKER = "Zq7hunter2"
+SECRETS = st.tuples(*[st.text("abXY01/:@?&=+#%.-~ ", max_size=6)] * 2).map(lambda ends: f"x{ends[0]}{MARKER}{ends[1]}y")
+"""Secrets contain what separates the parts of a URI."""
+
+Document = dict[str, object]
+SASL: Document = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "username": "monitor"}
+OAUTH: Document = {
+    "protocol": "SASL_SSL",
+    "mechanism": "OAUTHBEARER",
+    "oauth_token_endpoint": "https://id/token",
+    "oauth_client_id": "monitor",
+}
+ADDRESS: Document = {"bootstrap_servers": "b:1"}
+CONF_NAMES = (
+    "spark.hadoop.fs.azure.account.key.mine.dfs.core.windows.net",
+    "spark.hadoop.fs.azure.sas.container.mine",
+    "spark.hadoop.fs.gs.auth.service.account.private.key",
+    "spark.hadoop.fs.s3a.encryption.key",
+    "spark.hadoop.fs.s3a.secret.key",
+    "spark.hadoop.javax.jdo.option.ConnectionURL",
+    "spark.executorEnv.ANYTHING",
+    "spark.sql.catalog.lake.credential",
+    "spark.ssl.keyPassword",
+    "anything.else",
+)
+
+
+def uri(secret: str) -> str:
+    return f"s3a://AKIA:{secret}@bucket/folder"
+
+
+@st.composite
+def documents(draw: st.DrawFn, secrets: st.SearchStrategy[str] = SECRETS) -> Document:
+    """Settings that can be used, with a secret in some of the places."""
+    secret = draw(secrets)
+    by_password: Document = {**SASL, "password": secret}
+    by_token: Document = {**OAUTH, "oauth_client_secret": secret}
+    security = st.sampled_from((by_password, by_token))
+    names = draw(st.sets(st.sampled_from(CONF_NAMES), max_size=4))
+    conf: Document = {name: draw(st.sampled_from((secret, uri(secret)))) for name in sorted(names)}
+    optional: dict[str, Document] = {
+        "kafka": {"security": draw(security)},
+        "clusters": {"eu": {**ADDRESS, "security": draw(security), "checkpoint": f"{uri(secret)}/eu"}},
+        "spark": {"conf": {**conf, "spark.sql.warehouse.dir": uri(secret)}},
+        "paths": {"checkpoint": f"{uri(secret)}/checkpoint", "tables": f"{uri(secret)}/tables?sig={secret}"},
+    }
+    chosen = draw(st.sets(st.sampled_from(sorted(optional)), min_size=1))
+    return {"kafka": {"cluster": "prod"}} | {name: optional[name] for name in sorted(chosen)}
+
+
+@contextmanager
+def given_as(document: Document, way: str) -> Iterator[Path]:
+    """Give settings by file, by one variable a section (JSON), or by a variable for each value."""
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        for name in filter(is_setting, list(os.environ)):
+            patch.delenv(name)
+        file = Path(folder, "monitor.toml")
+        file.write_text(toml(document) if way == "file" else "")
+        for name, value in variables(document, deep=way == "variables").items() if way != "file" else ():
+            patch.setenv(name, value)
+        yield file
+
+
+def toml(document: Document) -> str:
+    return "\n".join(f"{name} = {_inline(value)}" for name, value in document.items())
+
+
+def _inline(value: object) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(name)} = {_inline(inner)}" for name, inner in value.items()) + "}"
+    return json.dumps(value)
+
+
+def variables(document: Document, *, deep: bool, prefix: str = ENVIRONMENT_PREFIX) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in document.items():
+        variable = f"{prefix}{name}".upper()
+        if isinstance(value, dict) and deep and name != "conf":
+            found |= variables(value, deep=deep, prefix=f"{variable}__")
+        else:
+            found[variable] = value if isinstance(value, str) else json.dumps(value)
+    return found
+
+
+def logged(loaded: Settings, lines: list[str]) -> str:
+    """What a run of these settings would say on standard error: a log, a line of an error and a traceback."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    root, hooks = logging.getLogger(), (sys.excepthook, threading.excepthook)
+    root.addHandler(handler)
+    try:
+        keep_secret(redactor_of(loaded))
+        for line in lines:
+            root.error("it failed: %s", line)
+            root.error("it failed", exc_info=OSError(f"no such bucket: {line}"))
+        return stream.getvalue() + "".join(map(redacted, lines))
+    finally:
+        root.removeHandler(handler)
+        keep_secret(Redactor())
+        sys.excepthook, threading.excepthook = hooks
+
+
+def texts(value: object) -> Iterator[str]:
+    """Every text in a document, as a careless line of a log would have it."""
+    if isinstance(value, dict):
+        for inner in value.values():
+            yield from texts(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+@pytest.mark.parametrize("way", ["file", "json", "variables"])
+@settings(max_examples=40, deadline=None, phases=[Phase.explicit, Phase.generate])
+@given(document=documents())
+def test_a_secret_is_shown_nowhere(way: str, document: Document) -> None:
+    """`config check` printed account keys and `s3a://AKIA:ab/cd@bucket`; children inherited what was given as JSON."""
+    with given_as(document, way) as file:
+        loaded = load_settings(file)
+        checked = CliRunner().invoke(config, ["check", "--config", str(file)])
+        assert checked.exit_code == 0
+        children = without_settings(os.environ)
+        forget_secrets()
+        spark = session_conf(loaded.spark, [], submitted=False)
+        for place, text in {
+            "config check": checked.output,
+            "repr": f"{loaded!r} {loaded} {loaded.of_clusters()!r} {loaded.spark!r} {loaded.paths}",
+            "environment of children": str(children),
+            "environment left to libraries": str(dict(os.environ)),
+            "command line of the JVM": str(launch_conf(spark, loaded.spark.conf)),
+            "standard error": logged(loaded, sorted({*texts(document)})),
+        }.items():
+            assert MARKER not in text, place
+
+
+BREAKS: list[Document] = [
+    {"metrics": {"port": -1}},
+    {"metrics": "text"},
+    {"tables": {"nothing": MARKER}},
+    {"kafka": {"bootstrap_servers": f"me:{MARKER}@broker"}},
+    {"kafka": {"bootstrap_servers": f"sasl://me:{MARKER}/x@broker:9092"}},
+    {"kafka": {"security": MARKER}},
+    {"kafka": {"security": {"password": MARKER}}},
+    {"kafka": {"security": {**SASL, "password": [MARKER]}}, "metrics": {"port": MARKER[:0]}},
+    {"kafka": {"security": {**SASL, "passwort": MARKER}}},
+    {"kafka": {"security": {**OAUTH, "oauth_token_endpoint": f"https://me:{MARKER}@id/token"}}},
+    {"kafka": {"security": {**OAUTH, "oauth_token_endpoint": f"ftp://me:{MARKER}@id/token"}}},
+    {"clusters": {"eu": MARKER}},
+    {
+        "clusters": {
+            "eu": {"bootstrap_servers": "b:1", "security": {**SASL, "password": MARKER, "key_password": MARKER}}
+        }
+    },
+    {
+        "clusters": {"eu": {"bootstrap_servers": "b:1", "checkpoint": f"{uri(MARKER)}/c"}},
+        "paths": {"tables": uri(MARKER)},
+    },
+    {"paths": {"checkpoint": uri(MARKER), "tables": f"{uri(MARKER)}/tables"}},
+    {"spark": {"conf": {"spark.hadoop.x": [MARKER]}}},
+    {"spark": {"conf": MARKER}},
+    {"spark": MARKER},
+    {"spark": {"master": f"spark://me:{MARKER}@host:7077"}},
+]
+
+
+@pytest.mark.parametrize("way", ["file", "json", "variables"])
+@pytest.mark.parametrize("broken", BREAKS, ids=map(str, range(len(BREAKS))))
+def test_a_secret_is_in_no_error(way: str, broken: Document) -> None:
+    """An error ends up in a terminal, a log and a ticket."""
+    with given_as(broken, way) as file:
+        with pytest.raises(ConfigError) as refused:
+            load_settings(file)
+        assert refused.value.__suppress_context__, "or a traceback shows the error behind it, with all that was given"
+        checked = CliRunner().invoke(config, ["check", "--config", str(file)])
+    assert checked.exit_code != 0
+    assert MARKER not in f"{refused.value} {checked.output}"
+
+
+@pytest.mark.parametrize(
+    "text", ["[kafka.security]\npassword = '{}", "{}", "[kafka]\npassword = '{}'\npassword = '{}'"]
+)
+def test_a_secret_is_in_no_error_of_a_file_that_is_no_toml(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "monitor.toml"
+    file.write_text(text.replace("{}", MARKER))
+    with pytest.raises(ConfigError) as refused:
+        load_settings(file)
+    assert MARKER not in str(refused.value)
+
+
+class TellsItsEnvironment:
+    """A strategy that says what it was given."""
+
+    name = "tells"
+
+    def assign(self, _: GroupSpec) -> None:
+        """Say it."""
+        raise RuntimeError(str(sorted(os.environ)))
+
+
+def test_no_child_of_ours_inherits_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's own strategy may send its environment anywhere."""
+    by_json = {"eu": {"bootstrap_servers": "b:1", "security": {**SASL, "password": MARKER}}}
+    monkeypatch.setenv("REBALANCE_MONITOR_CLUSTERS", json.dumps(by_json))
+    monkeypatch.setenv("rebalance_monitor_kafka__security__password", MARKER)
+    monkeypatch.setenv("OF_THE_STRATEGY", "stays")
+    child = ChildProcess(["env"], tmp_path / "output")
+    assert child.wait(30)
+    with GuardedAssignor(f"{__name__}:TellsItsEnvironment") as guarded:
+        outcome = guarded.try_assign(GroupSpec((MemberSubscription("A", ("t",)),), {"t": 1}))
+    for told in (child.output.read_text(), str(outcome)):
+        assert MARKER not in told
+        assert "rebalance_monitor_" not in told.lower()
+        assert "OF_THE_STRATEGY" in told
+
+
+@pytest.mark.parametrize("module", [streaming.config.environment, streaming.config.redaction])
+def test_the_examples_hold(module: object) -> None:
+    assert doctest.testmod(module).failed == 0  # type: ignore[arg-type]
