@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-<<<<<<< HEAD
-from pathlib import Path
-=======
 import sys
 import threading
 import traceback
+from pathlib import Path
 from types import TracebackType
 
 from streaming.config.redaction import Redactor
@@ -30,7 +28,6 @@ class _WithoutSecrets(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line without them."""
         return redacted(self._formatter.format(record))
->>>>>>> 3e3ab7e (Show only what is known to be no secret, and hand no setting to a child process)
 
 
 def start_logging(level: str) -> None:
@@ -39,7 +36,6 @@ def start_logging(level: str) -> None:
     logging.getLogger("streaming").setLevel(level)
     for chatty in ("kafka", "py4j"):
         logging.getLogger(chatty).setLevel(logging.CRITICAL)
-<<<<<<< HEAD
     for handler in logging.getLogger().handlers:
         handler.addFilter(_is_not_of_py4j)
 
@@ -47,7 +43,6 @@ def start_logging(level: str) -> None:
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
     """Py4J logs some of its failures as the root logger, each with a page of traces. All of them reach us as errors."""
     return record.name != "root" or "py4j" not in Path(record.pathname).parts
-=======
 
 
 def redacted(text: str) -> str:
@@ -67,4 +62,3 @@ def keep_secret(redactor: Redactor) -> None:
 
 def _say(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
     sys.stderr.write(redacted("".join(traceback.format_exception(kind, error, trace))))
->>>>>>> 3e3ab7e (Show only what is known to be no secret, and hand no setting to a child process)

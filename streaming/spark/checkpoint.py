@@ -149,7 +149,10 @@ def _remove_disposable(folder: LocalFolder) -> None:
         (folder.root / file.name).unlink()
     if disposable:
         _log.warning(
-            "removed %d damaged files that are not needed: %s", len(disposable), "; ".join(map(str, disposable[:3]))
+            "removed %d damaged files of %s that are not needed: %s",
+            len(disposable),
+            folder.root,
+            "; ".join(map(str, disposable[:3])),
         )
 
 

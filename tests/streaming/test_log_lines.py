@@ -19,6 +19,10 @@ OF_ALL = {
     "a request on the HTTP port broke off": "so is the port",
     "a request on the HTTP port broke off: %s": "so is the port",
     "every user of this machine may read %s: mount it with mode 0440": "so are files with secrets",
+    "%d rows appended to %s in %.1f ms": "the tables are shared",
+    "no checkpoint of %s: %s": "the tables are shared",
+    "removed %d damaged files of %s that are not needed: %s": "a checkpoint's folder is one cluster's",
+    "upkeep of the tables took %.1f s": "the tables are shared",
     "stopped": "the whole process",
 }
 """Lines about what all clusters share, and why."""
