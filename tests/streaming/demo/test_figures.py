@@ -36,7 +36,7 @@ def test_every_figure_is_found_in_what_the_monitor_exposes():
         min_partitions=0,
         max_partitions=2,
         max_to_mean_ratio=2.0,
-        drift_partitions=2,
+        drift_partitions=1,
     )
     assert figures.groups["g"] == expected
 
@@ -92,7 +92,7 @@ def _seen(group_id: str) -> GroupRecord:
 
 
 def _record(group_id: str) -> GroupRecord:
-    """Three partitions, by range one to each member; the leader gave two to the first: 1 and 2 are elsewhere."""
+    """Three partitions, by range one to each member; the leader gave two to the first, who has one too many."""
     held = {"a": (0, 1), "b": (2,), "c": ()}
     members = tuple(_member(member_id, partitions) for member_id, partitions in held.items())
     metadata = GroupMetadata(group_id, "consumer", 7, "range", "a", None, members, 3)

@@ -14,7 +14,7 @@ import pytest
 from streaming.bench.encoder import varint
 from streaming.protocol import RecordType, UndecodableRecord, decode
 from streaming.protocol import errors as reasons
-from streaming.protocol.classic import group_metadata
+from streaming.protocol.classic import Refusal, group_metadata
 from streaming.protocol.offset_commit import offset_commit
 from streaming.protocol.spelled_out import spelled_out
 from tests.streaming.protocol.mutations import mutate_record
@@ -39,18 +39,22 @@ WHOLE = _whole_records()
 
 
 def _outcome(key: bytes, value: bytes | None) -> str:
-    """Decode as the monitor does, typed views included; return the reason of a refusal or how far it came."""
+    """Decode as the monitor does, typed views included; return the reason of a refusal or how far it came.
+
+    A refusal of one member's bytes, which does not cost the record, counts too.
+    """
+    refusals: list[Refusal] = []
     try:
         record = decode(key, value)
         if record.value is None:
             return "tombstone"
         if record.key_type == RecordType.GROUP_METADATA:
-            group_metadata(record)
+            group_metadata(record, refusals)
         elif record.key_type in (RecordType.OFFSET_COMMIT_LEGACY, RecordType.OFFSET_COMMIT):
             offset_commit(record)
     except UndecodableRecord as refusal:
         return refusal.reason
-    return "decoded"
+    return refusals[0][1].reason if refusals else "decoded"
 
 
 @pytest.mark.parametrize("seed", SEEDS)

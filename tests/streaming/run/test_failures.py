@@ -36,7 +36,7 @@ FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/tables/rebalances")
 
 @pytest.fixture
 def caplog_of_all(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="streaming")
     return caplog
 
 
