@@ -13,7 +13,8 @@ the generation of a classic group and the group epoch of all others:
 5. A lower generation, or any record after a tombstone, is a group created anew: counters stay, nothing is counted.
 6. A tombstone whose very next record, of another type, is the same group's is no end: the group was upgraded to the
    consumer protocol or downgraded from it (one append holds both). It goes on counting from where it was; where it was
-   empty and starts again at a lower generation, nothing is counted for that.
+   empty and starts again at a lower generation, nothing is counted for that. A streams group's last record is the
+   tombstone of its topology, which is no event: there the record after the next counts as well.
 7. Numbers in between that no record of a classic group carries are kept as a `Skip` until somebody can tell whether the
    log was whole, also when the group dies meanwhile: what is counted must not depend on when the answer comes. Every
    epoch of the other types has its record: numbers without one were compacted away.
@@ -150,7 +151,8 @@ def _living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> GroupS
     living = msgspec.structs.replace(
         snapshot, group_type=group_type, state=UNKNOWN, classic=None, modern=None, topics={}
     )
-    is_next_record = event.position.kafka_offset == snapshot.position.kafka_offset + 1
+    offsets_between = event.position.kafka_offset - snapshot.position.kafka_offset - 1
+    is_next_record = offsets_between == 0 or (offsets_between == 1 and snapshot.group_type == STREAMS)
     if snapshot.state == DEAD and is_next_record and snapshot.group_type != group_type:
         return msgspec.structs.replace(living, is_carried_over=True)
     if isinstance(event, GroupDescribed) and not snapshot.is_over:

@@ -116,6 +116,18 @@ TOTALS = [
         "rule 6: an empty KIP-848 group is joined by a classic member",
     ),
     (
+        [epoch(0, 5, STREAMS), tombstoned(1), emptied(3, 0), written(4, 1)],
+        GroupTotals(rebalances=1),
+        1,
+        "rule 6: an empty streams group is joined by a classic member; its topology's tombstone lies between",
+    ),
+    (
+        [epoch(0, 5, STREAMS), tombstoned(1), written(4, 6)],
+        GroupTotals(incarnations=2),
+        6,
+        "a streams group, and another group's record between",
+    ),
+    (
         [written(0, 5), tombstoned(1), *formed(3, 6)],
         GroupTotals(incarnations=2),
         6,
