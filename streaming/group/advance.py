@@ -20,7 +20,8 @@ the generation of a classic group and the group epoch of all others:
    epoch of the other types has its record: numbers without one were compacted away.
 8. The state of a group whose assignment the coordinator makes follows from its records as in the coordinator, and is
    Unknown where records are missing. Streams groups keep part of theirs elsewhere: only Empty is told.
-9. A group the brokers list no more is Gone, unless a record came after the listing was made.
+9. A group the brokers list no more is Gone, unless a record came after the listing was made. The time of its end is
+   later than that of its last record.
 10. A coordinator that is asked (`GroupDescribed`) replaces all that is known; an answer that says nothing new is no
    change. Of a classic group it names no generation: a settled answer counts one rebalance, or one transition to Empty,
    where members, what they said or what they hold are others than in the answer before, or where that one found it
@@ -109,6 +110,8 @@ def _resumed(snapshot: GroupSnapshot, resume: Resume, kafka_partition: int) -> G
         known = msgspec.structs.replace(
             snapshot, group_type=resume.group_type, state=resume.state, position=position, totals=resume.totals
         )
+    elif resume.state == GONE:
+        known = msgspec.structs.replace(snapshot, state=GONE, classic=None, modern=None, topics={})
     return msgspec.structs.replace(known, generation_id=resume.generation_id, resume=None)
 
 
@@ -376,7 +379,9 @@ def _vanish(snapshot: GroupSnapshot, event: GroupVanished) -> GroupSnapshot:
         return snapshot
     if event.kafka_partition not in {None, snapshot.position.kafka_partition}:
         return snapshot
-    position = msgspec.structs.replace(snapshot.position, timestamp_ms=event.listed_at_ms)
+    # Later than the record, whatever the clocks say: the last of the group's rows is the one with the latest time.
+    gone_at_ms = max(event.listed_at_ms, snapshot.position.timestamp_ms + 1)
+    position = msgspec.structs.replace(snapshot.position, timestamp_ms=gone_at_ms)
     return msgspec.structs.replace(snapshot, state=GONE, position=position, classic=None, modern=None, topics={})
 
 

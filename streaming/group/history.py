@@ -26,9 +26,6 @@ from streaming.group.snapshot import GONE, GroupSnapshot
 
 def is_told(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
     """Whether the snapshot after the event goes into the history."""
-    if isinstance(event, GroupVanished):
-        was_told = before.resume is not None and before.resume.state == GONE
-        return after.state != before.state and not was_told
     return not is_reread(after) and _makes_another(before, event, after)
 
 
@@ -38,6 +35,8 @@ def was_told(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> 
 
 
 def _makes_another(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
+    if isinstance(event, GroupVanished):
+        return after.state != before.state
     if after.position == before.position:
         return False
     if isinstance(event, GroupDescribed):
@@ -78,11 +77,14 @@ def _is_settled(snapshot: GroupSnapshot) -> bool:
 def is_reread(snapshot: GroupSnapshot) -> bool:
     """Whether its record stands before an earlier checkpoint's last row.
 
-    That row is told again: its verdict may be missing. That a group is Gone is no record's word.
+    That row is told again: its verdict may be missing. That a group is Gone is no record's word: it was told if that is
+    what the last row says.
     """
     resume, position = snapshot.resume, snapshot.position
-    if resume is None or position is None or snapshot.state == GONE:
+    if resume is None or position is None:
         return False
+    if snapshot.state == GONE:
+        return resume.state == GONE
     is_at_resume = position.kafka_offset == resume.kafka_offset
     return not is_at_resume and not resume.is_before(position)
 

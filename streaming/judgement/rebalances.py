@@ -253,7 +253,8 @@ def _kind(standing: Standing | None, before: GroupSnapshot | None, after: GroupS
     if before.group_type != after.group_type and after.is_carried_over:
         return DOWNGRADED if after.group_type == CLASSIC else UPGRADED
     is_lower = (after.generation_id or 0) < before.generation_id
-    if standing.end is not None or before.group_type != after.group_type or is_lower or _has_moved(before, after):
+    is_anew = standing.end is not None or after.totals.incarnations > before.totals.incarnations
+    if is_anew or before.group_type != after.group_type or is_lower or _has_moved(before, after):
         return CREATED
     is_next = after.generation_id != before.generation_id
     return _kind_of_next(after) if is_next else _kind_of_same_generation(before, after)

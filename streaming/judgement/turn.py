@@ -121,13 +121,13 @@ def take_turn(  # noqa: PLR0913 - everything a turn depends on, named
     snapshot, present, answered = _with_facts(record, handed_back, strategies)
     laws = record.laws if snapshot == record.snapshot else with_unowned(snapshot, record.laws)
     waiting = [_advanced(untold, handed_back) for untold in record.untold]
-    if any(is_told(record.snapshot, fact, snapshot) for fact in handed_back):  # a fact may have been sent twice
+    if any(_is_row(record.snapshot, fact, snapshot) for fact in handed_back):  # a fact may have been sent twice
         waiting.append(snapshot)
     for event in in_log_order:
         if _is_left_behind(snapshot.position, event.position, home):
             continue
         before, snapshot = snapshot, advance(snapshot, event)
-        if is_told(before, event, snapshot) or was_told(before, event, snapshot):
+        if _is_row(before, event, snapshot):
             snapshot = named(snapshot, names)
             waiting.append(snapshot)
             laws = with_unowned(snapshot, laws)
@@ -149,6 +149,11 @@ def take_turn(  # noqa: PLR0913 - everything a turn depends on, named
         laws=record.laws if snapshot == record.snapshot else common_laws(snapshot, laws),
     )
     return Turn(kept, history, final, rebalances=rebalances, alternatives=told)
+
+
+def _is_row(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
+    """Whether the snapshot after the event makes a row, or made one in an earlier checkpoint."""
+    return is_told(before, event, after) or was_told(before, event, after)
 
 
 def _advanced(snapshot: GroupSnapshot, events: Iterable[GroupEvent]) -> GroupSnapshot:

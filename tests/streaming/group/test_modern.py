@@ -222,9 +222,9 @@ def test_a_group_the_brokers_list_no_more_is_gone_until_a_record_tells_otherwise
     alive = advanced(events)
     assert alive.position is not None
     last = alive.position.kafka_offset
-    gone = advanced([GroupVanished(last, 99)], alive)
+    gone = advanced([GroupVanished(last, 99_000)], alive)
     assert (gone.state, gone.totals, gone.subscribed_topics(), gone.member_count()) == (GONE, alive.totals, (), 0)
-    assert gone.position == Position(0, last, 99), "known to be gone since the listing"
+    assert gone.position == Position(0, last, 99_000), "known to be gone since the listing"
     assert advanced([GroupVanished(last - 1, 99)], alive) == alive, "rule 9: a record came after the listing"
     back = advanced([written(20, 1)], gone)
     assert (back.state, back.totals.incarnations) == (STABLE, 2)
