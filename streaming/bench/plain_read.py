@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from streaming.bench.fill import offsets_topic_ends
@@ -24,9 +24,8 @@ def _count(batch: DataFrame, _batch_id: int) -> None:
     batch.count()
 
 
-def start_plain_read(settings: Settings, partitions: Sequence[int]) -> StreamingQuery:
+def start_plain_read(session: SparkSession, settings: Settings, partitions: Sequence[int]) -> StreamingQuery:
     """Start the query, with as many reading tasks as the monitor has."""
-    session = spark_session(settings.spark, resolve("spark"), find_java().parent.parent)
     records = offsets_topic_records(session, settings.kafka, settings.source, partitions, security_options={})
     writer = records.coalesce(settings.spark.combine_tasks).writeStream.foreachBatch(_count)
     checkpoint = f"{settings.paths.checkpoint}/{QUERY}"
@@ -37,7 +36,9 @@ def start_plain_read(settings: Settings, partitions: Sequence[int]) -> Streaming
 def main() -> None:
     """Read until stopped."""
     settings = load_settings(None)
-    start_plain_read(settings, sorted(offsets_topic_ends(settings.kafka.bootstrap_servers))).awaitTermination()
+    partitions = sorted(offsets_topic_ends(settings.kafka.bootstrap_servers))
+    with spark_session(settings.spark, resolve("spark"), find_java().parent.parent) as session:
+        start_plain_read(session, settings, partitions).awaitTermination()
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ from streaming.sinks.metrics import Exporter
 from streaming.sinks.shown import asked_for
 from streaming.sinks.table_files import check_tables
 from streaming.spark.causes import plain_cause
-from streaming.spark.session import is_running, spark_session, stop_spark
+from streaming.spark.session import is_running, spark_session
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _HANG_UP_SECONDS = 0.5
@@ -164,15 +164,12 @@ class Monitor:
         settings = self._settings
         check_tables(settings.paths.tables)
         java_home = find_java().parent.parent
-        session = spark_session(settings.spark, resolve("spark"), java_home, len(self._watches))
-        try:
+        with spark_session(settings.spark, resolve("spark"), java_home, len(self._watches)) as session:
             tables = DeltaTables(settings.paths.tables, versions_kept_hours=settings.tables.versions_kept_hours)
             if len(self._watches) > 1:  # one cluster alone has its checkpoint looked at first: either may be refused
                 tables.open_all()
             with closing(Upkeep(tables, settings.tables.retention_days, settings.tables.tidy_seconds)) as upkeep:
                 yield Ground(session, tables, upkeep, self._users_references)
-        finally:
-            stop_spark(session)
 
 
 @contextmanager

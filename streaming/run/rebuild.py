@@ -33,7 +33,7 @@ from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import CheckpointLock, canonical_place
 from streaming.spark.files import Files
 from streaming.spark.folder import LocalFolder, local_folder
-from streaming.spark.session import jvm_pid, spark_session, stop_spark
+from streaming.spark.session import jvm_pid, spark_session
 
 
 class RebuildError(RemedyError):
@@ -55,13 +55,10 @@ def rebuild_checkpoint(settings: Settings, stamp: str, *, is_repairing: bool = F
     with CheckpointLock(settings.paths.checkpoint) as lock:
         repairs = _repair_tables(settings.paths.tables, stamp) if is_repairing else ()
         check_tables(settings.paths.tables)
-        session = spark_session(settings.spark, resolve("spark"), find_java().parent.parent)
-        lock.write_holder(jvm_pid(session))
-        try:
+        with spark_session(settings.spark, resolve("spark"), find_java().parent.parent) as session:
+            lock.write_holder(jvm_pid(session))
             with _claim(session, settings):
                 return Rebuilt(_rebuild(session, settings, stamp), repairs)
-        finally:
-            stop_spark(session)
 
 
 def _claim(session: SparkSession, settings: Settings) -> WriterClaim:

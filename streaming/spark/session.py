@@ -8,7 +8,9 @@
    pool each): a cluster that catches up, or whose broker leaves its tasks waiting, takes no other one's place.
 5. A value of `spark.conf` that may be a secret is on no command line, which every user of the machine may read: the JVM
    hears it when it runs. Spark's pages and logs show none of them. Options of the JVM itself are an exception.
-6. `spark.conf` of the settings wins over ours. The JVM's options come behind ours, so that one option more does not
+6. Spark's files (its own, PySpark's, native libraries) lie in a folder of this run. If we are killed, the next start
+   removes it once the JVM is gone, too. `SPARK_LOCAL_DIRS` and `spark.local.dir` win; nothing is removed there.
+7. `spark.conf` of the settings wins over ours. The JVM's options come behind ours, so that one option more does not
    cost the log its settings. Of one option said twice Java takes the last; another collector needs ours switched off.
 """
 
@@ -18,8 +20,8 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from socketserver import BaseServer
 from typing import Any
@@ -29,11 +31,14 @@ import py4j.protocol
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.accumulators import AccumulatorServer
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from streaming.config.redaction import is_harmless, without_credentials
 from streaming.config.settings import SparkSettings
+from streaming.private_folder import PrivateFolder, private_folder
 
+_FOLDER_PREFIX = "kafka-rebalance-monitor-spark-"
 _JVM_EXIT_SECONDS = 5.0
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -56,15 +61,33 @@ SUBMITTED = frozenset(
 """What a driver that runs already can't be told any more, or was told better."""
 
 
-def spark_session(settings: SparkSettings, jars: Sequence[Path], java_home: Path, clusters: int = 1) -> SparkSession:
-    """Start Spark for so many clusters. Workers run this very interpreter: the driver's `sys.path` is not theirs."""
+@contextmanager
+def spark_session(
+    settings: SparkSettings, jars: Sequence[Path], java_home: Path, clusters: int = 1
+) -> Iterator[SparkSession]:
+    """Run Spark for so many clusters while the block runs. Another session may be started afterwards."""
+    with private_folder(_FOLDER_PREFIX) as folder:
+        session = _start(settings, jars, java_home, clusters, folder)
+        try:
+            yield session
+        finally:
+            _stop(session)
+
+
+def _start(
+    settings: SparkSettings, jars: Sequence[Path], java_home: Path, clusters: int, folder: PrivateFolder
+) -> SparkSession:
+    """Workers run this very interpreter: the driver's `sys.path` is not theirs."""
     os.environ["JAVA_HOME"] = str(java_home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName("kafka-rebalance-monitor")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
-    conf = session_conf(settings, jars, submitted=submitted, clusters=clusters)
+    conf = session_conf(settings, jars, folder.path, submitted=submitted, clusters=clusters)
     on_command_line = SparkConf(loadDefaults=False).setAll(list(launch_conf(conf, settings.conf).items()))
-    SparkContext._ensure_initialized(conf=on_command_line)  # noqa: SLF001 - the session would launch it with all of it
+    # The session would launch it with all of the options, and without the folder's lock.
+    launched_with = {"pass_fds": [folder.lock]}
+    gateway = SparkContext._gateway or launch_gateway(on_command_line, launched_with)  # type: ignore[no-untyped-call]  # noqa: SLF001 - as below
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - PySpark has no public way to it
     for name, value in conf.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
@@ -74,16 +97,16 @@ def spark_session(settings: SparkSettings, jars: Sequence[Path], java_home: Path
 
 
 def session_conf(
-    settings: SparkSettings, jars: Sequence[Path], *, submitted: bool, clusters: int = 1
+    settings: SparkSettings, jars: Sequence[Path], folder: Path, *, submitted: bool, clusters: int = 1
 ) -> Mapping[str, str]:
-    """Return all that the session is told, by rules 1 to 6.
+    """Return all that the session is told, by rules 1 to 7. Spark's own files go into the folder.
 
-    Example: `session_conf(SparkSettings(), [], submitted=True)` says nothing of `spark.master`.
+    Example: `session_conf(SparkSettings(), [], Path("/tmp"), submitted=True)` says nothing of `spark.master`.
     """
     loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     is_here = settings.master.startswith("local")
     master = re.sub(r"^local\[(\d+)\]$", lambda slots: f"local[{int(slots[1]) * clusters}]", settings.master)
-    own = _conf(settings, jars)
+    own = _conf(settings, jars, folder)
     given = {name: value.get_secret_value() for name, value in settings.conf.items()}
     told = {"spark.master": master, **(loopback if is_here else {}), **own, **given, **_redaction(given)}
     if _JAVA_OPTIONS in given:
@@ -136,10 +159,10 @@ def jvm_pid(session: SparkSession) -> int:
     return os.getppid() if process is None else int(process.pid)
 
 
-def stop_spark(session: SparkSession) -> None:
+def _stop(session: SparkSession) -> None:
     """Stop the session and its JVM, and return when that is gone: `session.stop()` alone leaves it running.
 
-    Another session may be started afterwards. The JVM that `spark-submit` started ends with this process.
+    The JVM that `spark-submit` started ends with this process.
     """
     gateway = session.sparkContext._gateway  # noqa: SLF001 - as above
     process = gateway.proc  # type: ignore[union-attr]
@@ -161,7 +184,7 @@ def stop_spark(session: SparkSession) -> None:
     py4j.java_gateway.get_return_value = py4j.protocol.get_return_value
 
 
-def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:
+def _conf(settings: SparkSettings, jars: Sequence[Path], folder: Path) -> Mapping[str, str]:
     level = settings.log_level
     return {
         "spark.jars": ",".join(str(jar) for jar in jars),
@@ -171,6 +194,7 @@ def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:
         # A batch is throughput, not latency: G1 costs 37 CPU seconds over 2 M records, this 35.
         _JAVA_OPTIONS: (
             f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOGGING} -Drebalance.monitor.log.level={level}"
+            f' "-Djava.io.tmpdir={folder}"'  # where Spark puts its files unless it is told otherwise
         ),
         "spark.scheduler.mode": "FAIR",
         "spark.ui.showConsoleProgress": "false",
@@ -178,7 +202,7 @@ def _conf(settings: SparkSettings, jars: Sequence[Path]) -> Mapping[str, str]:
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # Nothing is kept in Spark's own catalog, but it makes its folder: not in whatever folder we were started in.
-        "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir(), "kafka-rebalance-monitor-warehouse")),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         # The source's newer offset fetching leaves internal topics out without a word: no rows from __consumer_offsets.
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",

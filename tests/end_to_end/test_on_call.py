@@ -18,7 +18,7 @@ from streaming.embedded import EmbeddedBroker
 from streaming.jars import resolve
 from streaming.java import find_java
 from streaming.sinks.tables import TABLES
-from streaming.spark.session import spark_session, stop_spark
+from streaming.spark.session import spark_session
 from tests.end_to_end.broken_groups import PARTITIONS, TROUBLES, Scene, healthy
 from tests.end_to_end.conftest import create_topics, produce
 from tests.end_to_end.monitor_process import MonitorProcess, until
@@ -168,14 +168,11 @@ ANSWERS = (
 def spark(broken: tuple[Scene, MonitorProcess]) -> Iterator[SparkSession]:
     """Spark as a user has it, on the tables of the monitor that still writes them."""
     _, monitor = broken
-    session = spark_session(SparkSettings(), resolve("spark"), find_java().parent.parent)
-    try:
+    with spark_session(SparkSettings(), resolve("spark"), find_java().parent.parent) as session:
         for table in TABLES:
             path = str(monitor.folder / "tables" / table.name)
             session.read.format("delta").load(path).createOrReplaceTempView(table.name)
         yield session
-    finally:
-        stop_spark(session)
 
 
 def test_every_example_query_names_the_groups_it_asks_for(broken: tuple[Scene, MonitorProcess], spark: SparkSession):

@@ -38,7 +38,7 @@ from streaming.security.java_client import check_key, java_secrets, spark_option
 from streaming.security.secrets_file import secrets_file
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.registry import Present
-from streaming.spark.session import spark_session, stop_spark
+from streaming.spark.session import spark_session
 from tests.end_to_end.conftest import OFFSETS_TOPIC_PARTITIONS, Group, create_topics
 from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.end_to_end.relay import last_words_with_the_end
@@ -295,9 +295,8 @@ def connected(bootstrap_servers: str, security: SecuritySettings, connect_timeou
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
-    started = spark_session(SparkSettings(), resolve("spark"), find_java().parent.parent)
-    yield started
-    stop_spark(started)
+    with spark_session(SparkSettings(), resolve("spark"), find_java().parent.parent) as started:
+        yield started
 
 
 def test_every_way_in_is_open_to_both_clients_by_the_same_settings(secure: SecureBroker, session: SparkSession) -> None:

@@ -58,13 +58,17 @@ RECORD_TABLES = (
 
 
 def test_killed_five_times_and_rebuilt_it_loses_nothing_and_doubles_nothing(
-    broker: EmbeddedBroker, kafka_says: WhatKafkaSays, folder: Path, name: str
+    broker: EmbeddedBroker, kafka_says: WhatKafkaSays, folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ):
     """Kills at random moments and between the commits of two tables, then idle clients, then a fresh checkpoint.
 
     The last two are what breaks monitors in production: nobody commits any more, so everything shown must come from
     durable state; and a new checkpoint counts its batches from 0, which Delta's own idempotence would skip silently.
+    Each kill left up to 40 MB in the temporary folder.
     """
+    temporary = folder / "temporary"
+    temporary.mkdir(parents=True)
+    monkeypatch.setenv("TMPDIR", str(temporary))
     partitions = {f"{name}-a": 4, f"{name}-b": 2}
     create_topics(broker, partitions)
     group = Group(broker.bootstrap_servers, name)
@@ -83,11 +87,15 @@ def test_killed_five_times_and_rebuilt_it_loses_nothing_and_doubles_nothing(
     before = _kept(monitor)
 
     monitor.kill()
+    left = set(temporary.iterdir())
+    assert len(left) == 1, "of all monitors killed before the last one, nothing is left"
     monitor.start().wait_until_ready()
+    assert not left & set(temporary.iterdir())
     assert _kept(monitor) == before, "a restart while every client is idle"
     _tables_hold_the_log(monitor, kafka_says)
 
     assert monitor.stop() == 0
+    assert list(temporary.iterdir()) == []
     rows_before = _rows_of_records(monitor)
     monitor.run_command("rebuild")
     monitor.start().wait_until_ready()

@@ -153,7 +153,7 @@ def test_a_secret_is_shown_nowhere(way: str, document: Document) -> None:
         assert checked.exit_code == 0
         children = without_settings(os.environ)
         forget_secrets()
-        spark = session_conf(loaded.spark, [], submitted=False)
+        spark = session_conf(loaded.spark, [], Path("/of/this/run"), submitted=False)
         for place, text in {
             "config check": checked.output,
             "repr": f"{loaded!r} {loaded} {loaded.of_clusters()!r} {loaded.spark!r} {loaded.paths}",

@@ -54,11 +54,12 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     (tmp_path / "tables").mkdir()
     file = tmp_path / "monitor.toml"
     file.write_text(f"[paths]\ncheckpoint = '{tmp_path}/checkpoint'\ntables = '{tmp_path}/tables'\n")
-    for name in ("spark_session", "resolve", "find_java", "jvm_pid", "stop_spark"):
+    for name in ("resolve", "find_java", "jvm_pid"):
         monkeypatch.setattr(rebuild_module, name, lambda *_: Path("/usr/bin/java"))
     monkeypatch.setattr(rebuild_module, "Files", LocalFiles)
     monkeypatch.setattr(rebuild_module, "make_checkpoint", make)
-    monkeypatch.setattr(rebuild_module, "WriterClaim", lambda *_: nullcontext())
+    for name in ("spark_session", "WriterClaim"):
+        monkeypatch.setattr(rebuild_module, name, lambda *_: nullcontext())
     return load_settings(file)
 
 

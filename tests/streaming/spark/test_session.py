@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,13 @@ import pytest
 from streaming.config.settings import SparkSettings
 from streaming.spark.session import SUBMITTED, launch_conf, session_conf
 
+FOLDER = Path("/temporary/of this run")
 JARS = [Path("/jars/a.jar"), Path("/jars/b.jar")]
 
 
 def test_started_by_itself_the_monitor_says_everything():
     """Rule 1."""
-    told = session_conf(SparkSettings(master="local[3]", driver_memory="2g"), JARS, submitted=False)
+    told = session_conf(SparkSettings(master="local[3]", driver_memory="2g"), JARS, FOLDER, submitted=False)
     assert set(told) >= SUBMITTED
     assert told["spark.master"] == "local[3]"
     assert told["spark.driver.memory"] == "2g"
@@ -25,7 +27,7 @@ def test_started_by_itself_the_monitor_says_everything():
 def test_under_spark_submit_its_master_memory_and_jars_hold():
     """Rule 2: `builder.master` wins over `spark-submit --master`, and a cluster's job would run on the driver alone."""
     settings = SparkSettings(master="local[3]", conf={"spark.driver.memory": "9g", "spark.executor.cores": "2"})
-    told = session_conf(settings, JARS, submitted=True)
+    told = session_conf(settings, JARS, FOLDER, submitted=True)
     assert not SUBMITTED & set(told)
     assert told["spark.executor.cores"] == "2"
     assert told["spark.sql.streaming.stateStore.providerClass"].endswith("RocksDBStateStoreProvider")
@@ -44,13 +46,13 @@ def test_the_driver_is_bound_to_loopback_only_where_all_of_spark_is_on_one_machi
     master: str, address: str | None, why: str
 ):
     """Rule 3."""
-    told = session_conf(SparkSettings(master=master), JARS, submitted=False)
+    told = session_conf(SparkSettings(master=master), JARS, FOLDER, submitted=False)
     assert (told.get("spark.driver.host"), told.get("spark.driver.bindAddress")) == (address, address), why
 
 
 def test_what_the_user_says_of_spark_wins_over_what_we_say():
     """A driver behind several addresses has to be told which one its executors can reach."""
-    told = session_conf(SparkSettings(conf={"spark.driver.host": "10.0.0.5"}), JARS, submitted=False)
+    told = session_conf(SparkSettings(conf={"spark.driver.host": "10.0.0.5"}), JARS, FOLDER, submitted=False)
     assert told["spark.driver.host"] == "10.0.0.5"
 
 
@@ -58,9 +60,16 @@ def test_java_options_of_an_operator_come_behind_ours() -> None:
     """One more option, say for a heap dump, must not cost the log its settings."""
     theirs = "-XX:TieredStopAtLevel=1 -XX:+HeapDumpOnOutOfMemoryError"
     settings = SparkSettings(conf={"spark.driver.extraJavaOptions": theirs})
-    told = session_conf(settings, JARS, submitted=False)["spark.driver.extraJavaOptions"]
-    ours = session_conf(SparkSettings(), JARS, submitted=False)["spark.driver.extraJavaOptions"]
+    told = session_conf(settings, JARS, FOLDER, submitted=False)["spark.driver.extraJavaOptions"]
+    ours = session_conf(SparkSettings(), JARS, FOLDER, submitted=False)["spark.driver.extraJavaOptions"]
     assert told == f"{ours} {theirs}"
+
+
+def test_spark_writes_into_the_folder_of_this_run_and_nowhere_else() -> None:
+    """Rule 6: each kill left up to 40 MB in Java's own temporary folder, which knows nothing of TMPDIR."""
+    told = session_conf(SparkSettings(), JARS, FOLDER, submitted=False)
+    assert f"-Djava.io.tmpdir={FOLDER}" in shlex.split(told["spark.driver.extraJavaOptions"])
+    assert told["spark.sql.warehouse.dir"] == f"{FOLDER}/warehouse"
 
 
 def test_a_value_that_may_be_a_secret_is_on_no_command_line() -> None:
@@ -71,7 +80,7 @@ def test_a_value_that_may_be_a_secret_is_on_no_command_line() -> None:
         "spark.executor.cores": "2",
         "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
     }
-    told = session_conf(SparkSettings.model_validate({"conf": conf}), JARS, submitted=False)
+    told = session_conf(SparkSettings.model_validate({"conf": conf}), JARS, FOLDER, submitted=False)
     launched = launch_conf(told, conf)
     assert "hunter2" not in str(launched)
     assert set(told) - set(launched) == {"spark.hadoop.fs.azure.account.key.mine", "spark.sql.warehouse.dir"}
@@ -93,7 +102,7 @@ def test_a_value_that_may_be_a_secret_is_on_no_command_line() -> None:
 def test_sparks_own_pages_hide_what_may_be_a_secret(name: str, value: str, is_hidden: bool, theirs: str | None) -> None:
     """Spark hides names that look secret to it, and `fs.azure.account.key.mine` does not."""
     conf = {"spark.hadoop.fs.azure.account.key.mine": "x", **({"spark.redaction.regex": theirs} if theirs else {})}
-    told = session_conf(SparkSettings.model_validate({"conf": conf}), JARS, submitted=False)
+    told = session_conf(SparkSettings.model_validate({"conf": conf}), JARS, FOLDER, submitted=False)
     pattern = re.compile(told["spark.redaction.regex"])
     expected = is_hidden and (theirs is not None or name != "spark.of.theirs")
     assert bool(pattern.search(name) or pattern.search(value)) == expected
@@ -112,6 +121,6 @@ def test_sparks_own_pages_hide_what_may_be_a_secret(name: str, value: str, is_hi
 def test_each_cluster_has_its_tasks_and_no_other_ones(master: str, for_three: str, why: str) -> None:
     """Rule 4: tasks that wait for a broker that died hold their places for two minutes."""
     settings = SparkSettings(master=master)
-    assert session_conf(settings, JARS, submitted=False, clusters=3)["spark.master"] == for_three, why
-    assert session_conf(settings, JARS, submitted=False)["spark.master"] == master
-    assert session_conf(settings, JARS, submitted=False)["spark.scheduler.mode"] == "FAIR"
+    assert session_conf(settings, JARS, FOLDER, submitted=False, clusters=3)["spark.master"] == for_three, why
+    assert session_conf(settings, JARS, FOLDER, submitted=False)["spark.master"] == master
+    assert session_conf(settings, JARS, FOLDER, submitted=False)["spark.scheduler.mode"] == "FAIR"
