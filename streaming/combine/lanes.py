@@ -99,6 +99,10 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
         """The totals of every group's commit gaps, by group id."""
         return {group.group_id: group.totals for group in self.gaps.groups.values()}
 
+    def without_keys(self) -> PartitionSnapshot:
+        """Positions and counts alone, whose size does not depend on how many keys and groups there are."""
+        return msgspec.structs.replace(self, commits=b"", gaps=LaneGaps())
+
 
 def _with_runs(version_1: bytes) -> bytes:
     """Version 1 kept the last commits alone: of no generation is it known what it committed."""

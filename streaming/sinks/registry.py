@@ -107,12 +107,12 @@ class Registry:
     def put_batch(
         self, records: Iterable[GroupRecord], lanes: Iterable[PartitionSnapshot], forgotten: Iterable[str] = ()
     ) -> None:
-        """Take in what a batch changed: records and lanes whole, and the ids of groups to keep nothing of."""
+        """Take in what a batch changed: records whole, lanes without keys, and the ids of groups to keep nothing of."""
         with self._lock:
             groups = {**self._present.groups, **{record.snapshot.group_id: record for record in records}}
             for group_id in forgotten:
                 groups.pop(group_id, None)
-            known = {**self._present.lanes, **{lane.kafka_partition: lane for lane in lanes}}
+            known = {**self._present.lanes, **{lane.kafka_partition: lane.without_keys() for lane in lanes}}
             since_ms = {
                 group_id: at_ms
                 for group_id, at_ms in self._present.rebalancing_since_ms.items()

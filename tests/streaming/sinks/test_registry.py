@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from streaming.combine.lane_gaps import LaneGaps
 from streaming.combine.lanes import PartitionSnapshot
 from streaming.events import GroupEvent, Position
 from streaming.group.listing import GroupListing, ListedGroup
@@ -40,6 +41,16 @@ def test_putting_the_same_batch_twice_is_as_once() -> None:
     once = registry.present()
     registry.put_batch(*batch)
     assert registry.present() == once
+
+
+def test_of_a_partition_it_keeps_as_much_for_a_million_keys_as_for_one() -> None:
+    """After a start it kept the packed commits of every key for ever, beside those in the book."""
+    lane = PartitionSnapshot(
+        3, 41, 17, {"offset_commit": 9}, {"truncated": 2}, bytes(10_000_000), LaneGaps(clock_seconds=7)
+    )
+    registry = Registry()
+    registry.put_batch([], [lane])
+    assert registry.present().lanes == {3: PartitionSnapshot(3, 41, 17, {"offset_commit": 9}, {"truncated": 2})}
 
 
 def test_the_dead_are_kept_but_not_shown_and_the_living_are_sorted() -> None:
