@@ -3,7 +3,7 @@ BIN := .venv/bin
 export PYTHON
 
 .NOTPARALLEL:
-.PHONY: help setup demo test test-quick test-matrix lint bench bench-assignors soak clean
+.PHONY: help setup demo test test-quick test-matrix test-clients lint bench bench-assignors soak clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ test-matrix: setup ## Run the end-to-end tests against Kafka 3.7, 3.9 and 4.3 to
 	$(BIN)/rebalance-monitor jars --every-kafka
 	$(BIN)/pytest -v -m matrix
 
+test-clients: setup ## Run groups of every client library under one monitor, an hour at most; CLIENTS=... are parts of their names
+	$(BIN)/python -m tests.clients.run $(CLIENTS)
+
 lint: setup ## Check style, types and layers
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -45,5 +48,5 @@ soak: setup ## Run broker, groups and monitor for HOURS=1 and measure whether an
 	$(BIN)/rebalance-monitor soak $(if $(HOURS),--hours $(HOURS))
 
 clean: ## Remove all that was made here; the jars stay in the user's cache
-	rm -rf .venv .demo .bench build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .demo .bench .clients build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

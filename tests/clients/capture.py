@@ -10,50 +10,34 @@ import gzip
 import json
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kafka import KafkaAdminClient
-
-from streaming.embedded import EmbeddedBroker
 from streaming.protocol import RecordType
-from tests.clients.groups import GroupPlan, plans
+from tests.clients.groups import named
 from tests.clients.installing import install
 from tests.clients.libraries import LIBRARIES
-from tests.clients.members import Programs
-from tests.clients.scenario import STEPS, LiveGroup, create_topics, settle
-from tests.end_to_end.conftest import QUICK_BROKER
+from tests.clients.scenario import STEPS, LiveGroup, Step
+from tests.clients.stage import Stage, opened_stage, waves
 from tests.end_to_end.group_description import GroupDescription
-from tests.end_to_end.java_clients import JavaClients
 from tests.end_to_end.what_kafka_says import RawRecord, WhatKafkaSays
 
 MEMBERSHIPS = Path(__file__).parents[1] / "streaming" / "protocol" / "clients" / "memberships.jsonl.gz"
 
-CLIENTS_BROKER = {
-    **QUICK_BROKER,
-    "group.consumer.session.timeout.ms": "10000",
-    "group.consumer.min.session.timeout.ms": "10000",
-}
 _COMMITS = {int(RecordType.OFFSET_COMMIT_LEGACY), int(RecordType.OFFSET_COMMIT)}
-_AT_A_TIME = 12
 
 Captured = Mapping[str, object]
 
 
 def main() -> None:
     """Run all groups whose name contains an argument, or all, a few at a time; then write the file."""
-    wanted = [plan for plan in plans() if not sys.argv[1:] or any(part in plan.name for part in sys.argv[1:])]
+    wanted = named(sys.argv[1:])
     for library, why in install(LIBRARIES, progress=_progress).items():
         raise SystemExit(f"{library} is not installed: {why}")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        with EmbeddedBroker(folder / "kafka", properties=CLIENTS_BROKER) as broker:
-            java = JavaClients(broker.bootstrap_servers, folder)
-            java.commits("nobody")  # A new broker has no __consumer_offsets until a coordinator is asked for.
-            capturing = _Capturing(broker.bootstrap_servers, java, folder)
-            captured = [line for wave in _waves(wanted) for line in capturing.live(wave)]
-            java.close()
+    captured: list[Captured] = []
+    with tempfile.TemporaryDirectory() as folder, opened_stage(Path(folder)) as stage:
+        for wave in waves(wanted):
+            stage.live(wave, STEPS, lambda *what: captured.extend(_captured(stage, *what)))
     order = {plan.name: number for number, plan in enumerate(wanted)}
     captured.sort(key=lambda line: order[str(line["group"])])
     write(captured, MEMBERSHIPS)
@@ -69,43 +53,17 @@ def write(captured: Sequence[Captured], path: Path) -> None:
     path.write_bytes(gzip.compress(lines.encode(), mtime=0))
 
 
-def _waves(wanted: Sequence[GroupPlan]) -> Iterator[Sequence[GroupPlan]]:
-    """Dynamic and static groups apart: a static group's steps take as long as its sessions."""
-    for _, alike in groupby(sorted(wanted, key=lambda plan: plan.static), key=lambda plan: plan.static):
-        of_kind = list(alike)
-        yield from (of_kind[at : at + _AT_A_TIME] for at in range(0, len(of_kind), _AT_A_TIME))
-
-
-class _Capturing:
-    def __init__(self, bootstrap_servers: str, java: JavaClients, folder: Path) -> None:
-        self._bootstrap_servers, self._java, self._folder = bootstrap_servers, java, folder
-
-    def live(self, wave: Sequence[GroupPlan]) -> list[Captured]:
-        """Let some groups go through every step, side by side."""
-        admin = KafkaAdminClient(bootstrap_servers=self._bootstrap_servers)
-        create_topics(admin, wave)
-        programs = Programs(self._bootstrap_servers, self._folder)
-        groups = [LiveGroup(plan, programs, plan.partitions()) for plan in wave]
-        captured: list[Captured] = []
-        for step in STEPS:
-            for group in groups:
-                step.happens(group, admin)
-            wrong = settle(groups, self._describe)
-            _progress(f"{len(groups)} groups, {step.name}: {wrong or 'all as expected'}")
-            captured += self._captured(groups, step.name, wrong)
-        programs.end()
-        admin.close()
-        return captured
-
-    def _describe(self, group_ids: Sequence[str]) -> Mapping[str, GroupDescription]:
-        return self._java.describe("consumer", group_ids)
-
-    def _captured(self, groups: Sequence[LiveGroup], step: str, wrong: Mapping[str, str]) -> list[Captured]:
-        described = self._describe([group.plan.name for group in groups])
-        kafka_says = WhatKafkaSays(self._bootstrap_servers)
-        records = kafka_says.records()
-        kafka_says.close()
-        return [_line(group, step, wrong.get(group.plan.name), described[group.plan.name], records) for group in groups]
+def _captured(stage: Stage, groups: Sequence[LiveGroup], step: Step, wrong: Mapping[str, str]) -> list[Captured]:
+    _progress(f"{len(groups)} groups, {step.name}: {wrong or 'all as expected'}")
+    described = stage.describe([group.plan.name for group in groups])
+    kafka_says = WhatKafkaSays(stage.bootstrap_servers)
+    records = kafka_says.records()
+    kafka_says.close()
+    return [
+        _line(group, step.name, wrong.get(name) or group.broken_law(described[name]), described[name], records)
+        for group in groups
+        for name in [group.plan.name]
+    ]
 
 
 def _line(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.clients.libraries import LIBRARIES, Library
@@ -33,6 +33,11 @@ class GroupPlan:
         return self.strategy.startswith("consumer-")
 
     @property
+    def ignores_subscriptions(self) -> bool:
+        """Whether a leader may deal topics to members that do not subscribe to them."""
+        return any(library.ignores_subscriptions for library in self.libraries)
+
+    @property
     def session_timeout_ms(self) -> int:
         """How long a member that sends nothing stays in the group."""
         return STATIC_SESSION_MS if self.static else DYNAMIC_SESSION_MS
@@ -47,8 +52,9 @@ class GroupPlan:
         return f"{self.name}-a"
 
     def topics_of(self, member: int) -> tuple[str, ...]:
-        """What a member subscribes to: members 1 to 3 to a and b, the fourth to b and c."""
-        return tuple(f"{self.name}-{topic}" for topic in ("bc" if member == LAST_MEMBER else "ab"))
+        """What a member subscribes to: members 1 to 3 to a and b, the fourth to b and c if the library bears it."""
+        are_the_same = any(self.strategy in library.only_same_topics for library in self.libraries)
+        return tuple(f"{self.name}-{topic}" for topic in ("bc" if member == LAST_MEMBER and not are_the_same else "ab"))
 
     def client_id(self, member: int) -> str:
         """A member's client id; members may not be told apart by their member ids."""
@@ -76,6 +82,11 @@ def plans(libraries: Iterable[Library] = LIBRARIES) -> list[GroupPlan]:
     """Every group of these libraries."""
     known = list(libraries)
     return [*_homogeneous(known), *_mixed(known)]
+
+
+def named(parts: Collection[str]) -> list[GroupPlan]:
+    """Every group whose name contains one of these; all groups for none."""
+    return [plan for plan in plans() if not parts or any(part in plan.name for part in parts)]
 
 
 def _homogeneous(libraries: Sequence[Library]) -> Iterator[GroupPlan]:

@@ -21,6 +21,8 @@ class Library:
         package: its name in the package registry of its language.
         supports_static: whether a member can have a `group.instance.id` (KIP-345).
         one_per_process: whether a process can hold one member only.
+        ignores_subscriptions: whether its leader deals every topic to every member: the monitor must call it drift.
+        only_same_topics: strategies whose leader crashes where members subscribe to different topics.
 
     """
 
@@ -31,6 +33,8 @@ class Library:
     strategies: tuple[str, ...]
     supports_static: bool = True
     one_per_process: bool = False
+    ignores_subscriptions: bool = False
+    only_same_topics: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Name and version, such as `sarama 1.61.1`."""
@@ -48,7 +52,15 @@ LIBRARIES = (
         ("range", "roundrobin", "rack-affinity"),
         supports_static=False,
     ),
-    Library("kafkajs", "2.2.4", "node", "kafkajs", ("roundrobin",), supports_static=False),
+    Library(
+        "kafkajs",
+        "2.2.4",
+        "node",
+        "kafkajs",
+        ("roundrobin",),
+        supports_static=False,
+        ignores_subscriptions=True,
+    ),
     Library("aiokafka", "0.14.0", "python", "aiokafka", EVERY_EAGER),
     Library(
         "faust",
@@ -59,7 +71,7 @@ LIBRARIES = (
         supports_static=False,
         one_per_process=True,
     ),
-    Library("kafka-python", "3.0.12", "python", "kafka-python", EVERY_CLASSIC),
+    Library("kafka-python", "3.0.12", "python", "kafka-python", EVERY_CLASSIC, only_same_topics=("roundrobin",)),
     # The version of confluent-kafka is that of the librdkafka in its wheel.
     Library("librdkafka", "2.0.2", "python", "confluent-kafka", ("range", "roundrobin", "cooperative-sticky")),
     Library(

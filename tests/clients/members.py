@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,4 +103,5 @@ class Programs:
     def _send(self, client_id: str, line: str) -> None:
         stdin = self._running[self._program_of[client_id]].stdin
         assert stdin is not None
-        stdin.write(f"{line}\n")
+        with suppress(BrokenPipeError):  # It has ended by itself: `failure` says why.
+            stdin.write(f"{line}\n")

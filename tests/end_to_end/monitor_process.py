@@ -34,6 +34,15 @@ def until(what: str, ask: Callable[[], Answer], timeout_seconds: float = 60.0) -
     return answer
 
 
+def samples(text: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+    """Values by sample name and sorted labels."""
+    scraped: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            scraped.setdefault(sample.name, {})[tuple(sorted(sample.labels.items()))] = sample.value
+    return scraped
+
+
 STARTED: list[MonitorProcess] = []
 """Every monitor that was started, in order: whoever fails must not leave one to slow all others down."""
 
@@ -133,15 +142,15 @@ class MonitorProcess:
             command, env=self._environment(), capture_output=True, text=True, check=False, timeout=120
         )
 
+    def scrape(self) -> str:
+        """The text of one scrape."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as response:
+            text: str = response.read().decode()
+        return text
+
     def metrics(self) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
         """One scrape: values by sample name and sorted labels."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as response:
-            text = response.read().decode()
-        scraped: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                scraped.setdefault(sample.name, {})[tuple(sorted(sample.labels.items()))] = sample.value
-        return scraped
+        return samples(self.scrape())
 
     def value(self, name: str, **labels: str) -> float | None:
         """The one value of a metric whose labels include these; None where there is none."""

@@ -1,0 +1,239 @@
+"""Where the monitor shows something else of a group than Kafka's answers, counted again, make it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tests.clients.groups import GroupPlan
+from tests.clients.observed import GroupShown, KafkaShows, Position, Row, position
+from tests.clients.recount import (
+    FOLLOWUP,
+    GONE,
+    GROWN,
+    JOINED,
+    UNEXPLAINED,
+    Generation,
+    Partition,
+    broken_laws,
+    causes,
+    lags,
+    moved,
+    withheld,
+)
+from tests.end_to_end.group_description import differences as description_differences
+
+_JUDGED_STRATEGIES = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky", "uniform"})
+_LAWFUL_VERDICTS = ("match", "equivalent")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not as it should be."""
+
+    what: str
+    expected: object
+    actual: object
+
+    def __str__(self) -> str:
+        """In one line."""
+        return f"{self.what}: expected {_in_short(self.expected)}, shown {_in_short(self.actual)}"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One group after a step: Kafka's answers before the step and after it, and what the monitor shows now.
+
+    Attributes:
+        partitions: the group's topics with their partition counts.
+        grew: whether one of them got more partitions in this step.
+        since: the last record of the group before the step, None before the first.
+
+    """
+
+    plan: GroupPlan
+    partitions: Mapping[str, int]
+    grew: bool
+    before: KafkaShows | None
+    now: KafkaShows
+    since: Position | None
+    shown: GroupShown
+
+    def differences(self) -> list[Difference]:
+        """Everything that differs."""
+        found = [
+            *self._description(),
+            *self._members(),
+            *self._offsets(),
+            *self._verdict(),
+            *self._each_rebalance(),
+            *self._step(),
+        ]
+        return [one for one in found if one.expected != one.actual]
+
+    def _description(self) -> Iterator[Difference]:
+        differing = description_differences(self.now.described, self.shown.shows, self.plan.name)
+        yield Difference("group_generations", [], differing)
+
+    def _members(self) -> Iterator[Difference]:
+        api, generation, keys = self.shown.api, self.now.generation, self.now.member_keys()
+        yield Difference("state in the API", self.now.described.state, api["state"])
+        yield Difference(
+            "members in the API",
+            {
+                member_id: (generation.members[key].held, generation.members[key].topics)
+                for member_id, key in keys.items()
+            },
+            {
+                member["member_id"]: (
+                    frozenset((at["topic"], at["partition"]) for at in member["assigned"] or ()),
+                    frozenset(member["subscribed_topics"] or ()),
+                )
+                for member in api["members_in_full"]
+            },
+        )
+        per_topic = self.shown.shows.metrics.get("rebalance_monitor_member_partitions", {})
+        held = [(dict(labels), int(value)) for labels, value in per_topic.items()]
+        yield Difference(
+            "rebalance_monitor_member_partitions",
+            {
+                (member_id, topic): sum(at[0] == topic for at in generation.members[key].held)
+                for member_id, key in keys.items()
+                for topic in sorted({at[0] for at in generation.members[key].held})
+            },
+            {
+                (labels["member"], labels["topic"]): count
+                for labels, count in held
+                if labels["group"] == self.plan.name and count
+            },
+        )
+
+    def _offsets(self) -> Iterator[Difference]:
+        commits, late = self.now.commits, lags(self.now.commits, self.now.ends)
+        yield Difference("kafka_consumergroup_current_offset", commits, self.shown.shows.commits(self.plan.name))
+        yield Difference("kafka_consumergroup_lag", late, self.shown.by_partition("kafka_consumergroup_lag"))
+        shown_sum = self.shown.shows.value("rebalance_monitor_group_lag", self.plan.name)
+        yield Difference("rebalance_monitor_group_lag", sum(late.values()), shown_sum)
+        yield Difference("lag in the table group_lag", late, self.shown.last_lags())
+        owners = self._owner_names()
+        yield Difference(
+            "partitions in the API (committed, end, lag, owner)",
+            {at: (commits[at], self.now.ends[at], late[at], owners.get(at)) for at in commits},
+            {
+                (one["topic"], one["partition"]): (
+                    one["committed_offset"],
+                    one["end_offset"],
+                    one["lag"],
+                    one["owner"],
+                )
+                for one in self.shown.api["partitions"]
+            },
+        )
+
+    def _owner_names(self) -> dict[Partition, str]:
+        """A member's name on pages: its instance id, or its client id and the end of its member id."""
+        return {
+            at: member.group_instance_id or f"{member.client_id} …{member_id[-7:]}"
+            for member_id, member in self.now.described.members.items()
+            for at in member.assignment or ()
+        }
+
+    def _verdict(self) -> Iterator[Difference]:
+        api, generation = self.shown.api, self.now.generation
+        if not generation.members:
+            return
+        broken = broken_laws(generation, self.partitions)
+        names = broken.names()
+        judged = generation.strategy in _JUDGED_STRATEGIES
+        allowed = ("drift",) if names else _LAWFUL_VERDICTS if judged else ("not_evaluated",)
+        verdict = api["verdict"]
+        told = (verdict, api["verdict_reason"], api["laws"])
+        yield Difference("verdict", allowed, allowed if verdict in allowed else told)
+        yield Difference("broken laws", names, list(api["laws"]))
+        yield Difference("unowned partitions", len(broken.unassigned), api["unowned_partitions"])
+        yield Difference("partitions owned twice", len(broken.assigned_twice), api["owned_twice_partitions"])
+        yield Difference("not subscribed", len(broken.not_subscribed), api["not_subscribed_partitions"])
+        at_fault = len(broken.unassigned | broken.assigned_twice | broken.not_subscribed)
+        yield Difference("drift partitions", at_fault if judged or names else None, api["drift_partitions"])
+        labels = self.shown.shows.labels("rebalance_monitor_assignment_verdict", self.plan.name)
+        yield Difference("verdict in /metrics", [verdict], [one["verdict"] for one in labels])
+        stored = self.shown.own_verdict()
+        yield Difference("verdict in assignment_drift", verdict, stored and stored["verdict"])
+        leaders = {"broker"} if self.plan.is_consumer_protocol else {one.name for one in self.plan.libraries}
+        assigned_by = api["assigned_by"]
+        yield Difference("assigned by", assigned_by if assigned_by in {*leaders, "unknown"} else leaders, assigned_by)
+
+    def _each_rebalance(self) -> Iterator[Difference]:
+        """Each row of `rebalances` that is new in this step, recounted from the generation before it and its own."""
+        reference = before = None
+        held_back: frozenset[Partition] = frozenset()
+        for row in self.shown.rebalances:
+            now = self.shown.generations.get(position(row))
+            if now is None:
+                yield Difference(f"generation {row['generation_id']}", "a row in group_generations", None)
+                continue
+            to_hand_over: frozenset[Partition] = frozenset()
+            if before is not None and reference is not None and row["kind"] == "rebalance":
+                to_hand_over = withheld(before, now)
+                if self._is_new(row):
+                    expected = None if to_hand_over else moved(reference, now)
+                    yield from _row_differences(row, before, now, held_back, expected)
+                    yield _of_row(row, "withheld_partitions", len(to_hand_over))
+            reference = reference if to_hand_over else now
+            before, held_back = now, to_hand_over
+
+    def _step(self) -> Iterator[Difference]:
+        """What happened in the step, by who was there before it and after it, is among the causes of its rebalances."""
+        if self.before is None:
+            return
+        new = [row for row in self.shown.rebalances if self._is_new(row)]
+        named = {cause for row in new for cause in row["causes"] or ()}
+        before, now = self.before.generation, self.now.generation
+        required = {
+            *([JOINED] if now.members.keys() - before.members.keys() else ()),
+            *([GONE] if before.members.keys() - now.members.keys() else ()),
+            *([GROWN] if self.grew else ()),
+        }
+        yield Difference("causes in this step", sorted(required), sorted(named.intersection(required)))
+        possible = {JOINED, GONE, FOLLOWUP, UNEXPLAINED, *required}
+        yield Difference("causes of what did not happen in this step", [], sorted(named - possible))
+        counted = [row["moved_partitions"] for row in new if row["kind"] == "rebalance"]
+        counted = [count for count in counted if count is not None]
+        net = moved(before, now)
+        yield Difference("moved partitions in this step, at least", True, sum(counted) >= net or (net, counted))
+        if len(counted) == 1:
+            yield Difference("moved partitions in this step", net, counted[0])
+        totals = self.shown.shows.metrics.get("rebalance_monitor_moved_partitions_total", {})
+        shown_total = sum(count for labels, count in totals.items() if dict(labels)["group"] == self.plan.name)
+        every = sum(row["moved_partitions"] or 0 for row in self.shown.rebalances)
+        yield Difference("rebalance_monitor_moved_partitions_total", every, int(shown_total))
+
+    def _is_new(self, row: Row) -> bool:
+        return self.since is None or position(row) > self.since
+
+
+def _row_differences(
+    row: Row, before: Generation, now: Generation, held_back: frozenset[Partition], expected_moves: int | None
+) -> Iterator[Difference]:
+    named = set(row["causes"] or ())
+    proven = causes(before, now, held_back) | named.intersection({GROWN})  # A row alone does not show whether one grew.
+    yield _of_row(row, "causes", sorted(proven or {UNEXPLAINED}), sorted(named))
+    yield _of_row(row, "moved_partitions", expected_moves)
+    yield _of_row(row, "members", len(now.members))
+    fewest = row["fewest_moves"]
+    is_possible = fewest is None or 0 <= fewest <= (row["moved_partitions"] or 0)
+    yield _of_row(row, "fewest_moves", fewest if is_possible else "at most moved_partitions", fewest)
+
+
+_SHOWN_IN_ROW = object()
+
+
+def _of_row(row: Row, name: str, expected: object, actual: object = _SHOWN_IN_ROW) -> Difference:
+    shown = row[name] if actual is _SHOWN_IN_ROW else actual
+    return Difference(f"{name} of generation {row['generation_id']} ({row['kind']})", expected, shown)
+
+
+def _in_short(value: object) -> str:
+    """Only as much as a person can compare."""
+    text = repr(value)
+    return text if len(text) <= 1500 else f"{text[:1500]}…"
