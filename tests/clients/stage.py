@@ -45,7 +45,6 @@ class Stage:
     def live(self, wave: Sequence[GroupPlan], steps: Sequence[Step], after_step: AfterStep) -> None:
         """Let some groups go through every step, side by side. After each step some records come to all topics."""
         admin = KafkaAdminClient(bootstrap_servers=self.bootstrap_servers)
-        producer = KafkaProducer(bootstrap_servers=self.bootstrap_servers)
         create_topics(admin, wave)
         programs = Programs(self.bootstrap_servers, self.folder)
         groups = [LiveGroup(plan, programs, plan.partitions()) for plan in wave]
@@ -54,11 +53,10 @@ class Stage:
                 for group in groups:
                     step.happens(group, admin)
                 wrong = settle(groups, self.describe)
-                _produce(producer, groups)
+                _produce(self.bootstrap_servers, groups)
                 after_step(groups, step, wrong)
         finally:
             programs.end()
-            producer.close()
             admin.close()
 
 
@@ -83,11 +81,13 @@ def waves(wanted: Sequence[GroupPlan]) -> list[Sequence[GroupPlan]]:
     return found
 
 
-def _produce(producer: KafkaProducer, groups: Sequence[LiveGroup]) -> None:
+def _produce(bootstrap_servers: str, groups: Sequence[LiveGroup]) -> None:
     """Partition n gets n records more than partition 0: offsets of partitions that were mixed up differ."""
+    producer = KafkaProducer(bootstrap_servers=bootstrap_servers)  # A new one knows of partitions that are new.
     for group in groups:
         for topic, count in group.partitions.items():
             for partition in range(count):
                 for _ in range(RECORDS_A_STEP + partition):
                     producer.send(topic, value=b"a record", partition=partition)
     producer.flush()
+    producer.close()
