@@ -69,7 +69,7 @@ GROWN_PARTITIONS = 6
 
 _MIXED = (
     ("range", "sarama", "java"),
-    ("range", "kafka-go", "java"),
+    ("range", "kafka-go", "aiokafka"),  # Java crashes where a member of kafka-go is in its group.
     ("range", "librdkafka", "kafka-python"),
     ("roundrobin", "franz-go", "aiokafka"),
     ("cooperative-sticky", "librdkafka", "java"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -154,6 +155,9 @@ def _run_waves(run: _Run, all_waves: Sequence[Sequence[GroupPlan]]) -> list[Grou
             run.stage.live(wave, (*STEPS, ALL_LEFT), run.after_step)
         except _TimeIsUpError:
             return [plan for rest in all_waves[number - 1 :] for plan in rest]
+        except Exception as error:  # noqa: BLE001 - what ends one wave says nothing about the others
+            traceback.print_exc()
+            run.failures.append(f"wave {number} was not finished: {type(error).__name__}: {error}")
     return []
 
 
