@@ -97,12 +97,12 @@ def _wrong_partitions(group: GroupSpec, assignment: GroupAssignment) -> Iterator
         alone, subscribed = (member_id,), topics.get(member_id, frozenset())
         for partition in assignment.members[member_id]:
             holders[partition] = (*holders[partition], member_id) if partition in holders else alone
-            if not group.exists(partition):
-                detail = f"{_named(partition)} of {member_id} does not exist"
-                yield Violation(Law.UNKNOWN_PARTITION, detail, partition)
-            elif partition[0] not in subscribed:
+            if partition[0] not in subscribed:
                 detail = f"{member_id} has {_named(partition)} and is not subscribed to it"
                 yield Violation(Law.NOT_SUBSCRIBED, detail, partition)
+            elif not group.exists(partition):
+                detail = f"{_named(partition)} of {member_id} does not exist"
+                yield Violation(Law.UNKNOWN_PARTITION, detail, partition)
     for partition, member_ids in holders.items():
         if len(member_ids) > 1:
             detail = f"{_named(partition)} is assigned to {' and '.join(member_ids)}"

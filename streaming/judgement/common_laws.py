@@ -4,8 +4,9 @@ Rules:
 
 1. The laws hold for groups of protocol type `consumer`, classic and KIP-848. A KIP-848 group is held to its targets. A
    group without members has no laws to keep.
-2. Nothing is known while the group rebalances or its state is unknown, while the assignment of a member is unknown, and
-   while a topic id has no name: the owner of any partition may be hidden there.
+2. Nothing is known while the group rebalances or its state is unknown, and while a topic id has no name: the owner of
+   any partition may be hidden there. While the assignment of a member is unknown, it may own any partition: which ones
+   have no owner is unknown, and rules 6 and 7 are checked for the other members.
 3. Each partition of a subscribed topic that exists has an owner. A partition exists if a sample that is not older than
    the record shows it, or if an older sample shows it and the record assigns a higher partition of the topic.
    Where only an older sample shows it, it is *awaited*: remembered, and not counted until a later sample decides.
@@ -30,10 +31,11 @@ from streaming.events import CONSUMER
 from streaming.group.members import TopicPartitions
 from streaming.group.snapshot import ASSIGNING, REBALANCING, UNKNOWN, GroupSnapshot
 from streaming.judgement.hand_over import EAGER_STRATEGIES
+from streaming.judgement.leader import KAFKA_GO_RACKS, KAFKAJS_PROTOCOL
 from streaming.judgement.sampled_topics import is_certain
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 
-ONE_OWNER_STRATEGIES = frozenset({*BUILT_IN, KAFKA_STREAMS_PROTOCOL})
+ONE_OWNER_STRATEGIES = frozenset({*BUILT_IN, KAFKA_STREAMS_PROTOCOL, KAFKAJS_PROTOCOL, KAFKA_GO_RACKS})
 """Strategies of classic groups that never give a partition to two members."""
 
 _NOTHING_KNOWN_IN = frozenset({UNKNOWN, ASSIGNING, *REBALANCING})
@@ -50,7 +52,10 @@ class Unowned(msgspec.Struct, frozen=True):
 
 
 class CommonLaws(msgspec.Struct, frozen=True):
-    """Where a group breaks the laws, sorted. `is_known` False: `unowned` is what was known last, the rest is empty."""
+    """Where a group breaks the laws, sorted.
+
+    `is_known` False: `unowned` is what was known last, and the rest is what is known of some members (rule 2).
+    """
 
     unowned: tuple[Unowned, ...] = ()
     owned_twice: TopicPartitions = ()
@@ -84,7 +89,7 @@ def common_laws(snapshot: GroupSnapshot, before: CommonLaws | None) -> CommonLaw
     (Unowned(topic='t', partition=1, since_ms=5000, is_withheld=False, is_awaited=False),)
     """
     found = with_unowned(snapshot, before)
-    if found is None or not found.is_known:
+    if found is None or not _shows_owners(snapshot):
         return found
     owners: dict[tuple[str, int], int] = defaultdict(int)
     strangers = set()
@@ -93,7 +98,7 @@ def common_laws(snapshot: GroupSnapshot, before: CommonLaws | None) -> CommonLaw
             owners[at] += 1
             if member.topics is not None and at[0] not in member.topics:
                 strangers.add(at)
-    twice = (at for at, times in owners.items() if times > 1) if _has_one_owner(snapshot) else ()
+    twice = (at for at, times in owners.items() if times > 1) if has_one_owner(snapshot) else ()
     return msgspec.structs.replace(found, owned_twice=tuple(sorted(twice)), not_subscribed=tuple(sorted(strangers)))
 
 
@@ -102,8 +107,8 @@ def with_unowned(snapshot: GroupSnapshot, before: CommonLaws | None) -> CommonLa
     if not _is_bound(snapshot) or snapshot.position is None:
         return None
     known = before or CommonLaws()
-    members = None if snapshot.state in _NOTHING_KNOWN_IN or _hides_names(snapshot) else list(_members(snapshot))
-    if members is None or any(member.held is None for member in members):
+    members = list(_members(snapshot)) if _shows_owners(snapshot) else []
+    if not members or any(member.held is None for member in members):
         return CommonLaws(known.unowned, is_known=False)
     since_ms = {(one.topic, one.partition): one.since_ms for one in known.unowned}
     claimed = set() if snapshot.protocol in EAGER_STRATEGIES else {at for member in members for at in member.claimed}
@@ -130,8 +135,10 @@ def _is_bound(snapshot: GroupSnapshot) -> bool:
     return snapshot.group_type == CONSUMER
 
 
-def _hides_names(snapshot: GroupSnapshot) -> bool:
-    return snapshot.modern is not None and bool(snapshot.modern.unnamed_target_ids())
+def _shows_owners(snapshot: GroupSnapshot) -> bool:
+    """Rule 2."""
+    hides_names = snapshot.modern is not None and bool(snapshot.modern.unnamed_target_ids())
+    return snapshot.state not in _NOTHING_KNOWN_IN and not hides_names
 
 
 def _members(snapshot: GroupSnapshot) -> Iterator[_Member]:
@@ -180,6 +187,6 @@ def _left_out(snapshot: GroupSnapshot, members: list[_Member]) -> Iterator[_Left
         )
 
 
-def _has_one_owner(snapshot: GroupSnapshot) -> bool:
-    """Rule 7."""
+def has_one_owner(snapshot: GroupSnapshot) -> bool:
+    """Whether no partition may be given to two members (rule 7)."""
     return snapshot.modern is not None or snapshot.protocol in ONE_OWNER_STRATEGIES

@@ -5,9 +5,11 @@ The leader's decision is replayed from its recorded inputs. Rules for the group'
 1. No strategy of ours by that name, or Kafka Streams: `not_evaluated`, or `drift` if a common law is broken
    (`common_laws`).
 2. A member's subscription or assignment could not be read: `unknown`, reason `member_subscription` or
-   `member_assignment`. A subscribed topic's partition count is not known: `unknown`, reason `metadata_missing`. The
-   same where `drift` would rest on a sample older than the record, which the record contradicts (`sampled_topics`).
-3. Every partition is where the replay puts it: `match`, whoever computed it.
+   `member_assignment`. A KIP-848 target is of a topic that is known by its id alone: `unknown`, reason `topic_names`.
+   A subscribed topic's partition count is not known: `unknown`, reason `metadata_missing`. The same where `drift` would
+   rest on a sample older than the record, which the record contradicts (`sampled_topics`).
+3. Every partition is where the replay puts it: `match`, whoever computed it. Java's range has two replays if there are
+   racks: with them (since 3.5), and without.
 4. A topic's count was sampled after the record, and it either has fewer partitions than were assigned (deleted, or
    created anew), or more of which the last were assigned to nobody (grown): the leader knew another. `unknown`,
    reason `metadata_changed`.
@@ -34,10 +36,11 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, PartitionAssignor, TopicPartition
+from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec, PartitionAssignor, TopicPartition
 from assignors.balance_laws import BALANCE_LAWS
 from assignors.invariants import KEEPERS, Law, Violation, violations
 from assignors.racks import member_rack
+from streaming.group.not_known import TOPIC_NAMES
 from streaming.judgement.common_laws import ONE_OWNER_STRATEGIES
 from streaming.judgement.group_spec import Owners
 from streaming.judgement.leader import BROKER, JAVA, KAFKA_GO, LIBRDKAFKA, Leader, promised_balance
@@ -115,6 +118,8 @@ def strategy_drift(
     except AssignorFailedError as failure:
         return StrategyDrift(strategy, is_group_strategy, NOT_EVALUATED, f"assignor_{failure.reason}")
     elsewhere = _elsewhere(known.owners, _wanted_owners(expected))
+    if is_group_strategy and elsewhere and _is_javas_answer_without_racks(known, assignor, leader):
+        elsewhere = set()
     if elsewhere and known.changed_topics:
         return StrategyDrift(strategy, is_group_strategy, UNKNOWN, "metadata_changed")
     if not is_group_strategy:
@@ -129,7 +134,7 @@ def not_evaluated(known: Recorded, strategy: str, reason: str) -> StrategyDrift:
     claimed = {at for member in known.spec.members for at in member.owned}
     is_open = known.unknown_bytes or known.unknown_topics or known.changed_topics or known.stale_topics
     broken = {
-        Law.NOT_SUBSCRIBED: not known.unknown_bytes,
+        Law.NOT_SUBSCRIBED: TOPIC_NAMES not in known.unknown_bytes,
         Law.ASSIGNED_TWICE: strategy in ONE_OWNER_STRATEGIES,
         Law.UNASSIGNED: not is_open,
     }
@@ -205,8 +210,19 @@ def _answers_as_replayed(known: Recorded, strategy: str, leader: Leader) -> bool
         return True
     if strategy not in EXACT_STRATEGIES:
         return False
-    has_racks = bool(known.spec.racks) and any(map(member_rack, known.spec.members))
-    return leader.implementation == JAVA or (leader.implementation == LIBRDKAFKA and not has_racks)
+    return leader.implementation == JAVA or (leader.implementation == LIBRDKAFKA and not _has_racks(known))
+
+
+def _is_javas_answer_without_racks(known: Recorded, assignor: PartitionAssignor, leader: Leader) -> bool:
+    """Java clients send their rack since 3.4 and weigh it since 3.5 (KIP-881). No record says which one led."""
+    if leader.implementation != JAVA or assignor.name != "range" or not _has_racks(known):
+        return False
+    plain = assignor.assign(GroupSpec(known.spec.members, known.spec.partitions))
+    return not _elsewhere(known.owners, _wanted_owners(plain))
+
+
+def _has_racks(known: Recorded) -> bool:
+    return bool(known.spec.racks) and any(map(member_rack, known.spec.members))
 
 
 def _leaves_something(known: Recorded, actual: GroupAssignment) -> bool:

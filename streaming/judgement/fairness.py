@@ -14,8 +14,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from assignors.topic_skew import TopicSkew, topic_skew
-from streaming.group.not_known import MEMBER_ASSIGNMENT, MEMBER_SUBSCRIPTION
+from streaming.group.not_known import MEMBER_ASSIGNMENT, MEMBER_SUBSCRIPTION, TOPIC_NAMES
 from streaming.group.snapshot import GroupSnapshot
+from streaming.judgement.common_laws import has_one_owner
 from streaming.judgement.imbalance import MEMBER, TOPIC, Imbalance, SharedWork
 from streaming.judgement.recorded import Recorded
 from streaming.protocol.consumer_protocol import KAFKA_STREAMS_PROTOCOL
@@ -37,13 +38,14 @@ def shared_work(snapshot: GroupSnapshot, known: Recorded) -> SharedWork:
         known.changed_topics,
         not_scored=_not_scored(snapshot, known),
         unknown_reason=MEMBER_ASSIGNMENT if MEMBER_ASSIGNMENT in known.unknown_bytes else "",
+        has_one_owner=has_one_owner(snapshot),
     )
 
 
 def _not_scored(snapshot: GroupSnapshot, known: Recorded) -> str:
     if snapshot.classic is not None and snapshot.classic.protocol == KAFKA_STREAMS_PROTOCOL:
         return "kafka_streams"
-    return MEMBER_SUBSCRIPTION if MEMBER_SUBSCRIPTION in known.unknown_bytes else ""
+    return next((word for word in (MEMBER_SUBSCRIPTION, TOPIC_NAMES) if word in known.unknown_bytes), "")
 
 
 def among_members(imbalances: Iterable[Imbalance], measure: str) -> Imbalance | None:

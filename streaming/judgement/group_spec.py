@@ -12,6 +12,9 @@ from streaming.judgement.leader import JAVA, leader_of
 from streaming.protocol.classic import ClassicMember, GroupMetadata
 from streaming.protocol.consumer_protocol import kafka_python_sticky_user_data, sticky_user_data
 
+RACKS_SINCE = 3
+"""The first version of a subscription that has `rackId` (KIP-881)."""
+
 Owners = Mapping[TopicPartition, tuple[str, ...]]
 """Who holds each partition. One member in a lawful assignment; several where the law is broken."""
 
@@ -22,8 +25,14 @@ def group_spec(snapshot: GroupSnapshot, metadata: GroupMetadata) -> GroupSpec:
     return GroupSpec(
         members=tuple(_member_subscription(member, reads_javas_form_alone) for member in metadata.members),
         partitions=sampled_partitions(snapshot),
-        racks=sampled_racks(snapshot),
+        racks=sampled_racks(snapshot) if _reads_racks(metadata) else {},
     )
+
+
+def _reads_racks(metadata: GroupMetadata) -> bool:
+    """Whether the leader knew the racks of members: an older library reads a newer member's bytes without them."""
+    leader = next((member for member in metadata.members if member.member_id == metadata.leader), None)
+    return leader is None or leader.subscription is None or leader.subscription.version >= RACKS_SINCE
 
 
 def sampled_partitions(snapshot: GroupSnapshot) -> Mapping[str, int]:

@@ -11,10 +11,11 @@ The measures are those of `assignors/evenness.py`. Worked example: 7 partitions 
    as if a host were one member with the subscriptions of all its members. A topic: as if there were no other.
 4. There is no score, but `score_reason`, if a topic's partition count is not known (`metadata_missing`) or is not the
    one that was assigned by (`metadata_changed`), a partition is assigned twice, to a stranger, or does not exist
-   (`law_broken`), or some are assigned to nobody, as between two cooperative rounds (`partitions_unassigned`). Within a
-   topic the last counts only if they are of this topic. Nor is there one if so many subscriptions differ that the
-   fairest is not known (`subscriptions_too_many`), a member's subscription could not be read
-   (`member_subscription`), or whoever assigned divides something else than partitions (`kafka_streams`: tasks).
+   (`law_broken`; `partitions_shared` if the strategy may give a partition to two members), or some are assigned to
+   nobody, as between two cooperative rounds (`partitions_unassigned`). Within a topic the last counts only if they are
+   of this topic. Nor is there one if so many subscriptions differ that the fairest is not known
+   (`subscriptions_too_many`), a member's subscription could not be read (`member_subscription`), or whoever assigned
+   divides something else than partitions (`kafka_streams`: tasks).
 5. A member whose assignment could not be read makes everything unknown (`unknown_reason` `member_assignment`): its
    partitions may be of any topic.
 """
@@ -83,7 +84,7 @@ class SharedWork:
 
     `unknown_topics` are subscribed topics whose partition count is not known, `changed_topics` those whose count is not
     the one that was assigned by (see `recorded`). `not_scored` says why the whole is not to be scored, if it is not;
-    `unknown_reason` why it is not known who has what.
+    `unknown_reason` why it is not known who has what. `has_one_owner`: no partition may be given to two members.
     """
 
     spec: GroupSpec
@@ -93,6 +94,7 @@ class SharedWork:
     changed_topics: Collection[str] = ()
     not_scored: str = ""
     unknown_reason: str = ""
+    has_one_owner: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +348,8 @@ def _why_no_score(shared: SharedWork, topic: str | None, broken: frozenset[Law])
         return "metadata_missing"
     if applies(shared.changed_topics):
         return "metadata_changed"
+    if not shared.has_one_owner and Law.ASSIGNED_TWICE in broken:
+        return "partitions_shared"
     if broken - {Law.UNASSIGNED}:
         return "law_broken"
     return "partitions_unassigned" if broken else ""

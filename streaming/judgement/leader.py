@@ -72,6 +72,8 @@ _DEFAULT_CLIENT_IDS: Mapping[str, str] = MappingProxyType(
 
 KAFKAJS_PROTOCOL = "RoundRobinAssigner"
 """The one strategy of KafkaJS, by a name of its own."""
+KAFKA_GO_RACKS = "rack-affinity"
+"""A strategy that only kafka-go has."""
 
 _STICKY = frozenset({"sticky", "cooperative-sticky"})
 _GENERATION_BYTES = 4

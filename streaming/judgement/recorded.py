@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from assignors import GroupAssignment, GroupSpec, TopicPartition
-from streaming.group.not_known import unknown_bytes
+from streaming.group.not_known import TOPIC_NAMES, unknown_bytes
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.group_spec import (
     Owners,
@@ -60,4 +60,9 @@ def recorded(snapshot: GroupSnapshot) -> Recorded:
     unknown = unknown_topics(snapshot, owners)
     stale = tuple(topic for topic in awaited_topics(snapshot, owners) if topic not in unknown)
     changed = () if unknown else changed_topics(snapshot, owners)
-    return Recorded(spec, owners, unknown, changed, stale, unknown_bytes(snapshot))
+    return Recorded(spec, owners, unknown, changed, stale, (*unknown_bytes(snapshot), *_unknown_names(snapshot)))
+
+
+def _unknown_names(snapshot: GroupSnapshot) -> tuple[str, ...]:
+    """A target of a topic that is known by its id alone: it may be of any subscribed topic, such as a deleted one."""
+    return (TOPIC_NAMES,) if snapshot.modern is not None and snapshot.modern.unnamed_target_ids() else ()

@@ -3,7 +3,8 @@
 1. A group that an open transaction holds back is Unknown: no lag, no shares and no conditions are shown.
 2. Without a fresh sample there is no lag, no status, no condition.
 3. Partitions without an owner, or with two, are those of the common laws (`common_laws`), without those withheld for
-   the next cooperative round. The records that wait in them are known with a fresh sample only.
+   the next cooperative round. The records that wait in them are known with a fresh sample only. While the assignment of
+   a member is unknown, those found among the other members are a lower bound, and none is unknown.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streaming.group.listing import GroupListing, shown_state
+from streaming.group.members import TopicPartitions
 from streaming.group.not_known import not_known
 from streaming.group.snapshot import UNKNOWN, GroupSnapshot
+from streaming.judgement.common_laws import CommonLaws
 from streaming.judgement.condition_watch import Condition
 from streaming.judgement.drift import StrategyDrift
 from streaming.judgement.fairness import among_members
@@ -136,7 +139,7 @@ def summarized(record: GroupRecord, sampled: Sampled, *, is_held_back: bool) -> 
     if is_held_back:
         return known
     own, lag = own_drift(record), sampled.lags.get(known.group_id, {})
-    laws, unowned = record.laws if record.laws and record.laws.is_known else None, sampled.unowned.get(known.group_id)
+    laws, unowned = record.laws, sampled.unowned.get(known.group_id)
     seconds = lag.get("lag_seconds")
     return GroupSummary(
         group_id=known.group_id,
@@ -151,8 +154,8 @@ def summarized(record: GroupRecord, sampled: Sampled, *, is_held_back: bool) -> 
         drift_partitions=own.drift_partitions if own else None,
         shares=_shares(record),
         laws=own.laws if own else (),
-        owned_twice_partitions=len(laws.owned_twice) if laws else None,
-        not_subscribed_partitions=len(laws.not_subscribed) if laws else None,
+        owned_twice_partitions=_at_least(laws, laws.owned_twice) if laws else None,
+        not_subscribed_partitions=_at_least(laws, laws.not_subscribed) if laws else None,
         unowned_partitions=record.unowned_partitions(),
         unowned_records=unowned.records() if unowned else None,
         conditions=_held_conditions(sampled.conditions.get(known.group_id, ())),
@@ -166,6 +169,11 @@ def summarized(record: GroupRecord, sampled: Sampled, *, is_held_back: bool) -> 
         rebalances_total=known.rebalances_total,
         not_known=not_known(snapshot),
     )
+
+
+def _at_least(laws: CommonLaws, broken: TopicPartitions) -> int | None:
+    """How many partitions break a law (rule 3)."""
+    return len(broken) if laws.is_known or broken else None
 
 
 def own_drift(record: GroupRecord) -> StrategyDrift | None:

@@ -13,6 +13,7 @@ HELD = GroupSpec(
     (MemberSubscription("a", ("t",), owned=(T0, T1), generation_id=1), MemberSubscription("b", ("t",))), {"t": 2}
 )
 UNEQUAL = GroupSpec((MemberSubscription("a", ("t", "u")), MemberSubscription("b", ("t",))), {"t": 2, "u": 2})
+NOWHERE = GroupSpec((MemberSubscription("a", ("u",)),), {})
 
 
 def assigned(**members: tuple[TopicPartition, ...]) -> GroupAssignment:
@@ -25,7 +26,8 @@ def assigned(**members: tuple[TopicPartition, ...]) -> GroupAssignment:
         (EQUAL, assigned(a=(T0, T1, T2, T3)), None, Law.MEMBER_MISSING, "b has no assignment"),
         (EQUAL, assigned(a=(T0, T1), b=(T2, T3), c=()), None, Law.UNKNOWN_MEMBER, "c is not in the group"),
         (EQUAL, assigned(a=(T0, T1), b=(T2, T3, ("t", 4))), None, Law.UNKNOWN_PARTITION, "t-4 of b does not exist"),
-        (EQUAL, assigned(a=(T0, T1), b=(T2, T3, ("u", 0))), None, Law.UNKNOWN_PARTITION, "u-0 of b does not exist"),
+        (EQUAL, assigned(a=(T0, T1), b=(T2, T3, ("u", 0))), None, Law.NOT_SUBSCRIBED, "b has u-0 and is not"),
+        (NOWHERE, assigned(a=(("u", 0),)), None, Law.UNKNOWN_PARTITION, "u-0 of a does not exist"),
         (UNEQUAL, assigned(a=(T0, T1, ("u", 0)), b=(("u", 1),)), None, Law.NOT_SUBSCRIBED, "b has u-1"),
         (EQUAL, assigned(a=(T0, T1), b=(T1, T2, T3)), None, Law.ASSIGNED_TWICE, "t-1 is assigned to a and b"),
         (EQUAL, assigned(a=(T0, T1, T1), b=(T2, T3)), None, Law.ASSIGNED_TWICE, "t-1 is assigned to a and a"),

@@ -60,8 +60,9 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "score_reason",
                 pa.string(),
-                "why there is no score: metadata_missing, metadata_changed, law_broken, partitions_unassigned,"
-                " subscriptions_too_many, kafka_streams; empty otherwise",
+                "why there is no score: metadata_missing, metadata_changed, law_broken, partitions_shared,"
+                " partitions_unassigned, subscriptions_too_many, member_subscription, topic_names,"
+                " kafka_streams; empty otherwise",
             ),
             column(
                 "excess",

@@ -196,6 +196,8 @@ def test_what_a_cooperative_round_withholds(protocol: str, claims: list[int], is
     [
         ("range", ((ORDERS, 1),), "two members read each record"),
         ("stream", ((ORDERS, 1),), "an active task is one member's"),
+        ("RoundRobinAssigner", ((ORDERS, 1),), "KafkaJS deals each partition to one member"),
+        ("rack-affinity", ((ORDERS, 1),), "so does kafka-go"),
         ("faust", (), "Faust's standby tables are partitions in the assignment of a second member"),
         ("mine", (), "a strategy that nobody knows may share partitions on purpose"),
     ],
@@ -266,10 +268,19 @@ def replace_known(found: CommonLaws, *, is_known: bool) -> CommonLaws:
     return CommonLaws(found.unowned, is_known=is_known)
 
 
-def test_nothing_is_known_where_the_assignment_of_a_member_is_unknown() -> None:
+def test_which_partitions_have_no_owner_is_unknown_while_a_members_assignment_is() -> None:
     """Rule 2: its partitions may be any."""
     found = laws([generation(10, has(0), replace(has(name="b"), assignment=None))], [sampled(11_000, orders=3)])
     assert found == CommonLaws(is_known=False)
+    assert found.unowned_partitions() is None
+
+
+def test_other_members_still_break_laws_while_a_members_assignment_is_unknown() -> None:
+    """Two members read each record of a partition, and the unread bytes of a third one hid that."""
+    unread = replace(has(name="c"), assignment=None)
+    found = laws([generation(10, has(0, 1), has(1, name="b"), has(2, name="d", topics=["sales"]), unread)])
+    assert found is not None
+    assert (found.owned_twice, found.not_subscribed) == (((ORDERS, 1),), ((ORDERS, 2),))
     assert found.unowned_partitions() is None
 
 

@@ -74,6 +74,22 @@ def test_a_target_is_held_against_what_its_strategy_makes_of_it(
     assert (found.verdict, found.laws) == (verdict, laws), why
 
 
+@pytest.mark.parametrize("assignor", ["uniform", "range", "mine", None])
+def test_a_target_of_a_topic_without_a_name_proves_nothing(assignor: str | None) -> None:
+    """A topic was created anew: its earlier partitions were "not subscribed", and the new ones "unassigned"."""
+    group = settled({"a": [0, 1], "b": [2, 3]}, assignor)
+    samples = [
+        TopicsSampled({"orders": TopicMetadata(4, at_ms * SECOND_MS, topic_id="another", since_ms=1)})
+        for at_ms in (100, 101)
+    ]
+    anew = advanced(samples, group)
+    verdict = NOT_EVALUATED if assignor == "mine" else UNKNOWN
+    assert (own(anew).verdict, own(anew).laws) == (verdict, ())
+    judgement = judge(anew, SERVER)
+    assert judgement is not None
+    assert {one.score_reason for one in judgement.imbalances if one.scope == "member"} == {"topic_names"}
+
+
 def settled_by_votes(held: Mapping[str, Sequence[int]], *votes: str) -> GroupSnapshot:
     """Return the same group, its members asking for these strategies."""
     group = settled(held, None)

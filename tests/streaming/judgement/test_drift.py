@@ -241,6 +241,22 @@ def split(
         ),
         ("stream", [split("a", [0, 1]), split("b", [1])], throughout(2), ("assigned_twice",), 1, "two active tasks"),
         ("faust", [split("a", [0, 1]), split("b", [1])], throughout(2), (), None, "a standby table"),
+        (
+            "RoundRobinAssigner",
+            [split("a", [0, 1]), split("b", [1])],
+            throughout(2),
+            ("assigned_twice",),
+            1,
+            "KafkaJS deals each partition to one member",
+        ),
+        (
+            "my-own",
+            [split("a", [0, 1]), member("b", {"nobodys": [0]})],
+            throughout(2),
+            ("not_subscribed",),
+            1,
+            "nobody subscribes to this topic, so nobody knows how many partitions it has",
+        ),
     ],
 )
 def test_common_laws_are_judged_whatever_the_strategy(  # noqa: PLR0913, PLR0917 - one row of the table

@@ -214,6 +214,13 @@ def test_of_what_is_not_whole_there_are_numbers_and_no_score(
     assert all(one.total is not None for one in judged), why
 
 
+def test_what_a_strategy_shares_on_purpose_is_no_broken_law() -> None:
+    """Faust's standby tables are partitions of two members: the page called its fairness "law broken"."""
+    known = replace(shared(group({"t": 2}, A="t", B="t"), held(A="t0 t1", B="t1")), has_one_owner=False)
+    (by_member,) = [one for one in imbalances(known) if one.scope == MEMBER]
+    assert (by_member.score, by_member.score_reason) == (None, "partitions_shared")
+
+
 def test_a_topic_of_unknown_size_leaves_the_others_their_score() -> None:
     """Its partitions count for who has how many; what would be fair in total is not known without them."""
     spec = group({"t": 2}, A="tu", B="tu")

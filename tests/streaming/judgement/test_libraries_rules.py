@@ -16,7 +16,7 @@ from streaming.judgement.judge import judge
 from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.protocol.classic import Assignment, ClassicMember, Subscription
 from tests.streaming.groups import Held, advanced, member, metadata, written
-from tests.streaming.judgement.test_drift import group, throughout
+from tests.streaming.judgement.test_drift import AFTER_MS, BEFORE_MS, group, throughout
 
 
 def of_library(  # noqa: PLR0913 - what a library writes
@@ -97,6 +97,40 @@ def test_a_librdkafka_leader_that_orders_as_java_drifts() -> None:
     members = [librdkafka("a-1", 1), librdkafka("z-1", 0)]
     found = own(group(members, {"orders": throughout(2)}), "range")
     assert (found.verdict, found.laws, found.drift_partitions) == (DRIFT, ("replay_differs",), 2)
+
+
+RACKS = (("r1",), ("r0",), ("r1",), ("r0",))
+"""One replica of each partition of `orders`."""
+
+
+@pytest.mark.parametrize(
+    ("versions", "held", "verdict", "why"),
+    [
+        ((3, 3, 3), ([0, 2], [1], [3]), MATCH, "a leader since 3.5 gives each member what is in its rack"),
+        ((3, 3, 3), ([0, 1], [2], [3]), MATCH, "a leader of 3.4 sends its rack and does not weigh racks"),
+        ((3, 3, 3), ([0, 1], [3], [2]), DRIFT, "neither gives this"),
+        ((1, 3, 3), ([0, 1], [2], [3]), MATCH, "an older leader reads nobody's rack"),
+        ((1, 3, 3), ([0, 2], [1], [3]), DRIFT, "so it cannot have weighed them"),
+    ],
+)
+def test_a_java_leader_weighs_racks_if_it_reads_them(
+    versions: Sequence[int], held: Sequence[Sequence[int]], verdict: str, why: str
+) -> None:
+    """Members with racks and a leader of Java 2.4 to 3.4: most of a valid range drifted, as `replay_differs`."""
+    members = [
+        of_library(name, {"orders": numbers}, version=version, user_data=None, assigned_version=versions[0])
+        for name, numbers, version in zip("abc", held, versions, strict=True)
+    ]
+    racked = [in_rack(one, rack) for one, rack in zip(members, ("r1", "r0", "r0"), strict=True)]
+    found = own(group(racked, {"orders": (4, AFTER_MS, RACKS, None, BEFORE_MS)}), "range")
+    assert found.verdict == verdict, why
+
+
+def in_rack(one: ClassicMember, rack: str) -> ClassicMember:
+    """Return the member with its rack, if its subscription has room for one."""
+    said = one.subscription
+    assert said is not None
+    return replace(one, subscription=replace(said, rack_id=rack)) if said.version >= 3 else one
 
 
 def test_kafka_go_deals_roundrobin_anew_with_each_topic() -> None:

@@ -14,6 +14,8 @@ from streaming.judgement.drift import UNKNOWN
 from streaming.judgement.judge import Judgement, judge
 from streaming.judgement.leader import Leader
 from streaming.judgement.rebalances import Rebalance
+from streaming.judgement.summary import Sampled, summarized
+from streaming.judgement.trouble import troubles
 from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.judgement.unsubscribed import ReadTopics, read_topics
 from streaming.protocol.classic import NOTHING_ASSIGNED, ClassicMember, Subscription
@@ -85,6 +87,15 @@ def test_partitions_of_a_member_without_a_subscription_are_real_ones() -> None:
     assert group.subscribed_topics() == ("orders",)
     judgement = judged(without(SUBSCRIPTION, holds("a", 0, 1, 2, 3)))
     assert {drift.laws for drift in judgement.drifts} == {()}
+
+
+def test_two_owners_among_the_other_members_are_shown() -> None:
+    """The unread bytes of a third member made it unknown; that no law is broken is unknown still."""
+    twice = [holds("a", 0, 1), holds("b", 1, 2), without(ASSIGNMENT, holds("c"))]
+    turn = take_turn(GroupRecord(GroupSnapshot("g")), [written(10, 3, twice)], STRATEGIES)
+    shown = summarized(turn.record, Sampled(), is_held_back=False)
+    assert (shown.owned_twice_partitions, shown.not_subscribed_partitions, shown.unowned_partitions) == (1, None, None)
+    assert [trouble.word for trouble in troubles(shown)] == ["two owners"]
 
 
 def test_causes_that_are_proven_stay() -> None:
