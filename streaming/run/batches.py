@@ -35,6 +35,7 @@ from streaming.judgement.continuity import went_back
 from streaming.judgement.turn import Turn, decode_turn
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.continuity import ForeignRecords, tell_rewound
+from streaming.run.freed_memory import LARGE_BYTES, return_freed_memory
 from streaming.run.prepare import Origin, position_numbers
 from streaming.sinks.cells import Row
 from streaming.sinks.commit_book import CommitBook
@@ -77,15 +78,18 @@ class BatchSink:
         """Take one batch."""
         self.failure = None
         try:
-            self._take(batch, batch_id)
+            taken_bytes = self._take(batch, batch_id)
         except Exception as failure:
             self.failure = failure
             raise
+        if taken_bytes >= LARGE_BYTES:
+            return_freed_memory()
 
-    def _take(self, batch: DataFrame, batch_id: int) -> None:
-        """The frame is collected once: a second action would run the stateful plan again."""
+    def _take(self, batch: DataFrame, batch_id: int) -> int:
+        """Returns the size of the batch. It is collected once: a second action would run the stateful plan again."""
         started = time.monotonic()
-        turns, partition_events = _by_lane(batch.toArrow())
+        collected = batch.toArrow()
+        turns, partition_events = _by_lane(collected)
         received_ms = self._clock.monitor_ms()
         partition_batches = [event for event in partition_events if isinstance(event, PartitionBatch)]
         lanes = self._merged_lanes(partition_batches)
@@ -116,6 +120,7 @@ class BatchSink:
             len(lanes),
             batch_seconds,
         )
+        return int(collected.nbytes)
 
     def _positions(self, batch_id: int) -> Mapping[int, int]:
         """How far is read: of the log up to where Spark went, of coordinators' answers up to the last number."""

@@ -38,6 +38,7 @@ from streaming.run.cluster_clock import ClusterClock
 from streaming.run.conditions import GroupConditions
 from streaming.run.continuity import TopicRead
 from streaming.run.failures import SparkEndedError, check_what_a_run_stands_on
+from streaming.run.freed_memory import return_freed_memory
 from streaming.run.hand_back import HandBack
 from streaming.run.lag_watch import LagWatch
 from streaming.run.partition_counts import own_partitions
@@ -279,6 +280,7 @@ class _Run:
         read = batch_end_positions(self._files, batch_id, OFFSETS_TOPIC)
         positions = read or polled_positions(self._registry.present().lanes)
         self._registry.put_health(batch_id=batch_id, positions=positions)
+        return_freed_memory()
         _log.info(
             "%s: restored %d groups and %d partitions as of batch %d", self._cluster, len(groups), len(lanes), batch_id
         )

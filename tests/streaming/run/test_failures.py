@@ -86,7 +86,7 @@ def test_a_batch_keeps_what_it_failed_with(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(OSError, match="No space left"):
         sink(None, 7)  # type: ignore[arg-type]
     assert sink.failure is FULL
-    monkeypatch.setattr(sink, "_take", lambda *_: None)
+    monkeypatch.setattr(sink, "_take", lambda *_: 0)
     sink(None, 8)  # type: ignore[arg-type]
     assert sink.failure is None
 
