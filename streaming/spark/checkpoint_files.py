@@ -52,6 +52,7 @@ class _DamagedError(Exception):
 def find_damage(folder: Folder, origin: Mapping[str, int], source: str, shuffle_partitions: int) -> DamagedFile | None:
     """The first file that a start cannot do without and that is missing or damaged. Raises OSError for unreadable."""
     try:
+        _check_as_written(folder, IDENTITY, folder.read(IDENTITY) or b"")
         _check_origin(folder, origin)
         _check_query(folder, source, shuffle_partitions)
     except _DamagedError as damaged:
@@ -106,6 +107,7 @@ def _check_origin(folder: Folder, origin: Mapping[str, int]) -> None:
         content = folder.read(name)
         if content is None or checksum(content) != expected:
             raise _DamagedError(name, "is missing" if content is None else "is not what was written")
+        _check_as_written(folder, name, content)
 
 
 def _check_query(folder: Folder, source: str, shuffle_partitions: int) -> None:
@@ -201,9 +203,14 @@ def _needed(folder: Folder, name: str) -> bytes:
         raise _DamagedError(name, "is missing")
     if not content:
         raise _DamagedError(name, "is empty")
+    _check_as_written(folder, name, content)
+    return content
+
+
+def _check_as_written(folder: Folder, name: str, content: bytes) -> None:
+    """Whatever reads the file by Hadoop's client fails where its checksums differ."""
     if not is_as_written(content, folder.read(checksum_name(name))):
         raise _DamagedError(name, f"does not match its checksums in {checksum_name(name).rpartition('/')[2]}")
-    return content
 
 
 def _check_if_there(folder: Folder, name: str, check: Callable[[str, bytes], object]) -> None:

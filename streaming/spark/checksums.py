@@ -2,7 +2,7 @@
 
 A checksum file is `crc`, a zero byte, the number of bytes in a block, and a CRC-32 for each block of the file. A file
 without one is as good: a kill between the two renames leaves none, and so does a copy made by hand. Hadoop ignores a
-checksum file that it cannot understand; so does this module.
+checksum file without a whole head; so does this module. Behind a whole head it fails on half a checksum.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def is_as_written(content: bytes, checksums: bytes | None) -> bool:
     block_bytes = int.from_bytes(checksums[4:8], "big")
     count, rest = divmod(len(checksums) - 8, 4)
     if rest or block_bytes == 0:
-        return True
+        return False
     stored = struct.unpack(f">{count}I", checksums[8:])
     view = memoryview(content)
     return stored == tuple(zlib.crc32(view[at : at + block_bytes]) for at in range(0, len(content), block_bytes))
