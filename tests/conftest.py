@@ -8,6 +8,13 @@ from collections.abc import Sequence
 import pytest
 
 
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Let one process run all tests of a file, for they share what they start; or of several files, by their mark."""
+    for item in items:
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Have brokers and monitors start from class archives, unless their options are said already."""
     if _has_slow(session.items):

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import base64
+import ssl
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
+import bcrypt
 import pytest
+import trustme
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka import TopicPartition as LibrdkafkaTopicPartition
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
+from assignors.coordinator import coordinator_partition
+from streaming.demo.load import DemoLoad
 from streaming.embedded import EmbeddedBroker
-from tests.end_to_end.monitor_process import STARTED
+from tests.end_to_end.monitor_process import STARTED, Access, MonitorProcess
 from tests.end_to_end.what_kafka_says import WhatKafkaSays
 
 OFFSETS_TOPIC_PARTITIONS = 4
@@ -34,6 +42,99 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]
     """One broker for all tests of this folder; each test has groups and topics of its own names."""
     with EmbeddedBroker(tmp_path_factory.mktemp("broker"), properties=QUICK_BROKER) as running:
         yield running
+
+
+ROUND_SECONDS = 8
+"""How long the shared monitor lets a condition last before it says so. Five minutes by default: too long to wait."""
+
+
+@pytest.fixture(scope="session")
+def shared_monitor(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MonitorProcess]:
+    """One monitor of that broker, soon ready, for tests that neither stop it nor want other settings.
+
+    Their files are in the group "shared monitor", so that one process runs them all, one after the other. Its port has
+    a certificate and wants a password.
+    """
+    folder = tmp_path_factory.mktemp("shared")
+    authority, users = trustme.CA(), folder / "users"
+    issued = authority.issue_cert("127.0.0.1")
+    issued.cert_chain_pems[0].write_to_path(folder / "cert.pem")
+    issued.private_key_pem.write_to_path(folder / "key.pem")
+    users.write_bytes(b"ops:" + bcrypt.hashpw(b"secret", bcrypt.gensalt(4)))
+    for file in folder.iterdir():
+        file.chmod(0o600)
+    settings = {
+        "JUDGEMENT__ROUND_SECONDS": str(ROUND_SECONDS),
+        "METRICS__TLS_CERTIFICATE_FILE": str(folder / "cert.pem"),
+        "METRICS__TLS_KEY_FILE": str(folder / "key.pem"),
+        "METRICS__BASIC_AUTH_USERS_FILE": str(users),
+    }
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    access = Access(trusting, {"Authorization": "Basic " + base64.b64encode(b"ops:secret").decode()})
+    monitor = MonitorProcess(broker.bootstrap_servers, folder / "monitor", settings, access=access)
+    yield monitor.start()
+    monitor.stop()
+
+
+@dataclass(frozen=True)
+class Demo:
+    """The demo's groups on a broker, and a monitor that is soon ready."""
+
+    broker: EmbeddedBroker
+    monitor: MonitorProcess
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+    """A broker of its own: on the tests' common one there are groups that are meant to be broken.
+
+    The files that use it are in the group "demo".
+    """
+    settings = {
+        "KAFKA__CLUSTER": "demo",
+        "METRICS__GRANULARITY": "member",  # else who owns what is not shown
+        "JUDGEMENT__FLAPS": "2",  # a member that comes and goes is called flapping a minute sooner
+    }
+    folder = tmp_path_factory.mktemp("demo")
+    with EmbeddedBroker(folder / "broker", properties=QUICK_BROKER) as broker:
+        monitor = MonitorProcess(broker.bootstrap_servers, folder / "monitor", settings).start()
+        with DemoLoad(broker.bootstrap_servers):
+            yield Demo(broker, monitor)
+        monitor.stop()
+
+
+@dataclass(frozen=True)
+class LostBroker:
+    """A broker that goes away, or loses its log, and a monitor that looks on."""
+
+    broker: EmbeddedBroker
+    monitor: MonitorProcess
+
+
+HOSTILE_PARTITION = 0
+"""Of `__consumer_offsets` of the lost broker: a coordinator cannot load a partition with hostile records."""
+
+
+@pytest.fixture(scope="session")
+def lost_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LostBroker]:
+    """For tests after which a broker is not what it was. Their files are in the group "lost broker"."""
+    folder = tmp_path_factory.mktemp("lost")
+    with EmbeddedBroker(folder / "broker", properties=QUICK_BROKER) as broker:
+        monitor = MonitorProcess(broker.bootstrap_servers, folder / "monitor").start()
+        yield LostBroker(broker, monitor)
+        monitor.stop()
+
+
+def calm_group(name: str, partitions: int = OFFSETS_TOPIC_PARTITIONS, from_partition: int = 0) -> str:
+    """A group whose coordinator has no hostile record to load; among so many partitions it is not before that one."""
+    candidates = (f"{name}-{number}" for number in range(1_000))
+    return next(
+        one
+        for one in candidates
+        if coordinator_partition(one, OFFSETS_TOPIC_PARTITIONS) != HOSTILE_PARTITION
+        and coordinator_partition(one, partitions) >= max(from_partition, HOSTILE_PARTITION + 1)
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -127,6 +228,12 @@ def produce(broker: EmbeddedBroker, partitions_by_topic: dict[str, int], records
                 producer.send(topic, value=b"%d" % number, partition=partition)
     producer.flush()
     producer.close()
+
+
+def commit(broker: EmbeddedBroker, group_id: str, topic: str, offset: int) -> None:
+    """Commit partition 0 as a member did before it went, through the coordinator."""
+    with closing(Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group_id})) as consumer:
+        consumer.commit(offsets=[LibrdkafkaTopicPartition(topic, 0, offset)], asynchronous=False)
 
 
 def is_in_transaction(producer: Producer, offsets: list[LibrdkafkaTopicPartition], committing: Consumer) -> bool:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
 
 from deltalake import DeltaTable
 from prometheus_client.parser import text_string_to_metric_families
@@ -21,7 +23,8 @@ from streaming.child_process import tied_to_us
 READY_SECONDS = 180.0
 
 Answer = TypeVar("Answer")
-Labels = Mapping[str, str]
+Row = dict[str, Any]
+Samples = dict[str, dict[tuple[tuple[str, str], ...], float]]
 
 
 def until(what: str, ask: Callable[[], Answer], timeout_seconds: float = 60.0) -> Answer:
@@ -34,9 +37,9 @@ def until(what: str, ask: Callable[[], Answer], timeout_seconds: float = 60.0) -
     return answer
 
 
-def samples(text: str) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
+def samples(text: str) -> Samples:
     """Values by sample name and sorted labels."""
-    scraped: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+    scraped: Samples = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             scraped.setdefault(sample.name, {})[tuple(sorted(sample.labels.items()))] = sample.value
@@ -47,6 +50,14 @@ STARTED: list[MonitorProcess] = []
 """Every monitor that was started, in order: whoever fails must not leave one to slow all others down."""
 
 
+@dataclass(frozen=True)
+class Access:
+    """What a guarded port asks for: whom it must be certified by, and the header that lets somebody in."""
+
+    trusting: ssl.SSLContext
+    headers: Mapping[str, str]
+
+
 @dataclass
 class MonitorProcess:
     """`rebalance-monitor run` on a folder of its own; start and kill it as often as you like."""
@@ -55,8 +66,10 @@ class MonitorProcess:
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     command: Sequence[str] = (sys.executable, "-m", "streaming.cli", "run", "--log-level", "DEBUG")
+    access: Access | None = None
     process: subprocess.Popen[bytes] | None = None
     port: int = 0
+    _tables: dict[str, tuple[DeltaTable, int, list[Row]]] = field(default_factory=dict)
 
     @property
     def log(self) -> Path:
@@ -142,36 +155,63 @@ class MonitorProcess:
             command, env=self._environment(), capture_output=True, text=True, check=False, timeout=120
         )
 
-    def scrape(self) -> str:
-        """The text of one scrape."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as response:
-            text: str = response.read().decode()
-        return text
+    def ask(self, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
+        """The status and the body, 0 where nobody answers; a guarded port gets what it asks for, or these headers."""
+        guarded = self.access
+        address = f"{'https' if guarded else 'http'}://127.0.0.1:{self.port}{path}"
+        sent = dict((guarded.headers if guarded else {}) if headers is None else headers)
+        try:
+            request = Request(address, headers=sent)  # noqa: S310 - to loopback
+            with urlopen(request, timeout=30, context=guarded.trusting if guarded else None) as answer:  # noqa: S310
+                return answer.status, answer.read().decode()
+        except HTTPError as error:
+            return error.code, error.read().decode()
+        except URLError:
+            return 0, ""
 
-    def metrics(self) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
-        """One scrape: values by sample name and sorted labels."""
+    def metrics(self) -> Samples:
+        """One scrape."""
         return samples(self.scrape())
 
     def value(self, name: str, **labels: str) -> float | None:
         """The one value of a metric whose labels include these; None where there is none."""
-        found = [value for sample, value in self.metrics().get(name, {}).items() if set(labels.items()) <= set(sample)]
+        found = [value for sample, value in self._of_metric(name).items() if set(labels.items()) <= set(sample)]
         return found[0] if found else None
+
+    def _of_metric(self, name: str) -> dict[tuple[tuple[str, str], ...], float]:
+        """One scrape's values of one metric: a whole one takes long to parse."""
+        lines = [line for line in self.scrape().splitlines() if line.startswith((f"{name}{{", f"{name} "))]
+        return samples("\n".join(lines) + "\n").get(name, {})
+
+    def scrape(self) -> str:
+        """The text of one scrape."""
+        status, text = self.ask("/metrics")
+        if status != 200:
+            raise URLError(f"/metrics answered {status or 'nothing'}")
+        return text
 
     def by_state(self, group_id: str) -> str | None:
         """The state shown for a group."""
-        shown = self.metrics().get("rebalance_monitor_group_state", {})
+        shown = self._of_metric("rebalance_monitor_group_state")
         states = [dict(sample)["state"] for sample in shown if dict(sample)["group"] == group_id]
         return states[0] if states else None
 
     def by_label(self, name: str, label: str) -> dict[str, float]:
         """Values of a metric by one of its labels."""
-        return {dict(sample)[label]: value for sample, value in self.metrics().get(name, {}).items()}
+        return {dict(sample)[label]: value for sample, value in self._of_metric(name).items()}
 
-    def rows(self, table: str) -> list[dict[str, object]]:
-        """All rows of a table, as a query sees them."""
-        rows: list[dict[str, object]] = DeltaTable(str(self.folder / "tables" / table)).to_pyarrow_table().to_pylist()
+    def rows(self, table: str) -> list[Row]:
+        """All rows of a table, as a query sees them; read again only where the table has a new version."""
+        path = str(self.folder / "tables" / table)
+        if table not in self._tables:
+            self._tables[table] = DeltaTable(path), -1, []
+        handle, version, rows = self._tables[table]
+        handle.update_incremental()
+        if handle.version() != version:
+            rows = handle.to_pyarrow_table().to_pylist()
+            self._tables[table] = handle, handle.version(), rows
         return rows
 
-    def rows_of(self, table: str, group_id: str) -> list[dict[str, Any]]:
+    def rows_of(self, table: str, group_id: str) -> list[Row]:
         """A table's rows of one group."""
         return [row for row in self.rows(table) if row["group_id"] == group_id]

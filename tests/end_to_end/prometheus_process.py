@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -82,7 +83,10 @@ class _Server(AbstractContextManager["_Server"]):
 
 
 class RealPrometheus(_Server):
-    """Scrapes these `host:port` every second under job `rebalance-monitor`, by the rules of these files."""
+    """Scrapes these `host:port` every second under job `rebalance-monitor`, by the rules of these files.
+
+    With `only_group` it keeps series of that group and of no group.
+    """
 
     def __init__(  # noqa: PLR0913 - all that a configuration has
         self,
@@ -93,6 +97,7 @@ class RealPrometheus(_Server):
         alertmanager: str | None = None,
         external_labels: Mapping[str, str] | None = None,
         interval: str = "1s",
+        only_group: str | None = None,
     ) -> None:
         super().__init__(folder)
         self._configuration: dict[str, Any] = {
@@ -104,6 +109,9 @@ class RealPrometheus(_Server):
             "rule_files": [str(file) for file in rule_files],
             "scrape_configs": [{"job_name": "rebalance-monitor", "static_configs": [{"targets": list(targets)}]}],
         }
+        if only_group is not None:
+            kept = {"action": "keep", "source_labels": ["group"], "regex": f"|{re.escape(only_group)}"}
+            self._configuration["scrape_configs"][0]["metric_relabel_configs"] = [kept]
         if alertmanager is not None:
             where = [{"static_configs": [{"targets": [alertmanager.removeprefix("http://")]}]}]
             self._configuration["alerting"] = {"alertmanagers": where}

@@ -68,6 +68,11 @@ class SecureBroker:
         with self.admin() as admin:
             admin.create_acls([_acl(user, right) for right in rights])
 
+    def deny(self, right: Right, user: str) -> None:
+        """Take from somebody what he was granted in a wider rule."""
+        with self.admin() as admin:
+            admin.create_acls([_acl(user, right, ACLPermissionType.DENY)])
+
     @contextmanager
     def admin(self) -> Iterator[KafkaAdminClient]:
         """Ask as the super user."""
@@ -82,10 +87,10 @@ class SecureBroker:
                 assert admin.alter_user_scram_credentials([known]) == {user: None}
 
 
-def _acl(user: str, right: Right) -> ACL:
+def _acl(user: str, right: Right, permission: ACLPermissionType = ACLPermissionType.ALLOW) -> ACL:
     resource_type, name, operation = right
     pattern = ResourcePattern(resource_type, name, ACLResourcePatternType.LITERAL)
-    return ACL(f"User:{user}", "*", operation, ACLPermissionType.ALLOW, pattern)
+    return ACL(f"User:{user}", "*", operation, permission, pattern)
 
 
 @contextmanager

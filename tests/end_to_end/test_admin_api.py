@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient
-from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
 from streaming.embedded import EmbeddedBroker
-from streaming.events import OFFSETS_TOPIC
 from tests.end_to_end.conftest import Group, create_topics, produce
-from tests.end_to_end.members import Joining, Member, librdkafka
 from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.end_to_end.test_agrees_with_kafka import _agree, _lag_agrees
 from tests.end_to_end.what_kafka_says import WhatKafkaSays
@@ -113,48 +110,3 @@ def _a_deleted_group_ends(broker: EmbeddedBroker, monitor: MonitorProcess, group
 def _last_state(monitor: MonitorProcess, group_id: str) -> object:
     rows = [row for row in monitor.rows("group_generations") if row["group_id"] == group_id]
     return max(rows, key=lambda row: row["kafka_offset"])["state"]
-
-
-def test_where_the_offsets_topic_may_not_be_read_run_names_the_other_source_and_that_one_needs_no_right_on_it(
-    tmp_path: Path, name: str
-):
-    """Managed clusters keep `__consumer_offsets` to themselves: DESCRIBE and READ are denied here."""
-    properties = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "allow.everyone.if.no.acl.found": "true",
-        "offsets.topic.num.partitions": "2",
-    }
-    with EmbeddedBroker(tmp_path / "broker", properties=properties) as broker:
-        create_topics(broker, {name: 2})
-        joining = Joining(name, f"{name}-client", [name])
-        member = Member(librdkafka(broker.bootstrap_servers, group_protocol="consumer"), joining)
-        try:
-            _deny(broker, ACLOperation.READ)
-            hint = 'set source.kind = "admin-api"'
-            by_log = MonitorProcess(broker.bootstrap_servers, tmp_path / "by-log")
-            until("READ denied", lambda: hint in by_log.refused_command("run"), 30)
-            _deny(broker, ACLOperation.DESCRIBE)
-            assert hint in by_log.refused_command("run")
-            monitor = polling(broker, tmp_path / "by-polling").start().wait_until_ready()
-            until("the member", lambda: monitor.value("rebalance_monitor_group_members", group=name) == 1)
-            until("lag", lambda: monitor.value("rebalance_monitor_group_lag", group=name) == 0)
-            until("its state", lambda: monitor.by_state(name) == "Stable")
-            assert monitor.value("rebalance_monitor_group_state", group_type="consumer", protocol="uniform") == 1
-            assert monitor.value("rebalance_monitor_group_generation", group=name), "KIP-848's epochs are told"
-            until("drift", lambda: monitor.value("rebalance_monitor_drift_partitions", strategy="uniform") == 0)
-            assert monitor.stop() == 0
-        finally:
-            member.leave()
-
-
-def _deny(broker: EmbeddedBroker, operation: ACLOperation) -> None:
-    """Everybody loses that right on `__consumer_offsets`; the broker itself goes around its authorizer there."""
-    topic = ResourcePattern(ResourceType.TOPIC, OFFSETS_TOPIC)
-    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
-    admin.create_acls(
-        [
-            ACL("User:*", "*", ACLOperation.ALL, ACLPermissionType.ALLOW, topic),
-            ACL("User:*", "*", operation, ACLPermissionType.DENY, topic),
-        ]
-    )
-    admin.close()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from streaming.embedded import EmbeddedBroker
@@ -11,21 +9,21 @@ from tests.end_to_end.conftest import Group, create_topics, produce
 from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.end_to_end.what_kafka_says import WhatKafkaSays
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("shared monitor")]
 
 
 def test_members_assignments_commits_and_lag_agree_while_consumers_join_leave_and_commit(
-    broker: EmbeddedBroker, kafka_says: WhatKafkaSays, folder: Path, name: str
+    broker: EmbeddedBroker, kafka_says: WhatKafkaSays, shared_monitor: MonitorProcess, name: str
 ):
     """The issue's first promise: tables and /metrics agree with the admin API, at every stage of a group's life."""
     topics = {f"{name}-a": 3, f"{name}-b": 3}
     create_topics(broker, topics)
     group = Group(broker.bootstrap_servers, name)
-    monitor = MonitorProcess(broker.bootstrap_servers, folder)
+    monitor = shared_monitor
     for _ in range(2):
         group.join(list(topics))
     try:
-        monitor.start().wait_until_ready()
+        monitor.wait_until_ready()
         _agree(monitor, kafka_says, name, members=2)
         # Worked example of RangeAssignor: two topics of 3 over 2 members is 4 and 2, roundrobin would give 3 and 3.
         uneven = pytest.approx(4 / 3)
@@ -47,7 +45,6 @@ def test_members_assignments_commits_and_lag_agree_while_consumers_join_leave_an
     _totals_agree(monitor, kafka_says, name)
     _verdicts_are_whole(monitor, name)
     _clocks_agree(monitor)
-    assert monitor.stop() == 0
 
 
 def _clocks_agree(monitor: MonitorProcess) -> None:

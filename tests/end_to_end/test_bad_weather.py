@@ -15,11 +15,19 @@ from deltalake import write_deltalake
 from assignors.coordinator import coordinator_partition
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
-from tests.end_to_end.conftest import OFFSETS_TOPIC_PARTITIONS, Group, create_topics, is_in_transaction
+from tests.end_to_end.conftest import (
+    HOSTILE_PARTITION,
+    OFFSETS_TOPIC_PARTITIONS,
+    Group,
+    LostBroker,
+    calm_group,
+    create_topics,
+    is_in_transaction,
+)
 from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.streaming.log_records import group_key, group_value
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("lost broker")]
 
 HOSTILE = (
     (b"\x00\x63nobody knows type 99", b"\x00\x00"),
@@ -29,31 +37,28 @@ HOSTILE = (
 )
 
 
-def test_it_lives_through_hostile_records_open_transactions_and_a_lost_broker(tmp_path: Path, name: str):
+def test_it_lives_through_hostile_records_open_transactions_and_a_lost_broker(lost_broker: LostBroker, name: str):
     """Law 4: bytes beyond reading become rows and a counter by reason. Law 2: what a transaction hides is unknown."""
-    properties = {"offsets.topic.num.partitions": str(OFFSETS_TOPIC_PARTITIONS)}
-    with EmbeddedBroker(tmp_path / "broker", properties=properties) as broker:
-        create_topics(broker, {name: 3})
-        group = Group(broker.bootstrap_servers, name)
-        group.join([name])
-        monitor = MonitorProcess(broker.bootstrap_servers, tmp_path / "monitor")
-        try:
-            monitor.start().wait_until_ready()
-            until("members", lambda: monitor.value("rebalance_monitor_group_members", group=name) == 1)
-            _a_second_monitor_on_the_same_checkpoint_is_refused(monitor)
-            _a_second_checkpoint_over_the_same_tables_is_refused(monitor)
-            _hostile_records_are_quarantined(monitor, broker, name)
-            _copies_of_its_record_in_a_foreign_partition_do_not_freeze_a_group(monitor, broker, group)
-            _an_open_transaction_makes_its_groups_unknown(monitor, broker, name)
-            broker.kill()
-            until("not ready", lambda: monitor.alive() and monitor.value("rebalance_monitor_ready") == 0)
-            assert monitor.value("rebalance_monitor_group_lag", group=name) != -1
-            broker.start()
-            until("ready again", lambda: monitor.alive() and monitor.value("rebalance_monitor_ready") == 1, 120)
-            assert monitor.value("rebalance_monitor_group_generation", group=name) is not None
-        finally:
-            group.leave_all()
-            monitor.stop()
+    broker, monitor = lost_broker.broker, lost_broker.monitor
+    create_topics(broker, {name: 3})
+    group = Group(broker.bootstrap_servers, calm_group(name))
+    group.join([name])
+    try:
+        monitor.wait_until_ready()
+        until("members", partial(_has_members, monitor, group.group_id, 1))
+        _a_second_monitor_on_the_same_checkpoint_is_refused(monitor)
+        _a_second_checkpoint_over_the_same_tables_is_refused(monitor)
+        _hostile_records_are_quarantined(monitor, broker)
+        _copies_of_its_record_in_a_foreign_partition_do_not_freeze_a_group(monitor, broker, group, name)
+        _an_open_transaction_makes_its_groups_unknown(monitor, broker, group.group_id, name)
+        broker.kill()
+        until("not ready", lambda: monitor.alive() and monitor.value("rebalance_monitor_ready") == 0)
+        assert monitor.value("rebalance_monitor_group_lag", group=group.group_id) != -1
+        broker.start()
+        until("ready again", lambda: monitor.alive() and monitor.value("rebalance_monitor_ready") == 1, 120)
+        assert monitor.value("rebalance_monitor_group_generation", group=group.group_id) is not None
+    finally:
+        group.leave_all()
 
 
 def _a_second_monitor_on_the_same_checkpoint_is_refused(monitor: MonitorProcess) -> None:
@@ -73,9 +78,7 @@ def _a_second_checkpoint_over_the_same_tables_is_refused(monitor: MonitorProcess
     assert len(said.splitlines()) == 1
 
 
-def _hostile_records_are_quarantined(monitor: MonitorProcess, broker: EmbeddedBroker, name: str) -> None:
-    # A coordinator cannot load a partition with such records: should it have to, the group's own must not be that one.
-    partition = (coordinator_partition(name, OFFSETS_TOPIC_PARTITIONS) + 1) % OFFSETS_TOPIC_PARTITIONS
+def _hostile_records_are_quarantined(monitor: MonitorProcess, broker: EmbeddedBroker) -> None:
     # The broker lets nobody write to its own topics but clients of this id.
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "__admin_client"})
     sent: dict[tuple[int, int], tuple[bytes, bytes]] = {}
@@ -85,7 +88,7 @@ def _hostile_records_are_quarantined(monitor: MonitorProcess, broker: EmbeddedBr
         sent[message.partition(), message.offset()] = (message.key(), message.value())
 
     for key, value in HOSTILE:
-        producer.produce("__consumer_offsets", key=key, value=value, partition=partition, on_delivery=note)
+        producer.produce("__consumer_offsets", key=key, value=value, partition=HOSTILE_PARTITION, on_delivery=note)
     assert producer.flush(30) == 0
     until("the quarantine", lambda: len(monitor.rows("quarantine")) == len(HOSTILE))
     rows = monitor.rows("quarantine")
@@ -96,22 +99,21 @@ def _hostile_records_are_quarantined(monitor: MonitorProcess, broker: EmbeddedBr
 
 
 def _copies_of_its_record_in_a_foreign_partition_do_not_freeze_a_group(
-    monitor: MonitorProcess, broker: EmbeddedBroker, group: Group
+    monitor: MonitorProcess, broker: EmbeddedBroker, group: Group, topic: str
 ) -> None:
     """They have higher offsets than the group's own records, which were taken for read."""
-    partition = (coordinator_partition(group.group_id, OFFSETS_TOPIC_PARTITIONS) + 1) % OFFSETS_TOPIC_PARTITIONS
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "__admin_client"})
     for _ in range(50):
-        producer.produce("__consumer_offsets", group_value(99), group_key(group.group_id), partition)
+        producer.produce("__consumer_offsets", group_value(99), group_key(group.group_id), HOSTILE_PARTITION)
     assert producer.flush(30) == 0
     reason = {"reason": "foreign_partition"}
     until("they are counted", lambda: monitor.value("rebalance_monitor_records_skipped_total", **reason) == 50)
-    group.join([group.group_id])
+    group.join([topic])
     until("the second member", partial(_has_members, monitor, group.group_id, 2))
     group.leave()
     until("one member again", partial(_has_members, monitor, group.group_id, 1))
     rows = [row for row in monitor.rows("group_generations") if row["group_id"] == group.group_id]
-    assert partition not in {row["kafka_partition"] for row in rows}
+    assert HOSTILE_PARTITION not in {row["kafka_partition"] for row in rows}
     assert monitor.log.read_text().count("records of groups whose records belong in other partitions") == 1
 
 
@@ -119,31 +121,29 @@ def _has_members(monitor: MonitorProcess, group_id: str, members: int) -> bool:
     return monitor.value("rebalance_monitor_group_members", group=group_id) == members
 
 
-def _an_open_transaction_makes_its_groups_unknown(monitor: MonitorProcess, broker: EmbeddedBroker, name: str) -> None:
-    consumer = Consumer(
-        {"bootstrap.servers": broker.bootstrap_servers, "group.id": name, "client.id": "in-transaction"}
-    )
+def _an_open_transaction_makes_its_groups_unknown(
+    monitor: MonitorProcess, broker: EmbeddedBroker, group_id: str, topic: str
+) -> None:
     # A transaction of the same group lands in the same partition of __consumer_offsets.
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": name})
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": group_id})
     producer.init_transactions()
     other_group = next(
-        f"{name}-{number}"
+        f"{group_id}-{number}"
         for number in range(100)
-        if coordinator_partition(f"{name}-{number}", OFFSETS_TOPIC_PARTITIONS)
-        == coordinator_partition(name, OFFSETS_TOPIC_PARTITIONS)
+        if coordinator_partition(f"{group_id}-{number}", OFFSETS_TOPIC_PARTITIONS)
+        == coordinator_partition(group_id, OFFSETS_TOPIC_PARTITIONS)
     )
     committing = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": other_group})
     for offset, end in ((5, producer.abort_transaction), (7, producer.commit_transaction)):
-        offsets = [LibrdkafkaTopicPartition(name, 0, offset)]
+        offsets = [LibrdkafkaTopicPartition(topic, 0, offset)]
         until("the coordinator", partial(is_in_transaction, producer, offsets, committing))
-        until("unknown", lambda: monitor.by_state(name) == "Unknown")
-        assert monitor.value("rebalance_monitor_group_lag", group=name) is None
-        assert monitor.value("rebalance_monitor_group_members", group=name) is None
+        until("unknown", lambda: monitor.by_state(group_id) == "Unknown")
+        assert monitor.value("rebalance_monitor_group_lag", group=group_id) is None
+        assert monitor.value("rebalance_monitor_group_members", group=group_id) is None
         end()
-        until("known again", lambda: monitor.by_state(name) == "Stable")
-    consumer.close()
+        until("known again", lambda: monitor.by_state(group_id) == "Stable")
     committing.close()
-    labels = {"consumergroup": other_group, "topic": name, "partition": "0"}
+    labels = {"consumergroup": other_group, "topic": topic, "partition": "0"}
     until("the committed one", lambda: monitor.value("kafka_consumergroup_current_offset", **labels) == 7)
     assert 5 not in {row["committed_offset"] for row in monitor.rows("group_lag") if row["group_id"] == other_group}
 
@@ -159,14 +159,9 @@ def test_an_unreachable_broker_is_one_clear_line_and_an_exit_code(tmp_path: Path
     assert len(said.splitlines()) == 1
 
 
-def test_tables_and_checkpoints_of_another_version_are_refused_by_name(
-    broker: EmbeddedBroker, tmp_path: Path, name: str
-):
+def test_tables_and_checkpoints_of_another_version_are_refused_by_name(lost_broker: LostBroker, tmp_path: Path):
     """A folder of an incompatible version is refused, whole and untouched, with what to do about it."""
-    create_topics(broker, {name: 1})
-    group = Group(broker.bootstrap_servers, name)
-    group.join([name])
-    monitor = MonitorProcess(broker.bootstrap_servers, tmp_path / "monitor")
+    monitor = MonitorProcess(lost_broker.broker.bootstrap_servers, tmp_path / "monitor")
     table = monitor.folder / "tables" / "group_lag"
     write_deltalake(str(table), pa.table({"not": ["ours"]}))
     said = monitor.refused_command("run")
@@ -179,4 +174,3 @@ def test_tables_and_checkpoints_of_another_version_are_refused_by_name(
     assert "has version 99" in said
     assert "rebalance-monitor rebuild" in said
     assert len(said.splitlines()) == 1
-    group.leave_all()

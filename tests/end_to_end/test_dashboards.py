@@ -18,23 +18,16 @@ import pytest
 import yaml
 
 from streaming.demo.groups import DEMO_GROUPS
-from streaming.demo.load import DemoLoad
-from streaming.embedded import EmbeddedBroker
-from tests.end_to_end.conftest import QUICK_BROKER
-from tests.end_to_end.monitor_process import MonitorProcess, until
+from tests.end_to_end.conftest import Demo
+from tests.end_to_end.monitor_process import until
 from tests.end_to_end.prometheus_process import RealPrometheus
 from tests.grafana import Chosen, Dashboard, PanelQuery, Times, dashboards
 from tests.promql import labels_of_answer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo")]
 
 CLUSTER = "demo"
 GROUPS = sorted(group.group_id for group in DEMO_GROUPS)
-SETTINGS = {
-    "KAFKA__CLUSTER": CLUSTER,
-    "METRICS__GRANULARITY": "member",  # else who owns what is not shown
-    "JUDGEMENT__FLAPS": "2",  # a member that comes and goes is called flapping a minute sooner
-}
 TIMES = Times(range_seconds=300, step_seconds=5, scrape_seconds=1)
 SHOWN_SECONDS = 240.0
 """The longest that a panel may take to show something, from when the monitor is ready: the flapping member flaps."""
@@ -116,24 +109,13 @@ def without_patience(folder: Path) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
-    """A demo of its own: on the tests' common broker there are groups that are meant to be broken.
-
-    Prometheus sees the monitor catch up, so that one alert on the monitor itself fires.
-    """
+def viewer(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Viewer]:
+    """Prometheus sees the monitor catch up, so that one alert on the monitor itself fires."""
     folder = tmp_path_factory.mktemp("dashboards")
     rules = without_patience(folder / "rules")
-    with EmbeddedBroker(folder / "broker", properties=QUICK_BROKER) as broker:
-        monitor = MonitorProcess(broker.bootstrap_servers, folder / "monitor", SETTINGS).start()
-        try:
-            with (
-                DemoLoad(broker.bootstrap_servers),
-                RealPrometheus(folder / "prometheus", [f"127.0.0.1:{monitor.port}"], rule_files=rules) as prometheus,
-            ):
-                monitor.wait_until_ready()
-                yield Viewer(prometheus)
-        finally:
-            monitor.stop()
+    with RealPrometheus(folder / "prometheus", [f"127.0.0.1:{demo.monitor.port}"], rule_files=rules) as prometheus:
+        demo.monitor.wait_until_ready()
+        yield Viewer(prometheus)
 
 
 @pytest.mark.parametrize("query", [one for one in QUERIES if place(one) not in EMPTY], ids=named)

@@ -28,7 +28,7 @@ from tests.end_to_end.java_clients import JavaClients
 from tests.end_to_end.members import Joining, Member, OpenClient, Regex, kafka_python, librdkafka, librdkafka_classic
 from tests.end_to_end.monitor_process import MonitorProcess, until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("shared monitor")]
 
 
 @dataclass(frozen=True)
@@ -52,19 +52,19 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def stage(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+def stage(
+    broker: EmbeddedBroker, shared_monitor: MonitorProcess, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stage]:
     """Start the JVM and make the topics while the monitor starts."""
     folder = tmp_path_factory.mktemp("every-client")
     prefix = f"every{uuid.uuid4().hex[:8]}"
     topics, copy = (f"{prefix}-a", f"{prefix}-b"), f"{prefix}.copy"
     with ExitStack() as closing:
-        monitor = MonitorProcess(broker.bootstrap_servers, folder / "monitor").start()
-        closing.callback(monitor.stop)
         java = JavaClients(broker.bootstrap_servers, folder)
         closing.callback(java.close)
         java.commits(prefix)  # A new broker has no __consumer_offsets until a coordinator is asked for.
         create_topics(broker, {topics[0]: 4, topics[1]: 2, copy: 1})
-        yield Stage(broker, Agreement(java, monitor.wait_until_ready()), topics, copy)
+        yield Stage(broker, Agreement(java, shared_monitor.wait_until_ready()), topics, copy)
 
 
 @pytest.fixture

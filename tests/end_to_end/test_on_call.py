@@ -23,12 +23,7 @@ from tests.end_to_end.broken_groups import PARTITIONS, TROUBLES, Scene, healthy
 from tests.end_to_end.conftest import create_topics, produce
 from tests.end_to_end.monitor_process import MonitorProcess, until
 
-pytestmark = pytest.mark.slow
-
-ROUND_SECONDS = 8
-"""Five minutes by default: nobody waits for those here."""
-
-ENVIRONMENT = {"JUDGEMENT__ROUND_SECONDS": str(ROUND_SECONDS), "SOURCE__TRIGGER_SECONDS": "1"}
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("shared monitor")]
 
 
 @dataclass(frozen=True)
@@ -65,14 +60,13 @@ SIGNS = (
 
 
 @pytest.fixture(scope="module")
-def broken(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Scene, MonitorProcess]]:
+def broken(broker: EmbeddedBroker, shared_monitor: MonitorProcess) -> Iterator[tuple[Scene, MonitorProcess]]:
     """Break every group, side by side, while records keep coming."""
     prefix = f"call{uuid.uuid4().hex[:8]}"
     topics = tuple(f"{prefix}.{letter}" for letter in "abc")
     create_topics(broker, dict.fromkeys(topics, PARTITIONS))
-    monitor = MonitorProcess(broker.bootstrap_servers, tmp_path_factory.mktemp("on-call"), ENVIRONMENT).start()
+    monitor = shared_monitor
     with ExitStack() as closing:
-        closing.callback(monitor.stop)
 
         def wait_for_members(group_id: str, members: int) -> None:
             until(f"{members} members of {group_id}", lambda: _members(monitor, group_id) == members)

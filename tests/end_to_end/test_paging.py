@@ -21,15 +21,14 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
-from streaming.demo.load import DemoLoad
 from streaming.embedded import EmbeddedBroker
 from tests.dashboards.rules import FILES, RUNBOOK
-from tests.end_to_end.conftest import QUICK_BROKER
+from tests.end_to_end.conftest import Demo
 from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.end_to_end.prometheus_process import OnCall, RealAlertmanager, RealPrometheus
 from tests.end_to_end.runbook import commands_of_blocks, typed
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo")]
 
 GROUP = "demo-range"
 ALERTMANAGER = Path(__file__).parents[2] / "deploy" / "compose" / "alertmanager.yaml"
@@ -57,7 +56,7 @@ def alertmanager_that_pages(address: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Watch:
-    """Somebody is on call for the demo's group."""
+    """Somebody is on call for one of the demo's groups."""
 
     broker: EmbeddedBroker
     monitor: MonitorProcess
@@ -65,27 +64,23 @@ class Watch:
 
 
 @pytest.fixture(scope="module")
-def watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
-    """A broker of their own: on the tests' common one there are groups that are meant to be broken."""
+def watch(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
+    """Prometheus keeps what is of that group or of none."""
     folder = tmp_path_factory.mktemp("paging")
     with ExitStack() as stack:
-        broker = stack.enter_context(EmbeddedBroker(folder / "broker", properties=QUICK_BROKER))
-        stack.enter_context(DemoLoad(broker.bootstrap_servers, only={GROUP}))
-        settings = {"KAFKA__CLUSTER": "demo"}
-        monitor = MonitorProcess(broker.bootstrap_servers, folder / "monitor", settings).start()
-        stack.callback(monitor.stop)
-        monitor.wait_until_ready()
+        demo.monitor.wait_until_ready()
         on_call = stack.enter_context(closing(OnCall()))
         configuration = alertmanager_that_pages(on_call.address)
         alertmanager = stack.enter_context(RealAlertmanager(folder / "alertmanager", configuration))
         prometheus = RealPrometheus(
             folder / "prometheus",
-            [f"127.0.0.1:{monitor.port}"],
+            [f"127.0.0.1:{demo.monitor.port}"],
             rule_files=impatient(folder / "rules"),
             alertmanager=alertmanager.address,
+            only_group=GROUP,
         )
         stack.enter_context(prometheus)
-        yield Watch(broker, monitor, on_call)
+        yield Watch(demo.broker, demo.monitor, on_call)
 
 
 @pytest.fixture(scope="module")
@@ -111,13 +106,18 @@ def test_the_page_says_which_group_who_how_much_since_when_why_and_what_to_do(wa
         page["annotations"]["description"],
     )
     assert said, page["annotations"]["description"]
-    told = watch.monitor.metrics()["rebalance_monitor_busiest_member"]
-    assert [dict(sample)["client_id"] for sample in told] == [said[1]]
+    told = of_group(watch, "rebalance_monitor_busiest_member")
+    assert [labels["client_id"] for labels in told] == [said[1]]
     since = watch.monitor.value("rebalance_monitor_assignment_timestamp_seconds", group=GROUP)
     assert since is not None
     assert said[2].startswith(datetime.fromtimestamp(since, timezone.utc).strftime("%Y-%m-%d %H:%M:%S"))
-    told = watch.monitor.metrics()["rebalance_monitor_topic_skew"]
-    assert [dict(sample)["remedy"] for sample in told] == [said[3]]
+    told = of_group(watch, "rebalance_monitor_topic_skew")
+    assert [labels["remedy"] for labels in told] == [said[3]]
+
+
+def of_group(watch: Watch, metric: str) -> list[dict[str, str]]:
+    """Labels of a metric's series of the group."""
+    return [labels for labels in map(dict, watch.monitor.metrics()[metric]) if labels["group"] == GROUP]
 
 
 def test_nobody_is_paged_for_anything_else(watch: Watch, page: dict[str, Any]):

@@ -30,7 +30,7 @@ from assignors.coordinator import coordinator_partition
 from streaming.embedded import EmbeddedBroker
 from streaming.jars import BROKER_SETS, KAFKA_VERSION, resolve
 from streaming.java import find_java
-from tests.end_to_end.conftest import QUICK_BROKER, Group, create_topics, is_in_transaction
+from tests.end_to_end.conftest import QUICK_BROKER, Group, commit, create_topics, is_in_transaction
 from tests.end_to_end.monitor_process import until
 from tests.end_to_end.runbook import commands_with_kafkas_tools, typed
 from tests.end_to_end.what_kafka_says import WhatKafkaSays
@@ -180,12 +180,6 @@ def _asked(admin: KafkaAdminClient, request: Any) -> Any:  # noqa: ANN401 - kafk
     return admin._manager.run(answer)
 
 
-def _commit(bootstrap_servers: str, group_id: str, offset: int) -> None:
-    """As a member did before it went."""
-    with closing(Consumer({"bootstrap.servers": bootstrap_servers, "group.id": group_id})) as consumer:
-        consumer.commit(offsets=[LibrdkafkaTopicPartition(TOPIC, 0, offset)], asynchronous=False)
-
-
 def _begin(bootstrap_servers: str) -> Producer:
     """A transaction as it should be, on the same partition, after the one that hangs."""
     patient = {"transactional.id": "living", "transaction.timeout.ms": 600_000}
@@ -214,7 +208,7 @@ def incident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Incident]:
         for _ in range(2):
             working.join([TOPIC])
         for group_id in (STOPPED, RETIRED, NEIGHBOUR):
-            _commit(broker.bootstrap_servers, group_id, 3)
+            commit(broker, group_id, TOPIC, 3)
         admin = stack.enter_context(
             closing(KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers, client_id="__admin_client"))
         )

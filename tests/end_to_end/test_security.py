@@ -10,6 +10,7 @@ import subprocess
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -40,6 +41,7 @@ from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.registry import Present
 from streaming.spark.session import spark_session
 from tests.end_to_end.conftest import OFFSETS_TOPIC_PARTITIONS, Group, create_topics
+from tests.end_to_end.members import Joining, Member, librdkafka
 from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.end_to_end.relay import last_words_with_the_end
 from tests.end_to_end.secure_broker import (
@@ -117,7 +119,7 @@ def test_the_least_rights_are_enough_and_no_secret_is_to_be_found(secure: Secure
         until("the lag", lambda: watching.value("rebalance_monitor_group_lag", group="shipping") == 0)
         assert watching.value("rebalance_monitor_query_restarts_total") in {0, None}
         pages = _pages(ui_port)
-        shown = [_of_processes(watching), *pages.values(), watching.log.read_text(), _metrics(watching)]
+        shown = [_of_processes(watching), *pages.values(), watching.log.read_text(), watching.ask("/metrics")[1]]
     finally:
         assert watching.stop() == 0
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
@@ -191,25 +193,48 @@ def _commits(topic: str, committed: Sequence[int], now_ms: int) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=COMMIT_SCHEMA)
 
 
-def test_the_other_source_needs_to_read_nothing(secure: SecureBroker, tmp_path: Path) -> None:
-    """DESCRIBE on topics, groups and cluster shows members, commits and lag; reading the log needs more."""
+def test_where_the_log_may_not_be_read_run_names_the_other_source_and_that_one_needs_no_right_on_it(
+    secure: SecureBroker, tmp_path: Path
+) -> None:
+    """Managed clusters keep `__consumer_offsets` to themselves: first READ is missing here, then DESCRIBE, too.
+
+    DESCRIBE on other topics, groups and cluster shows members, commits and lag.
+    """
     secure.add_user("onlooker", PASSWORD)
     secure.grant(ADMIN_API_RIGHTS, "onlooker")
     onlooker = {**SCRAM, "username": "onlooker"}
-    refused = monitor(secure, tmp_path / "by-log", onlooker).refused_command("run")
+    hint = 'set source.kind = "admin-api"'
+    by_log = monitor(secure, tmp_path / "by-log", onlooker)
+    refused = by_log.refused_command("run")
     assert "reading __consumer_offsets is not allowed" in refused
+    assert hint in refused
+    secure.deny((ResourceType.TOPIC, OFFSETS_TOPIC, ACLOperation.DESCRIBE), "onlooker")
+    assert hint in by_log.refused_command("run")
     group = Group(secure.broker.bootstrap_servers, "packing")
     group.join(["orders"])
+    joining = Joining("picking", "picking-client", ["orders"])
+    member = Member(librdkafka(secure.broker.bootstrap_servers, group_protocol="consumer"), joining)
     asking = monitor(secure, tmp_path / "by-asking", onlooker, SOURCE__KIND="admin-api")
     try:
         asking.start().wait_until_ready()
-        until("the member", lambda: asking.value("rebalance_monitor_group_members", group="packing") == 1)
-        for group_id, state in (("packing", "Stable"), ("shipping", "Empty")):
+        for group_id, state, members in (("packing", "Stable", 1), ("picking", "Stable", 1), ("shipping", "Empty", 0)):
+            of_group = {"group": group_id}
+            until("members", partial(_is, members, asking, "rebalance_monitor_group_members", of_group))
             until("the state", lambda: asking.by_state(group_id) == state)  # noqa: B023 - asked within its turn
-            until("the lag", lambda: asking.value("rebalance_monitor_group_lag", group=group_id) == 0)  # noqa: B023
+            until("the lag", partial(_is, 0, asking, "rebalance_monitor_group_lag", of_group))
+        of_modern = {"group_type": "consumer", "protocol": "uniform", "group": "picking"}
+        assert asking.value("rebalance_monitor_group_state", **of_modern) == 1
+        assert asking.value("rebalance_monitor_group_generation", group="picking"), "KIP-848's epochs are told"
+        of_strategy = {"group": "picking", "strategy": "uniform"}
+        until("drift", partial(_is, 0, asking, "rebalance_monitor_drift_partitions", of_strategy))
         assert asking.stop() == 0
     finally:
+        member.leave()
         group.leave_all()
+
+
+def _is(wanted: float, watching: MonitorProcess, metric: str, labels: Mapping[str, str]) -> bool:
+    return watching.value(metric, **labels) == wanted
 
 
 def _of_processes(watching: MonitorProcess) -> str:
@@ -237,12 +262,6 @@ def _pages(ui_port: int) -> Mapping[str, str]:
 
 def _page(ui_port: int, path: str) -> str:
     with urllib.request.urlopen(f"http://127.0.0.1:{ui_port}{path}", timeout=30) as response:
-        text: str = response.read().decode()
-    return text
-
-
-def _metrics(watching: MonitorProcess) -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{watching.port}/metrics", timeout=30) as response:
         text: str = response.read().decode()
     return text
 

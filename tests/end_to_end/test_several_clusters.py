@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -125,16 +123,6 @@ def identity(checkpoint: Path) -> dict[str, str | int]:
     return known
 
 
-def ask(monitor: MonitorProcess, address: str) -> tuple[int, str]:
-    """Status and body of a page."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{monitor.port}{address}", timeout=30) as response:
-            return response.status, response.read().decode()
-    except urllib.error.HTTPError as refused:
-        with refused:
-            return refused.code, refused.read().decode()
-
-
 def test_a_cluster_that_is_added_or_lost_leaves_the_others_untouched(
     clusters: tuple[Cluster, Cluster], tmp_path: Path
 ) -> None:
@@ -192,11 +180,11 @@ def _each_is_shown_as_its_own(monitor: MonitorProcess, prod: Cluster, eu: Cluste
         at = monitor.metrics()["kafka_consumergroup_current_offset"]
         of_group = [value for labels, value in at.items() if ("cluster", cluster.name) in labels]
         assert of_group == [10] * cluster.partitions
-        status, document = ask(monitor, f"/api/v1/groups/{GROUP}?cluster={cluster.name}")
+        status, document = monitor.ask(f"/api/v1/groups/{GROUP}?cluster={cluster.name}")
         assert (status, len(json.loads(document)["partitions"])) == (200, cluster.partitions)
-    listed = json.loads(ask(monitor, "/api/v1/groups")[1])["groups"]
+    listed = json.loads(monitor.ask("/api/v1/groups")[1])["groups"]
     assert sorted((one["cluster"], one["group_id"]) for one in listed) == [("eu", GROUP), ("prod", GROUP)]
-    assert ask(monitor, f"/api/v1/groups/{GROUP}")[0] == 300
+    assert monitor.ask(f"/api/v1/groups/{GROUP}")[0] == 300
     assert json.loads(monitor.run_command("groups", "--cluster", "eu", "--json"))["group_id"] == GROUP
     assert "prod  generation 1: " in monitor.run_command("history", GROUP)
 
@@ -207,7 +195,7 @@ def _a_lost_broker_is_one_clusters_trouble(monitor: MonitorProcess, prod: Cluste
     before = counters(monitor, "eu")
     eu.broker.kill()
     wait_until(monitor, prod=1, eu=0)
-    assert (ask(monitor, "/-/ready")[0], ask(monitor, "/-/ready?cluster=eu")[0]) == (200, 503)
+    assert (monitor.ask("/-/ready")[0], monitor.ask("/-/ready?cluster=eu")[0]) == (200, 503)
     prod.join()
     until("its next member", lambda: _members(monitor, "prod") == 2)
     produce(prod.broker, {TOPIC: prod.partitions}, records=5)
