@@ -8,8 +8,12 @@ from collections.abc import Sequence
 import pytest
 
 
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Let one process run all tests of a file, for they share what they start; or of several files, by their mark."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow tests first, so that quick ones fill the time in which they wait.
+
+    One process runs all tests of a file, for they share what they start, or of several files that are marked so.
+    """
+    items.sort(key=lambda item: not item.get_closest_marker("slow"))
     for item in items:
         if not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))

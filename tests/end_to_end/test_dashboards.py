@@ -35,6 +35,7 @@ SHOWN_SECONDS = 240.0
 EMPTY = {
     ("fleet", "Worst drift", "A"): "the demo has no group whose assignment is not what its strategy promises",
     ("group", "Moved partitions", "C"): "of every demo group's moves it is known whether they had to be",
+    ("group", "Records in partitions without an owner", "A"): "every partition has an owner",
     ("group", "Time until records are lost", "A"): "retention takes nothing within minutes",
     ("group", "Partitions of unknown lag", "A"): "all lag is known",
     ("monitor", "What it cannot know", "A"): "the log tells everything",
