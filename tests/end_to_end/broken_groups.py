@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as LibrdkafkaTopicPartition
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, KafkaProducer
 from kafka import TopicPartition as KafkaPythonTopicPartition
 from kafka.cluster import ClusterMetadata
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
@@ -19,6 +19,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.protocol.consumer.group import JoinGroupResponse
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
+from streaming.judgement.next_offsets import FEW_OFFSETS
 from tests.end_to_end.members import Joining, Member, OpenClient, kafka_python, rejoining_kafka_python
 
 PARTITIONS = 3
@@ -214,10 +215,14 @@ def rewind(scene: Scene) -> None:
 
 
 def retention_loss(scene: Scene) -> None:
-    """Records are deleted before the group has read them."""
+    """Records are deleted before the group has read them: more than transaction markers could be."""
+    producer = KafkaProducer(bootstrap_servers=scene.bootstrap_servers)
+    for _ in range(2 * FEW_OFFSETS):
+        producer.send(scene.topics[1], value=b"unread", partition=1)
+    producer.close()
     _commit(scene, "loss", 1, 2)
     admin = KafkaAdminClient(bootstrap_servers=scene.bootstrap_servers)
-    admin.delete_records({KafkaPythonTopicPartition(scene.topics[1], 1): 8})
+    admin.delete_records({KafkaPythonTopicPartition(scene.topics[1], 1): 2 * FEW_OFFSETS})
     admin.close()
 
 
