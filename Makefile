@@ -17,7 +17,7 @@ demo: setup ## Run broker, groups and monitor until Ctrl-C; DURATION_S=90 ends i
 # A process more than cores, for slow tests wait much. In order, for they come first, and long ones among them.
 test: setup lint ## Run every check and every test, the real broker's included
 	$(BIN)/python -m tests.class_archives
-	$(BIN)/pytest -n $$(($$(nproc) + 1)) --dist loadgroup --no-loadscope-reorder -m "not matrix"
+	$(BIN)/pytest -n $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder -m "not matrix"
 
 test-quick: setup ## Run the tests that take seconds
 	$(BIN)/pytest -n auto -m "not slow"

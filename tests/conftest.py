@@ -1,22 +1,46 @@
-"""What all tests share: the JVMs of slow ones start quickly where `make test` has seen to it."""
+"""What all tests share: who runs which, and in what order; JVMs of slow ones start quickly from class archives."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
+
+
+SHARING = {
+    "shared monitor": ("test_agrees_with_kafka.py", "test_every_client_agrees.py", "test_on_call.py", "test_pages.py"),
+    "demo": ("test_dashboards.py", "test_paging.py"),
+    "lost broker": ("test_bad_weather.py", "test_grown_log.py", "test_rewound_log.py"),
+}
+"""Files of `end_to_end` that share what one of them starts: one process runs them all."""
+
+_GROUP_OF = {f"tests/end_to_end/{file}": group for group, files in SHARING.items() for file in files}
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """With `--dist loadfile`, give a process whole files, or all files that share something."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - not with `-p no:xdist`
+
+    class SharingFiles(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return _GROUP_OF.get(file, file)
+
+    return SharingFiles(config, log)
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests first, so that quick ones fill the time in which they wait.
-
-    One process runs all tests of a file, for they share what they start, or of several files that are marked so.
-    """
+    """Slow tests first, so that quick ones fill the time in which they wait."""
     items.sort(key=lambda item: not item.get_closest_marker("slow"))
-    for item in items:
-        if not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

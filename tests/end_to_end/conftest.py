@@ -52,8 +52,7 @@ ROUND_SECONDS = 8
 def shared_monitor(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MonitorProcess]:
     """One monitor of that broker, soon ready, for tests that neither stop it nor want other settings.
 
-    Their files are in the group "shared monitor", so that one process runs them all, one after the other. Its port has
-    a certificate and wants a password.
+    One process runs all of them (`SHARING`). The port has a certificate and wants a password.
     """
     folder = tmp_path_factory.mktemp("shared")
     authority, users = trustme.CA(), folder / "users"
@@ -87,10 +86,7 @@ class Demo:
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    """A broker of its own: on the tests' common one there are groups that are meant to be broken.
-
-    The files that use it are in the group "demo".
-    """
+    """A broker of its own: on the tests' common one there are groups that are meant to be broken."""
     settings = {
         "KAFKA__CLUSTER": "demo",
         "METRICS__GRANULARITY": "member",  # else who owns what is not shown
@@ -118,7 +114,7 @@ HOSTILE_PARTITION = 0
 
 @pytest.fixture(scope="session")
 def lost_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LostBroker]:
-    """For tests after which a broker is not what it was. Their files are in the group "lost broker"."""
+    """For tests after which a broker is not what it was."""
     folder = tmp_path_factory.mktemp("lost")
     with EmbeddedBroker(folder / "broker", properties=QUICK_BROKER) as broker:
         monitor = MonitorProcess(broker.bootstrap_servers, folder / "monitor").start()

@@ -9,7 +9,7 @@ from tests.end_to_end.conftest import Group, create_topics, produce
 from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.end_to_end.what_kafka_says import WhatKafkaSays
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("shared monitor")]
+pytestmark = pytest.mark.slow
 
 
 def test_members_assignments_commits_and_lag_agree_while_consumers_join_leave_and_commit(

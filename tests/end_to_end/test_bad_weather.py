@@ -27,7 +27,7 @@ from tests.end_to_end.conftest import (
 from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.streaming.log_records import group_key, group_value
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("lost broker")]
+pytestmark = pytest.mark.slow
 
 HOSTILE = (
     (b"\x00\x63nobody knows type 99", b"\x00\x00"),

@@ -24,7 +24,7 @@ from tests.end_to_end.prometheus_process import RealPrometheus
 from tests.grafana import Chosen, Dashboard, PanelQuery, Times, dashboards
 from tests.promql import labels_of_answer
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo")]
+pytestmark = pytest.mark.slow
 
 CLUSTER = "demo"
 GROUPS = sorted(group.group_id for group in DEMO_GROUPS)

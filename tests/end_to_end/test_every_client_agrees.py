@@ -28,7 +28,7 @@ from tests.end_to_end.java_clients import JavaClients
 from tests.end_to_end.members import Joining, Member, OpenClient, Regex, kafka_python, librdkafka, librdkafka_classic
 from tests.end_to_end.monitor_process import MonitorProcess, until
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("shared monitor")]
+pytestmark = pytest.mark.slow
 
 
 @dataclass(frozen=True)

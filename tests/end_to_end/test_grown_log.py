@@ -15,7 +15,7 @@ from streaming.events import OFFSETS_TOPIC
 from tests.end_to_end.conftest import OFFSETS_TOPIC_PARTITIONS, Group, LostBroker, calm_group, create_topics, produce
 from tests.end_to_end.monitor_process import MonitorProcess, until
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("lost broker")]
+pytestmark = pytest.mark.slow
 
 GROWN = OFFSETS_TOPIC_PARTITIONS + 3
 REPORTED = f"{OFFSETS_TOPIC} has {GROWN} partitions, and had {OFFSETS_TOPIC_PARTITIONS}"

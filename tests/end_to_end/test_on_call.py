@@ -23,7 +23,7 @@ from tests.end_to_end.broken_groups import PARTITIONS, TROUBLES, Scene, healthy
 from tests.end_to_end.conftest import create_topics, produce
 from tests.end_to_end.monitor_process import MonitorProcess, until
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("shared monitor")]
+pytestmark = pytest.mark.slow
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from streaming.page.addresses import GROUP_API, group_address
 from tests.end_to_end.conftest import Group, create_topics
 from tests.end_to_end.monitor_process import MonitorProcess, until
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("shared monitor")]
+pytestmark = pytest.mark.slow
 
 
 def of_group(monitor: MonitorProcess, group_id: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.end_to_end.prometheus_process import OnCall, RealAlertmanager, RealPrometheus
 from tests.end_to_end.runbook import commands_of_blocks, typed
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo")]
+pytestmark = pytest.mark.slow
 
 GROUP = "demo-range"
 ALERTMANAGER = Path(__file__).parents[2] / "deploy" / "compose" / "alertmanager.yaml"

@@ -17,7 +17,7 @@ from tests.end_to_end.conftest import Group, LostBroker, commit, create_topics
 from tests.end_to_end.monitor_process import READY_SECONDS, MonitorProcess, until
 from tests.streaming.log_records import commit_key
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("lost broker")]
+pytestmark = pytest.mark.slow
 
 REMEDY = "run `rebalance-monitor rebuild"
 """In the one line that an incident is."""
