@@ -135,11 +135,12 @@ def calm_group(name: str, partitions: int = OFFSETS_TOPIC_PARTITIONS, from_parti
 
 @pytest.fixture(autouse=True)
 def _no_monitor_outlives_its_test() -> Iterator[None]:
-    """End what a failed test has left running; monitors of several tests were started before this one."""
-    already = len(STARTED)
+    """End what a failed test has left running, but those that several tests share: they were there before."""
+    before = {id(monitor) for monitor in STARTED}
     yield
-    for monitor in STARTED[already:]:
-        monitor.kill()
+    for monitor in STARTED:
+        if id(monitor) not in before:
+            monitor.kill()
 
 
 @pytest.fixture

@@ -93,7 +93,7 @@ class MonitorProcess:
             "PATHS__CHECKPOINT": str(self.folder / "checkpoint"),
             "PATHS__TABLES": str(self.folder / "tables"),
             "METRICS__PORT": "0",
-            "SOURCE__TRIGGER_SECONDS": "0.5",
+            "SOURCE__TRIGGER_SECONDS": "1",
             "SAMPLING__INTERVAL_SECONDS": "1",
             "SAMPLING__LAG_TABLE_SECONDS": "1",
         }
