@@ -38,6 +38,8 @@ def test_a_log_created_anew_is_said_in_one_line_not_ready_until_it_is_rebuilt(lo
         assert monitor.stop() == 0
         old_ends = _ends(broker)
         _delete_offsets_topic(broker)
+        broker.kill()
+        broker.start()  # or it shares groups among as many partitions as there were
         group.join([name])
         _outgrow(broker, old_ends)
         _is_told(monitor.start(), times=1)
