@@ -72,13 +72,21 @@ def haunt(broker: EmbeddedBroker) -> Iterator[Haunt]:
         write_record(broker, group_id, key, None)
 
 
+@pytest.fixture
+def temporary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The temporary folder of the test's monitors, in their own folder."""
+    made = folder / "temporary"
+    made.mkdir(parents=True)
+    monkeypatch.setenv("TMPDIR", str(made))
+    return made
+
+
 def test_killed_five_times_and_rebuilt_it_loses_nothing_and_doubles_nothing_and_no_ghost_stays(
     broker: EmbeddedBroker,
     kafka_says: WhatKafkaSays,
     haunt: Haunt,
-    folder: Path,
+    temporary: Path,
     name: str,
-    monkeypatch: pytest.MonkeyPatch,
 ):
     """Kills at random moments and between the commits of two tables, then idle clients, then a fresh checkpoint.
 
@@ -87,14 +95,11 @@ def test_killed_five_times_and_rebuilt_it_loses_nothing_and_doubles_nothing_and_
     And one of the outages was longer than tombstones live: what coordinators know no more is closed, and stays closed.
     Each kill left up to 40 MB in the temporary folder.
     """
-    temporary = folder / "temporary"
-    temporary.mkdir(parents=True)
-    monkeypatch.setenv("TMPDIR", str(temporary))
     partitions = {f"{name}-a": 4, f"{name}-b": 2}
     create_topics(broker, partitions)
     group = Group(broker.bootstrap_servers, name)
     group.join([f"{name}-a", f"{name}-b"])
-    monitor = MonitorProcess(broker.bootstrap_servers, folder)
+    monitor = MonitorProcess(broker.bootstrap_servers, temporary.parent)
     try:
         _kill_at_random_moments(monitor, group, lambda: produce(broker, partitions, records=2), list(partitions))
         _kill_between_two_tables(monitor, group, [f"{name}-a", f"{name}-b"])
