@@ -4,7 +4,8 @@ delta-rs passes over an empty log entry without a word, and its rows are gone; o
 files are looked at before it opens them, by four rules:
 
 1. A table has a log. A folder with rows and without a log entry is damaged; a folder that does not exist is no table.
-2. The log is read from its last checkpoint on, or from version 0. Each entry after that is there, in JSON.
+2. The log is read from its last checkpoint on, or from version 0. Each entry after that is there, in JSON. The entry of
+   the last version is there beside its checkpoint, too: nobody reads it, but delta-rs appends nothing without it.
 3. A checkpoint is a whole Parquet file. `_last_checkpoint` names one that exists; if nobody can read it, nobody does.
 4. Each file of rows that the last version names is there, has the size in the log, and ends as Parquet does.
 
@@ -106,11 +107,18 @@ def find_log_damage(folder: Folder) -> DamagedFile | None:
     last = max(checkpoints, default=-1)
     if last >= 0 and (wrong := _wrong_parquet(folder.read(f"{LOG}/{last:020}.checkpoint.parquet"))):
         return DamagedFile(f"{LOG}/{last:020}.checkpoint.parquet", wrong)
+    if last > max(entries, default=-1):
+        return DamagedFile(log_entry(last), "is missing beside its checkpoint")
     for version in range(last + 1, max(entries, default=-1) + 1):
-        name = f"{LOG}/{version:020}.json"
+        name = log_entry(version)
         if wrong := _wrong_entry(folder.read(name)):
             return DamagedFile(name, wrong)
     return None
+
+
+def log_entry(version: int) -> str:
+    """The name of a version's entry in the log."""
+    return f"{LOG}/{version:020}.json"
 
 
 def _wrong_hint(stored: bytes | None, checkpoints: set[int]) -> str | None:

@@ -95,11 +95,28 @@ def test_a_damaged_table_is_refused_by_name_and_repaired_without_deleting_anythi
     repaired = repair_table(LocalFolder(table), aside)
     rows, sentence = REFUSED[file]
     assert sentence in repaired
-    assert str(aside) in repaired
+    assert str(aside) in repaired or not aside.exists()
     assert DeltaTable(str(table)).to_pyarrow_table().num_rows == rows
     after = {path.name for folder in (table, aside) for path in folder.rglob("*") if path.is_file()}
     assert before <= after
     check_tables(str(table.parent))
+
+
+def test_a_missing_entry_beside_the_last_checkpoint_is_refused_and_replaced(table: Path) -> None:
+    """Found with a real table: readers need the checkpoint alone, but each append failed ("Invalid table version")."""
+    DeltaTable(str(table)).create_checkpoint()
+    (table / entry(7)).unlink()
+    with pytest.raises(TableDamagedError, match=rf"{entry(7)} is missing beside its checkpoint"):
+        check_tables(str(table.parent))
+    aside = table.with_name("aside")
+    repaired = repair_table(LocalFolder(table), aside)
+    assert repaired == f"{table}: {entry(7)} replaced, its checkpoint has all that was in it"
+    assert not aside.exists()
+    check_tables(str(table.parent))
+    rows = DeltaTable(str(table)).to_pyarrow_table()
+    assert rows.num_rows == VERSIONS
+    write_deltalake(str(table), rows.slice(0, 1), mode="append", partition_by=["cluster"])
+    assert DeltaTable(str(table)).to_pyarrow_table().num_rows == VERSIONS + 1
 
 
 def test_a_table_that_cannot_be_repaired_is_moved_aside_as_a_whole(table: Path) -> None:
