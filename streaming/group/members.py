@@ -16,7 +16,7 @@ class GroupMember(msgspec.Struct, frozen=True):
     """One member: what it said, shall have and has. None is "no record told", never "nothing".
 
     Attributes:
-        subscribed_topics: sorted; those of its regular expression as the coordinator resolved it.
+        subscribed_topics: sorted; those of its regular expression as the coordinator resolved it, None if nobody tells.
         member_epoch: the epoch it reached; classic members have none of their own.
         owned: what it claimed to own when it joined (classic), before that generation's assignment was made.
         assigned: what it may consume. Under the classic protocol: what the leader gave it.
@@ -81,7 +81,7 @@ def _modern_member(group: ModernGroup, member_id: str) -> GroupMember:
         client_id=member.client_id,
         client_host=member.client_host,
         rack_id=member.rack_id,
-        subscribed_topics=group.topics_of(member),
+        subscribed_topics=group.topics_of(member_id),
         subscribed_regex=member.subscribed_regex,
         member_epoch=current.member_epoch if current else None,
         owned=None,

@@ -67,13 +67,35 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return self.epoch is not None and not self.strays and not self.unreadable
 
     def subscribed_topics(self) -> tuple[str, ...]:
-        """The topics any member subscribes to by name or by a resolved regular expression, sorted."""
-        named = {topic for member in self.members.values() for topic in member.subscribed_topics}
-        return tuple(sorted(named.union(*self.regexes.values())))
+        """The topics any member subscribes to by name or by a resolved regular expression, sorted.
 
-    def topics_of(self, member: ModernMember) -> tuple[str, ...]:
-        """The topics one member subscribes to, sorted."""
+        Of a member whose expression nobody resolved: the topics it shall have partitions of.
+        """
+        named = {topic for member in self.members.values() for topic in member.subscribed_topics}
+        held = {of for member_id in self._unresolved_members() for of, _ in self.targets[member_id]}
+        known = {self.topic_names[of] for of in held if of in self.topic_names}
+        return tuple(sorted(named.union(known, *self.regexes.values())))
+
+    def topics_of(self, member_id: str) -> tuple[str, ...] | None:
+        """The topics one member subscribes to, sorted; None if no record names those of its regular expression."""
+        member = self.members[member_id]
+        if self._is_unresolved(member_id):
+            return None
         return tuple(sorted({*member.subscribed_topics, *self.regexes.get(member.subscribed_regex or "", ())}))
+
+    def _is_unresolved(self, member_id: str) -> bool:
+        """Whether the record of the topics that the member's expression stands for is missing.
+
+        The coordinator resolves an expression some time after a member came with it. Until then it gives the member
+        nothing. If the member has a target all the same, the record was compacted away, or there is no log to read.
+        """
+        regex = self.members[member_id].subscribed_regex
+        return bool(regex) and regex not in self.regexes and bool(self.targets.get(member_id))
+
+    def _unresolved_members(self) -> list[str]:
+        if self.subscribed_regexes() <= self.regexes.keys():
+            return []
+        return [member_id for member_id in self.members if self._is_unresolved(member_id)]
 
     def server_assignor(self) -> str | None:
         """The assignor in use; None where it is not known: nobody names one, or several have the most votes."""
@@ -133,16 +155,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
         )
 
     def regexes_are_unresolved_yet(self) -> bool:
-        """Whether no expression without topics was ever resolved: nobody who subscribes to it has a target.
-
-        The coordinator resolves an expression some time after a member came with it. Until then it gives the member
-        nothing. If the member has a target all the same, the record of the topics was compacted away.
-        """
-        return not any(
-            self.targets.get(member_id)
-            for member_id, member in self.members.items()
-            if member.subscribed_regex and member.subscribed_regex not in self.regexes
-        )
+        """Whether no expression without topics was ever resolved: nobody who subscribes to it has a target."""
+        return not self._unresolved_members()
 
 
 def replayed(group: ModernGroup, event: ModernEvent | RecordUnreadable) -> ModernGroup:

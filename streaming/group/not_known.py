@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from streaming.events import CLASSIC
-from streaming.group.modern import UNREADABLE_RECORD, ModernGroup
+from streaming.group.modern import RESOLVED_REGEX, TARGET_ASSIGNMENT, UNREADABLE_RECORD, ModernGroup
 from streaming.group.snapshot import REBALANCING, UNKNOWN, GroupSnapshot
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
@@ -53,6 +53,19 @@ def _missing_of(group: ModernGroup) -> tuple[str, ...]:
 def _unreadable(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """A classic group is Unknown only where its last record went to quarantine."""
     return (UNREADABLE_RECORD,) if snapshot.group_type == CLASSIC and snapshot.state == UNKNOWN else ()
+
+
+def unknown_inputs(snapshot: GroupSnapshot) -> tuple[str, ...]:
+    """What is unknown of what members subscribe to and were given: no strategy can be held against it."""
+    group = snapshot.modern
+    if group is None:
+        return unknown_bytes(snapshot)
+    has_targets = group.targets.keys() >= group.members.keys()
+    return (
+        *(() if group.regexes_are_unresolved_yet() else (RESOLVED_REGEX,)),
+        *(() if has_targets else (TARGET_ASSIGNMENT,)),
+        *((TOPIC_NAMES,) if group.unnamed_target_ids() else ()),
+    )
 
 
 def unknown_bytes(snapshot: GroupSnapshot) -> tuple[str, ...]:

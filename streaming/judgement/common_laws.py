@@ -145,10 +145,10 @@ def _members(snapshot: GroupSnapshot) -> Iterator[_Member]:
     group = snapshot.modern
     if group is not None:
         has_targets = group.assignment_epoch is not None
-        for member_id, member in group.members.items():
+        for member_id in group.members:
             target = group.targets.get(member_id, None if has_targets else ())
             held = None if target is None else tuple((group.topic_names[of], at) for of, all_ in target for at in all_)
-            yield _Member(group.topics_of(member), held)
+            yield _Member(group.topics_of(member_id), held)
         return
     for joined in snapshot.classic.members if snapshot.classic else ():
         said, got = joined.subscription, joined.assignment

@@ -4,10 +4,11 @@ The leader's decision is replayed from its recorded inputs. Rules for the group'
 
 1. No strategy of ours by that name, or Kafka Streams: `not_evaluated`, or `drift` if a common law is broken
    (`common_laws`).
-2. A member's subscription or assignment could not be read: `unknown`, reason `member_subscription` or
-   `member_assignment`. A KIP-848 target is of a topic that is known by its id alone: `unknown`, reason `topic_names`.
-   A subscribed topic's partition count is not known: `unknown`, reason `metadata_missing`. The same where `drift` would
-   rest on a sample older than the record, which the record contradicts (`sampled_topics`).
+2. A subscribed topic's partition count is not known: `unknown`, reason `metadata_missing`. So it is where `drift` would
+   rest on a sample older than the record, which the record contradicts (`sampled_topics`). A member's subscription or
+   assignment could not be read: `unknown`, `member_subscription` or `member_assignment`. Of a KIP-848 member nobody
+   tells the target (`target_assignment`), the topics of its regular expression (`resolved_regex`; no answer of a
+   coordinator does), or the name of a topic in its target, which was deleted (`topic_names`): `unknown`, too.
 3. Every partition is where the replay puts it: `match`, whoever computed it. Java's range has two replays if there are
    racks: with them (since 3.5), and without.
 4. A topic's count was sampled after the record, and it either has fewer partitions than were assigned (deleted, or
@@ -110,7 +111,7 @@ def strategy_drift(
     A user's strategy that fails is reported for the group, no more.
     """
     strategy = assignor.name
-    missing = (*known.unknown_bytes, *((METADATA_MISSING,) if known.unknown_topics else ()))
+    missing = (*((METADATA_MISSING,) if known.unknown_topics else ()), *known.unknown_inputs)
     if missing:
         return StrategyDrift(strategy, is_group_strategy, UNKNOWN, missing[0])
     try:
@@ -132,9 +133,9 @@ def strategy_drift(
 def not_evaluated(known: Recorded, strategy: str, reason: str) -> StrategyDrift:
     """Judge by the common laws alone (rule 1): what a member claims and nobody gets may be withheld."""
     claimed = {at for member in known.spec.members for at in member.owned}
-    is_open = known.unknown_bytes or known.unknown_topics or known.changed_topics or known.stale_topics
+    is_open = known.unknown_inputs or known.unknown_topics or known.changed_topics or known.stale_topics
     broken = {
-        Law.NOT_SUBSCRIBED: TOPIC_NAMES not in known.unknown_bytes,
+        Law.NOT_SUBSCRIBED: TOPIC_NAMES not in known.unknown_inputs,
         Law.ASSIGNED_TWICE: strategy in ONE_OWNER_STRATEGIES,
         Law.UNASSIGNED: not is_open,
     }

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from assignors.topic_skew import TopicSkew, topic_skew
+from streaming.group.modern import RESOLVED_REGEX, TARGET_ASSIGNMENT
 from streaming.group.not_known import MEMBER_ASSIGNMENT, MEMBER_SUBSCRIPTION, TOPIC_NAMES
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.common_laws import has_one_owner
@@ -22,6 +23,8 @@ from streaming.judgement.recorded import Recorded
 from streaming.protocol.consumer_protocol import KAFKA_STREAMS_PROTOCOL
 
 MOST_NAMED = 10
+_HIDES_WHO_HAS_WHAT = (MEMBER_ASSIGNMENT, TARGET_ASSIGNMENT)
+_HIDES_WHAT_IS_FAIR = (MEMBER_SUBSCRIPTION, RESOLVED_REGEX, TOPIC_NAMES)
 
 
 def shared_work(snapshot: GroupSnapshot, known: Recorded) -> SharedWork:
@@ -37,7 +40,7 @@ def shared_work(snapshot: GroupSnapshot, known: Recorded) -> SharedWork:
         known.unknown_topics,
         known.changed_topics,
         not_scored=_not_scored(snapshot, known),
-        unknown_reason=MEMBER_ASSIGNMENT if MEMBER_ASSIGNMENT in known.unknown_bytes else "",
+        unknown_reason=_first(_HIDES_WHO_HAS_WHAT, known),
         has_one_owner=has_one_owner(snapshot),
     )
 
@@ -45,7 +48,11 @@ def shared_work(snapshot: GroupSnapshot, known: Recorded) -> SharedWork:
 def _not_scored(snapshot: GroupSnapshot, known: Recorded) -> str:
     if snapshot.classic is not None and snapshot.classic.protocol == KAFKA_STREAMS_PROTOCOL:
         return "kafka_streams"
-    return next((word for word in (MEMBER_SUBSCRIPTION, TOPIC_NAMES) if word in known.unknown_bytes), "")
+    return _first(_HIDES_WHAT_IS_FAIR, known)
+
+
+def _first(reasons: Iterable[str], known: Recorded) -> str:
+    return next((reason for reason in reasons if reason in known.unknown_inputs), "")
 
 
 def among_members(imbalances: Iterable[Imbalance], measure: str) -> Imbalance | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from assignors import GroupSpec, MemberSubscription, TopicPartition
-from streaming.group.members import members
+from streaming.group.members import GroupMember, members
 from streaming.group.snapshot import GroupSnapshot, known_topics
 from streaming.judgement.leader import JAVA, leader_of
 from streaming.protocol.classic import ClassicMember, GroupMetadata
@@ -89,7 +89,7 @@ def target_spec(snapshot: GroupSnapshot) -> GroupSpec:
         members=tuple(
             MemberSubscription(
                 member.member_id,
-                member.subscribed_topics or (),
+                _topics_or_held(member),
                 instance_id=member.group_instance_id,
                 rack=member.rack_id,
                 owned=member.target or (),
@@ -99,6 +99,13 @@ def target_spec(snapshot: GroupSnapshot) -> GroupSpec:
         partitions=sampled_partitions(snapshot),
         racks=sampled_racks(snapshot),
     )
+
+
+def _topics_or_held(member: GroupMember) -> tuple[str, ...]:
+    """What a member subscribes to; where nobody tells that, the topics it shall have, as for classic members."""
+    if member.subscribed_topics is not None:
+        return member.subscribed_topics
+    return tuple(dict.fromkeys(topic for topic, _ in member.target or ()))
 
 
 def target_owners(snapshot: GroupSnapshot) -> Owners:

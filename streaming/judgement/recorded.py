@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from assignors import GroupAssignment, GroupSpec, TopicPartition
-from streaming.group.not_known import TOPIC_NAMES, unknown_bytes
+from streaming.group.not_known import unknown_inputs
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement.group_spec import (
     Owners,
@@ -27,7 +27,7 @@ class Recorded:
 
     `unknown_topics` are subscribed ones of unknown size. `changed_topics` had another size when they were assigned.
     `stale_topics` have one, by a sample that is older than the record and differs from it (`sampled_topics`).
-    `unknown_bytes` says what is unknown of some member, in the words of `group.not_known`.
+    `unknown_inputs` says what is unknown of some member, in the words of `group.not_known`.
     """
 
     spec: GroupSpec
@@ -35,7 +35,7 @@ class Recorded:
     unknown_topics: tuple[str, ...] = ()
     changed_topics: tuple[str, ...] = ()
     stale_topics: tuple[str, ...] = ()
-    unknown_bytes: tuple[str, ...] = ()
+    unknown_inputs: tuple[str, ...] = ()
 
     @cached_property
     def assignment(self) -> GroupAssignment:
@@ -60,9 +60,4 @@ def recorded(snapshot: GroupSnapshot) -> Recorded:
     unknown = unknown_topics(snapshot, owners)
     stale = tuple(topic for topic in awaited_topics(snapshot, owners) if topic not in unknown)
     changed = () if unknown else changed_topics(snapshot, owners)
-    return Recorded(spec, owners, unknown, changed, stale, (*unknown_bytes(snapshot), *_unknown_names(snapshot)))
-
-
-def _unknown_names(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """A target of a topic that is known by its id alone: it may be of any subscribed topic, such as a deleted one."""
-    return (TOPIC_NAMES,) if snapshot.modern is not None and snapshot.modern.unnamed_target_ids() else ()
+    return Recorded(spec, owners, unknown, changed, stale, unknown_inputs(snapshot))

@@ -19,7 +19,7 @@ from assignors import BUILT_IN, GroupSpec, MemberSubscription, PartitionAssignor
 from assignors.comparison import sizes_in_short
 from assignors.what_if import USUAL_CHANGES, FailedOutcome, ImpossibleChangeError, Outcome, today, what_if
 from streaming.group.members import GroupMember, members
-from streaming.group.not_known import unknown_bytes
+from streaming.group.not_known import unknown_inputs
 from streaming.group.snapshot import GroupSnapshot
 from streaming.judgement import alternatives as with_verdict
 from streaming.judgement.group_spec import sampled_partitions, sampled_racks
@@ -75,10 +75,10 @@ def answers(record: GroupRecord, strategies: Sequence[str]) -> Answers:
     snapshot = record.snapshot
     of_group, missing = members(snapshot), unknown_topics(snapshot)
     partitions = {at: member.member_id for member in of_group for at in member.target or ()}
+    if unknown_inputs(snapshot):
+        return Answers(why_not="what a member subscribes to or holds is unknown")
     if not of_group or not any(member.subscribed_topics for member in of_group):
         return Answers(why_not="nobody shares out partitions here")
-    if unknown_bytes(snapshot):
-        return Answers(why_not="the bytes of a member could not be read: what it subscribes to or holds is unknown")
     if missing:
         return Answers(why_not=f"the number of partitions is not known of: {', '.join(missing[:3])}")
     known = _known(record, len(of_group), len(partitions))
