@@ -29,6 +29,16 @@ class _CommandsOnDemand(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(_COMMANDS)
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Take the secrets of the settings out of whatever a command fails with."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            from streaming.cli.logs import redacted  # noqa: PLC0415 - pydantic is slow to import; --help need not wait
+
+            error.message = redacted(error.message)
+            raise
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
         if cmd_name not in _COMMANDS:
             return None

@@ -18,9 +18,10 @@ from rich.table import Column, Table
 
 from streaming.cli.conditions import Row, condition_shown, since_shown
 from streaming.cli.fairness import in_short, judged
+from streaming.cli.logs import settings_of
 from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
-from streaming.config.load import Settings, load_settings
+from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings
 from streaming.errors import RemedyError
 from streaming.events import POLLED_PARTITION, Position
@@ -119,7 +120,7 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 
 def _settings(cluster: str | None, file: Path | None, *, is_other_cluster: bool) -> Settings:
     """Those of the cluster meant; a broker that is named needs no choice among several."""
-    settings = load_settings(file)
+    settings = settings_of(file)
     return settings if is_other_cluster and cluster is None else settings.of_cluster(cluster)
 
 

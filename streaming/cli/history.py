@@ -15,9 +15,9 @@ import click
 from streaming.cli.conditions import Row, change_sentence, condition_changes, standing_rows, standing_sentence
 from streaming.cli.fairness import unfairness
 from streaming.cli.gaps import gaps_of
+from streaming.cli.logs import settings_of
 from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
-from streaming.config.load import load_settings
 from streaming.errors import RemedyError
 from streaming.judgement.imbalance import MEMBER, PARTITIONS, Imbalance
 from streaming.judgement.rebalance_words import sentence, with_gaps, without_upgrades_ends
@@ -42,7 +42,7 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     meanwhile, or not.
     """
     try:
-        told = _told(group, tables or load_settings(file).paths.tables, cluster, last)
+        told = _told(group, tables or settings_of(file).paths.tables, cluster, last)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     if as_json:

@@ -9,6 +9,7 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
+from streaming.config.load import Settings, load_settings, redactor_of
 from streaming.config.redaction import Redactor
 
 
@@ -48,6 +49,13 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 def redacted(text: str) -> str:
     """A text without the secrets of the settings, to be printed."""
     return _Known.redactor(text)
+
+
+def settings_of(file: Path | None) -> Settings:
+    """Load the settings; none of their secrets is said from now on. Raises ConfigError."""
+    settings = load_settings(file)
+    keep_secret(redactor_of(settings))
+    return settings
 
 
 def keep_secret(redactor: Redactor) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
-from streaming.cli.logs import keep_secret, redacted, start_logging
+from streaming.cli.logs import redacted, settings_of, start_logging
 from streaming.cli.run import config_option
-from streaming.config.load import forget_secrets, load_settings, redactor_of
+from streaming.config.load import forget_secrets
 from streaming.errors import RemedyError
 
 
@@ -41,9 +41,8 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
     try:
         from streaming.run.rebuild import rebuild_checkpoint  # noqa: PLC0415 - Spark is slow to import
 
-        settings = load_settings(file)
+        settings = settings_of(file)
         forget_secrets()
-        keep_secret(redactor_of(settings))
         stamp = time.strftime("%Y%m%dT%H%M%S")
         rebuilt = rebuild_checkpoint(settings.of_cluster(cluster), stamp, is_repairing=is_repairing)
     except RemedyError as error:

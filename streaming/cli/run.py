@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from streaming.cli.logs import keep_secret, redacted, start_logging
-from streaming.config.load import forget_secrets, load_settings, redactor_of
+from streaming.cli.logs import redacted, settings_of, start_logging
+from streaming.config.load import forget_secrets
 from streaming.errors import RemedyError
 
 SWITCH_SECONDS = 0.001
@@ -59,9 +59,8 @@ def run(file: Path | None, log_level: str) -> None:
     try:
         from streaming.run.monitor import Monitor  # noqa: PLC0415 - Spark is slow to import; --help need not wait
 
-        settings = load_settings(file)
+        settings = settings_of(file)
         forget_secrets()
-        keep_secret(redactor_of(settings))
         for exposed in settings.exposed_files():
             _log.warning("every user of this machine may read %s: mount it with mode 0440", exposed)
         scheme, host = "https" if settings.metrics.tls_key_file else "http", settings.metrics.host

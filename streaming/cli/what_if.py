@@ -25,9 +25,9 @@ from assignors.what_if import (
 from assignors.what_if import what_if as computed
 from streaming.cli.assign import assignor_option
 from streaming.cli.fairness import judged, unfairness
+from streaming.cli.logs import settings_of
 from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
-from streaming.config.load import load_settings
 from streaming.custom.catalogue import Catalogue
 from streaming.errors import RemedyError
 from streaming.judgement.group_spec import assigned_partitions
@@ -85,7 +85,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     """
     change = Change(members, dict(partitions))
     try:
-        spec, owners = group_of(_last_row(group, tables or load_settings(file).paths.tables, cluster))
+        spec, owners = group_of(_last_row(group, tables or settings_of(file).paths.tables, cluster))
         with Catalogue(references) as catalogue:
             strategies = [catalogue.assignor(name) for name in only or catalogue.names()]
             answer = computed(spec, owners, strategies, change)

@@ -35,6 +35,7 @@ _PLAIN = re.compile(r"-?[0-9.]+[a-zA-Z]{0,3}|true|false|[a-z]{1,7}", re.IGNORECA
 """A number, a size, a word: too common in a log to be taken out of it."""
 _ASSIGNED = re.compile(r'=\s*"([^"]+)"|=([^\s;"]+)')
 _SHORTEST_SECRET = 4
+_ADDRESSES_FOR_LAUNCH = ("spark.master", "spark.jars", "spark.files", "spark.archives", "spark.submit.")
 
 
 def is_harmless(name: str) -> bool:
@@ -44,6 +45,15 @@ def is_harmless(name: str) -> bool:
     (True, False)
     """
     return bool(_HARMLESS.fullmatch(name)) and not _SUSPICIOUS.search(name)
+
+
+def is_for_launch(name: str) -> bool:
+    """Whether a setting holds addresses that only Spark's launch can use, so that they stand on a command line.
+
+    >>> is_for_launch("spark.jars.repositories"), is_for_launch("spark.driver.extraJavaOptions")
+    (True, False)
+    """
+    return name.startswith(_ADDRESSES_FOR_LAUNCH)
 
 
 def hide_users(text: str) -> str:

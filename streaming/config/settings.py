@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 from typing_extensions import Self
 
+from streaming.config.redaction import is_for_launch, without_credentials
 from streaming.config.section import Section
 from streaming.config.security import SecuritySettings
 
@@ -49,8 +50,20 @@ def _without_user(master: str) -> str:
     return master
 
 
+def _without_users_at_launch(conf: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    for name, value in conf.items():
+        text = value.get_secret_value()
+        if is_for_launch(name) and without_credentials(text) != text:
+            raise ValueError(
+                f"{name} stands on a command line, where no user, password or query belongs: copy the files here, or"
+                " let spark.jars.ivySettings name a file with the address of the repository"
+            )
+    return conf
+
+
 BootstrapServers = Annotated[str, AfterValidator(_each_has_a_port)]
 SparkMaster = Annotated[str, AfterValidator(_without_user)]
+SparkConf = Annotated[dict[str, SecretStr], AfterValidator(_without_users_at_launch)]
 AbsolutePath = Annotated[str, AfterValidator(_absolute)]
 ClusterSection = Annotated[str, AfterValidator(_fit_for_a_folder)]
 
@@ -112,7 +125,7 @@ class SparkSettings(Section):
     log_level: str = Field(
         "ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Spark's log level"
     )
-    conf: dict[str, SecretStr] = Field({}, description="further Spark settings, as they are")
+    conf: SparkConf = Field({}, description="further Spark settings, as they are")
 
 
 class PathSettings(Section):

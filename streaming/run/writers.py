@@ -9,7 +9,8 @@ Two checkpoints of one cluster over the same tables would write every row twice:
    lives: on this machine its process is there or not. Elsewhere its record is renewed while we look, or not. No two
    clocks are compared. A start waits `WATCH_SECONDS` for that at most, so a writer that crashed blocks nobody for long.
 3. Of two that live, one gives way (`gives_way`): one that starts to one that writes, else the later to the earlier.
-4. A record that cannot be read or written stops nobody: it is reported once, and a second writer then goes unnoticed.
+4. Everybody who reads the tables may read a record, and another monitor prints it: it has no user and no password.
+5. A record that cannot be read or written stops nobody: it is reported once, and a second writer then goes unnoticed.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import psutil
 from py4j.protocol import Py4JError
 from typing_extensions import Self
 
+from streaming.config.redaction import without_credentials
 from streaming.errors import STAYS, RemedyError
 from streaming.spark.files import Files
 
@@ -92,7 +94,7 @@ class WriterClaim:
         self._mine = Writer(
             run_id=uuid.uuid4().hex,
             cluster=cluster,
-            checkpoint=checkpoint,
+            checkpoint=without_credentials(checkpoint),
             host=socket.gethostname(),
             machine=_machine(),
             pid=me.pid,

@@ -23,6 +23,7 @@ import streaming.config.environment
 import streaming.config.redaction
 from assignors.model import GroupSpec, MemberSubscription
 from streaming.child_process import ChildProcess
+from streaming.cli import main
 from streaming.cli.config import config
 from streaming.cli.logs import keep_secret, redacted
 from streaming.config.environment import ENVIRONMENT_PREFIX, is_setting, without_settings
@@ -192,6 +193,8 @@ BREAKS: list[Document] = [
     {"spark": {"conf": MARKER}},
     {"spark": MARKER},
     {"spark": {"master": f"spark://me:{MARKER}@host:7077"}},
+    {"spark": {"conf": {"spark.jars.repositories": f"https://one,https://me:{MARKER}@nexus/maven"}}},
+    {"spark": {"conf": {"spark.files": f"https://host/ca.pem?sig={MARKER}"}}},
 ]
 
 
@@ -206,6 +209,20 @@ def test_a_secret_is_in_no_error(way: str, broken: Document) -> None:
         checked = CliRunner().invoke(config, ["check", "--config", str(file)])
     assert checked.exit_code != 0
     assert MARKER not in f"{refused.value} {checked.output}"
+
+
+@pytest.mark.parametrize("command", ["history", "what-if"])
+def test_a_secret_is_in_no_error_of_a_command(command: str, tmp_path: Path) -> None:
+    """Commands that read the tables named their folder as the settings have it."""
+    file = tmp_path / "monitor.toml"
+    file.write_text(f"[paths]\ntables = 'file://me:{MARKER}@host{tmp_path}'")
+    try:
+        told = CliRunner().invoke(main, [command, "some-group", "--config", str(file)])
+    finally:
+        keep_secret(Redactor())
+    assert told.exit_code == 1
+    assert "table" in told.output
+    assert MARKER not in told.output
 
 
 @pytest.mark.parametrize(

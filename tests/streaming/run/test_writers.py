@@ -241,3 +241,14 @@ def test_of_two_writers_exactly_one_gives_way(
     )
     assert gives_way(one, two), why
     assert not gives_way(two, one), why
+
+
+def test_a_record_holds_no_password_of_a_checkpoint(files: LocalFiles, tmp_path: Path) -> None:
+    """It lies beside the tables, and the other monitor does not know this password, so that its log would show it."""
+    with claim(files, "s3a://AKIA:ab/cd@bucket/checkpoint"):
+        (record,) = (tmp_path / writers.FOLDER).glob("*.json")
+        assert "bucket/checkpoint" in record.read_text()
+        assert "ab/cd" not in record.read_text()
+        with pytest.raises(SecondWriterError) as refused, claim(files, "/second", began_ms=2):
+            pass
+    assert "ab/cd" not in str(refused.value)
