@@ -33,11 +33,12 @@ class _CommandsOnDemand(click.Group):
         """Take the secrets of the settings out of whatever a command fails with."""
         try:
             return super().invoke(ctx)
+        except click.UsageError:
+            raise
         except click.ClickException as error:
             from streaming.cli.logs import redacted  # noqa: PLC0415 - pydantic is slow to import; --help need not wait
 
-            error.message = redacted(error.message)
-            raise
+            raise click.ClickException(redacted(error.message)) from error
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
         if cmd_name not in _COMMANDS:

@@ -75,12 +75,12 @@ def answers(record: GroupRecord, strategies: Sequence[str]) -> Answers:
     snapshot = record.snapshot
     of_group, missing = members(snapshot), unknown_topics(snapshot)
     partitions = {at: member.member_id for member in of_group for at in member.target or ()}
+    if missing:
+        return Answers(why_not=f"the number of partitions is not known of: {', '.join(missing[:3])}")
     if unknown_inputs(snapshot):
         return Answers(why_not="what a member subscribes to or holds is unknown")
     if not of_group or not any(member.subscribed_topics for member in of_group):
         return Answers(why_not="nobody shares out partitions here")
-    if missing:
-        return Answers(why_not=f"the number of partitions is not known of: {', '.join(missing[:3])}")
     known = _known(record, len(of_group), len(partitions))
     if len(partitions) > MOST_PARTITIONS or len(of_group) > MOST_MEMBERS:
         as_it_is = Changed(with_verdict.AS_IT_IS, len(of_group), len(partitions), known)

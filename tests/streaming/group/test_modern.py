@@ -172,7 +172,7 @@ def test_subscriptions_are_names_and_what_expressions_stand_for() -> None:
     resolved = advanced([RegexResolved(at(3), "x.*", ("x1", "b"))], unresolved)
     assert resolved.subscribed_topics() == ("a", "b", "x1")
     assert resolved.modern is not None
-    assert resolved.modern.topics_of(by_regex) == ("b", "x1")
+    assert resolved.modern.topics_of("n") == ("b", "x1")
     assert advanced([RegexResolved(at(4), "x.*", None)], resolved).subscribed_topics() == ("a", "b")
 
 
