@@ -26,7 +26,7 @@ from tests.end_to_end.monitor_process import MonitorProcess
 from tests.end_to_end.what_kafka_says import WhatKafkaSays
 
 _LIMIT_SECONDS = 3600.0
-_EQUAL_SECONDS = 60.0
+_EQUAL_SECONDS = 120.0
 _PAUSE_SECONDS = 1.0
 _OF_MEMBERS = {"METRICS__GRANULARITY": "member"}
 _MISSING = Difference("the group", "shown", "not shown")

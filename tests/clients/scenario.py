@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kafka import KafkaAdminClient
 from kafka.admin import NewPartitions, NewTopic
+from kafka.errors import KafkaError
 
 from tests.clients.groups import (
     FIRST_MEMBERS,
@@ -20,8 +21,9 @@ from tests.clients.groups import (
 from tests.clients.members import Joining, Programs
 from tests.clients.recount import Generation, Share, broken_laws
 from tests.end_to_end.group_description import GroupDescription
+from tests.end_to_end.monitor_process import until
 
-SETTLING_SECONDS = 60.0
+SETTLING_SECONDS = 120.0
 _CALM_SECONDS = 3.0
 """A cooperative group is stable for a moment between its two generations."""
 
@@ -123,9 +125,18 @@ STEPS = (
 
 
 def create_topics(admin: KafkaAdminClient, plans: Sequence[GroupPlan]) -> None:
-    """Make the topics of these groups."""
-    for plan in plans:
-        admin.create_topics([NewTopic(topic, count, 1) for topic, count in plan.partitions().items()])
+    """Make the topics of these groups. Some libraries fail where a topic is not known yet, so that is waited for."""
+    wanted = {topic: count for plan in plans for topic, count in plan.partitions().items()}
+    admin.create_topics([NewTopic(topic, count, 1) for topic, count in wanted.items()])
+    until("the topics", lambda: _known_topics(admin, wanted) == wanted)
+
+
+def _known_topics(admin: KafkaAdminClient, topics: Collection[str]) -> dict[str, int]:
+    try:
+        described = admin.describe_topics(list(topics))
+    except KafkaError:  # One of them is not known yet.
+        return {}
+    return {topic["name"]: sum(one["leader_id"] >= 0 for one in topic["partitions"]) for topic in described}
 
 
 def settle(
