@@ -142,10 +142,11 @@ class MonitorProcess:
         assert ran.returncode == 0, ran.stderr
         return ran.stdout
 
-    def refused_command(self, *words: str) -> str:
-        """Run a command that must be refused; the error it gives, without the log's lines."""
+    def refused_command(self, *words: str, exit_code: int | None = None) -> str:
+        """Run a command that must be refused, with that exit code; the error it gives, without the log's lines."""
         ran = self._ran(*words)
         assert ran.returncode not in (0, None), ran.stdout
+        assert exit_code in (None, ran.returncode), ran.stderr
         assert "Traceback" not in ran.stderr, ran.stderr
         return ran.stderr[ran.stderr.index("Error:") :].strip()
 

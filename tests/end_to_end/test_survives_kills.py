@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sys
 import time
 from collections import Counter
@@ -10,17 +11,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from msgspec.structs import asdict
 
 from streaming.combine.lanes import ROUND_SECONDS
 from streaming.embedded import EmbeddedBroker
+from streaming.errors import STAYS
 from streaming.protocol import RecordType
+from streaming.run.continuity import STORED_ID
 from tests.end_to_end.conftest import Group, create_topics, produce
 from tests.end_to_end.ghosts import Ghosts, Haunt, write_record
 from tests.end_to_end.monitor_process import MonitorProcess, until
 from tests.end_to_end.what_kafka_says import WhatKafkaSays
 from tests.streaming.combine.gap_model import gaps_plainly
 from tests.streaming.log_records import LogRecord
+from tests.streaming.spark.checkpoints import fill_with_garbage, truncate
 
 EPOCHS = {
     RecordType.GROUP_METADATA,
@@ -93,7 +98,7 @@ def test_killed_five_times_and_rebuilt_it_loses_nothing_and_doubles_nothing_and_
     The last two are what breaks monitors in production: nobody commits any more, so everything shown must come from
     durable state; and a new checkpoint counts its batches from 0, which Delta's own idempotence would skip silently.
     And one of the outages was longer than tombstones live: what coordinators know no more is closed, and stays closed.
-    Each kill left up to 40 MB in the temporary folder.
+    Each kill left up to 40 MB in the temporary folder. A damaged cache is dropped, and of other damage `rebuild` heals.
     """
     partitions = {f"{name}-a": 4, f"{name}-b": 2}
     create_topics(broker, partitions)
@@ -117,17 +122,20 @@ def test_killed_five_times_and_rebuilt_it_loses_nothing_and_doubles_nothing_and_
     before = _kept(monitor)
 
     monitor.kill()
+    fill_with_garbage(monitor.folder / "checkpoint" / STORED_ID)
     left = set(temporary.iterdir())
     assert len(left) == 1, "of all monitors killed before the last one, nothing is left"
     monitor.start().wait_until_ready()
     assert not left & set(temporary.iterdir())
-    assert _kept(monitor) == before, "a restart while every client is idle"
+    assert _kept(monitor) == before, "a restart while every client is idle, without a cache that was damaged"
+    assert monitor.log.read_text().count(f"{STORED_ID} is damaged") == 1
     ghosts.stay_closed(monitor, kafka_says)
     _tables_hold_the_log(monitor, kafka_says)
 
     assert monitor.stop() == 0
     assert list(temporary.iterdir()) == []
     rows_before = _rows_of_records(monitor)
+    _damage_is_refused_by_name(monitor)
     monitor.run_command("rebuild")
     monitor.start().wait_until_ready()
     ghosts.are_closed(monitor)
@@ -136,6 +144,27 @@ def test_killed_five_times_and_rebuilt_it_loses_nothing_and_doubles_nothing_and_
     assert _rows_of_records(monitor) == rows_before
     _gaps_are_those_of_the_log(monitor, kafka_says, name)
     assert monitor.stop() == 0
+
+
+def _damage_is_refused_by_name(monitor: MonitorProcess) -> None:
+    """One line and exit code 78, which keeps a supervisor from starting it for ever. The checkpoint stays damaged."""
+    tables = monitor.folder / "damaged-tables"
+    shutil.copytree(monitor.folder / "tables", tables)
+    _, _, rows = DeltaTable(str(tables / "rebalances")).file_uris()[0].partition("/rebalances/")
+    truncate(tables / "rebalances" / rows)
+    over_them = MonitorProcess(monitor.bootstrap_servers, monitor.folder, {"PATHS__TABLES": str(tables)})
+    for command, exit_code in (("run", STAYS), ("rebuild", None)):
+        said = over_them.refused_command(command, exit_code=exit_code)
+        assert said.startswith(f"Error: table {tables}/rebalances is damaged ({rows} has ")
+        assert "run `rebalance-monitor rebuild --repair-tables`" in said
+        assert len(said.splitlines()) == 1
+    commits = monitor.folder / "checkpoint" / "query" / "commits"
+    last = max((path for path in commits.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
+    truncate(last)
+    said = monitor.refused_command("run", exit_code=STAYS)
+    assert f"query/commits/{last.name} does not match its checksums" in said
+    assert "run `rebalance-monitor rebuild`" in said
+    assert len(said.splitlines()) == 1
 
 
 def _rows_of_records(monitor: MonitorProcess) -> dict[str, int]:
