@@ -102,7 +102,9 @@ def secure_broker(folder: Path) -> Iterator[SecureBroker]:
     trustme.CA().cert_pem.write_to_path(folder / "another-ca.pem")
     _write_key_and_certificate(authority.issue_cert("127.0.0.1"), folder / "server.pem")
     (folder / "password").write_text(f"{PASSWORD}\n")
-    (folder / "password").chmod(0o600)
+    (folder / "wrong-password").write_text("a wrong guess\n")
+    for name in ("password", "wrong-password"):
+        (folder / name).chmod(0o600)
     signing_key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     (folder / "jwks.json").write_text(json.dumps(_jwks(signing_key)))
     with _token_endpoint(authority, signing_key) as endpoint, pytest.MonkeyPatch.context() as environment:

@@ -270,7 +270,7 @@ def _page(ui_port: int, path: str) -> str:
     ("given", "said"),
     [
         (
-            {**SCRAM, "password_file": "ca.pem"},
+            {**SCRAM, "password_file": "wrong-password"},
             "user 'monitor' with SCRAM-SHA-512: check kafka.security.username, password and m",
         ),
         (
