@@ -1,7 +1,8 @@
 """The soak: broker, groups and monitor for hours, and everything that could grow, once a minute.
 
-Memory is the proportional set size (PSS) by role: Python driver, JVM, Spark's Python workers. Append time is what the
-monitor itself logs of each append. Files are counted by folder, the temporary ones of its Spark included.
+Memory is the proportional set size (PSS) by role: Python driver, JVM, Spark's Python workers. PSS also depends on who
+else maps the same files, so what the driver has allocated stands beside it. Append time is what the monitor itself logs
+of each append. Files are counted by folder, the temporary ones of its Spark included.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ import psutil
 
 from streaming.bench.figures import median
 from streaming.bench.growth import Reading
-from streaming.bench.process import MONITOR, MeasuredProcess, memory_bytes, monitor_environment, process_tree
+from streaming.bench.process import (
+    MONITOR,
+    MeasuredProcess,
+    anonymous_bytes,
+    memory_bytes,
+    monitor_environment,
+    process_tree,
+)
 from streaming.bench.rebalances import await_ready
 from streaming.embedded.ports import free_port
 
@@ -67,6 +75,8 @@ def process_values(pid: int) -> Mapping[str, float]:
             is_java = "java" in process.name()
             roles["driver" if process.pid == pid else "JVM" if is_java else "workers"].append(process)
     values = {f"memory of the {role}, MiB": memory_bytes(found) / _MIB for role, found in roles.items()}
+    if (allocated_bytes := anonymous_bytes(pid)) is not None:
+        values["allocated by the driver, MiB"] = allocated_bytes / _MIB
     values["threads of the driver"] = _total(roles["driver"], psutil.Process.num_threads)
     values["threads of the JVM"] = _total(roles["JVM"], psutil.Process.num_threads)
     values["processes"] = len(tree)
