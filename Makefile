@@ -15,8 +15,9 @@ demo: setup ## Run broker, groups and monitor until Ctrl-C; DURATION_S=90 ends i
 	@$(BIN)/rebalance-monitor demo $(if $(DURATION_S),--duration-s $(DURATION_S))
 
 # A process more than cores, for slow tests wait much. In order, for they come first, and long ones among them.
-test: setup lint ## Run every check and every test, the real broker's included
-	$(BIN)/python -m tests.class_archives
+test: setup ## Run every check and every test, the real broker's included
+	@$(BIN)/python -m tests.class_archives & archives=$$!; \
+	$(MAKE) --no-print-directory lint; checked=$$?; wait $$archives && exit $$checked
 	$(BIN)/pytest -n $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder -m "not matrix"
 
 test-quick: setup ## Run the tests that take seconds

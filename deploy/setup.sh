@@ -46,7 +46,8 @@ fingerprint() {
 make_venv() {
     echo "setup: making .venv with $("$python" --version); some minutes the first time"
     "$python" -m venv --clear .venv
-    .venv/bin/python -m pip install --disable-pip-version-check --require-hashes -r requirements-dev.lock \
+    # Python compiles what is imported; pip would compile all of it, which takes longer than to install it.
+    .venv/bin/python -m pip install --disable-pip-version-check --no-compile --require-hashes -r requirements-dev.lock \
         || fail "the packages could not be installed: see pip's words above (network? proxy? disk?), then make setup again"
     .venv/bin/python -m pip install --disable-pip-version-check --no-deps -e . \
         || fail "the project could not be installed: see pip's words above, then make setup again"

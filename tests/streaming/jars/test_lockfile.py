@@ -13,15 +13,15 @@ from streaming.jars.coordinates import BROKER_SETS, FIRST_RUN, JAR_SETS, KAFKA_V
 from streaming.jars.ivy import pyspark_jars_folder
 from streaming.jars.lockfile import LockedJar, format_lock, lock_version, parse_lock
 
-_WORDS = st.from_regex(r"[a-z0-9._-]{1,12}", fullmatch=True)
+_WORDS = st.text("az09._-", min_size=1, max_size=4)
 _JARS = st.frozensets(
     st.builds(
         LockedJar,
         st.builds(Coordinate, _WORDS, _WORDS, _WORDS),
-        st.from_regex(r"[0-9a-f]{64}", fullmatch=True),
+        st.binary(min_size=32, max_size=32).map(bytes.hex),
         st.integers(0, 10**9),
     ),
-    max_size=5,
+    max_size=3,
 )
 
 
