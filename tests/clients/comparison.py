@@ -175,8 +175,7 @@ class Compared:
 
         The record's verdict is final and leaves them out. As partitions without an owner they are shown all the same.
         """
-        before = self.before.generation.members.values() if self.before else ()
-        known = {topic for share in before for topic in share.topics}
+        known = _topics(self.before.generation) if self.before else set()
         return not known.intersection(topic for topic, _ in partitions)
 
     def _each_rebalance(self) -> Iterator[Difference]:
@@ -211,7 +210,9 @@ class Compared:
             *([GROWN] if self.grew else ()),
         }
         yield Difference("causes in this step", sorted(required), sorted(named.intersection(required)))
-        possible = {JOINED, GONE, FOLLOWUP, UNEXPLAINED, *required}
+        # A leader may learn of a topic that is new to the group only after it has assigned without it.
+        learned = {GROWN} if _topics(now) - _topics(before) else set()
+        possible = {JOINED, GONE, FOLLOWUP, UNEXPLAINED, *required, *learned}
         yield Difference("causes of what did not happen in this step", [], sorted(named - possible))
         counted = [row["moved_partitions"] for row in new if row["kind"] == "rebalance"]
         counted = [count for count in counted if count is not None]
@@ -226,6 +227,11 @@ class Compared:
 
     def _is_new(self, row: Row) -> bool:
         return self.since is None or position(row) > self.since
+
+
+def _topics(generation: Generation) -> set[str]:
+    """All that members subscribe to."""
+    return {topic for share in generation.members.values() for topic in share.topics}
 
 
 def _row_differences(

@@ -190,3 +190,14 @@ def test_an_owner_that_does_not_subscribe_must_be_drift():
     assert found["verdict"] == ("drift",)
     assert found["broken laws"] == ["not_subscribed"]
     assert found["not subscribed"] == 1
+
+
+def test_a_topic_that_is_new_to_the_group_may_change_the_leaders_metadata():
+    """kafka-python's leader first assigns nothing of such a topic, and rebalances when it knows it: no false cause."""
+    tables = deepcopy(_tables())
+    tables["rebalances"][-1]["causes"] = ["member_joined", "metadata_changed"]
+    late = compared(tables=tables)
+    assert [one.what for one in late.differences()] == ["causes of what did not happen in this step"]
+    assert late.before is not None
+    alone = Generation("range", {"a": Share(frozenset(), late.before.generation.members["a"].held)})
+    assert replace(late, before=replace(late.before, generation=alone)).differences() == []
