@@ -14,11 +14,14 @@ setup: ## Make .venv and fetch the jars; PYTHON=... chooses the interpreter
 demo: setup ## Run broker, groups and monitor until Ctrl-C; DURATION_S=90 ends it by itself
 	@$(BIN)/rebalance-monitor demo $(if $(DURATION_S),--duration-s $(DURATION_S))
 
-# A process more than cores, for slow tests wait much. In order, for they come first, and long ones among them.
+# Two files of slow tests at a time: three take two cores as long. In order, for the long ones are in end_to_end, and one
+# that comes last has the other wait for it.
 test: setup ## Run every check and every test, the real broker's included
 	@$(BIN)/python -m tests.class_archives & archives=$$!; \
 	$(MAKE) --no-print-directory lint; checked=$$?; wait $$archives && exit $$checked
-	$(BIN)/pytest -n $$(($$(nproc) + 1)) --dist loadfile --no-loadscope-reorder -m "not matrix"
+	$(BIN)/pytest -n auto -m "not slow"
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "slow and not matrix" \
+		$$(grep -rl "mark\.slow" tests --include="test_*.py" | sort)
 
 test-quick: setup ## Run the tests that take seconds
 	$(BIN)/pytest -n auto -m "not slow"

@@ -23,6 +23,12 @@ SHARING = {
 _GROUP_OF = {f"tests/end_to_end/{file}": group for group, files in SHARING.items() for file in files}
 
 
+def group_of(nodeid: str) -> str:
+    """What a test shares with others, or else its file."""
+    file = nodeid.partition("::")[0]
+    return _GROUP_OF.get(file, file)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
     """With `--dist loadfile`, give a process whole files, or all files that share something."""
@@ -32,15 +38,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
     class SharingFiles(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            return _GROUP_OF.get(file, file)
+            return group_of(nodeid)
 
     return SharingFiles(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests first, so that quick ones fill the time in which they wait."""
-    items.sort(key=lambda item: not item.get_closest_marker("slow"))
+    """Run tests that share something one after the other."""
+    first = {group_of(item.nodeid): number for number, item in reversed(list(enumerate(items)))}
+    items.sort(key=lambda item: first[group_of(item.nodeid)])
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

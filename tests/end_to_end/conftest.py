@@ -7,7 +7,7 @@ import ssl
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from kafka.admin import NewTopic
 from assignors.coordinator import coordinator_partition
 from streaming.demo.load import DemoLoad
 from streaming.embedded import EmbeddedBroker
+from tests.conftest import group_of
 from tests.end_to_end.monitor_process import STARTED, Access, MonitorProcess
 from tests.end_to_end.what_kafka_says import WhatKafkaSays
 
@@ -44,12 +45,23 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]
         yield running
 
 
+_SHARED = ExitStack()
+"""What several files share."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End it after the last test of these files: what goes on beside other tests takes their time."""
+    if nextitem is None or group_of(nextitem.nodeid) != group_of(item.nodeid):
+        _SHARED.close()
+
+
 ROUND_SECONDS = 8
 """How long the shared monitor lets a condition last before it says so. Five minutes by default: too long to wait."""
 
 
 @pytest.fixture(scope="session")
-def shared_monitor(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MonitorProcess]:
+def shared_monitor(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> MonitorProcess:
     """One monitor of that broker, soon ready, for tests that neither stop it nor want other settings.
 
     One process runs all of them (`SHARING`). The port has a certificate and wants a password.
@@ -72,8 +84,8 @@ def shared_monitor(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFact
     authority.configure_trust(trusting)
     access = Access(trusting, {"Authorization": "Basic " + base64.b64encode(b"ops:secret").decode()})
     monitor = MonitorProcess(broker.bootstrap_servers, folder / "monitor", settings, access=access)
-    yield monitor.start()
-    monitor.stop()
+    _SHARED.callback(monitor.stop)
+    return monitor.start()
 
 
 @dataclass(frozen=True)
@@ -85,7 +97,7 @@ class Demo:
 
 
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     """A broker of its own: on the tests' common one there are groups that are meant to be broken."""
     settings = {
         "KAFKA__CLUSTER": "demo",
@@ -93,11 +105,11 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
         "JUDGEMENT__FLAPS": "2",  # a member that comes and goes is called flapping a minute sooner
     }
     folder = tmp_path_factory.mktemp("demo")
-    with EmbeddedBroker(folder / "broker", properties=QUICK_BROKER) as broker:
-        monitor = MonitorProcess(broker.bootstrap_servers, folder / "monitor", settings).start()
-        with DemoLoad(broker.bootstrap_servers):
-            yield Demo(broker, monitor)
-        monitor.stop()
+    broker = _SHARED.enter_context(EmbeddedBroker(folder / "broker", properties=QUICK_BROKER))
+    monitor = MonitorProcess(broker.bootstrap_servers, folder / "monitor", settings).start()
+    _SHARED.callback(monitor.stop)
+    _SHARED.enter_context(DemoLoad(broker.bootstrap_servers))
+    return Demo(broker, monitor)
 
 
 @dataclass(frozen=True)
@@ -113,13 +125,13 @@ HOSTILE_PARTITION = 0
 
 
 @pytest.fixture(scope="session")
-def lost_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LostBroker]:
+def lost_broker(tmp_path_factory: pytest.TempPathFactory) -> LostBroker:
     """For tests after which a broker is not what it was."""
     folder = tmp_path_factory.mktemp("lost")
-    with EmbeddedBroker(folder / "broker", properties=QUICK_BROKER) as broker:
-        monitor = MonitorProcess(broker.bootstrap_servers, folder / "monitor").start()
-        yield LostBroker(broker, monitor)
-        monitor.stop()
+    broker = _SHARED.enter_context(EmbeddedBroker(folder / "broker", properties=QUICK_BROKER))
+    monitor = MonitorProcess(broker.bootstrap_servers, folder / "monitor").start()
+    _SHARED.callback(monitor.stop)
+    return LostBroker(broker, monitor)
 
 
 def calm_group(name: str, partitions: int = OFFSETS_TOPIC_PARTITIONS, from_partition: int = 0) -> str:
