@@ -14,8 +14,7 @@ setup: ## Make .venv and fetch the jars; PYTHON=... chooses the interpreter
 demo: setup ## Run broker, groups and monitor until Ctrl-C; DURATION_S=90 ends it by itself
 	@$(BIN)/rebalance-monitor demo $(if $(DURATION_S),--duration-s $(DURATION_S))
 
-# Two files of slow tests at a time: three take two cores as long. In order, for the long ones are in end_to_end, and one
-# that comes last has the other wait for it.
+# Two files of slow tests at a time: three take two cores as long. In order, for the longest come first.
 test: setup ## Run every check and every test, the real broker's included
 	@$(BIN)/python -m tests.class_archives & archives=$$!; \
 	$(MAKE) --no-print-directory lint; checked=$$?; wait $$archives && exit $$checked

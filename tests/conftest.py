@@ -20,6 +20,9 @@ SHARING = {
 }
 """Files of `end_to_end` that share what one of them starts: one process runs them all."""
 
+LONGEST = ("tests/end_to_end/test_survives_kills.py", "tests/streaming/demo/test_demo_command.py")
+"""They come first: one that comes last has the other processes wait for it."""
+
 _GROUP_OF = {f"tests/end_to_end/{file}": group for group, files in SHARING.items() for file in files}
 
 
@@ -44,9 +47,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run tests that share something one after the other."""
-    first = {group_of(item.nodeid): number for number, item in reversed(list(enumerate(items)))}
-    items.sort(key=lambda item: first[group_of(item.nodeid)])
+    """Run tests that share something one after the other, and the longest first."""
+    groups = dict.fromkeys((*LONGEST, *(group_of(item.nodeid) for item in items)))
+    place = {group: number for number, group in enumerate(groups)}
+    items.sort(key=lambda item: place[group_of(item.nodeid)])
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
