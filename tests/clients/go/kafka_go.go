@@ -31,7 +31,12 @@ func consumeWithKafkaGo(ctx context.Context, given joining) error {
 		ErrorLogger:            kafka.LoggerFunc(log.Printf),
 	})
 	for {
-		if _, err := reader.ReadMessage(ctx); err != nil {
+		_, err := reader.ReadMessage(ctx)
+		var answered kafka.Error
+		if errors.As(err, &answered) && answered.Temporary() {
+			continue // as when a new topic has no leader yet
+		}
+		if err != nil {
 			closed := reader.Close()
 			if errors.Is(err, context.Canceled) {
 				return closed
