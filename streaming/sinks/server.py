@@ -245,5 +245,5 @@ async def _send(client: _Client, pieces: list[bytes]) -> None:
                 with client.hung_up_after(SILENCE_SECONDS):
                     await writer.drain()
         writer.close()
-        with client.hung_up_after(SILENCE_SECONDS), suppress(ConnectionError):  # whoever has the answer may go
+        with client.hung_up_after(SILENCE_SECONDS), suppress(ConnectionError):  # it may hang up first
             await writer.wait_closed()

@@ -135,7 +135,10 @@ def lost_broker(tmp_path_factory: pytest.TempPathFactory) -> LostBroker:
 
 
 def calm_group(name: str, partitions: int = OFFSETS_TOPIC_PARTITIONS, from_partition: int = 0) -> str:
-    """A group whose coordinator has no hostile record to load; among so many partitions it is not before that one."""
+    """The id of a group whose coordinator has no hostile record to load.
+
+    Once the offsets topic has so many `partitions`, the group is in `from_partition` or in one after it.
+    """
     candidates = (f"{name}-{number}" for number in range(1_000))
     return next(
         one

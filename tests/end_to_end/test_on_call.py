@@ -138,6 +138,8 @@ def test_a_healthy_group_is_not_accused(broken: tuple[Scene, MonitorProcess]):
     healthy_group = scene.group_id("healthy")
     assert monitor.value("rebalance_monitor_excess_partitions", group=healthy_group) == 0
     assert monitor.value("rebalance_monitor_drift_partitions", group=healthy_group, strategy="range") == 0
+    for bad in ("STOP", "STALL", "REWIND"):
+        assert not monitor.value("rebalance_monitor_group_status", group=healthy_group, status=bad)
     until("OK", lambda: monitor.value("rebalance_monitor_group_status", group=healthy_group, status="OK") == 1)
 
 

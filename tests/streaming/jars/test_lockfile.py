@@ -13,7 +13,7 @@ from streaming.jars.coordinates import BROKER_SETS, FIRST_RUN, JAR_SETS, KAFKA_V
 from streaming.jars.ivy import pyspark_jars_folder
 from streaming.jars.lockfile import LockedJar, format_lock, lock_version, parse_lock
 
-_WORDS = st.text("az09._-", min_size=1, max_size=4)
+_WORDS = st.text("abcdefghijklmnopqrstuvwxyz0123456789._-", min_size=1, max_size=12)
 _JARS = st.frozensets(
     st.builds(
         LockedJar,
@@ -21,7 +21,7 @@ _JARS = st.frozensets(
         st.binary(min_size=32, max_size=32).map(bytes.hex),
         st.integers(0, 10**9),
     ),
-    max_size=3,
+    max_size=5,
 )
 
 

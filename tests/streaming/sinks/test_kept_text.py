@@ -132,7 +132,7 @@ def scraper(registry: Registry) -> Scraped:
 STEPS = st.lists(st.tuples(st.sampled_from(CHANGES), st.sampled_from(GROUPS), st.integers(1, 30)), max_size=12)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=50)
 @given(STEPS)
 def test_who_has_scraped_before_sees_what_a_newcomer_sees(steps: list[tuple[Change, str, int]]) -> None:
     """Law: never a last value for the present. Whatever changes, in whatever order, also back to what it was."""
