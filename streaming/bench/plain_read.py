@@ -26,7 +26,7 @@ def _count(batch: DataFrame, _batch_id: int) -> None:
 
 def start_plain_read(session: SparkSession, settings: Settings, partitions: Sequence[int]) -> StreamingQuery:
     """Start the query, with as many reading tasks as the monitor has."""
-    records = offsets_topic_records(session, settings.kafka, settings.source, partitions, security_options={})
+    records = offsets_topic_records(session, settings.kafka, settings.source, partitions, more_options={})
     writer = records.coalesce(settings.spark.combine_tasks).writeStream.foreachBatch(_count)
     checkpoint = f"{settings.paths.checkpoint}/{QUERY}"
     trigger = f"{settings.source.trigger_seconds} seconds"

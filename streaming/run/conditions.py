@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from streaming.config.settings import JudgementSettings
 from streaming.judgement.condition_watch import Condition, ConditionWatch, Facts
 from streaming.judgement.detectors import Limits
 from streaming.judgement.lag import ClusterSample, held_back_partitions
@@ -16,6 +17,18 @@ from streaming.sinks.registry import Present, Registry
 from streaming.sinks.rows import arrow_table, condition_rows
 from streaming.sinks.stored import standing_conditions
 from streaming.sinks.tables import GROUP_CONDITIONS
+
+
+def limits_of(judgement: JudgementSettings) -> Limits:
+    """Return the limits that are set."""
+    return Limits(
+        window_seconds=judgement.storm_window_seconds,
+        storm_rebalances=judgement.storm_rebalances,
+        flaps=judgement.flaps,
+        cooperative_rounds=judgement.cooperative_rounds,
+        round_seconds=judgement.round_seconds,
+        allowed_lag=judgement.allowed_lag,
+    )
 
 
 class GroupConditions:

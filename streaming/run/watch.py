@@ -26,16 +26,15 @@ from streaming.combine.lanes import GapsClosed, PartitionSnapshot, commits_table
 from streaming.combine.own_partitions import OwnPartitions
 from streaming.config.load import Settings
 from streaming.config.security import read_secrets
-from streaming.config.settings import ADMIN_API_SOURCE, JudgementSettings
+from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.events import OFFSETS_TOPIC
 from streaming.group.topic_names import NOBODY_ASKED, TopicNames
 from streaming.java import find_java, java_version
-from streaming.judgement.detectors import Limits
 from streaming.judgement.lag import ClusterSample
 from streaming.judgement.turn import GroupRecord
 from streaming.run.batches import BatchSink, polled_positions
 from streaming.run.cluster_clock import ClusterClock
-from streaming.run.conditions import GroupConditions
+from streaming.run.conditions import GroupConditions, limits_of
 from streaming.run.continuity import TopicRead
 from streaming.run.failures import SparkEndedError, check_what_a_run_stands_on
 from streaming.run.freed_memory import return_freed_memory
@@ -47,6 +46,7 @@ from streaming.run.prepare import Origin, prepare_checkpoint
 from streaming.run.readiness import Readiness, log_ends
 from streaming.run.reconcile import Reconciler
 from streaming.run.sampler import Sampler
+from streaming.run.source_group import NoCoordinatorError, source_group
 from streaming.run.tries import Tries
 from streaming.run.upkeep import Upkeep
 from streaming.run.writers import WriterClaim
@@ -70,7 +70,7 @@ from streaming.spark.checkpoint import (
 )
 from streaming.spark.checkpoint_files import HANDED_BACK, QUERY
 from streaming.spark.files import Files
-from streaming.spark.query import lanes_of, start_query, stop_query
+from streaming.spark.query import await_query, lanes_of, start_query
 from streaming.spark.session import jvm_pid, use_pool
 from streaming.spark.source import handed_back_rows, offsets_topic_records
 from streaming.spark.state import stored_state
@@ -186,7 +186,7 @@ class _Run:
         self._clock = clock
         self._book = CommitBook()
         self._files = Files(ground.session, settings.paths.checkpoint)
-        self._limits = _limits(settings.judgement)
+        self._limits = limits_of(settings.judgement)
         self._own_partitions = OwnPartitions()
         self._query: StreamingQuery | None = None
         self._is_polled = settings.source.kind == ADMIN_API_SOURCE
@@ -309,9 +309,9 @@ class _Run:
         while not stop.is_set():
             self._readiness.start_over()
             try:
-                self._query = self._start_query(sink, origin)
-                _await_query(self._query, lambda: stop.is_set() or claim.refusal is not None or self._has_grown())
-            except (PySparkException, Py4JError) as failure:
+                self._query = self._start_query(sink, origin, stop)
+                await_query(self._query, lambda: stop.is_set() or claim.refusal is not None or self._has_grown())
+            except (PySparkException, Py4JError, NoCoordinatorError) as failure:
                 if not stop.is_set():
                     self._check_ground(tables)
                     cause = sink.failure or failure
@@ -351,13 +351,13 @@ class _Run:
         _log.log(level, "%s: the query failed and is started again: %s", self._cluster, plain_cause(failure))
         _log.debug("%s: the whole failure:", self._cluster, exc_info=failure)
 
-    def _start_query(self, sink: BatchSink, origin: Origin) -> StreamingQuery:
+    def _start_query(self, sink: BatchSink, origin: Origin, stop: threading.Event) -> StreamingQuery:
         settings, reached, session = self._settings, self._reached, self._ground.session
         lanes = handed_back_rows(session, self._files.uri(HANDED_BACK))
         if not self._is_polled:
-            records = offsets_topic_records(
-                session, settings.kafka, settings.source, range(self._partitions), reached.security_options
-            )
+            group_id = source_group(Groups(reached.connection, self._clock.now_ms), stop)
+            options = {**reached.security_options, "kafka.group.id": group_id}
+            records = offsets_topic_records(session, settings.kafka, settings.source, range(self._partitions), options)
             lanes = lanes_of(records, settings.spark.combine_tasks, self._own_partitions).unionByName(lanes)
         function = StateFunction(
             strategies=settings.judgement.strategies,
@@ -392,21 +392,3 @@ class _Run:
 
     def _polled_targets(self, sample: ClusterSample) -> Mapping[int, int] | None:
         return None if self._poller is None else self._poller.targets(sample)
-
-
-def _await_query(query: StreamingQuery, is_over: Callable[[], bool]) -> None:
-    while not is_over():
-        if query.awaitTermination(1):
-            return
-    stop_query(query)
-
-
-def _limits(judgement: JudgementSettings) -> Limits:
-    return Limits(
-        window_seconds=judgement.storm_window_seconds,
-        storm_rebalances=judgement.storm_rebalances,
-        flaps=judgement.flaps,
-        cooperative_rounds=judgement.cooperative_rounds,
-        round_seconds=judgement.round_seconds,
-        allowed_lag=judgement.allowed_lag,
-    )

@@ -47,6 +47,14 @@ def start_query(  # noqa: PLR0913 - all of a query
     return writer.foreachBatch(on_batch).trigger(processingTime=f"{trigger_seconds} seconds").start()
 
 
+def await_query(query: StreamingQuery, is_over: Callable[[], bool]) -> None:
+    """Wait until it ends by itself, or stop it as soon as `is_over`. Raises what ended it."""
+    while not is_over():
+        if query.awaitTermination(1):
+            return
+    stop_query(query)
+
+
 def stop_query(query: StreamingQuery) -> None:
     """Stop it between two batches, if that is soon: stopped in its middle, a batch is only run again.
 

@@ -27,10 +27,10 @@ def offsets_topic_records(
     kafka: KafkaSettings,
     source: SourceSettings,
     partitions: Sequence[int],
-    security_options: Mapping[str, str],
+    more_options: Mapping[str, str],
 ) -> DataFrame:
     """Key, value and position of every record, in log order per partition; aborted transactions left out."""
-    options = {**_options(kafka, source, partitions), **security_options}
+    options = {**_options(kafka, source, partitions), **more_options}
     records = session.readStream.format("kafka").options(**options).load()
     return records.select(
         "key",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -13,8 +15,13 @@ from confluent_kafka import TopicPartition as LibrdkafkaTopicPartition
 from deltalake import write_deltalake
 
 from assignors.coordinator import coordinator_partition
+from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
+from streaming.group.listing import Unanswered
+from streaming.run.source_group import CANDIDATES, NoCoordinatorError, source_group
+from streaming.sampling.connection import Connection
+from streaming.sampling.groups import Groups
 from tests.end_to_end.conftest import (
     HOSTILE_PARTITION,
     OFFSETS_TOPIC_PARTITIONS,
@@ -57,8 +64,24 @@ def test_it_lives_through_hostile_records_open_transactions_and_a_lost_broker(lo
         broker.start()
         until("ready again", lambda: monitor.alive() and monitor.value("rebalance_monitor_ready") == 1, 120)
         assert monitor.value("rebalance_monitor_group_generation", group=group.group_id) is not None
+        _the_source_asks_a_coordinator_that_answers(broker)
     finally:
         group.leave_all()
+
+
+def _the_source_asks_a_coordinator_that_answers(broker: EmbeddedBroker) -> None:
+    """The one that could not load the hostile records never does, and Spark's Kafka source waited for it for ever."""
+    settings = KafkaSettings(bootstrap_servers=broker.bootstrap_servers)
+    with closing(Connection(settings, request_timeout_seconds=10)) as connection:
+        groups = Groups(connection, lambda: 0)
+        answers = groups.group_offsets(CANDIDATES)
+        silent = {group_id for group_id, answer in answers.items() if isinstance(answer, Unanswered)}
+        assert {coordinator_partition(group_id, OFFSETS_TOPIC_PARTITIONS) for group_id in silent} == {HOSTILE_PARTITION}
+        assert source_group(groups, threading.Event()) in answers.keys() - silent
+        stopped = threading.Event()
+        stopped.set()
+        with pytest.raises(NoCoordinatorError, match="no group coordinator answers: "):
+            source_group(groups, stopped, silent)
 
 
 def _a_second_monitor_on_the_same_checkpoint_is_refused(monitor: MonitorProcess) -> None:

@@ -24,14 +24,13 @@ from streaming.judgement.status import Status
 from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.protocol.record_batches import Tail
 from streaming.run.cluster_clock import ClusterClock
-from streaming.run.conditions import GroupConditions
+from streaming.run.conditions import GroupConditions, limits_of
 from streaming.run.continuity import TopicRead
 from streaming.run.hand_back import HandBack
 from streaming.run.lag_watch import LagWatch
 from streaming.run.readiness import Readiness
 from streaming.run.sampler import Sampler
 from streaming.run.upkeep import Upkeep
-from streaming.run.watch import _limits
 from streaming.sinks.commit_book import CommitBook
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Registry
@@ -308,7 +307,7 @@ def test_every_setting_reaches_the_limits() -> None:
     settings = JudgementSettings(
         storm_window_seconds=1, storm_rebalances=2, flaps=3, cooperative_rounds=4, round_seconds=5, allowed_lag=6
     )
-    assert astuple(_limits(settings)) == (1, 2, 3, 4, 5, 6)
+    assert astuple(limits_of(settings)) == (1, 2, 3, 4, 5, 6)
 
 
 def test_a_backlog_of_an_hour_read_in_one_batch_is_no_storm(monitor: Monitor) -> None:
