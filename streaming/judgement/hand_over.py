@@ -177,7 +177,7 @@ def whole_topics(held: Iterable[TopicPartitions]) -> Mapping[str, int | None]:
 
 
 def metadata_changed(then: Sequence[GroupMember], now: Sequence[GroupMember], after: GroupSnapshot) -> bool:
-    """Whether a topic subscribed to before and after has another number of partitions (`rebalances`, rule 6)."""
+    """Whether a topic subscribed to before and after has more or fewer partitions assigned (`rebalances`, rule 6)."""
     if not is_all_known((*then, *now)):
         return False
     before = whole_topics([*held_by(then).values(), *claimed_by(then).values()])

@@ -19,7 +19,7 @@ Row = Mapping[str, Any]
 MOST_NAMED = 3
 _GOES_ON = frozenset({words.UPGRADED, words.DOWNGRADED})
 _WHOLE_GROUP = {
-    words.METADATA_CHANGED: "a subscribed topic has another number of partitions",
+    words.METADATA_CHANGED: "more or fewer partitions of a subscribed topic are assigned than before",
     words.COOPERATIVE_FOLLOWUP: "the next round of a cooperative rebalance",
     words.UNEXPLAINED: "no record says why",
 }

@@ -218,7 +218,7 @@ class Compared:
         counted = [count for count in counted if count is not None]
         net = moved(before, now)
         yield Difference("moved partitions in this step, at least", True, sum(counted) >= net or (net, counted))
-        if len(counted) == 1:
+        if len(counted) == len(new) == 1:  # the group became neither empty nor anything else in between
             yield Difference("moved partitions in this step", net, counted[0])
         totals = self.shown.shows.metrics.get("rebalance_monitor_moved_partitions_total", {})
         shown_total = sum(count for labels, count in totals.items() if dict(labels)["group"] == self.plan.name)
