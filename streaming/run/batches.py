@@ -43,10 +43,19 @@ from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Registry
 from streaming.sinks.rows import arrow_table, commit_gap_rows, quarantine_rows, turn_rows
 from streaming.sinks.tables import GROUP_GENERATIONS, Table
+from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import batch_end_positions
 from streaming.spark.files import Files
 
 _log = logging.getLogger(__name__)
+
+
+class BatchFailedError(Exception):
+    """What Spark is told of a batch that failed, in one line.
+
+    Spark 4.0 searches the text of what ended a query for signs of an interruption, by an expression that overflows the
+    stack on a page of Java's trace: a stop in mid-batch printed a thousand lines.
+    """
 
 
 class BatchSink:
@@ -79,9 +88,9 @@ class BatchSink:
         self.failure = None
         try:
             taken_bytes = self._take(batch, batch_id)
-        except Exception as failure:
+        except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the query
             self.failure = failure
-            raise
+            raise BatchFailedError(plain_cause(failure)) from None
         if taken_bytes >= LARGE_BYTES:
             return_freed_memory()
 

@@ -17,7 +17,7 @@ from py4j.protocol import Py4JNetworkError
 from streaming.cli.logs import _is_not_of_py4j
 from streaming.errors import MAY_PASS, STAYS, RemedyError
 from streaming.run import failures as failures_module
-from streaming.run.batches import BatchSink
+from streaming.run.batches import BatchFailedError, BatchSink
 from streaming.run.failures import (
     CheckpointRemovedError,
     Failures,
@@ -75,16 +75,20 @@ def test_pages_that_py4j_logs_as_the_root_logger_are_left_out() -> None:
     assert _is_not_of_py4j(record("streaming.run", "/py4j/streaming/run.py"))
 
 
-def test_a_batch_keeps_what_it_failed_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark makes a page of it that ended in "Traceback (most recent call last):"."""
+def test_a_batch_keeps_what_it_failed_with_and_tells_spark_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark makes a page of it that ended in "Traceback (most recent call last):".
+
+    And it searches the page by an expression that overflowed the stack: a stop in mid-batch printed a thousand lines.
+    """
     sink = object.__new__(BatchSink)
 
     def fail(*_: object) -> None:
         raise FULL
 
     monkeypatch.setattr(sink, "_take", fail)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(BatchFailedError, match=r"No space left on device") as told:
         sink(None, 7)  # type: ignore[arg-type]
+    assert told.value.__suppress_context__
     assert sink.failure is FULL
     monkeypatch.setattr(sink, "_take", lambda *_: 0)
     sink(None, 8)  # type: ignore[arg-type]
