@@ -1,6 +1,7 @@
-"""`python -m tests.clients.capture`: let every group live, and keep what it wrote into `__consumer_offsets`.
+"""`python -m tests.clients.capture [PART OF A GROUP'S NAME ...]`: keep what groups write into `__consumer_offsets`.
 
-Writes tests/streaming/protocol/clients/memberships.jsonl.gz, permanent data of `make test`; see README.md there.
+Writes tests/streaming/protocol/clients/memberships.jsonl.gz, permanent data of `make test`; see README.md there. What
+the file has of other groups stays, but of groups that there are no more.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import gzip
 import json
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from streaming.protocol import RecordType
-from tests.clients.groups import named
+from tests.clients.groups import named, plans
 from tests.clients.installing import install
 from tests.clients.libraries import LIBRARIES
 from tests.clients.scenario import STEPS, LiveGroup, Step
@@ -30,21 +31,32 @@ Captured = Mapping[str, object]
 
 
 def main() -> None:
-    """Run all groups whose name contains an argument, or all, a few at a time; then write the file."""
+    """Run all groups whose name contains an argument, or all, a few at a time; write the file after each few."""
     wanted = named(sys.argv[1:])
     for library, why in install(LIBRARIES, progress=_progress).items():
         raise SystemExit(f"{library} is not installed: {why}")
-    captured: list[Captured] = []
     with tempfile.TemporaryDirectory() as folder, opened_stage(Path(folder)) as stage:
         for wave in waves(wanted):
-            stage.live(wave, STEPS, lambda *what: captured.extend(_captured(stage, *what)))
-    order = {plan.name: number for number, plan in enumerate(wanted)}
-    captured.sort(key=lambda line: order[str(line["group"])])
-    write(captured, MEMBERSHIPS)
+            captured: list[Captured] = []
+            stage.live(wave, STEPS, lambda *what, captured=captured: captured.extend(_captured(stage, *what)))
+            write(_merged(read(MEMBERSHIPS), captured), MEMBERSHIPS)
+
+
+def _merged(before: Iterable[Captured], captured: Sequence[Captured]) -> list[Captured]:
+    """Put groups in the place of what was captured of them before, in the order of the plans."""
+    order = {plan.name: number for number, plan in enumerate(plans())}
+    anew = {line["group"] for line in captured}
+    lines = [*(line for line in before if line["group"] not in anew and line["group"] in order), *captured]
+    return sorted(lines, key=lambda line: order[str(line["group"])])
 
 
 def _progress(words: str) -> None:
     print(words, flush=True)  # noqa: T201 - a command's output
+
+
+def read(path: Path) -> list[Captured]:
+    """Every line as it was written."""
+    return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
 def write(captured: Sequence[Captured], path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from tests.clients.groups import GroupPlan
 from tests.clients.observed import GroupShown, KafkaShows, Position, Row, position
@@ -18,6 +19,7 @@ from tests.clients.recount import (
     broken_laws,
     causes,
     lags,
+    learned_topics,
     moved,
     withheld,
 )
@@ -210,8 +212,7 @@ class Compared:
             *([GROWN] if self.grew else ()),
         }
         yield Difference("causes in this step", sorted(required), sorted(named.intersection(required)))
-        # A leader may learn of a topic that is new to the group only after it has assigned without it.
-        learned = {GROWN} if _topics(now) - _topics(before) else set()
+        learned = {GROWN} if _topics(now) - _topics(before) or self._leader_learned_late() else set()
         possible = {JOINED, GONE, FOLLOWUP, UNEXPLAINED, *required, *learned}
         yield Difference("causes of what did not happen in this step", [], sorted(named - possible))
         counted = [row["moved_partitions"] for row in new if row["kind"] == "rebalance"]
@@ -224,6 +225,14 @@ class Compared:
         shown_total = sum(count for labels, count in totals.items() if dict(labels)["group"] == self.plan.name)
         every = sum(row["moved_partitions"] or 0 for row in self.shown.rebalances)
         yield Difference("rebalance_monitor_moved_partitions_total", every, int(shown_total))
+
+    def _leader_learned_late(self) -> bool:
+        """Whether a leader assigned without a topic that it does not subscribe to itself, and then knew it."""
+        told = [(row, self.shown.generations.get(position(row))) for row in self.shown.rebalances]
+        return any(
+            before is not None and now is not None and self._is_new(row) and learned_topics(before, now)
+            for (_, before), (row, now) in pairwise(told)
+        )
 
     def _is_new(self, row: Row) -> bool:
         return self.since is None or position(row) > self.since

@@ -141,6 +141,19 @@ def causes(before: Generation, after: Generation, withheld_before: Collection[Pa
     return frozenset(cause for cause, is_proven in proven.items() if is_proven)
 
 
+def learned_topics(before: Generation, after: Generation) -> frozenset[str]:
+    """Topics that were subscribed to before and are now, of which nobody had a partition and somebody has one.
+
+    >>> t = frozenset({"t"})
+    >>> before, after = (Generation("range", {"a": Share(t, held)}) for held in (frozenset(), frozenset({("t", 0)})))
+    >>> learned_topics(before, after)
+    frozenset({'t'})
+    """
+    subscribed = [{topic for share in each.members.values() for topic in share.topics} for each in (before, after)]
+    had = {topic for topic, _ in before.held()}
+    return frozenset(topic for topic, _ in after.held() if topic in subscribed[0] & subscribed[1] and topic not in had)
+
+
 def lags(commits: Mapping[Partition, int], ends: Mapping[Partition, int]) -> dict[Partition, int]:
     """Records between what is committed and the end of each partition.
 

@@ -201,3 +201,17 @@ def test_a_topic_that_is_new_to_the_group_may_change_the_leaders_metadata():
     assert late.before is not None
     alone = Generation("range", {"a": Share(frozenset(), late.before.generation.members["a"].held)})
     assert replace(late, before=replace(late.before, generation=alone)).differences() == []
+
+
+def test_a_new_leader_may_learn_late_of_a_topic_it_does_not_subscribe_to():
+    """kafka-python's next leader assigns nothing of such a topic either, until it knows it: no false cause."""
+    tables = deepcopy(_tables())
+    tables["group_generations"][0] = _generation_row(1, {"a": frozenset()})
+    counted = {"causes": ["member_joined", "metadata_changed"], "moved_partitions": 0, "fewest_moves": 0}
+    tables["rebalances"][-1].update(counted)
+    late = compared(tables=tables)
+    assert late.before is not None
+    without = replace(late.before, generation=Generation("range", {"a": Share(TOPICS, frozenset())}))
+    unmoved = {**METRICS, "rebalance_monitor_moved_partitions_total": {(("group", "g"), ("necessary", "true")): 0}}
+    shown = replace(late.shown, shows=replace(late.shown.shows, metrics=unmoved))
+    assert replace(late, before=without, shown=shown).differences() == []

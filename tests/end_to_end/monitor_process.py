@@ -8,13 +8,15 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
+import psutil
 from deltalake import DeltaTable
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -119,6 +121,20 @@ class MonitorProcess:
         if self.process is None or self.process.poll() is not None:
             raise AssertionError(f"the monitor ended:\n{self.log.read_text()[-3000:]}")
         return True
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let it stand still, Spark and all, and go on in the end."""
+        assert self.process is not None
+        parent = psutil.Process(self.process.pid)
+        still = [parent, *parent.children(recursive=True)]
+        for process in still:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in still:
+                process.resume()
 
     def kill(self) -> None:
         """Kill it with -9 and wait for it to be gone."""

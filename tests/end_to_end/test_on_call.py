@@ -162,9 +162,9 @@ ANSWERS = (
 
 @pytest.fixture(scope="module")
 def spark(broken: tuple[Scene, MonitorProcess]) -> Iterator[SparkSession]:
-    """Spark as a user has it, on the tables of the monitor that still writes them."""
+    """Spark as a user has it, on the monitor's tables. Two Sparks on two cores would take three times as long."""
     _, monitor = broken
-    with spark_session(SparkSettings(), resolve("spark"), find_java().parent.parent) as session:
+    with monitor.paused(), spark_session(SparkSettings(), resolve("spark"), find_java().parent.parent) as session:
         for table in TABLES:
             path = str(monitor.folder / "tables" / table.name)
             session.read.format("delta").load(path).createOrReplaceTempView(table.name)

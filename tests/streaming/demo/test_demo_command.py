@@ -76,7 +76,7 @@ class _Demo:
         while not ask():
             assert self.process.poll() is None, f"ended while waiting for {what}: {self.said}"
             assert time.monotonic() < deadline, f"waited {timeout_seconds:g} s for {what}: {self.said}"
-            time.sleep(0.2)
+            time.sleep(0.5)
 
     def exit_code(self, timeout_seconds: float) -> int:
         """Wait for its end and read all it said."""
