@@ -21,6 +21,7 @@ from tests.clients.recount import (
     lags,
     learned_topics,
     moved,
+    unequal_shares,
     withheld,
 )
 from tests.end_to_end.group_description import differences as description_differences
@@ -28,6 +29,7 @@ from tests.end_to_end.group_description import differences as description_differ
 _JUDGED_STRATEGIES = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky", "uniform"})
 _LAWFUL_VERDICTS = ("match", "equivalent")
 _UNKNOWN = "unknown"
+_DIFFERS = "differs_from_java"
 
 
 @dataclass(frozen=True)
@@ -152,18 +154,21 @@ class Compared:
         open_law = bool(broken.unassigned) and self._may_not_have_existed(broken.unassigned)
         if open_law and "unassigned" not in api["laws"]:
             broken = replace(broken, unassigned=frozenset())
-        names = broken.names()
+        unequal = unequal_shares(generation) if generation.strategy == "range" else 0
+        names = [*broken.names(), *(["unbalanced"] if unequal else [])]
         judged = generation.strategy in _JUDGED_STRATEGIES
-        lawful = (_UNKNOWN,) if open_law else _LAWFUL_VERDICTS
+        differs = self.plan.static and any(
+            self.plan.strategy in library.static_otherwise for library in self.plan.libraries
+        )
+        lawful = (_UNKNOWN,) if open_law else (*_LAWFUL_VERDICTS, *([_DIFFERS] if differs else []))
         allowed = ("drift",) if names else lawful if judged else ("not_evaluated",)
         verdict = api["verdict"]
         shown = (verdict, api["verdict_reason"], api["laws"])
         yield Difference("verdict", allowed, allowed if verdict in allowed else shown)
         yield Difference("broken laws", names, list(api["laws"]))
-        at_fault = len(broken.unassigned | broken.assigned_twice | broken.not_subscribed)
-        yield Difference(
-            "drift partitions", at_fault if (judged and not open_law) or names else None, api["drift_partitions"]
-        )
+        at_fault = len(broken.unassigned | broken.assigned_twice | broken.not_subscribed) + unequal
+        counts = bool(names) or (judged and not open_law and verdict != _DIFFERS)
+        yield Difference("drift partitions", at_fault if counts else None, api["drift_partitions"])
         labels = self.shown.shows.labels("rebalance_monitor_assignment_verdict", self.plan.name)
         yield Difference("verdict in /metrics", [verdict], [one["verdict"] for one in labels])
         stored = self.shown.own_verdict()

@@ -23,6 +23,7 @@ class Library:
         one_per_process: whether a process can hold one member only.
         ignores_subscriptions: whether its leader deals every topic to every member: the monitor must call it drift.
         only_same_topics: strategies whose leader crashes where members subscribe to different topics.
+        static_otherwise: strategies that put static members beside dynamic ones in another order than Java since 2.4.
 
     """
 
@@ -35,6 +36,7 @@ class Library:
     one_per_process: bool = False
     ignores_subscriptions: bool = False
     only_same_topics: tuple[str, ...] = ()
+    static_otherwise: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Name and version, such as `sarama 1.61.1`."""
@@ -71,7 +73,15 @@ LIBRARIES = (
         supports_static=False,
         one_per_process=True,
     ),
-    Library("kafka-python", "3.0.12", "python", "kafka-python", EVERY_CLASSIC, only_same_topics=("roundrobin",)),
+    Library(
+        "kafka-python",
+        "3.0.12",
+        "python",
+        "kafka-python",
+        EVERY_CLASSIC,
+        only_same_topics=("roundrobin",),
+        static_otherwise=("range",),  # and leaves out some of the static ones
+    ),
     # The version of confluent-kafka is that of the librdkafka in its wheel.
     Library("librdkafka", "2.0.2", "python", "confluent-kafka", ("range", "roundrobin", "cooperative-sticky")),
     Library(
@@ -81,7 +91,7 @@ LIBRARIES = (
         "confluent-kafka",
         ("range", "roundrobin", "cooperative-sticky", *CONSUMER_PROTOCOL),
     ),
-    Library("java", "2.3.1", "java", "kafka-clients", EVERY_EAGER),
+    Library("java", "2.3.1", "java", "kafka-clients", EVERY_EAGER, static_otherwise=("range", "roundrobin")),
     Library("java", "2.8.2", "java", "kafka-clients", EVERY_CLASSIC),
     Library("java", "3.4.1", "java", "kafka-clients", EVERY_CLASSIC),
     Library("java", "4.2.0", "java", "kafka-clients", (*EVERY_CLASSIC, *CONSUMER_PROTOCOL)),

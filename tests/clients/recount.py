@@ -90,6 +90,24 @@ def broken_laws(generation: Generation, partitions: Mapping[str, int]) -> Broken
     )
 
 
+def unequal_shares(generation: Generation) -> int:
+    """Partitions that members have beyond an equal share of a topic: the range strategy never gives two more than one.
+
+    >>> t = frozenset({"t"})
+    >>> three, none = Share(t, frozenset({("t", 0), ("t", 1), ("t", 2)})), Share(t, frozenset())
+    >>> unequal_shares(Generation("range", {"a": three, "b": none}))
+    1
+    """
+    found = 0
+    for topic in {topic for share in generation.members.values() for topic in share.topics}:
+        sizes = [
+            sum(at[0] == topic for at in share.held) for share in generation.members.values() if topic in share.topics
+        ]
+        equal = -(-sum(sizes) // len(sizes))
+        found += sum(max(0, size - equal) for size in sizes)
+    return found
+
+
 def moved(before: Generation, after: Generation) -> int:
     """Partitions with one owner before and another one after.
 

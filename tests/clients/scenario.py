@@ -144,21 +144,25 @@ def settle(
     describe: Callable[[Sequence[str]], Mapping[str, GroupDescription]],
     timeout_seconds: float = SETTLING_SECONDS,
 ) -> dict[str, str]:
-    """Wait until Kafka shows every group as expected for a while; returns what is wrong with those that it does not."""
+    """Wait until Kafka has shown each group as expected for a while; returns what is wrong with those that it has not.
+
+    A group that is settled is not looked at again: a static member that is away would be gone when the slowest is done.
+    """
     deadline = time.monotonic() + timeout_seconds
+    waiting = {group.plan.name: group for group in groups}
+    wrong: dict[str, str] = {}
     since: dict[str, tuple[GroupDescription, float]] = {}
-    while True:
-        described = describe([group.plan.name for group in groups])
+    while waiting and time.monotonic() < deadline:
+        described = describe(list(waiting))
         now = time.monotonic()
-        wrong = {}
-        for group in groups:
-            name = group.plan.name
+        for name, group in list(waiting.items()):
             if why := group.unsettled(described[name]):
                 wrong[name] = why
                 since.pop(name, None)
             elif since.get(name, (None, 0.0))[0] != described[name]:
                 since[name] = described[name], now
-        calm = all(now - at >= _CALM_SECONDS for _, at in since.values())
-        if (not wrong and calm) or now > deadline:
-            return wrong
+            elif now - since[name][1] >= _CALM_SECONDS:
+                del waiting[name]
+                wrong.pop(name, None)
         time.sleep(0.5)
+    return wrong
