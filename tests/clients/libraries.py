@@ -91,7 +91,7 @@ LIBRARIES = (
         "confluent-kafka",
         ("range", "roundrobin", "cooperative-sticky", *CONSUMER_PROTOCOL),
     ),
-    Library("java", "2.3.1", "java", "kafka-clients", EVERY_EAGER, static_otherwise=("range", "roundrobin")),
+    Library("java", "2.3.1", "java", "kafka-clients", EVERY_EAGER, static_otherwise=("range",)),
     Library("java", "2.8.2", "java", "kafka-clients", EVERY_CLASSIC),
     Library("java", "3.4.1", "java", "kafka-clients", EVERY_CLASSIC),
     Library("java", "4.2.0", "java", "kafka-clients", (*EVERY_CLASSIC, *CONSUMER_PROTOCOL)),
