@@ -59,9 +59,13 @@ class LiveGroup:
             self.present.add(number)
 
     def leave(self, number: int) -> None:
-        """Let a member leave; a static one is only away."""
+        """Let a member leave; a static one is only away.
+
+        Of KIP-848 the broker says how long, which is not long: while it is away its group is Reconciling, so wait for
+        its end.
+        """
         self.programs.leave(self.plan.client_id(number))
-        if self.plan.instance_id(number) is None:
+        if self.plan.instance_id(number) is None or self.plan.is_consumer_protocol:
             self.present.discard(number)
 
     def kill(self, number: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from kafka import KafkaAdminClient, KafkaProducer
 
 from streaming.embedded import EmbeddedBroker
-from tests.clients.groups import STATIC_SESSION_MS, GroupPlan
+from tests.clients.groups import GroupPlan
 from tests.clients.members import Programs
 from tests.clients.scenario import LiveGroup, Step, create_topics, settle
 from tests.end_to_end.conftest import QUICK_BROKER
@@ -20,9 +20,8 @@ from tests.end_to_end.java_clients import JavaClients
 
 CLIENTS_BROKER = {
     **QUICK_BROKER,
-    # Of KIP-848 the broker says it: as long as a static classic member's, which must last while it is away.
-    "group.consumer.session.timeout.ms": str(STATIC_SESSION_MS),
-    "group.consumer.min.session.timeout.ms": str(STATIC_SESSION_MS),
+    "group.consumer.session.timeout.ms": "10000",
+    "group.consumer.min.session.timeout.ms": "10000",
 }
 RECORDS_A_STEP = 3
 _AT_A_TIME = 12
