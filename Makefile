@@ -40,13 +40,13 @@ lint: setup ## Check style, types and layers
 	$(BIN)/lint-imports
 
 bench: setup ## Measure the monitor on a filled __consumer_offsets; BENCH_ARGS=... are its arguments
-	$(BIN)/rebalance-monitor bench $(BENCH_ARGS)
+	$(BIN)/python -m tests.bench.run $(BENCH_ARGS)
 
 bench-assignors: setup ## Measure the assignors
-	$(BIN)/python -m assignors.bench
+	$(BIN)/python -m tests.bench.assignors
 
 soak: setup ## Run broker, groups and monitor for HOURS=1 and measure whether anything grows
-	$(BIN)/rebalance-monitor soak $(if $(HOURS),--hours $(HOURS))
+	$(BIN)/python -m tests.bench.run_soak $(if $(HOURS),--hours $(HOURS))
 
 clean: ## Remove all that was made here; the jars stay in the user's cache
 	rm -rf .venv .demo .bench .clients build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

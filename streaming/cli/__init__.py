@@ -18,8 +18,6 @@ _COMMANDS = {
     "compare": "streaming.cli.compare",
     "decode": "streaming.cli.decode",
     "broker": "streaming.cli.broker",
-    "bench": "streaming.cli.bench",
-    "soak": "streaming.cli.soak",
     "jars": "streaming.cli.jars",
 }
 """Name to module; the module exports the click command under that name, with `_` for `-`."""

@@ -16,7 +16,7 @@ from streaming.errors import RemedyError
 
 SWITCH_SECONDS = 0.001
 """How long a thread that is ready waits for one that computes. With Python's own 5 ms a scrape, which lets others in a
-hundred times, takes half as long again beside a sample or a batch (streaming/bench/DESIGN.md)."""
+hundred times, takes half as long again beside a sample or a batch (tests/bench/DESIGN.md)."""
 
 _log = logging.getLogger(__name__)
 

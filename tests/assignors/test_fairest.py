@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assignors import BUILT_IN
-from assignors.bench import group_of
 from assignors.fairest import (
     TooManySubscriptionsError,
     _shape,
@@ -19,6 +18,7 @@ from assignors.fairest import (
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
 from tests.assignors.brute_force import is_no_less_fair, sizes, small_groups, valid_assignments
 from tests.assignors.groups import groups
+from tests.bench.assignors import group_of
 
 
 def group(partitions: dict[str, int], *subscriptions: str) -> GroupSpec:

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assignors import BUILT_IN
-from assignors.bench import group_of
 from assignors.fewest_moves import Moves, moves
 from assignors.model import GroupAssignment, GroupSpec, TopicPartition
 from assignors.sticky import StickyAssignor
 from tests.assignors.brute_force import is_no_less_fair, sizes, small_groups, valid_assignments
 from tests.assignors.groups import groups
 from tests.assignors.spelled import group, held, owners
+from tests.bench.assignors import group_of
 
 Owners = dict[TopicPartition, str]
 

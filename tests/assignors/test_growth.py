@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from assignors import assignor_named
-from assignors.bench import CASES, Case, group_of, without_one
 from assignors.model import GroupSpec
+from tests.bench.assignors import CASES, Case, group_of, without_one
 
 SMALL, LARGE = (25, 250, 10), (200, 2_000, 10)
 """Members, partitions, topics: eight times the group."""

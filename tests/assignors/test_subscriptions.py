@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from assignors.bench import group_of
 from assignors.model import GroupSpec, MemberSubscription
 from assignors.subscriptions import subscription_classes
+from tests.bench.assignors import group_of
 
 
 def test_members_that_are_alike_are_one_class():

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from streaming.bench.encoder import record_key, record_value, versioned
 from streaming.protocol.layouts import (
     CONSUMER_GROUP_MEMBER_METADATA,
     CONSUMER_GROUP_METADATA,
@@ -23,6 +22,7 @@ from streaming.protocol.layouts import (
     STREAMS_GROUP_METADATA,
     STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
 )
+from tests.bench.encoder import record_key, record_value, versioned
 
 RECORDS_SCHEMA = pa.schema(
     [

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from assignors import MemberSubscription
-from streaming.bench.encoder import encode
 from streaming.events import TopicMetadata, TopicsSampled
 from streaming.judgement.group_spec import actual_owners, group_spec
 from streaming.protocol.classic import ClassicMember
 from streaming.protocol.layouts import STICKY_USER_DATA
+from tests.bench.encoder import encode
 from tests.streaming.groups import advanced, member, metadata, sampled, written
 
 PREVIOUS = [{"topic": "orders", "partitions": [1, 2]}]

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from streaming.bench.encoder import encode
 from streaming.protocol import DecodedRecord, decode
 from streaming.protocol.classic import (
     NOTHING_ASSIGNED,
@@ -21,6 +20,7 @@ from streaming.protocol.layouts import (
     CONSUMER_PROTOCOL_SUBSCRIPTION,
     GROUP_METADATA,
 )
+from tests.bench.encoder import encode
 from tests.streaming.protocol.records import sample_records
 
 KEY = bytes.fromhex("0002 0001 67")

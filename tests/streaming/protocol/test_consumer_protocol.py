@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.bench.encoder import encode
 from streaming.protocol import decode
 from streaming.protocol.classic import group_metadata
 from streaming.protocol.consumer_protocol import kafka_python_sticky_user_data, sticky_user_data
 from streaming.protocol.layouts import STICKY_USER_DATA
+from tests.bench.encoder import encode
 from tests.streaming.protocol.records import sample_records
 
 TOPICS = st.lists(

@@ -11,12 +11,12 @@ from random import Random
 
 import pytest
 
-from streaming.bench.encoder import varint
 from streaming.protocol import RecordType, UndecodableRecord, decode
 from streaming.protocol import errors as reasons
 from streaming.protocol.classic import Refusal, group_metadata
 from streaming.protocol.offset_commit import offset_commit
 from streaming.protocol.spelled_out import spelled_out
+from tests.bench.encoder import varint
 from tests.streaming.protocol.mutations import mutate_record
 from tests.streaming.protocol.records import golden_lines, raw_record, sample_records
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.bench.encoder import encode
 from streaming.combine.commits import canonical_key
 from streaming.protocol import RecordType, decode
 from streaming.protocol.layouts import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, RECORD_LAYOUTS
@@ -27,6 +26,7 @@ from streaming.protocol.offset_commit import (
     offset_commit_key,
 )
 from streaming.protocol.schema import Struct
+from tests.bench.encoder import encode
 from tests.streaming.protocol.records import sample_records
 from tests.streaming.protocol.strategies import fields_of
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.bench.encoder import varint
 from streaming.protocol import UndecodableRecord
 from streaming.protocol.primitives import JAVA_UTF8_ERRORS, compact_length, unsigned_varint, uuid_text
+from tests.bench.encoder import varint
 from tests.streaming.protocol.records import golden_lines
 
 

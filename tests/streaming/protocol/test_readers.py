@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.bench.encoder import encode
 from streaming.protocol import UndecodableRecord
 from streaming.protocol.readers import compile_reader, reader_source
 from streaming.protocol.schema import ArrayOf, Field, Struct
+from tests.bench.encoder import encode
 from tests.streaming.protocol.strategies import MESSAGES, fields_of
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from streaming.bench.encoder import encode
 from streaming.protocol.layouts import CONSUMER_GROUP_MEMBER_METADATA, GROUP_METADATA
 from streaming.protocol.spelled_out import spelled_out
+from tests.bench.encoder import encode
 from tests.streaming.protocol.agreement import as_json
 from tests.streaming.protocol.records import golden_lines, raw_record
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from streaming.bench.table_history import Past, write_past
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.table_upkeep import COMMITS_PER_CHECKPOINT
 from streaming.sinks.tables import GROUP_LAG, QUARANTINE, TABLES
+from tests.bench.table_history import Past, write_past
 from tests.streaming.sinks.test_delta import LONG_AGO, opened, rows_at, stored
 
 MONTH = Past(days=30, commits_per_day=48)

@@ -1,0 +1,226 @@
+"""Part five: what a scrape costs of 10,000 groups with 100,000 partitions, and what it is in.
+
+The crowd's groups (`crowd.py`) after their records, as a registry has them, with commits, samples, shares of work and
+commit gaps; no broker, no Spark. Between two scrapes of a monitor at work there is a new sample, and some groups have
+rebalanced: so many as 500 a minute are in 15 s. prometheus-client writes the same samples, made before, for comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from time import process_time
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+from prometheus_client import Metric, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+
+from assignors import AS_JAVA_LEADER
+from streaming.combine.gaps import GapTotals
+from streaming.combine.lanes import GapsClosed
+from streaming.combine.wire import Int64Array
+from streaming.config.settings import MetricsSettings
+from streaming.events import Position, TopicMetadata, TopicsSampled, log_event
+from streaming.group.listing import GroupListing, ListedGroup
+from streaming.group.snapshot import STABLE, GroupSnapshot
+from streaming.judgement.commit_windows import CommitWindows
+from streaming.judgement.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
+from streaming.judgement.lag_judgement import LagJudgement, judge_lag
+from streaming.judgement.lag_seconds import END_OFFSET_POINTS
+from streaming.judgement.retention import LOG_START_POINTS
+from streaming.judgement.sampled_offsets import SampledOffsets
+from streaming.judgement.throughput import end_offset_rates
+from streaming.judgement.turn import GroupRecord, take_turn
+from streaming.protocol import decode
+from streaming.run.work_watch import WorkWatch
+from streaming.sinks.compression import gzipped
+from streaming.sinks.exposure import Bounds
+from streaming.sinks.metrics import Exporter
+from streaming.sinks.registry import Registry
+from streaming.sinks.shown import asked_for
+from tests.bench.crowd import BEHIND_RECORDS, FIRST_GENERATION, FIRST_OFFSET, Crowd
+from tests.bench.figures import Bar, Figure, median
+from tests.bench.fill import BenchError
+from tests.bench.onlooker import SCRAPE_BAR_SECONDS
+
+REBALANCED_OF_A_THOUSAND = 12.5
+"""Groups that have rebalanced since the last scrape."""
+_STARTED_MS = 1_795_300_000_000
+_SAMPLE_MS = 10_000
+_STALE_AFTER_MS = 60_000
+_OFFSETS_TOPIC_PARTITIONS = 50
+_OFFSETS_A_ROUND = 1_234_567
+_ROUNDS = 3
+_SETTINGS = {
+    "default settings": MetricsSettings(),
+    "every exporter's names, no limit": MetricsSettings(
+        compatible_with=("kafka_exporter", "kafka_lag_exporter"), max_series=10**9
+    ),
+}
+
+Result = TypeVar("Result")
+
+
+class ShownCrowd:
+    """A registry of the crowd that goes on: each `go_on` is a sample later, and some groups a rebalance."""
+
+    def __init__(self, crowd: Crowd) -> None:
+        self._crowd = crowd
+        self._strategies = tuple(AS_JAVA_LEADER.values())
+        self._samples = 0
+        self._rebalances = 0
+        self._ends, self._starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
+        self._windows = CommitWindows()
+        self._work = WorkWatch("bench")
+        self._keys = [
+            (crowd.group_id(number), topic, partition)
+            for number in range(crowd.groups)
+            for topic, partition in crowd.partitions(number)
+        ]
+        self.registry = Registry()
+        self.registry.put_batch([self._judged(number, FIRST_GENERATION) for number in range(crowd.groups)], [])
+        totals = GapTotals((1, 2, 0, 1, 0, 0), 40_500)
+        self.registry.put_gap_totals([GapsClosed((), dict.fromkeys(self.registry.present().groups, totals))])
+        self.registry.put_health(ready=True, was_ready=True, batch_seconds=1.0)
+        for _ in range(_ROUNDS):
+            self._sample()
+
+    @property
+    def now_ms(self) -> int:
+        """The moment of the last sample."""
+        return _STARTED_MS + _SAMPLE_MS * self._samples
+
+    def go_on(self) -> None:
+        """Let some groups rebalance, and sample."""
+        first = self._rebalances
+        self._rebalances += max(1, round(self._crowd.groups * REBALANCED_OF_A_THOUSAND / 1000))
+        changes = map(self._crowd.rebalance, range(first, self._rebalances))
+        self.registry.put_batch([self._judged(one.number, one.generation_id) for one in changes], [])
+        self._sample()
+
+    def _judged(self, number: int, generation_id: int) -> GroupRecord:
+        """A group after one record more."""
+        group_id = self._crowd.group_id(number)
+        known = self.registry.present().groups.get(group_id) or GroupRecord(GroupSnapshot(group_id))
+        key, value = self._crowd.generation(number, generation_id, self.now_ms)
+        told = log_event(decode(key, value), Position(0, generation_id, self.now_ms))
+        events = [] if told is None else [told[1]]
+        topics = {topic: self._crowd.topics[topic] for topic in self._crowd.subscription(number)}
+        sampled = TopicsSampled({topic: TopicMetadata(count, self.now_ms) for topic, count in topics.items()})
+        return take_turn(take_turn(known, events, self._strategies).record, [sampled], self._strategies).record
+
+    def _sample(self) -> None:
+        """Everybody commits, then brokers are sampled."""
+        self._samples += 1
+        end_offset = FIRST_OFFSET + BEHIND_RECORDS + _OFFSETS_A_ROUND * self._samples
+        sample = self._cluster_sample(end_offset)
+        self._ends.add(sample.end_offsets, self.now_ms)
+        self._starts.add(sample.log_start_offsets, self.now_ms)
+        offsets = end_offset - BEHIND_RECORDS - np.arange(len(self._keys)) % 1_000
+        lag = self._lag(sample, offsets, end_offset)
+        listed = dict.fromkeys(self.registry.present().groups, ListedGroup("classic", "consumer", STABLE, 1))
+        self.registry.put_sample(sample, lag, GroupListing(self.now_ms, listed))
+        rates = end_offset_rates(self._ends, self.now_ms)
+        work, _ = self._work.measure(self.registry.present(), lag.partitions, rates, self.now_ms)
+        self.registry.put_work(work)
+
+    def _cluster_sample(self, end_offset: int) -> ClusterSample:
+        topics, now_ms = self._crowd.topics, self.now_ms
+        partitions = [(topic, at) for topic, count in topics.items() for at in range(count)]
+        return ClusterSample(
+            sampled_at_ms=now_ms,
+            topics={topic: TopicMetadata(count, now_ms) for topic, count in topics.items()},
+            end_offsets=dict.fromkeys(partitions, end_offset),
+            log_start_offsets=dict.fromkeys(partitions, FIRST_OFFSET + self._samples),
+            offsets_topic={at: LogEnds(1_000, 1_000) for at in range(_OFFSETS_TOPIC_PARTITIONS)},
+            offsets_topic_partitions=_OFFSETS_TOPIC_PARTITIONS,
+            brokers=3,
+        )
+
+    def _lag(self, sample: ClusterSample, offsets: Int64Array, end_offset: int) -> LagJudgement:
+        rows = np.arange(len(offsets))
+        commit_ms, at = np.full(len(rows), self.now_ms - 500), np.full(len(rows), self._samples)
+        self._windows.put(rows, offsets, commit_ms, at)
+        self._windows.observe(rows, at, offsets, np.full(len(rows), end_offset))
+        columns = [pa.array(column) for column in (*zip(*self._keys, strict=True), offsets, commit_ms)]
+        report = lag_report(pa.table(columns, schema=pa.schema(list(LAG_SCHEMA)[:5])), sample)
+        read_up_to_ms = pa.array(np.full(len(rows), self.now_ms))
+        return judge_lag(report, self._ends, self._starts, self._windows.as_of(rows, at), read_up_to_ms)
+
+
+def metrics_text_figures(crowd: Crowd) -> list[Figure]:
+    """Measure the first scrape and those of a monitor at work, in processor time: other processes hardly change it.
+
+    Raises BenchError where prometheus-client writes another text of the same samples.
+    """
+    shown = ShownCrowd(crowd)
+    scrapers = {words: _Scraper(shown, settings) for words, settings in _SETTINGS.items()}
+    first = {words: scraper.scrape() for words, scraper in scrapers.items()}
+    at_work: dict[str, list[_Scraped]] = {words: [] for words in scrapers}
+    for _ in range(_ROUNDS):
+        shown.go_on()
+        for words, scraper in scrapers.items():
+            at_work[words].append(scraper.scrape())
+    return [figure for words in scrapers for figure in _figures(crowd, words, first[words], at_work[words])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scraped:
+    """An answer, and the processor time it took to write and to compress."""
+
+    text: bytes
+    written_seconds: float
+    zipped_bytes: int
+    zip_seconds: float
+
+
+class _Scraper:
+    def __init__(self, shown: ShownCrowd, settings: MetricsSettings) -> None:
+        clusters, bounds = [("bench", shown.registry)], Bounds(settings.top_k, settings.max_series)
+        self._exporter = Exporter(clusters, lambda: shown.now_ms, _STALE_AFTER_MS, asked_for(settings), bounds)
+
+    def scrape(self) -> _Scraped:
+        seconds, pieces = _timed(lambda: self._exporter.exposition(generate_latest))
+        zip_seconds, as_zipped = _timed(lambda: gzipped(pieces))
+        return _Scraped(b"".join(pieces), seconds, len(as_zipped), zip_seconds)
+
+
+def _figures(crowd: Crowd, settings: str, first: _Scraped, at_work: Sequence[_Scraped]) -> Iterator[Figure]:
+    last = at_work[-1]
+    seconds = median([one.written_seconds for one in at_work])
+    zip_seconds = median([one.zip_seconds for one in at_work])
+    library_seconds = _library_seconds(last.text)
+    name = f"scrape of {crowd.groups:,} groups, {crowd.commit_keys:,} partitions, {settings}"
+    yield Figure(f"{name}: series", "series", last.text.count(b"\n") - last.text.count(b"\n# ") - 1)
+    yield Figure("- its bytes; right: gzipped", "bytes", len(last.text), last.zipped_bytes)
+    yield Figure("- CPU to write it; right: prometheus-client, of samples made before", "s", seconds, library_seconds)
+    bar = Bar(SCRAPE_BAR_SECONDS, "at most") if crowd == Crowd() else None
+    yield Figure("- CPU to write and gzip it", "s", seconds + zip_seconds, bar=bar)
+    yield Figure("- CPU to write it for the first time", "s", first.written_seconds)
+
+
+def _library_seconds(text: bytes) -> float:
+    families = _Made([*text_string_to_metric_families(text.decode())])
+    seconds, of_library = _timed(lambda: generate_latest(families))
+    if of_library != text:
+        raise BenchError("prometheus-client writes the same samples as another text")
+    return seconds
+
+
+class _Made(Collector):
+    """Families of the library's own, ready to be written."""
+
+    def __init__(self, families: Sequence[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Sequence[Metric]:
+        return self._families
+
+
+def _timed(work: Callable[[], Result]) -> tuple[float, Result]:
+    started = process_time()
+    result = work()
+    return process_time() - started, result

@@ -1,0 +1,250 @@
+"""`make bench`: the monitor measured on this machine, figures beside their bars."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from streaming.errors import RemedyError
+
+if TYPE_CHECKING:
+    from tests.bench.crowd import Crowd
+    from tests.bench.figures import Figure
+    from tests.bench.fill import Fill
+    from tests.bench.under_load import Steady
+
+_WIDTH_IN_FILES = 140
+_FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}
+
+
+def record_count(_context: click.Context, _option: click.Parameter, given: str | None) -> int | None:
+    """Read a number such as 2500000, 500k or 10m."""
+    if given is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([km]?)", given.lower())
+    if found is None:
+        raise click.BadParameter(f"{given!r} is not a number of records such as 500k or 10m")
+    return int(float(found[1]) * _FACTORS[found[2]])
+
+
+@click.command()
+@click.option("--groups", type=click.IntRange(1), default=2_000, show_default=True, help="Groups that commit.")
+@click.option("--partitions", type=click.IntRange(1), default=50, show_default=True, help="Partitions each commits.")
+@click.option("--rounds", type=click.IntRange(1), default=20, show_default=True, help="Times it commits them.")
+@click.option(
+    "--records", callback=record_count, metavar="COUNT", help="As many rounds as make this many records, such as 10m."
+)
+@click.option("--rebalances", type=click.IntRange(1), default=30, show_default=True, help="Rebalances to wait for.")
+@click.option(
+    "--part",
+    type=click.Choice(["catch-up", "rebalances", "state", "judgement", "scrape", "tables"]),
+    help="Measure only this part [default: all].",
+)
+@click.option(
+    "--crowd", type=click.IntRange(1), default=10_000, show_default=True, help="Groups judged under load, or scraped."
+)
+@click.option(
+    "--commits-per-second", type=click.IntRange(1), default=20_000, show_default=True, help="What they commit."
+)
+@click.option(
+    "--rebalances-per-minute", type=click.IntRange(1), default=500, show_default=True, help="How many rebalance."
+)
+@click.option(
+    "--load-seconds", type=click.FloatRange(1), default=180, show_default=True, help="How long the load runs."
+)
+@click.option(
+    "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures here, too."
+)
+@click.option(
+    "--folder", type=click.Path(path_type=Path), default=Path(".bench"), show_default=True, help="Where it works."
+)
+@click.option("--keep", is_flag=True, help="Leave topics, checkpoints, tables and logs there.")
+def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
+    groups: int,
+    partitions: int,
+    rounds: int,
+    records: int | None,
+    rebalances: int,
+    part: str | None,
+    crowd: int,
+    commits_per_second: int,
+    rebalances_per_minute: int,
+    load_seconds: float,
+    json_file: Path | None,
+    folder: Path,
+    keep: bool,
+) -> None:
+    """Measure the monitor: how fast it reads a full __consumer_offsets, and how soon it shows a rebalance.
+
+    Starts a broker of its own, fills the log with groups x partitions x rounds commits and starts the monitor cold,
+    with its default settings and those of the environment (REBALANCE_MONITOR_...). Spark's Kafka source alone reads
+    the same log for comparison. Then the demo's groups run until enough rebalances were seen; then a crowd of groups
+    commits and rebalances at a steady pace, and the monitor has to keep a trigger of 10 s. First of all, what a group
+    of 1,000 members and 10,000 partitions costs, a scrape of that crowd, and an append to a young and to an old table.
+    """
+    from tests.bench.crowd import Crowd  # noqa: PLC0415 - Spark is slow to import; --help need not wait
+    from tests.bench.fill import Fill  # noqa: PLC0415
+    from tests.bench.under_load import Steady  # noqa: PLC0415
+
+    for stop_signal in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(stop_signal, signal.default_int_handler)
+    fill = Fill(groups, partitions, rounds)
+    fill = fill if records is None else fill.with_records(records)
+    steady = Steady(Crowd(crowd), commits_per_second, rebalances_per_minute, load_seconds)
+    work = folder.absolute() / time.strftime("%Y%m%dT%H%M%S")
+    load_average = os.getloadavg()
+    figures: list[Figure] = []
+    try:
+        with _own_folder(work, keep=keep), _progress() as progress:
+            if part in {None, "state"}:
+                figures += _group_state()
+            if part in {None, "scrape"}:
+                figures += _scrape(steady.crowd)
+            if part in {None, "tables"}:
+                figures += _table_appends(work / "tables")
+            if part in {None, "catch-up"}:
+                figures += _catch_up(work / "catch-up", fill, progress)
+            if part in {None, "rebalances"}:
+                figures += _rebalances(work / "rebalances", rebalances, progress)
+            if part in {None, "judgement"}:
+                figures += _judgement(work / "judgement", steady, progress)
+    except KeyboardInterrupt:
+        raise click.Abort from None
+    except RemedyError as error:
+        raise click.ClickException(str(error)) from error
+    sizes = {"catch-up": fill.in_words, "judgement": steady.in_words}
+    measured = [words for name, words in sizes.items() if part in {None, name}]
+    _report(measured, figures, load_average, json_file)
+
+
+@contextmanager
+def _own_folder(work: Path, *, keep: bool) -> Iterator[None]:
+    work.mkdir(parents=True)
+    try:
+        yield
+    except RemedyError:
+        keep = True  # its message points into a log there
+        raise
+    finally:
+        if keep:
+            click.echo(f"topics, checkpoints, tables and logs are in {work}", err=True)
+        else:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=Console(stderr=True))
+
+
+def _group_state() -> list[Figure]:
+    from tests.bench.group_state import group_state_figures  # noqa: PLC0415
+
+    return group_state_figures()
+
+
+def _scrape(crowd: Crowd) -> list[Figure]:
+    from tests.bench.metrics_text import metrics_text_figures  # noqa: PLC0415
+
+    return metrics_text_figures(crowd)
+
+
+def _table_appends(work: Path) -> list[Figure]:
+    from tests.bench.table_appends import table_append_figures  # noqa: PLC0415
+
+    return table_append_figures(work)
+
+
+def _catch_up(work: Path, fill: Fill, progress: Progress) -> list[Figure]:
+    from streaming.embedded import EmbeddedBroker  # noqa: PLC0415
+    from tests.bench.catch_up import catch_up_figures, read_by_monitor, read_plainly  # noqa: PLC0415
+    from tests.bench.fill import fill_offsets_topic  # noqa: PLC0415
+
+    with EmbeddedBroker(work / "broker") as broker:
+        address = broker.bootstrap_servers
+        filling = progress.add_task("commit to __consumer_offsets", total=fill.records)
+        records = fill_offsets_topic(address, fill, lambda more: progress.advance(filling, more))
+        reading = progress.add_task("read it: the monitor, from a cold start", total=records)
+        monitor = read_by_monitor(
+            address, work / "monitor", fill, records, lambda position: progress.update(reading, completed=position)
+        )
+        plainly = progress.add_task("read it: Spark's Kafka source alone", total=records)
+        plain = read_plainly(
+            address, work / "plain", records, lambda position: progress.update(plainly, completed=position)
+        )
+    return catch_up_figures(records, monitor, plain)
+
+
+def _rebalances(work: Path, wanted: int, progress: Progress) -> list[Figure]:
+    from streaming.demo import DemoLoad  # noqa: PLC0415
+    from streaming.embedded import EmbeddedBroker  # noqa: PLC0415
+    from tests.bench.rebalances import watch_rebalances  # noqa: PLC0415
+
+    with EmbeddedBroker(work / "broker") as broker, DemoLoad(broker.bootstrap_servers, logs=work):
+        seeing = progress.add_task("see rebalances of the demo's groups", total=wanted)
+        return watch_rebalances(
+            broker.bootstrap_servers, work / "monitor", wanted, lambda seen: progress.update(seeing, completed=seen)
+        )
+
+
+def _judgement(work: Path, steady: Steady, progress: Progress) -> list[Figure]:
+    from streaming.embedded import EmbeddedBroker  # noqa: PLC0415
+    from tests.bench.judgement import (  # noqa: PLC0415
+        PLAIN_SECONDS,
+        UNHEARD_COORDINATOR,
+        found_crowd,
+        judge_under_load,
+        judgement_figures,
+        read_plainly_under_load,
+    )
+
+    def show(task: TaskID, who: str) -> Callable[[float, str], None]:
+        return lambda seconds, fares: progress.update(
+            task, completed=int(seconds), description=f"seconds under load, {who}: {fares}"
+        )
+
+    crowd = steady.crowd
+    with EmbeddedBroker(work / "broker", java_options=UNHEARD_COORDINATOR) as broker:
+        founding = progress.add_task("write the crowd's groups", total=crowd.groups + crowd.commit_keys)
+        found_crowd(broker, crowd, lambda more: progress.advance(founding, more))
+        judging = progress.add_task("seconds under load, the monitor: starting", total=int(steady.seconds))
+        monitor = judge_under_load(broker, work / "monitor", steady, show(judging, "the monitor"))
+        briefly = replace(steady, seconds=min(steady.seconds, PLAIN_SECONDS))
+        reading = progress.add_task("seconds under load, Spark's source alone: starting", total=int(briefly.seconds))
+        plain = read_plainly_under_load(broker, work / "plain", briefly, show(reading, "Spark's source alone"))
+    return judgement_figures(steady, monitor, plain)
+
+
+def _report(sizes: list[str], figures: list[Figure], load_average: tuple[float, ...], json_file: Path | None) -> None:
+    from tests.bench.figures import figures_table  # noqa: PLC0415
+
+    load = ", ".join(f"{average:.1f}" for average in load_average)
+    title = "; ".join([*sizes, f"{os.cpu_count()} cores, load average {load} at the start"])
+    console = Console()
+    console.width = console.width if console.is_terminal else _WIDTH_IN_FILES
+    console.print(figures_table(title, figures))
+    if json_file is not None:
+        document = {
+            "sizes": sizes,
+            "cores": os.cpu_count(),
+            "load_average": load_average,
+            "figures": [figure.as_json() for figure in figures],
+        }
+        json_file.write_text(json.dumps(document, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    bench()

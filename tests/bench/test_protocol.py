@@ -1,0 +1,24 @@
+"""The decoder's benchmark: bars for one core, and what was measured beside them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.bench.protocol import figures, read_records
+from tests.streaming.protocol.records import SAMPLE, sample_records
+
+
+def test_the_benchmark_reads_the_records_of_a_file() -> None:
+    assert read_records(SAMPLE) == sample_records()
+
+
+@pytest.mark.slow
+def test_every_kind_of_record_has_its_figure_beside_its_bar() -> None:
+    """Whether bars are met says `make bench` on a quiet machine: 2 times (classic groups), 6 to 8 times (others)."""
+    lines = list(figures(read_records(SAMPLE)))
+    measured = [re.search(r"([\d,]+)/s +bar +([\d,]+)/s +([\d.]+) x$", line) for line in lines]
+    assert [found is not None for found in measured] == [True] * 4, lines
+    for rate, bar, ratio in (found.groups() for found in measured if found):
+        assert float(ratio) == pytest.approx(int(rate.replace(",", "")) / int(bar.replace(",", "")), abs=0.06)

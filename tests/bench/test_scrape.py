@@ -1,0 +1,67 @@
+"""`/metrics` is asked for as Prometheus does, and read family by family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from streaming.embedded.ports import free_port
+from streaming.sinks.exposition import Encoder
+from streaming.sinks.http import MetricsServer
+from tests.bench.fill import BenchError
+from tests.bench.scrape import Scrape, scrape
+
+LAG = {"plain": 5.0, 'quo"ted \\ and\nbroken': 7.0}
+
+
+class _Lag(Collector):
+    def collect(self) -> Iterator[Metric]:
+        family = GaugeMetricFamily("rebalance_monitor_group_lag", "Lag.", labels=("cluster", "group"))
+        for group_id, lag in LAG.items():
+            family.add_metric(("bench", group_id), lag)
+        yield family
+        yield GaugeMetricFamily("rebalance_monitor_ready", "Ready.", value=1)
+
+
+def _lag(encoder: Encoder) -> list[bytes]:
+    return [encoder(_Lag())]
+
+
+@pytest.fixture
+def answer() -> Iterator[Scrape]:
+    server = MetricsServer("127.0.0.1", 0, _lag)
+    try:
+        found = scrape(server.port)
+        assert found is not None
+        yield found
+    finally:
+        server.close()
+
+
+def test_a_family_is_read_by_label(answer: Scrape) -> None:
+    assert answer.by_label("rebalance_monitor_group_lag", "group") == LAG
+
+
+def test_a_family_without_labels_has_one_value(answer: Scrape) -> None:
+    assert answer.value("rebalance_monitor_ready") == 1
+    assert answer.value("rebalance_monitor_rea") is None
+
+
+def test_nobody_answers_yet() -> None:
+    assert scrape(free_port()) is None
+
+
+def _fail(_: Encoder) -> list[bytes]:
+    raise OSError("as asked")
+
+
+def test_an_answer_that_is_an_error_is_not_taken_for_silence() -> None:
+    server = MetricsServer("127.0.0.1", 0, _fail)
+    try:
+        with pytest.raises(BenchError, match="/metrics answered 500"):
+            scrape(server.port)
+    finally:
+        server.close()
