@@ -1,4 +1,4 @@
-"""The schema of every Delta table. The README's reference is printed from here: `describe_tables`.
+"""The schema of every Delta table. The reference in `docs/TABLES.md` is printed from here: `describe_tables`.
 
 All tables are partitioned by cluster and date. Rows that stem from a record are keyed by its position (cluster,
 kafka_partition, kafka_offset): a record read twice is one row. What is sampled is keyed by the moment of its
@@ -54,9 +54,9 @@ TABLES = (
 
 
 def describe_tables() -> Iterator[str]:
-    """The tables as Markdown, for the README."""
+    """The tables as Markdown, for `docs/TABLES.md`."""
     for table in TABLES:
-        yield f"### `{table.name}`\n\nOne row: {table.row}.\n\n| column | type | what it holds |\n|---|---|---|"
+        yield f"## `{table.name}`\n\nOne row: {table.row}.\n\n| column | type | what it holds |\n|---|---|---|"
         for field in table.schema:
             comment = (field.metadata or {}).get(b"comment", b"").decode()
             yield f"| `{field.name}` | {_type_name(field.type)} | {comment} |"

@@ -1,0 +1,30 @@
+"""Keeps the reference of the tables equal to their schemas: `python -m tests.table_reference` writes it anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from streaming.sinks.tables import describe_tables
+
+TABLES_MD = Path(__file__).parents[1] / "docs" / "TABLES.md"
+
+_INTRODUCTION = """\
+# Tables
+
+Delta tables below `paths.tables`, each partitioned by cluster and date. Times are UTC. While the monitor runs it merges
+small files, and deletes rows older than `tables.retention_days`.
+
+A version of a table stays readable for `tables.versions_kept_hours` (2). So a query may run that long, time travel
+reaches no further back, and a stream that reads a table and pauses for longer starts over.
+
+[Ten questions to the tables](../dashboards/QUERIES.md), in SQL. `python -m tests.table_reference` writes this page.
+"""
+
+
+def table_reference() -> str:
+    """Today's reference."""
+    return f"{_INTRODUCTION}\n" + "\n".join(describe_tables())
+
+
+if __name__ == "__main__":
+    TABLES_MD.write_text(table_reference())
