@@ -38,13 +38,11 @@ NEXT_REBALANCE = "next_rebalance"
 GROUP_DELETED = "group_deleted"
 ROUND_PASSED = "round_passed"
 NOTHING_BEFORE = "nothing_before"
-CLOSED_BY = (ALL_COMMITTED, NEXT_REBALANCE, ROUND_PASSED, GROUP_DELETED, NOTHING_BEFORE)
 
 OFFSETS_MISSING = "offsets_missing"
 NO_COMMIT_BEFORE = "no_commit_before"
 NO_COMMIT_AFTER = "no_commit_after"
 CLOCK_WENT_BACK = "clock_went_back"
-UNKNOWN_REASONS = (OFFSETS_MISSING, NO_COMMIT_BEFORE, NO_COMMIT_AFTER, CLOCK_WENT_BACK)
 
 GAP_BUCKETS_SECONDS = (1, 5, 15, 60, 300)
 """Upper bounds of the histogram's buckets; what is longer is in one of its own."""

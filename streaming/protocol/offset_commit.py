@@ -14,7 +14,6 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from streaming.protocol.layouts import OFFSET_COMMIT
 from streaming.protocol.primitives import ZERO_UUID
 from streaming.protocol.records import RecordType
 
@@ -24,35 +23,11 @@ if TYPE_CHECKING:
 KEY_TYPES: Final = (RecordType.OFFSET_COMMIT_LEGACY, RecordType.OFFSET_COMMIT)
 """Record types whose key is (group, topic, partition)."""
 
-KEY_GROUP_LENGTH_AT: Final = 2
-"""Byte of the key where the group's int16 length lies; the group's bytes follow it."""
-
-KEY_PARTITION_BYTES: Final = 4
-"""The key's last field: the partition is its last 4 bytes, unless bytes trail (no Kafka writes any)."""
-
-VALUE_VERSION_AT: Final = 0
-"""Byte of the value where its int16 version lies."""
-
-HIGHEST_VALUE_VERSION: Final = {
-    RecordType.OFFSET_COMMIT_LEGACY: 0,
-    RecordType.OFFSET_COMMIT: OFFSET_COMMIT.value.highest_version,
-}
-"""The highest value version of each record type; the lowest is 0."""
-
 COMMITTED_OFFSET_AT: Final = 2
 """Byte of the value where the int64 committed offset lies, in every version from 0 to 4 and in legacy values."""
 
-LEADER_EPOCH_AT: Final = 10
-"""Byte of the value where the int32 leader epoch lies, from version 3 on; -1 is none."""
-
-LEADER_EPOCH_SINCE: Final = 3
-"""The first value version with a leader epoch."""
-
 METADATA_LENGTH_AT: Final = {0: 10, 1: 10, 2: 10, 3: 14, 4: 14}
 """Byte where the metadata string's length lies by version: an int16, from version 4 on a varint of length + 1."""
-
-MINIMUM_VALUE_BYTES: Final = {0: 20, 1: 28, 2: 20, 3: 24, 4: 24}
-"""Fewest bytes of a whole value by version: empty metadata, no tags. Shorter ones are truncated; longer ones may be."""
 
 
 @dataclass(frozen=True, slots=True)
