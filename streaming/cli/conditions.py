@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from streaming.cli.shown import shown
-from streaming.judgement.condition_words import in_words
+from streaming.evaluation.phrases import in_words
 
 Row = Mapping[str, Any]
 """A row of a table."""

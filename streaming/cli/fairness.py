@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from assignors import GroupAssignment, GroupSpec
 from assignors.topic_skew import TopicSkew
-from streaming.judgement.fairness import among_members, named_skew
-from streaming.judgement.imbalance import PARTITIONS, Imbalance, SharedWork, divided
+from streaming.evaluation.fairness.fairness import among_members, named_skew
+from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance, SharedWork, divided
 
 FAIR = "fair"
 

@@ -24,6 +24,8 @@ from streaming.cli.shown import output_console, shown
 from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings
 from streaming.errors import RemedyError
+from streaming.evaluation.assignment.group_spec import assigned_partitions
+from streaming.evaluation.assignment.recorded import recorded
 from streaming.events import POLLED_PARTITION, Position
 from streaming.group.advance import advance
 from streaming.group.listing import (
@@ -40,8 +42,6 @@ from streaming.group.listing import (
 )
 from streaming.group.printable import in_ranges
 from streaming.group.snapshot import RECONCILING, STABLE, GroupSnapshot
-from streaming.judgement.group_spec import assigned_partitions
-from streaming.judgement.recorded import recorded
 from streaming.polled.descriptions import described_event
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 from streaming.sampling.connection import Connection

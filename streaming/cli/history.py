@@ -19,8 +19,8 @@ from streaming.cli.logs import settings_of
 from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
 from streaming.errors import RemedyError
-from streaming.judgement.imbalance import MEMBER, PARTITIONS, Imbalance
-from streaming.judgement.rebalance_words import sentence, with_gaps, without_upgrades_ends
+from streaming.evaluation.fairness.imbalance import MEMBER, PARTITIONS, Imbalance
+from streaming.evaluation.rebalances.rebalance_words import sentence, with_gaps, without_upgrades_ends
 
 _Position = tuple[str, int, int]
 

@@ -30,7 +30,7 @@ from streaming.cli.run import config_option
 from streaming.cli.shown import output_console, shown
 from streaming.custom.catalogue import Catalogue
 from streaming.errors import RemedyError
-from streaming.judgement.group_spec import assigned_partitions
+from streaming.evaluation.assignment.group_spec import assigned_partitions
 
 COLUMNS = ("sizes", "score", "excess", "idle", "topic spread", "moves", "rounds")
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from streaming.judgement.summary import GroupSummary
-from streaming.judgement.trouble import Trouble
+from streaming.evaluation.severity.summary import GroupSummary
+from streaming.evaluation.severity.trouble import Trouble
 from streaming.page.group import GroupDetail
 from streaming.page.overview import Listed
 from streaming.page.rebalances import LastRebalances

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from streaming.evaluation.assignment import drift as verdicts
+from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.group.printable import in_ranges
-from streaming.judgement import drift as verdicts
-from streaming.judgement.drift import StrategyDrift
 
 _WORDS = {
     verdicts.MATCH: "every partition is where {strategy} puts it",
@@ -56,7 +56,7 @@ class Misplaced:
 def misplaced_in_short(drift: StrategyDrift, names: Mapping[str, str]) -> tuple[Misplaced, ...]:
     """What is elsewhere, by topic, members by their `names` where they have one.
 
-    >>> from streaming.judgement.drift import MisplacedPartition
+    >>> from streaming.evaluation.assignment.drift import MisplacedPartition
     >>> both = tuple(MisplacedPartition("t", number, ("a",), "b") for number in (0, 1))
     >>> misplaced_in_short(StrategyDrift("range", True, "drift", misplaced=both), {"a": "pod-0"})
     (Misplaced(topic='t', numbers='0-1', actual=('pod-0',), expected='b'),)

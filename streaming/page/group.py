@@ -1,6 +1,6 @@
 """One group in full: what it is, what is wrong with it, who holds what, and what each strategy says of that.
 
-1. What an open transaction hides is not shown (see `judgement.summary`).
+1. What an open transaction hides is not shown (see `evaluation.severity.summary`).
 2. Partitions are listed by lag, the most first, unknown ones before all; the page shows the first of them.
 """
 
@@ -13,14 +13,14 @@ from typing import Any
 import pyarrow.compute as pc
 
 from assignors import TopicPartition
+from streaming.evaluation.assignment.drift import StrategyDrift
+from streaming.evaluation.assignment.member_shares import expected_partitions
+from streaming.evaluation.lag.lag import HELD_BACK
+from streaming.evaluation.lag.status import Status
+from streaming.evaluation.severity.summary import GroupSummary, own_drift
+from streaming.evaluation.severity.trouble import Trouble, troubles
 from streaming.group.members import GroupMember, members
 from streaming.group.snapshot import UNKNOWN, GroupSnapshot
-from streaming.judgement.drift import StrategyDrift
-from streaming.judgement.lag import HELD_BACK
-from streaming.judgement.member_shares import expected_partitions
-from streaming.judgement.status import Status
-from streaming.judgement.summary import GroupSummary, own_drift
-from streaming.judgement.trouble import Trouble, troubles
 from streaming.page.expected import Misplaced, misplaced_in_short
 from streaming.page.heat_map import HeatMap, heat_map, member_name
 from streaming.page.watched import Watched

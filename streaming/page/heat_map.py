@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from math import ceil
 
 from assignors import TopicPartition
+from streaming.evaluation.assignment.member_shares import lag_of
 from streaming.group.members import GroupMember, TopicPartitions
 from streaming.group.printable import in_ranges
-from streaming.judgement.member_shares import lag_of
 
 MOST_MEMBERS = 100
 MOST_TOPICS = 24

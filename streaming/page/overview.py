@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import merge
 
-from streaming.judgement.summary import GroupSummary
-from streaming.judgement.trouble import Trouble, by_trouble, place
+from streaming.evaluation.severity.summary import GroupSummary
+from streaming.evaluation.severity.trouble import Trouble, by_trouble, place
 from streaming.page.watched import Watched
 from streaming.sinks.summaries import summaries
 

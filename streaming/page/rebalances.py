@@ -17,9 +17,9 @@ from datetime import date, datetime, timezone
 from deltalake.exceptions import DeltaError
 
 from streaming.errors import RemedyError
-from streaming.judgement.brief import RebalanceInBrief
-from streaming.judgement.rebalance_words import Row, sentence, with_gaps, without_upgrades_ends
-from streaming.judgement.turn import GroupRecord
+from streaming.evaluation.rebalances.brief import RebalanceInBrief
+from streaming.evaluation.rebalances.rebalance_words import Row, sentence, with_gaps, without_upgrades_ends
+from streaming.evaluation.turn import GroupRecord
 from streaming.sinks.stored import NoTableError, stored_rows
 from streaming.sinks.tables import COMMIT_GAPS, REBALANCES, Table
 

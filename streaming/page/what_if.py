@@ -18,13 +18,13 @@ from dataclasses import dataclass, replace
 from assignors import BUILT_IN, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
 from assignors.comparison import sizes_in_short
 from assignors.what_if import USUAL_CHANGES, FailedOutcome, ImpossibleChangeError, Outcome, today, what_if
+from streaming.evaluation import alternatives as with_verdict
+from streaming.evaluation.assignment.group_spec import sampled_partitions, sampled_racks
+from streaming.evaluation.assignment.sampled_topics import unknown_topics
+from streaming.evaluation.turn import GroupRecord
 from streaming.group.members import GroupMember, members
 from streaming.group.not_known import unknown_inputs
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement import alternatives as with_verdict
-from streaming.judgement.group_spec import sampled_partitions, sampled_racks
-from streaming.judgement.sampled_topics import unknown_topics
-from streaming.judgement.turn import GroupRecord
 
 MOST_PARTITIONS = 500
 MOST_MEMBERS = 100

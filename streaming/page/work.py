@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from streaming.combine.gaps import GAP_BUCKETS_SECONDS, GapTotals
+from streaming.evaluation.fairness.imbalance import HOST, MEMBER, Imbalance
+from streaming.evaluation.turn import GroupRecord
 from streaming.group.members import GroupMember
-from streaming.judgement.imbalance import HOST, MEMBER, Imbalance
-from streaming.judgement.turn import GroupRecord
 from streaming.page.heat_map import member_name
 from streaming.page.watched import Watched
 

@@ -28,11 +28,11 @@ from streaming.combine.lanes import (
     decode_partition_event,
     merge_lane,
 )
+from streaming.evaluation.lag.broker_clocks import Records
+from streaming.evaluation.turn import Turn, decode_turn
 from streaming.events import OFFSETS_TOPIC, POLLED_PARTITION
 from streaming.group.snapshot import GONE
-from streaming.judgement.broker_clocks import Records
-from streaming.judgement.continuity import went_back
-from streaming.judgement.turn import Turn, decode_turn
+from streaming.integrity.continuity import went_back
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.continuity import ForeignRecords, tell_rewound
 from streaming.run.freed_memory import LARGE_BYTES, return_freed_memory

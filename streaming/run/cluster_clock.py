@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from streaming.judgement.broker_clocks import BrokerClocks, ClockOffset, Ends, Records, of_the_cluster
-from streaming.judgement.lag import ClusterSample
+from streaming.evaluation.lag.broker_clocks import BrokerClocks, ClockOffset, Ends, Records, of_the_cluster
+from streaming.evaluation.lag.lag import ClusterSample
 
 WARN_MS = 5_000
 """Above this difference the clocks are not synchronized; NTP keeps them within some milliseconds."""

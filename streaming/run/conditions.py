@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streaming.config.settings import JudgementSettings
-from streaming.judgement.condition_watch import Condition, ConditionWatch, Facts
-from streaming.judgement.detectors import Limits
-from streaming.judgement.lag import ClusterSample, held_back_partitions
-from streaming.judgement.lag_judgement import LagJudgement
-from streaming.judgement.silence import Silence
-from streaming.judgement.unowned import UnownedNow, unowned_now
+from streaming.evaluation.conditions.condition_watch import Condition, ConditionWatch, Facts
+from streaming.evaluation.conditions.silence import Silence
+from streaming.evaluation.conditions.unowned import UnownedNow, unowned_now
+from streaming.evaluation.lag.lag import ClusterSample, held_back_partitions
+from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.evaluation.rebalances.detectors import Limits
 from streaming.sinks.cells import timestamp_ms
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.registry import Present, Registry

@@ -1,6 +1,6 @@
 """Saying once that the log is another than the one that was read, and how much of it was deleted unread.
 
-What is said is by the rules of `judgement/continuity.py`.
+What is said is by the rules of `integrity/continuity.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from streaming.combine.lanes import PartitionBatch
 from streaming.events import OFFSETS_TOPIC
-from streaming.judgement.continuity import read_of_another
+from streaming.integrity.continuity import read_of_another
 from streaming.sinks.registry import Registry
 from streaming.spark.files import Files
 

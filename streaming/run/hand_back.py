@@ -7,9 +7,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from streaming.combine.combiner import GROUP_LANE, PARTITION_LANE, LaneRow
 from streaming.combine.lanes import CommitsVanished, encode_partition_event
+from streaming.evaluation.lag.lag import ClusterSample
 from streaming.events import HandedBackEvent, TopicsSampled, encode_event
-from streaming.judgement.hand_back import awaited_facts
-from streaming.judgement.lag import ClusterSample
+from streaming.feedback.hand_back import awaited_facts
 from streaming.sinks.registry import Present
 from streaming.spark.checkpoint_files import HANDED_BACK
 from streaming.spark.files import Files

@@ -11,14 +11,12 @@ import msgspec
 import numpy as np
 from pyarrow.lib import ArrowException
 
-from streaming.events import POLLED_PARTITION
-from streaming.group.codec import StateVersionError
-from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.detectors import Limits
-from streaming.judgement.lag import ClusterSample, LagReport, TopicPartition, lag_report
-from streaming.judgement.lag_judgement import LagJudgement, judge_lag, observed_rows, read_up_to_of_groups
-from streaming.judgement.lag_seconds import END_OFFSET_POINTS
-from streaming.judgement.next_offsets import (
+from streaming.evaluation.conditions.silence import Silence
+from streaming.evaluation.fairness.throughput import WINDOW_MS, end_offset_rates
+from streaming.evaluation.lag.lag import ClusterSample, LagReport, TopicPartition, lag_report
+from streaming.evaluation.lag.lag_judgement import LagJudgement, judge_lag, observed_rows, read_up_to_of_groups
+from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
+from streaming.evaluation.lag.next_offsets import (
     Look,
     NextOffsets,
     Seen,
@@ -27,12 +25,14 @@ from streaming.judgement.next_offsets import (
     rows_behind,
     topic_partitions,
 )
-from streaming.judgement.retention import LOG_START_POINTS
-from streaming.judgement.sampled_offsets import SampledOffsets
-from streaming.judgement.silence import Silence
-from streaming.judgement.status import StatusRules, is_suspect
-from streaming.judgement.throughput import WINDOW_MS, end_offset_rates
-from streaming.judgement.unsubscribed import ReadTopics, is_unsubscribed, read_topics
+from streaming.evaluation.lag.retention import LOG_START_POINTS
+from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.status import StatusRules, is_suspect
+from streaming.evaluation.lag.unsubscribed import ReadTopics, is_unsubscribed, read_topics
+from streaming.evaluation.rebalances.detectors import Limits
+from streaming.events import POLLED_PARTITION
+from streaming.group.codec import StateVersionError
+from streaming.group.snapshot import GroupSnapshot
 from streaming.run.cluster_clock import ClusterClock
 from streaming.sinks.commit_book import BookView, CommitBook
 from streaming.sinks.registry import Present

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 
 from kafka.errors import KafkaError
 
+from streaming.evaluation.lag.lag import ClusterSample
 from streaming.events import POLLED_PARTITION
 from streaming.group.not_known import HIDDEN_GROUPS, POLLED
-from streaming.judgement.lag import ClusterSample
 from streaming.polled.differences import Differences, Known, commits_by_group, differences
 from streaming.polled.poll import Poll, to_describe
 from streaming.run.failures import Failures

@@ -21,10 +21,10 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from streaming.combine.wire import Int64Array
 from streaming.config.load import Settings
 from streaming.config.settings import ADMIN_API_SOURCE
+from streaming.evaluation.rebalances.story import RebalanceTotals, Story
+from streaming.evaluation.turn import GROUP_CODEC, GroupRecord
 from streaming.events import POLLED_PARTITION
 from streaming.group.snapshot import GroupSnapshot, GroupTotals, Resume
-from streaming.judgement.story import RebalanceTotals, Story
-from streaming.judgement.turn import GROUP_CODEC, GroupRecord
 from streaming.sinks.delta import DeltaTables
 from streaming.sinks.table_files import TableDamagedError
 from streaming.sinks.tables import (

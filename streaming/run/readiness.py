@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from streaming.judgement.lag import ClusterSample
+from streaming.evaluation.lag.lag import ClusterSample
 
 JUDGED_WITHIN_SAMPLES = 10
 """Samples made after the log was read, a second apart: verdicts that take longer are not waited for."""

@@ -1,4 +1,4 @@
-"""Asking the coordinators, beat by beat, for what our records tell of and theirs do not (`judgement.reconcile`)."""
+"""Asking the coordinators, beat by beat, for what our records tell of and theirs do not (`integrity.reconcile`)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from itertools import islice
 import pyarrow as pa
 
 from streaming.combine.lanes import CommitsVanished
+from streaming.evaluation.lag.lag import ClusterSample
 from streaming.events import GroupVanished
 from streaming.group.listing import GroupListing, GroupNotFound
-from streaming.judgement.lag import ClusterSample
-from streaming.judgement.reconcile import (
+from streaming.integrity.reconcile import (
     MissingCommits,
     Suspect,
     is_read,

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from kafka.errors import KafkaError
 
-from streaming.judgement.continuity import ends_before_read, lost_before_read
-from streaming.judgement.lag import ClusterSample
-from streaming.judgement.lag_judgement import LagJudgement
+from streaming.evaluation.lag.lag import ClusterSample
+from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.integrity.continuity import ends_before_read, lost_before_read
 from streaming.run.conditions import GroupConditions
 from streaming.run.continuity import LostRecords, TopicRead, tell_rewound
 from streaming.run.failures import Failures

@@ -27,11 +27,11 @@ from streaming.combine.own_partitions import OwnPartitions
 from streaming.config.load import Settings
 from streaming.config.security import read_secrets
 from streaming.config.settings import ADMIN_API_SOURCE
+from streaming.evaluation.lag.lag import ClusterSample
+from streaming.evaluation.turn import GroupRecord
 from streaming.events import OFFSETS_TOPIC
 from streaming.group.topic_names import NOBODY_ASKED, TopicNames
 from streaming.java import find_java, java_version
-from streaming.judgement.lag import ClusterSample
-from streaming.judgement.turn import GroupRecord
 from streaming.run.batches import BatchSink, polled_positions
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.conditions import GroupConditions, limits_of

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from assignors import TopicPartition
+from streaming.evaluation.assignment.recorded import recorded
+from streaming.evaluation.fairness.fairness import shared_work
+from streaming.evaluation.fairness.imbalance import LAG, THROUGHPUT, TOPIC, Division, Imbalance, Weights, divided
+from streaming.evaluation.judge import Judgement
+from streaming.evaluation.turn import GroupRecord
 from streaming.events import Position
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.fairness import shared_work
-from streaming.judgement.imbalance import LAG, THROUGHPUT, TOPIC, Division, Imbalance, Weights, divided
-from streaming.judgement.judge import Judgement
-from streaming.judgement.recorded import recorded
-from streaming.judgement.turn import GroupRecord
 from streaming.sinks.cells import Row
 from streaming.sinks.fairness_rows import work_rows
 from streaming.sinks.registry import Present, WorkShares

@@ -15,10 +15,10 @@ from kafka.protocol.consumer.offsets import IsolationLevel
 
 from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.errors import RemedyError
+from streaming.evaluation.lag.lag import ClusterSample, LogEnds
+from streaming.evaluation.lag.next_offsets import Look, Seen
 from streaming.events import OFFSETS_TOPIC, TopicMetadata
 from streaming.group.topic_names import TopicNames
-from streaming.judgement.lag import ClusterSample, LogEnds
-from streaming.judgement.next_offsets import Look, Seen
 from streaming.protocol.primitives import uuid_text
 from streaming.sampling.connection import Connection
 from streaming.sampling.tails import seen_at

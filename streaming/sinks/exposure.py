@@ -17,7 +17,7 @@
 8. Where something was left out (`Edge`), more is shown again only as far as a hundredth of the limit stays free: series
    that come and go elsewhere do not show and hide in turn the group that stands at the edge.
 
-Which groups are the worst is the affair of `judgement.standing`. Same counts in the same order, same answer.
+Which groups are the worst is the affair of `evaluation.severity.standing`. Same counts in the same order, same answer.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from assignors.topic_skew import TopicSkew
-from streaming.judgement.alternatives import AS_IT_IS, Alternative, Alternatives
-from streaming.judgement.imbalance import MEMBER, PARTITIONS, Imbalance
-from streaming.judgement.judge import Judgement
+from streaming.evaluation.alternatives import AS_IT_IS, Alternative, Alternatives
+from streaming.evaluation.fairness.imbalance import MEMBER, PARTITIONS, Imbalance
+from streaming.evaluation.judge import Judgement
 from streaming.sinks.cells import Row, record_cells, utc
 
 

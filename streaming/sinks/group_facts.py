@@ -19,10 +19,10 @@ import numpy as np
 
 from streaming.combine.gaps import GapTotals
 from streaming.config.names import NameFilter
+from streaming.evaluation.fairness.imbalance import Imbalance
+from streaming.evaluation.turn import GroupRecord
 from streaming.group.listing import shown_state
 from streaming.group.snapshot import UNKNOWN
-from streaming.judgement.imbalance import Imbalance
-from streaming.judgement.turn import GroupRecord
 from streaming.signals import Granularity, Signal
 from streaming.sinks.exposition import Text
 from streaming.sinks.exposure import Cut

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from streaming.evaluation.turn import GroupRecord
 from streaming.group.not_known import REBALANCES_FAILED, not_known
-from streaming.judgement.turn import GroupRecord
 from streaming.signals import groups, kafka_exporter, rebalances
 from streaming.sinks.gap_families import GAP_FAMILIES
 from streaming.sinks.group_facts import GroupFacts, GroupFamily, single

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import psutil
 
-from streaming.judgement.condition_watch import Condition
+from streaming.evaluation.conditions.condition_watch import Condition
 from streaming.signals import Signal, fairness, groups, kafka_exporter, members, monitor, rebalances
 from streaming.sinks.exposure import REASONS
 from streaming.sinks.lines import Sample

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from streaming.evaluation.alternatives import TODAY, Alternative
+from streaming.evaluation.assignment.drift import REBALANCING, UNKNOWN, StrategyDrift
+from streaming.evaluation.fairness.fairness import among_members
+from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
+from streaming.evaluation.turn import GroupRecord
 from streaming.group.snapshot import ASSIGNING, RECONCILING
 from streaming.group.snapshot import REBALANCING as REBALANCING_STATES
-from streaming.judgement.alternatives import TODAY, Alternative
-from streaming.judgement.drift import REBALANCING, UNKNOWN, StrategyDrift
-from streaming.judgement.fairness import among_members
-from streaming.judgement.imbalance import PARTITIONS, Imbalance
-from streaming.judgement.turn import GroupRecord
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from streaming.signals import fairness
 from streaming.sinks.group_facts import GroupFacts, GroupFamily, Samples, single

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.combine.wire import Int64Array
-from streaming.judgement.lag import ClusterSample
-from streaming.judgement.lag_judgement import LagJudgement
+from streaming.evaluation.lag.lag import ClusterSample
+from streaming.evaluation.lag.lag_judgement import LagJudgement
 from streaming.signals import Granularity, Signal, kafka_exporter, kafka_lag_exporter, partitions
 from streaming.signals import lag as signals
 from streaming.sinks.exposition import Text

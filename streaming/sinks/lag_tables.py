@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.config.names import NameFilter
-from streaming.judgement.lag import HELD_BACK, ClusterSample
-from streaming.judgement.lag_judgement import LagJudgement
-from streaming.judgement.lag_seconds import AT_LEAST
-from streaming.judgement.status import Status
+from streaming.evaluation.lag.lag import HELD_BACK, ClusterSample
+from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.evaluation.lag.lag_seconds import AT_LEAST
+from streaming.evaluation.lag.status import Status
 from streaming.sinks.lines import combined, each
 from streaming.sinks.shown import Shown
 

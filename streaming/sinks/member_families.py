@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 from assignors import TopicPartition
 from streaming.config.names import NameFilter
+from streaming.evaluation.assignment.member_shares import TopicShare, lag_of, topic_shares
+from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.evaluation.severity.summary import own_drift
 from streaming.group.members import GroupMember, members
-from streaming.judgement.lag_judgement import LagJudgement
-from streaming.judgement.member_shares import TopicShare, lag_of, topic_shares
-from streaming.judgement.summary import own_drift
 from streaming.signals import members as signals
 from streaming.sinks.group_facts import GroupFacts, GroupFamily, Samples
 from streaming.sinks.lines import Sample

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from streaming.evaluation.fairness.fairness import among_members
+from streaming.evaluation.fairness.imbalance import PARTITIONS
+from streaming.evaluation.turn import GroupRecord
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.fairness import among_members
-from streaming.judgement.imbalance import PARTITIONS
-from streaming.judgement.turn import GroupRecord
 from streaming.protocol.classic import ClassicMember
 from streaming.protocol.modern import ModernMember
 from streaming.signals import fairness

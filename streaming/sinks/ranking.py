@@ -1,4 +1,4 @@
-"""The groups in the order of `judgement.standing`, kept from scrape to scrape.
+"""The groups in the order of `evaluation.severity.standing`, kept from scrape to scrape.
 
 1. Groups are ranked anew with each sample: that is when lag, statuses and conditions change. In between all scrapes
    see the same order.
@@ -12,9 +12,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 
-from streaming.judgement.lag import ClusterSample
-from streaming.judgement.standing import Standing, standings
-from streaming.judgement.trouble import place, troubles
+from streaming.evaluation.lag.lag import ClusterSample
+from streaming.evaluation.severity.standing import Standing, standings
+from streaming.evaluation.severity.trouble import place, troubles
 from streaming.sinks.registry import Present
 from streaming.sinks.summaries import summaries
 

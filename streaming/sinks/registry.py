@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 from streaming.combine.gaps import GapTotals
 from streaming.combine.lanes import GapsClosed, PartitionSnapshot
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
+from streaming.evaluation.conditions.condition_watch import Condition
+from streaming.evaluation.conditions.unowned import UnownedNow
+from streaming.evaluation.fairness.imbalance import Imbalance
+from streaming.evaluation.lag.lag import ClusterSample, held_back_groups
+from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.evaluation.turn import GroupRecord
 from streaming.events import POLLED_PARTITION, Position
 from streaming.group.listing import GroupListing, rebalancing_since_ms
 from streaming.group.snapshot import REBALANCING
-from streaming.judgement.condition_watch import Condition
-from streaming.judgement.imbalance import Imbalance
-from streaming.judgement.lag import ClusterSample, held_back_groups
-from streaming.judgement.lag_judgement import LagJudgement
-from streaming.judgement.read_up_to import ReadUpTo, passed, sampled_end
-from streaming.judgement.turn import GroupRecord
-from streaming.judgement.unowned import UnownedNow
+from streaming.integrity.read_up_to import ReadUpTo, passed, sampled_end
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,18 @@ import pyarrow.compute as pc
 
 from streaming.combine.gaps import CommitGap
 from streaming.combine.lanes import PartitionSnapshot, QuarantinedRecord
+from streaming.evaluation.assignment.drift import StrategyDrift
+from streaming.evaluation.conditions.condition_watch import ConditionChange
+from streaming.evaluation.judge import Judgement
+from streaming.evaluation.lag.status import Status
+from streaming.evaluation.rebalances.rebalances import MemberChange
+from streaming.evaluation.rebalances.skips import proven_failures
+from streaming.evaluation.rebalances.story import ToldRebalance
+from streaming.evaluation.turn import Turn
 from streaming.events import Position
 from streaming.group.members import GroupMember, TopicPartitions, members
 from streaming.group.not_known import REBALANCES_FAILED, not_known
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.condition_watch import ConditionChange
-from streaming.judgement.drift import StrategyDrift
-from streaming.judgement.judge import Judgement
-from streaming.judgement.rebalances import MemberChange
-from streaming.judgement.skips import proven_failures
-from streaming.judgement.status import Status
-from streaming.judgement.story import ToldRebalance
-from streaming.judgement.turn import Turn
 from streaming.sinks.cells import LAST_MS, Row, record_cells, utc
 from streaming.sinks.fairness_rows import alternative_rows, partition_rows
 from streaming.sinks.tables import (

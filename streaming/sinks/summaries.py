@@ -1,8 +1,8 @@
-"""Every group's line (`judgement.summary`), from the present."""
+"""Every group's line (`evaluation.severity.summary`), from the present."""
 
 from __future__ import annotations
 
-from streaming.judgement.summary import GroupSummary, Sampled, lags_by_group, summarized
+from streaming.evaluation.severity.summary import GroupSummary, Sampled, lags_by_group, summarized
 from streaming.sinks.registry import Present
 
 

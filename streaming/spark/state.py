@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
 from streaming.combine.combiner import GROUP_LANE
 from streaming.combine.lanes import LANE_CODEC, PartitionSnapshot
-from streaming.judgement.turn import GROUP_CODEC, GroupRecord
+from streaming.evaluation.turn import GROUP_CODEC, GroupRecord
 
 
 def stored_state(session: SparkSession, query_checkpoint: str) -> tuple[list[GroupRecord], list[PartitionSnapshot]]:

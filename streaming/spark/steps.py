@@ -25,11 +25,8 @@ from streaming.combine.lanes import (
 from streaming.combine.own_partitions import OwnPartitions
 from streaming.custom.catalogue import users_assignors
 from streaming.custom.guard import LIMIT_SECONDS
-from streaming.events import LogEvent, decode_event
-from streaming.group.snapshot import GroupSnapshot
-from streaming.group.topic_names import NOBODY_ASKED, TopicNames
-from streaming.judgement.detectors import Limits
-from streaming.judgement.turn import (
+from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.turn import (
     ANY_PARTITION,
     DEFAULT_LIMITS,
     GROUP_CODEC,
@@ -38,6 +35,9 @@ from streaming.judgement.turn import (
     encode_turn,
     take_turn,
 )
+from streaming.events import LogEvent, decode_event
+from streaming.group.snapshot import GroupSnapshot
+from streaming.group.topic_names import NOBODY_ASKED, TopicNames
 
 PandasChunks = Iterable[pd.DataFrame]
 

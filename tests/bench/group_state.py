@@ -17,6 +17,7 @@ from uuid import UUID
 import msgspec
 
 from assignors import AS_JAVA_LEADER
+from streaming.evaluation.turn import GROUP_CODEC, GroupRecord, take_turn
 from streaming.events import (
     CONSUMER,
     CurrentWritten,
@@ -34,7 +35,6 @@ from streaming.events import (
 )
 from streaming.group.advance import advance
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.turn import GROUP_CODEC, GroupRecord, take_turn
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
 from streaming.protocol.modern import IdPartitions, MemberAssignment, ModernMember
 from tests.bench.figures import Bar, Figure

@@ -23,17 +23,17 @@ from streaming.combine.gaps import GapTotals
 from streaming.combine.lanes import GapsClosed
 from streaming.combine.wire import Int64Array
 from streaming.config.settings import MetricsSettings
+from streaming.evaluation.fairness.throughput import end_offset_rates
+from streaming.evaluation.lag.commit_windows import CommitWindows
+from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
+from streaming.evaluation.lag.lag_judgement import LagJudgement, judge_lag
+from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
+from streaming.evaluation.lag.retention import LOG_START_POINTS
+from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import Position, TopicMetadata, TopicsSampled, log_event
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import STABLE, GroupSnapshot
-from streaming.judgement.commit_windows import CommitWindows
-from streaming.judgement.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
-from streaming.judgement.lag_judgement import LagJudgement, judge_lag
-from streaming.judgement.lag_seconds import END_OFFSET_POINTS
-from streaming.judgement.retention import LOG_START_POINTS
-from streaming.judgement.sampled_offsets import SampledOffsets
-from streaming.judgement.throughput import end_offset_rates
-from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.protocol import decode
 from streaming.run.work_watch import WorkWatch
 from streaming.sinks.compression import gzipped

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
-from streaming.judgement.drift import MATCH
-from streaming.judgement.rebalances import REBALANCE
+from streaming.evaluation.assignment.drift import MATCH
+from streaming.evaluation.rebalances.rebalances import REBALANCE
 from streaming.sinks.tables import ASSIGNMENT_DRIFT, REBALANCES
 from tests.bench.crowd import FIRST_GENERATION, Crowd, Written
 from tests.bench.fill import BenchError

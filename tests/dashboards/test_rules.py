@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from streaming.judgement import detectors, reconciliation, silence
+from streaming.evaluation.conditions import reconciliation, silence
+from streaming.evaluation.rebalances import detectors
 from streaming.signals import HISTOGRAM, SIGNALS, exported_names
 from tests.dashboards.rules import ALERTS, FILES, INFO, PAGE, RECORDED, RULES, RUNBOOK, TICKET
 from tests.monitoring_programs import monitoring_programs

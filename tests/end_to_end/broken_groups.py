@@ -19,7 +19,7 @@ from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.protocol.consumer.group import JoinGroupResponse
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from streaming.judgement.next_offsets import FEW_OFFSETS
+from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
 from tests.end_to_end.members import Joining, Member, OpenClient, kafka_python, rejoining_kafka_python
 
 PARTITIONS = 3

@@ -26,11 +26,11 @@ from streaming.config.security import SecuritySettings, read_secrets
 from streaming.config.settings import KafkaSettings, SparkSettings
 from streaming.embedded.ports import free_port
 from streaming.errors import RemedyError
+from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS
+from streaming.evaluation.rebalances.detectors import Limits
 from streaming.events import OFFSETS_TOPIC
 from streaming.jars import resolve
 from streaming.java import find_java, java_version
-from streaming.judgement.detectors import Limits
-from streaming.judgement.lag import MAYBE_ONLY_MARKERS
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.lag_watch import LagWatch
 from streaming.sampling.brokers import Brokers

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from streaming.judgement.lag import ClusterSample, lag_report
-from streaming.judgement.lag_judgement import LagJudgement, judge_lag
-from streaming.judgement.lag_seconds import END_OFFSET_POINTS
-from streaming.judgement.retention import LOG_START_POINTS
-from streaming.judgement.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.lag import ClusterSample, lag_report
+from streaming.evaluation.lag.lag_judgement import LagJudgement, judge_lag
+from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
+from streaming.evaluation.lag.retention import LOG_START_POINTS
+from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 
 
 def judged_lag(commits: pa.Table, sample: ClusterSample) -> LagJudgement:

@@ -50,7 +50,7 @@ PARTITION_STATUS = Table(
                 "status_rule",
                 pa.int8(),
                 "number of the rule that gives the status, or the reason why it is unknown: 8 blocked by an open"
-                " transaction, 9 maybe only transaction markers left (streaming/judgement/status.py)",
+                " transaction, 9 maybe only transaction markers left (evaluation/lag/status.py)",
             ),
             column("completeness", pa.float64(), "share of the ten commits that are known, 0 to 1"),
             column("committed_offset", pa.int64(), "next offset the group will read"),

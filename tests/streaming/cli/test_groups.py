@@ -25,9 +25,9 @@ from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
+from streaming.evaluation.conditions.condition_watch import Condition, ConditionChange
 from streaming.group.listing import CLUSTER_NOT_DESCRIBABLE, DescribedGroup, GroupListing, ListedGroup, ListingGap
 from streaming.group.printable import in_ranges
-from streaming.judgement.condition_watch import Condition, ConditionChange
 from streaming.sampling.connection import Connection
 from streaming.sinks.rows import arrow_table, condition_rows
 from streaming.sinks.stored import NoTableError

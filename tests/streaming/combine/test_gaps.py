@@ -23,10 +23,10 @@ from streaming.combine.lanes import (
     decode_partition_event,
     live_table,
 )
+from streaming.evaluation.rebalances import rebalances as kinds
+from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import decode_event
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement import rebalances as kinds
-from streaming.judgement.turn import GroupRecord, take_turn
 from tests.streaming.combine.test_gap_splits import ROUND_SECONDS, UNREADABLE
 from tests.streaming.log_records import (
     LogRecord,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from assignors import assignor_named
 from streaming.demo.figures import Figures, GroupFigures, read_figures
+from streaming.evaluation.judge import judge
+from streaming.evaluation.lag.lag import ClusterSample
+from streaming.evaluation.turn import GroupRecord
 from streaming.events import Position, TopicMetadata
 from streaming.group.modern import ModernGroup
 from streaming.group.snapshot import STABLE, UNKNOWN, GroupSnapshot, GroupTotals
-from streaming.judgement.judge import judge
-from streaming.judgement.lag import ClusterSample
-from streaming.judgement.turn import GroupRecord
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
 from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry

@@ -8,10 +8,10 @@ from hypothesis import given
 
 from streaming.combine.lanes import LANE_CODEC
 from streaming.errors import RemedyError
+from streaming.evaluation.turn import GROUP_CODEC, GroupRecord
 from streaming.events import GroupEvent
 from streaming.group.codec import StateCodec, StateVersionError
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.turn import GROUP_CODEC, GroupRecord
 from tests.streaming.group.test_advance import histories
 from tests.streaming.groups import advanced, member, sampled, written
 

@@ -18,19 +18,19 @@ from deltalake import write_deltalake
 from assignors import BUILT_IN, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
 from streaming.combine.gaps import ALL_COMMITTED, CommitGap, GapTotals, counted
 from streaming.combine.lanes import GapsClosed
+from streaming.evaluation.conditions.condition_watch import Condition
+from streaming.evaluation.conditions.condition_words import told
+from streaming.evaluation.fairness.throughput import end_offset_rates
+from streaming.evaluation.lag.commit_windows import CommitWindows
+from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
+from streaming.evaluation.lag.lag_judgement import LagJudgement, judge_lag
+from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
+from streaming.evaluation.lag.retention import LOG_START_POINTS
+from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.rebalances.detectors import Limits, conditions
+from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.commit_windows import CommitWindows
-from streaming.judgement.condition_watch import Condition
-from streaming.judgement.condition_words import told
-from streaming.judgement.detectors import Limits, conditions
-from streaming.judgement.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
-from streaming.judgement.lag_judgement import LagJudgement, judge_lag
-from streaming.judgement.lag_seconds import END_OFFSET_POINTS
-from streaming.judgement.retention import LOG_START_POINTS
-from streaming.judgement.sampled_offsets import SampledOffsets
-from streaming.judgement.throughput import end_offset_rates
-from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
 from streaming.run.work_watch import WorkWatch
 from streaming.sinks.registry import Registry

@@ -19,8 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assignors import AssignorFailedError, GroupAssignment, GroupSpec
+from streaming.evaluation.lag.lag import ClusterSample, LogEnds
 from streaming.group.printable import printable
-from streaming.judgement.lag import ClusterSample, LogEnds
 from streaming.page.addresses import GROUP_API, group_address
 from streaming.page.application import Pages
 from streaming.page.clusters import ShownCluster

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.judgement.lag import ClusterSample, LogEnds
+from streaming.evaluation.lag.lag import ClusterSample, LogEnds
 from streaming.page.addresses import GROUP_API, group_address
 from streaming.page.application import Pages
 from streaming.page.clusters import ShownCluster

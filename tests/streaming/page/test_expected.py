@@ -7,11 +7,11 @@ import doctest
 import pytest
 
 import streaming.page.expected
+from streaming.evaluation.assignment import drift as verdicts
+from streaming.evaluation.assignment.drift import StrategyDrift
+from streaming.evaluation.assignment.member_shares import expected_partitions
+from streaming.evaluation.severity.summary import own_drift
 from streaming.group.members import members
-from streaming.judgement import drift as verdicts
-from streaming.judgement.drift import StrategyDrift
-from streaming.judgement.member_shares import expected_partitions
-from streaming.judgement.summary import own_drift
 from streaming.page.expected import misplaced_in_short, verdict_in_words
 from tests.streaming.page.scene import Member, generation, record_of
 

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 import streaming.page.rebalances
 from streaming.combine.gaps import CommitGap
-from streaming.judgement.turn import GroupRecord
+from streaming.evaluation.turn import GroupRecord
 from streaming.page.rebalances import KEPT_SECONDS, LastRebalances, RebalanceReader
 from streaming.sinks.rows import arrow_table, commit_gap_rows
 from streaming.sinks.tables import COMMIT_GAPS, PARTITIONED_BY, REBALANCES

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import streaming.evaluation.rebalances.rebalance_words
 import streaming.group.printable
-import streaming.judgement.rebalance_words
 import streaming.page.rendering
+from streaming.evaluation.lag.lag import ClusterSample
 from streaming.group.printable import printable
-from streaming.judgement.lag import ClusterSample
 from streaming.page.rendering import asset, page
 from streaming.page.watched import Watched
 from streaming.sinks.registry import Present
@@ -60,5 +60,9 @@ def test_nothing_is_fetched_from_elsewhere() -> None:
 
 
 def test_what_the_docstrings_show_is_true() -> None:
-    for module in (streaming.page.rendering, streaming.group.printable, streaming.judgement.rebalance_words):
+    for module in (
+        streaming.page.rendering,
+        streaming.group.printable,
+        streaming.evaluation.rebalances.rebalance_words,
+    ):
         assert doctest.testmod(module).failed == 0

@@ -10,8 +10,8 @@ import pytest
 import streaming.page.what_if
 from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec
 from assignors.what_if import what_if_as_json
+from streaming.evaluation.turn import GroupRecord
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.turn import GroupRecord
 from streaming.page.what_if import TODAY, Alternative, answers
 from tests.streaming.groups import advanced, formed, member, written
 from tests.streaming.page.scene import STRATEGIES, TOPICS, Member, generation, record_of

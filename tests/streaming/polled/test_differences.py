@@ -16,10 +16,10 @@ from streaming.combine.lanes import (
     decode_partition_event,
     merge_lane,
 )
+from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import POLLED_PARTITION, LogEvent, decode_event
 from streaming.group.listing import Description, GroupNotFound, Unanswered
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.polled.differences import LANES, NUMBERS_PER_MS, Known, commits_by_group, differences, lane_of
 from streaming.polled.poll import Poll
 from streaming.sinks.commit_book import CommitBook

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from streaming.judgement.broker_clocks import Records
-from streaming.judgement.status import Status
+from streaming.evaluation.lag.broker_clocks import Records
+from streaming.evaluation.lag.status import Status
 from streaming.run.cluster_clock import ClusterClock
 from tests.streaming.run.test_conditions import Monitor
 

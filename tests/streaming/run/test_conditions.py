@@ -14,14 +14,14 @@ import pytest
 from assignors import assignor_named
 from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.config.settings import JudgementSettings
+from streaming.evaluation.lag.lag import ClusterSample, LogEnds, TopicPartition
+from streaming.evaluation.lag.next_offsets import Look, NotSeen, Seen
+from streaming.evaluation.lag.status import Status
+from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.detectors import Limits
-from streaming.judgement.lag import ClusterSample, LogEnds, TopicPartition
-from streaming.judgement.next_offsets import Look, NotSeen, Seen
-from streaming.judgement.status import Status
-from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.protocol.record_batches import Tail
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.conditions import GroupConditions, limits_of

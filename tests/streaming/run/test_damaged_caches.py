@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.judgement.detectors import Limits
+from streaming.evaluation.rebalances.detectors import Limits
 from streaming.run.continuity import STORED_ID, TopicRead
 from streaming.run.lag_watch import STORED, LagWatch
 from streaming.sinks.commit_book import CommitBook

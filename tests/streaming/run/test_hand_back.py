@@ -10,9 +10,9 @@ import pytest
 
 from streaming.combine.combiner import GROUP_LANE
 from streaming.combine.lanes import PartitionSnapshot
+from streaming.evaluation.lag.lag import ClusterSample
+from streaming.evaluation.turn import GroupRecord
 from streaming.events import GroupForgotten, HandedBackEvent, SkipSettled, TopicMetadata, TopicsSampled, decode_event
-from streaming.judgement.lag import ClusterSample
-from streaming.judgement.turn import GroupRecord
 from streaming.run.hand_back import SEND_AGAIN_BATCHES, SEND_AGAIN_SECONDS, HandBack, awaited_by_group
 from streaming.sinks.registry import Present
 from streaming.spark.files import Files

@@ -12,6 +12,7 @@ from kafka.errors import KafkaConnectionError
 
 from streaming.combine.combiner import PARTITION_LANE
 from streaming.combine.lanes import PartitionBatch, commits_table, decode_partition_event
+from streaming.evaluation.lag.lag import ClusterSample
 from streaming.events import POLLED_PARTITION
 from streaming.group.listing import (
     CLUSTER_NOT_DESCRIBABLE,
@@ -25,7 +26,6 @@ from streaming.group.listing import (
     ListingGap,
     Unanswered,
 )
-from streaming.judgement.lag import ClusterSample
 from streaming.run.batches import polled_positions
 from streaming.run.poller import Poller
 from streaming.sinks.commit_book import CommitBook

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.judgement.lag import ClusterSample, LogEnds
+from streaming.evaluation.lag.lag import ClusterSample, LogEnds
 from streaming.run.readiness import JUDGED_WITHIN_SAMPLES, Readiness, is_caught_up
 
 ENDS = {0: 10, 1: 0, 2: 7}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.judgement.lag import LAG_SCHEMA
+from streaming.evaluation.lag.lag import LAG_SCHEMA
 from streaming.run.readiness import Readiness
 from streaming.run.sampler import _LAG_NUMBERS, _changed
 from streaming.sinks.registry import Registry

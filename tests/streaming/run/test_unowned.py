@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from assignors import assignor_named
+from streaming.evaluation.lag.lag import ClusterSample
+from streaming.evaluation.severity.summary import GroupSummary
+from streaming.evaluation.severity.trouble import troubles
+from streaming.evaluation.turn import take_turn
 from streaming.events import GroupMetadataWritten, Position, TopicMetadata
-from streaming.judgement.lag import ClusterSample
-from streaming.judgement.summary import GroupSummary
-from streaming.judgement.trouble import troubles
-from streaming.judgement.turn import take_turn
 from streaming.protocol.classic import ClassicMember
 from streaming.run.hand_back import awaited_by_group
 from streaming.sinks.summaries import summary

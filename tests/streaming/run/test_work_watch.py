@@ -11,10 +11,10 @@ import pytest
 import streaming.run.work_watch
 from assignors import assignor_named
 from assignors.coordinator import coordinator_partition
+from streaming.evaluation.lag.lag import ClusterSample, LogEnds
+from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.lag import ClusterSample, LogEnds
-from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.run.work_watch import WorkWatch
 from streaming.sinks.registry import Present, WorkShares
 from tests.streaming.groups import emptied, member, target_epoch, written

@@ -10,12 +10,16 @@ from importlib import import_module
 import pytest
 
 import streaming.signals
+from streaming.evaluation.assignment import drift
+from streaming.evaluation.conditions import silence
+from streaming.evaluation.conditions.reconciliation import STUCK_RECONCILIATION
+from streaming.evaluation.fairness import imbalance
+from streaming.evaluation.lag import lag
+from streaming.evaluation.lag.status import Status
+from streaming.evaluation.rebalances import detectors, rebalances
+from streaming.evaluation.rebalances.story import UNKNOWN_CAUSE
 from streaming.group import not_known
 from streaming.group.listing import GROUP_TYPES
-from streaming.judgement import detectors, drift, imbalance, lag, rebalances, silence
-from streaming.judgement.reconciliation import STUCK_RECONCILIATION
-from streaming.judgement.status import Status
-from streaming.judgement.story import UNKNOWN_CAUSE
 from streaming.signals import COUNTER, FAMILY_SETS, GRANULARITIES, HISTOGRAM, OWN, SIGNALS, Signal, exported_names
 from streaming.signals import fairness as of_fairness
 from streaming.signals import groups as of_groups

@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 
 from streaming.combine.gaps import GapTotals
 from streaming.combine.lanes import GapsClosed, PartitionSnapshot
+from streaming.evaluation.assignment.common_laws import Unowned
+from streaming.evaluation.conditions.unowned import UnownedNow
+from streaming.evaluation.fairness.imbalance import LAG, Imbalance
+from streaming.evaluation.lag.broker_clocks import ClockOffset
+from streaming.evaluation.lag.lag import LAG_SCHEMA, NO_END_OFFSET, LagReport
+from streaming.evaluation.lag.lag_judgement import LagJudgement
 from streaming.group.listing import GroupListing, ListedGroup, ListingGap
-from streaming.judgement.broker_clocks import ClockOffset
-from streaming.judgement.common_laws import Unowned
-from streaming.judgement.imbalance import LAG, Imbalance
-from streaming.judgement.lag import LAG_SCHEMA, NO_END_OFFSET, LagReport
-from streaming.judgement.lag_judgement import LagJudgement
-from streaming.judgement.unowned import UnownedNow
 from streaming.sinks.registry import Registry, WorkShares
 from tests.streaming.page.scene import NOW_MS, scene
 

@@ -16,8 +16,8 @@ from prometheus_client.samples import Sample
 
 from streaming.config.names import NameFilter
 from streaming.config.settings import MetricsSettings
+from streaming.evaluation.severity.standing import HELD_MS
 from streaming.group.members import members
-from streaming.judgement.standing import HELD_MS
 from streaming.signals import CLUSTER as OF_A_CLUSTER
 from streaming.signals import GRANULARITIES, GROUP, MEMBER, PARTITION, SIGNALS, TOPIC, exported_names
 from streaming.signals.partitions import PARTITION_LAG
@@ -146,7 +146,7 @@ def test_two_scrapes_of_the_same_present_are_the_same(registry: Registry) -> Non
 def test_a_group_whose_trouble_is_over_stays_in_full_for_a_while_and_then_makes_room(
     registry: Registry, later_ms: int, is_another: bool
 ) -> None:
-    """Calm (`judgement.standing`); and text that is kept from scrape to scrape is shown of whom it is of."""
+    """Calm (`evaluation.severity.standing`); and text that is kept from scrape to scrape is shown of whom it is of."""
     present, changing, now_ms = registry.present(), Registry(), [NOW_MS]
     assert present.sample is not None
     changing._present = present

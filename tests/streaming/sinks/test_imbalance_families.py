@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pytest
 
 from assignors import assignor_named
+from streaming.evaluation.fairness.imbalance import LAG, Imbalance
+from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent, TopicMetadata, TopicsSampled
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.imbalance import LAG, Imbalance
-from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.sinks.registry import Registry, WorkShares
 from tests.streaming.groups import (
     current,

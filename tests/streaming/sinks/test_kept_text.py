@@ -13,12 +13,12 @@ from assignors import assignor_named
 from assignors.coordinator import coordinator_partition
 from streaming.combine.gaps import GapTotals
 from streaming.combine.lanes import GapsClosed
+from streaming.evaluation.conditions.condition_watch import Condition
+from streaming.evaluation.fairness.imbalance import LAG, Imbalance
+from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.condition_watch import Condition
-from streaming.judgement.imbalance import LAG, Imbalance
-from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.signals import SIGNALS
 from streaming.signals.monitor import RESIDENT_MEMORY_BYTES
 from streaming.sinks.metrics import Exporter

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from streaming.judgement.lag import ClusterSample
+from streaming.evaluation.lag.lag import ClusterSample
 from streaming.sinks.registry import Registry
-from tests.streaming.judgement.test_lag_judgement import GROWING, judged
+from tests.streaming.evaluation.test_lag_judgement import GROWING, judged
 from tests.streaming.sinks.test_metrics import NOW_MS, named, registry_of, sample_of, scraped
 
 

@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from prometheus_client.samples import Sample
 
 from streaming.config.names import NameFilter
-from streaming.judgement.drift import DRIFT
-from streaming.judgement.lag import LogEnds
+from streaming.evaluation.assignment.drift import DRIFT
+from streaming.evaluation.lag.lag import LogEnds
 from streaming.page.group import group_detail
 from streaming.page.watched import Watched
 from streaming.signals.members import MEMBER_EXPECTED_PARTITIONS, MEMBER_LAG, MEMBER_PARTITIONS

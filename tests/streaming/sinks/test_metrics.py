@@ -16,11 +16,11 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from assignors import assignor_named
 from assignors.coordinator import coordinator_partition
 from streaming.combine.lanes import PartitionSnapshot
+from streaming.evaluation.lag.broker_clocks import ClockOffset
+from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds
+from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent, TopicMetadata
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.broker_clocks import ClockOffset
-from streaming.judgement.lag import LAG_SCHEMA, ClusterSample, LogEnds
-from streaming.judgement.turn import GroupRecord, take_turn
 from streaming.signals import SUBJECTS
 from streaming.sinks.metrics import Exporter
 from streaming.sinks.registry import Registry

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.judgement.turn import GroupRecord
+from streaming.evaluation.turn import GroupRecord
 from tests.streaming.groups import emptied, member, written
 from tests.streaming.sinks.test_imbalance_families import SKEWED, known, record, spread
 from tests.streaming.sinks.test_metrics import named, registry_of, scraped

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from streaming.judgement.standing import HELD_MS
+from streaming.evaluation.severity.standing import HELD_MS
 from streaming.page.overview import overview
 from streaming.page.watched import Watched
 from streaming.sinks.ranking import Ranking

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.judgement.condition_watch import Condition
+from streaming.evaluation.conditions.condition_watch import Condition
 from tests.streaming.groups import member, tombstoned, written
 from tests.streaming.sinks.test_metrics import (
     NOW_MS,

@@ -8,11 +8,11 @@ import pytest
 
 from streaming.combine.lane_gaps import LaneGaps
 from streaming.combine.lanes import PartitionSnapshot
+from streaming.evaluation.lag.lag import ClusterSample, LogEnds
+from streaming.evaluation.turn import GroupRecord
 from streaming.events import GroupEvent, Position
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.lag import ClusterSample, LogEnds
-from streaming.judgement.turn import GroupRecord
 from streaming.sinks.registry import Present, Registry, WorkShares
 from tests.streaming.groups import advanced, sampled, tombstoned, written
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from assignors import assignor_named
 from streaming.combine.gaps import CommitGap
 from streaming.combine.lanes import PartitionSnapshot, QuarantinedRecord
+from streaming.evaluation.fairness.imbalance import LAG, Imbalance
+from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample
+from streaming.evaluation.turn import GroupRecord, Turn, take_turn
 from streaming.events import GroupEvent, Position
 from streaming.group.snapshot import GroupSnapshot
-from streaming.judgement.imbalance import LAG, Imbalance
-from streaming.judgement.lag import LAG_SCHEMA, ClusterSample
-from streaming.judgement.turn import GroupRecord, Turn, take_turn
 from streaming.sinks.cells import utc
 from streaming.sinks.fairness_rows import work_rows
 from streaming.sinks.rows import arrow_table, commit_gap_rows, lag_rows, quarantine_rows, turn_rows

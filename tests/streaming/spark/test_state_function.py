@@ -11,8 +11,8 @@ from pyspark.sql.streaming.state import GroupState
 
 from streaming.combine.combiner import GROUP_LANE
 from streaming.custom.catalogue import users_assignors
+from streaming.evaluation.turn import Turn, decode_turn
 from streaming.events import GroupEvent, encode_event
-from streaming.judgement.turn import Turn, decode_turn
 from streaming.spark.query import STORED_STATE
 from streaming.spark.steps import StateFunction
 from tests.streaming.groups import member, sampled, written

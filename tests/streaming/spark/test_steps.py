@@ -24,10 +24,10 @@ from streaming.combine.lanes import (
     without_gaps,
 )
 from streaming.combine.own_partitions import OwnPartitions
+from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.turn import GROUP_CODEC, GroupRecord, Turn, decode_turn
 from streaming.events import GroupEvent, GroupForgotten, SkipSettled, encode_event
 from streaming.group.snapshot import DEAD, GroupTotals
-from streaming.judgement.detectors import Limits
-from streaming.judgement.turn import GROUP_CODEC, GroupRecord, Turn, decode_turn
 from streaming.spark.query import STORED_STATE
 from streaming.spark.steps import ROWS_PER_BATCH, CombineFunction, StateFunction
 from tests.streaming.combine.plain_model import merged_lanes

@@ -1,0 +1,111 @@
+"""Partitions without an owner at one sample: which of them still exist, and how many records wait there.
+
+Rules:
+
+1. Which partitions of a group have no owner, and since when, is known from its records and samples (`common_laws`). A
+   partition that the last sample denies is left out: the topic was deleted a moment ago.
+2. Where the group committed a partition, its lag waits. Where it never did, everything that the partition holds waits:
+   end offset less log start. The sum is unknown if one of them is.
+3. `unowned_partitions`: a partition has had no owner for longer than `round_seconds`, be it withheld by a cooperative
+   round: the next round follows within moments. Unknown while a listing shows the group in a rebalance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assignors import TopicPartition
+from streaming.evaluation.assignment.common_laws import Unowned
+from streaming.evaluation.lag.lag import ClusterSample
+from streaming.evaluation.phrases import MOST_NAMED, counted, in_words
+from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.turn import GroupRecord
+from streaming.group.snapshot import REBALANCING
+
+
+@dataclass(frozen=True, slots=True)
+class UnownedNow:
+    """A group's partitions without an owner as of the last sample, and the records that wait there (None: unknown)."""
+
+    waiting: Mapping[Unowned, int | None]
+
+    def longer_than(self, now_ms: int, limits: Limits) -> tuple[Unowned, ...]:
+        """Those without an owner for longer than `round_seconds` (rule 3)."""
+        return tuple(one for one in self.waiting if now_ms - one.since_ms > 1000 * limits.round_seconds)
+
+    def records(self, of: Iterable[Unowned] | None = None) -> int | None:
+        """Records that wait in these partitions; of all that are not withheld if none are named (rule 2)."""
+        asked = (one for one in self.waiting if not one.is_withheld) if of is None else of
+        counts = [self.waiting[one] for one in asked]
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None
+
+
+def unowned_now(groups: Mapping[str, GroupRecord], lag: pa.Table, sample: ClusterSample) -> Mapping[str, UnownedNow]:
+    """Groups that have partitions without an owner; `lag` has the columns of LAG_SCHEMA."""
+    found = {
+        group_id: partitions
+        for group_id, record in groups.items()
+        if record.laws is not None
+        and record.laws.is_known
+        and (partitions := [one for one in record.laws.unowned if _exists(one, sample)])
+    }
+    lags = _lags(found, lag) if found else {}
+    return {
+        group_id: UnownedNow({one: _waiting(group_id, one, lags, sample) for one in partitions})
+        for group_id, partitions in found.items()
+    }
+
+
+def is_unknown(record: GroupRecord, listed_state: str | None) -> bool:
+    """Whether nobody knows which partitions have an owner: the group rebalances, or records leave it open."""
+    return listed_state in REBALANCING or (record.laws is not None and not record.laws.is_known)
+
+
+def in_full(found: UnownedNow, lasting: Sequence[Unowned], now_ms: int) -> str:
+    """What a person reads of the condition.
+
+    >>> of = [Unowned("orders", 2, since_ms=0), Unowned("orders", 3, since_ms=60_000)]
+    >>> in_full(UnownedNow({of[0]: 40, of[1]: 30}), of, 600_000)
+    '2 partitions without an owner for 10 minutes, 70 records wait: orders-2, orders-3'
+    """
+    lasts_ms = now_ms - min(one.since_ms for one in lasting)
+    names = ", ".join(f"{one.topic}-{one.partition}" for one in lasting[:MOST_NAMED])
+    more = len(lasting) - MOST_NAMED
+    partitions, records = counted(len(lasting), "partition"), _records(found.records(lasting))
+    text = f"{partitions} without an owner for {in_words(lasts_ms)}, {records}: {names}"
+    return text + (f" and {more} more" if more > 0 else "")
+
+
+def _records(records: int | None) -> str:
+    if records is None:
+        return "unknown how many records wait"
+    return f"{counted(records, 'record')} {'waits' if records == 1 else 'wait'}"
+
+
+def _exists(one: Unowned, sample: ClusterSample) -> bool:
+    """Rule 1. A topic that was not asked for is as it was."""
+    sampled = sample.topics.get(one.topic)
+    return not one.is_awaited and (sampled is None or one.partition < (sampled.partitions or 0))
+
+
+def _lags(group_ids: Iterable[str], lag: pa.Table) -> Mapping[tuple[str, TopicPartition], int | None]:
+    """The lag of every partition that these groups committed."""
+    rows = lag.filter(pc.is_in(lag["group_id"], value_set=pa.array(sorted(group_ids), pa.string())))
+    columns = (rows[name].to_pylist() for name in ("group_id", "topic", "partition", "lag"))
+    return {(group_id, (topic, partition)): known for group_id, topic, partition, known in zip(*columns, strict=True)}
+
+
+def _waiting(
+    group_id: str, one: Unowned, lags: Mapping[tuple[str, TopicPartition], int | None], sample: ClusterSample
+) -> int | None:
+    """Rule 2."""
+    at = (one.topic, one.partition)
+    if (group_id, at) in lags:
+        return lags[group_id, at]
+    end, start = sample.end_offsets.get(at), sample.log_start_offsets.get(at)
+    return None if end is None or start is None else end - start

@@ -1,0 +1,129 @@
+"""Everything one sample says of every group partition: lag in records and seconds, status, loss by retention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assignors.coordinator import coordinator_partition
+from streaming.evaluation.lag.commit_windows import Windows
+from streaming.evaluation.lag.lag import ClusterSample, LagReport
+from streaming.evaluation.lag.lag_seconds import AT_LEAST, LAG_SECONDS_SCHEMA, lag_seconds, lowest_end_offset_since
+from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
+from streaming.evaluation.lag.retention import RETENTION_SCHEMA, retention
+from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.status import (
+    DEFAULT_RULES,
+    RECENT_END_OFFSETS_MS,
+    STATUS_SCHEMA,
+    StatusRules,
+    Tails,
+    group_statuses,
+    statuses,
+)
+
+BY_GROUP_SCHEMA = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("lag_seconds", pa.float64()),
+        ("is_at_least", pa.bool_()),
+        ("records_lost", pa.int64()),
+        ("seconds_until_lost", pa.float64()),
+        ("status", pa.int8()),
+        ("completeness", pa.float64()),
+    ]
+)
+"""The most lag in seconds of the partitions it is known of, and whether that is only a bound; records lost in all;
+the least time until more are; the worst status. Null where no partition says.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LagJudgement:
+    """`partitions` has LAG_SCHEMA's columns and those of LAG_SECONDS_SCHEMA, STATUS_SCHEMA and RETENTION_SCHEMA."""
+
+    report: LagReport
+    partitions: pa.Table
+
+    def by_group(self) -> pa.Table:
+        """One row a group (BY_GROUP_SCHEMA), sorted by group id."""
+        judged = self.partitions
+        is_bound = pc.equal(judged["lag_seconds_kind"].cast(pa.string()), AT_LEAST)
+        bound = pc.if_else(is_bound, judged["lag_seconds"], None)
+        grouped = judged.append_column("bound", bound).group_by("group_id")
+        worst = grouped.aggregate(
+            [("lag_seconds", "max"), ("bound", "max"), ("records_lost", "sum"), ("seconds_until_lost", "min")]
+        ).sort_by("group_id")
+        status = group_statuses(judged["group_id"], judged.select(STATUS_SCHEMA.names)).sort_by("group_id")
+        is_at_least = pc.fill_null(pc.equal(worst["bound_max"], worst["lag_seconds_max"]), fill_value=False)
+        columns = [
+            worst["group_id"],
+            worst["lag_seconds_max"],
+            is_at_least,
+            worst["records_lost_sum"],
+            worst["seconds_until_lost_min"],
+            status["status"],
+            status["completeness"],
+        ]
+        return pa.table(columns, schema=BY_GROUP_SCHEMA)
+
+
+def judge_lag(  # noqa: PLR0913, PLR0917 - all that one sample is judged by, named
+    report: LagReport,
+    ends: SampledOffsets,
+    starts: SampledOffsets,
+    windows: Windows | None,
+    read_up_to_ms: pa.Array,
+    rules: StatusRules = DEFAULT_RULES,
+) -> LagJudgement:
+    """Judge every row of the report; `ends` and `starts` have its sample. Without windows no status is known."""
+    partitions = report.partitions
+    columns = [*partitions.columns, *lag_seconds(report, ends).columns]
+    if windows is None:
+        columns += [pa.nulls(partitions.num_rows, field.type) for field in STATUS_SCHEMA]
+    else:
+        lowest = _lowest_recent(report, ends)
+        lag = partitions["lag"].combine_chunks()
+        columns += statuses(windows, lag, read_up_to_ms, lowest, rules, _tails(report)).columns
+    columns += retention(report, starts).columns
+    schemas = (partitions.schema, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA)
+    return LagJudgement(report, pa.table(columns, schema=pa.schema([field for schema in schemas for field in schema])))
+
+
+def _tails(report: LagReport) -> Tails:
+    few = pc.fill_null(pc.less_equal(report.partitions["lag"], FEW_OFFSETS), fill_value=False)
+    doubtful = pc.or_(few, report.partitions["is_aborted"])
+    maybe_only_markers = pc.and_(doubtful, pc.invert(report.partitions["is_record"]))
+    return Tails(report.partitions["is_blocked"].to_numpy(), maybe_only_markers.to_numpy())
+
+
+def _lowest_recent(report: LagReport, ends: SampledOffsets) -> pa.Array:
+    rows = ends.rows(report.partitions["topic"].combine_chunks(), report.partitions["partition"].to_numpy())
+    offsets, is_known = lowest_end_offset_since(ends, rows, report.sampled_at_ms - RECENT_END_OFFSETS_MS)
+    return pa.array(offsets, mask=~is_known)
+
+
+def read_up_to_of_groups(
+    group_ids: pa.ChunkedArray, times_ms: Mapping[int, int | None], sample: ClusterSample, polled_at_ms: int | None
+) -> pa.Array:
+    """For each row the time up to which its group's partition was read (`ReadUpTo`); null where unknown.
+
+    Where there is no log to read, `polled_at_ms` is when coordinators were last asked.
+    """
+    encoded = group_ids.combine_chunks().dictionary_encode()
+    partitions = sample.offsets_topic_partitions
+    of_group = [
+        times_ms.get(coordinator_partition(group_id, partitions)) if partitions else polled_at_ms
+        for group_id in encoded.dictionary.to_pylist()
+    ]
+    return pa.array(of_group, pa.int64()).take(encoded.indices)
+
+
+def observed_rows(report: LagReport) -> np.ndarray:
+    """Which rows have a lag, and so an end offset that their newest commit can be held against."""
+    known: np.ndarray = pc.is_valid(report.partitions["lag"]).to_numpy()
+    return known

@@ -1,0 +1,189 @@
+"""What-if of a judged generation, and the topic skew it removes: the numbers are the rules of `alternatives`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+
+from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec, assignor_named
+from streaming.evaluation.alternatives import (
+    AS_IT_IS,
+    MOST_PARTITIONS,
+    MOST_PARTITIONS_CHANGED,
+    TODAY,
+    Alternatives,
+    alternatives,
+)
+from streaming.evaluation.judge import judge
+from streaming.evaluation.turn import GroupRecord, take_turn
+from streaming.events import GroupEvent, TopicMetadata, TopicsSampled
+from streaming.group.snapshot import GroupSnapshot
+from streaming.protocol.classic import ClassicMember
+from tests.assignors.groups import groups
+from tests.streaming.groups import advanced, member, metadata, written
+
+RANGE, STICKY = assignor_named("range"), assignor_named("sticky")
+BOTH = (RANGE, STICKY)
+LATER_MS = 10**9
+TOPICS = ("t", "u", "v")
+SKEWED = [
+    member("a", {topic: [0] for topic in TOPICS}, TOPICS),
+    member("b", {topic: [1] for topic in TOPICS}, TOPICS),
+    member("c", {}, TOPICS),
+]
+"""Range over three topics of two partitions: `c` is idle though there are six."""
+
+
+def known(**partitions: int) -> TopicsSampled:
+    """Return the partition counts, sampled after everything that is written."""
+    return TopicsSampled({topic: TopicMetadata(count, LATER_MS) for topic, count in partitions.items()})
+
+
+def of_group(members: Sequence[ClassicMember], **partitions: int) -> Alternatives | None:
+    """Return what is computed for the generation of the members."""
+    snapshot = advanced([written(0, 1, members), known(**partitions)])
+    judgement = judge(snapshot, BOTH)
+    assert judgement is not None
+    return alternatives(judgement, snapshot, BOTH)
+
+
+def evenly(members: int, partitions: int) -> list[ClassicMember]:
+    """Return members of the topic `orders` as roundrobin deals it."""
+    return [member(f"c{one:03}", {"orders": range(one, partitions, members)}) for one in range(members)]
+
+
+def test_a_skewed_group_sees_who_would_remove_that_and_at_what_price() -> None:
+    """Sticky moves two of the six; under range a fourth member would be idle too: it deals each topic by itself."""
+    found = of_group(SKEWED, t=2, u=2, v=2)
+    assert found is not None
+    assert (found.group_strategy, found.is_skewed, found.remedy) == ("range", True, "sticky")
+    assert [
+        (one.change, one.strategy, one.score, one.excess_partitions, one.idle_members, one.moved_partitions)
+        for one in found.outcomes
+    ] == [
+        (AS_IT_IS, TODAY, 50, 1, 1, 0),
+        (AS_IT_IS, "range", 50, 1, 1, 0),
+        (AS_IT_IS, "sticky", 100, 0, 0, 2),
+        ("1 member more", "range", 50, 1, 2, 0),
+        ("1 member more", "sticky", 100, 0, 0, 2),
+        ("1 member fewer", "range", 100, 0, 0, 3),
+        ("1 member fewer", "sticky", 100, 0, 0, 3),
+    ]
+    assert [one.change for one in found.as_it_is().outcomes] == [AS_IT_IS] * 3
+
+
+@pytest.mark.parametrize(
+    ("members", "partitions", "changes", "why"),
+    [
+        (2, 4, {AS_IT_IS, "1 member more", "1 member fewer"}, "2: small"),
+        (1, 4, {AS_IT_IS, "1 member more"}, "2: nobody would be left"),
+        (2, MOST_PARTITIONS_CHANGED, {AS_IT_IS, "1 member more", "1 member fewer"}, "2: the last that is small"),
+        (2, MOST_PARTITIONS_CHANGED + 1, {AS_IT_IS}, "2: large"),
+        (2, MOST_PARTITIONS + 1, set(), "2: too large"),
+    ],
+)
+def test_the_larger_the_group_the_less_is_computed(members: int, partitions: int, changes: set[str], why: str) -> None:
+    """Law of bounds: one huge group must not hold up all others."""
+    found = of_group(evenly(members, partitions), orders=partitions)
+    assert {one.change for one in found.outcomes} == changes if found else not changes, why
+
+
+@pytest.mark.parametrize(
+    ("events", "why"),
+    [
+        ([written(0, 1, [member("m", {"orders": [0]})])], "1: nobody knows how many partitions there are"),
+        ([written(0, 1, [member("m", {"orders": [0]})]), known(orders=2)], "1: a partition has no owner"),
+        (
+            [written(0, 1, [member("m", {"orders": [0]}), member("n", {"orders": [0]})]), known(orders=1)],
+            "1: a partition has two owners",
+        ),
+        ([written(0, 1, [member("m", {}, [])])], "nothing is shared"),
+    ],
+)
+def test_nothing_is_computed_from_what_is_not_whole(events: Sequence[GroupEvent], why: str) -> None:
+    snapshot = advanced(events)
+    judgement = judge(snapshot, BOTH)
+    assert judgement is not None
+    assert alternatives(judgement, snapshot, BOTH) is None, why
+
+
+def test_kafka_streams_divides_tasks_and_has_numbers_but_neither_score_nor_alternatives() -> None:
+    from streaming.events import GroupMetadataWritten  # noqa: PLC0415 - only here
+    from tests.streaming.groups import at  # noqa: PLC0415 - only here
+
+    members = [member("a", {"orders": [0, 1, 2]}), member("b")]
+    snapshot = advanced([GroupMetadataWritten(at(0), metadata(1, members, protocol="stream")), known(orders=3)])
+    judgement = judge(snapshot, BOTH)
+    assert judgement is not None
+    total = judgement.imbalances[0]
+    assert (total.largest, total.score, total.score_reason) == (3, None, "kafka_streams")
+    assert alternatives(judgement, snapshot, BOTH) is None
+
+
+def test_a_users_strategy_that_fails_is_an_outcome_with_its_reason() -> None:
+    class Broken:
+        name = "own"
+
+        def assign(self, group: GroupSpec) -> GroupAssignment:
+            raise AssignorFailedError("exception", f"{len(group.members)} members are too many")
+
+    snapshot = advanced([written(0, 1, evenly(2, 4)), known(orders=4)])
+    judgement = judge(snapshot, [Broken()])
+    assert judgement is not None
+    found = alternatives(judgement, snapshot, [Broken()])
+    assert found is not None
+    failed = found.outcomes[1]
+    assert (failed.strategy, failed.failure, failed.score, failed.moved_partitions) == (
+        "own",
+        ("exception", "2 members are too many"),
+        None,
+        None,
+    )
+
+
+def test_of_several_generations_of_one_turn_the_last_is_computed_and_kept_as_it_is() -> None:
+    """Rule 4. In a turn of its own each is; what is kept does not tell the difference."""
+    fresh = GroupRecord(GroupSnapshot("g"))
+    learned = take_turn(fresh, [written(0, 1, evenly(2, 4)), known(orders=4)], BOTH)
+    learned = take_turn(learned.record, [known(orders=4)], BOTH)
+    generations = [written(1, 2, evenly(3, 4)), written(2, 3, evenly(4, 4))]
+    at_once = take_turn(learned.record, generations, BOTH)
+    first = take_turn(learned.record, generations[:1], BOTH)
+    second = take_turn(first.record, generations[1:], BOTH)
+    assert len(at_once.judgements) == 2
+    assert at_once.alternatives == second.alternatives
+    assert [turn.alternatives and turn.alternatives.generation_id for turn in (at_once, first, second)] == [3, 2, 3]
+    assert at_once.record == second.record
+    assert {one.change for one in at_once.record.alternatives.outcomes} == {AS_IT_IS}  # type: ignore[union-attr]
+
+
+def test_a_verdict_that_stands_keeps_its_alternatives_and_one_that_goes_takes_them_along() -> None:
+    learned = take_turn(GroupRecord(GroupSnapshot("g")), [written(0, 1, evenly(2, 4)), known(orders=4)], BOTH)
+    learned = take_turn(learned.record, [known(orders=4)], BOTH)
+    again = take_turn(learned.record, [written(1, 1, evenly(2, 4))], BOTH)
+    assert (again.alternatives, again.record.alternatives) == (None, learned.record.alternatives)
+    assert again.record.alternatives is not None
+    assert take_turn(again.record, [written(2, 2, ())], BOTH).record.alternatives is None
+
+
+@given(groups())
+def test_the_groups_own_strategy_has_no_excess_that_another_has_not(spec: GroupSpec) -> None:
+    """The score is against the fairest there can be, so whoever reaches 100 has no excess, and nobody goes below 0."""
+    if not spec.members:
+        return
+    held = BUILT_IN["roundrobin"].assign(spec).members
+    members = [
+        member(
+            one.member_id,
+            {topic: [number for at, number in held[one.member_id] if at == topic] for topic in one.topics},
+            one.topics,
+        )
+        for one in spec.members
+    ]
+    found = of_group(members, **{topic: count for topic, count in spec.partitions.items() if topic.isidentifier()})
+    for one in found.outcomes if found else ():
+        assert one.excess_partitions is not None
+        assert one.excess_partitions >= 0
+        assert one.score != 100 or one.excess_partitions == 0

@@ -1,0 +1,164 @@
+"""The difference between two clocks, told from records: bounds that hold, and outvoted records that lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from streaming.evaluation.lag.broker_clocks import (
+    KNOWN_FOR_MS,
+    MIN_INTERVALS,
+    MOST_MS,
+    VISIBLE_AFTER_MS,
+    BrokerClocks,
+    ClockOffset,
+    Ends,
+    Records,
+    most_agreed,
+)
+
+SECOND_MS = 1_000
+START_MS = 1_700_000_000_000
+
+
+def records(received_ms: int, *of_records: tuple[int, int, int]) -> Records:
+    """Return records of (partition, offset, time)."""
+    partitions, offsets, times = np.array(of_records, dtype=np.int64).reshape(-1, 3).T
+    return Records(received_ms, partitions, offsets, times)
+
+
+class Cluster:
+    """Brokers with clocks of their own; broker n leads partition n, and writes a record every so many seconds."""
+
+    def __init__(self, offsets_ms: Mapping[int, int], every_seconds: Sequence[int] = (1,)) -> None:
+        self.offsets_ms, self.every_seconds = offsets_ms, every_seconds
+        self.clocks, self.now_ms = BrokerClocks(), START_MS
+        self.ends = dict.fromkeys(offsets_ms, 0)
+        self.unread: list[tuple[int, int, int]] = []
+
+    def run(self, seconds: int, *, writing: bool = True, made_up: int = 0) -> None:
+        """Let time pass: a sample every five seconds, a batch every second, of what was written before it."""
+        for second in range(seconds):
+            if second % 5 == 0:
+                leaders = {number: number for number in self.ends}
+                self.clocks.take_ends(Ends(self.now_ms, dict(self.ends), leaders))
+            batch, self.unread = self.unread, []
+            if batch:
+                self.clocks.take_records(records(self.now_ms, *batch))
+            self.now_ms += SECOND_MS
+            for number in self.ends if writing else ():
+                if second % self.every_seconds[number % len(self.every_seconds)] == 0:
+                    self.write(number, self.offsets_ms[number])
+            for _ in range(made_up):
+                self.write(0, 40 * 60 * SECOND_MS)
+
+    def write(self, number: int, offset_ms: int) -> None:
+        """Write one record with a time so far from the monitor's."""
+        self.unread.append((number, self.ends[number], self.now_ms - 300 + offset_ms))
+        self.ends[number] += 1
+
+
+OFFSETS_MS = st.integers(-120 * SECOND_MS, 120 * SECOND_MS)
+
+
+@given(OFFSETS_MS, OFFSETS_MS, st.integers(1, 5))
+@example(0, 0, 1)
+@example(-9 * SECOND_MS, 0, 1)
+def test_the_bounds_hold_and_are_as_narrow_as_records_are_close(one_ms: int, other_ms: int, every_seconds: int):
+    """Rules 1 to 4, for two brokers at once."""
+    cluster = Cluster({0: one_ms, 1: other_ms}, (1, every_seconds))
+    cluster.run(60)
+    found = cluster.clocks.offsets(cluster.now_ms)
+    assert sorted(found) == [0, 1]
+    for broker, true_ms in cluster.offsets_ms.items():
+        assert found[broker].lowest_ms <= true_ms <= found[broker].highest_ms
+        width_ms = found[broker].highest_ms - found[broker].lowest_ms
+        assert width_ms <= VISIBLE_AFTER_MS + (2 + every_seconds) * SECOND_MS
+
+
+@given(OFFSETS_MS)
+def test_a_correction_never_overstates_the_time_of_the_broker(offset_ms: int):
+    """Rule 5: a silence that is overstated is a false alarm; the monitor 9 s ahead called a busy group STOP."""
+    cluster = Cluster({0: offset_ms})
+    cluster.run(60)
+    correction_ms = cluster.clocks.corrections_ms(cluster.now_ms)[0]
+    if correction_ms:
+        assert offset_ms - 3 * SECOND_MS <= correction_ms <= offset_ms
+    else:
+        assert abs(offset_ms) <= 3 * SECOND_MS
+
+
+def test_an_idle_broker_has_no_offset_and_keeps_its_correction():
+    """Law 2: nothing is 0 that is not known. A group that falls silent must still be found, in the same time."""
+    cluster = Cluster({0: -60 * SECOND_MS})
+    cluster.run(60)
+    correction_ms = cluster.clocks.corrections_ms(cluster.now_ms)
+    cluster.run(KNOWN_FOR_MS // SECOND_MS + 10, writing=False)
+    assert cluster.clocks.offsets(cluster.now_ms) == {}
+    assert cluster.clocks.corrections_ms(cluster.now_ms) == correction_ms
+
+
+def test_records_whose_time_is_not_the_brokers_are_outvoted():
+    """Law 4: whoever may write to the topic can write any time; records may be copied."""
+    cluster = Cluster({0: 2 * SECOND_MS})
+    cluster.run(60)
+    cluster.run(20, made_up=5)
+    found = cluster.clocks.offsets(cluster.now_ms)[0]
+    assert found.lowest_ms <= 2 * SECOND_MS <= found.highest_ms
+
+
+def test_a_clock_that_is_set_is_followed():
+    cluster = Cluster({0: 90 * SECOND_MS})
+    cluster.run(60)
+    assert cluster.clocks.corrections_ms(cluster.now_ms)[0] > 80 * SECOND_MS
+    cluster.offsets_ms = {0: 0}
+    cluster.run(60)
+    assert cluster.clocks.corrections_ms(cluster.now_ms) == {0: 0}
+
+
+@pytest.mark.parametrize(
+    ("batch", "why"),
+    [
+        ([(0, 5, START_MS)], "written before the first sample: it may have lain there for long"),
+        ([(1, 50, START_MS)], "of a partition that was not sampled"),
+        ([(0, 50, START_MS + 2 * MOST_MS)], "no clock is a day off"),
+        ([(0, 50, START_MS - 2 * MOST_MS)], "nor behind"),
+        ([], "no record"),
+    ],
+)
+def test_such_records_prove_nothing(batch: list[tuple[int, int, int]], why: str):
+    clocks = BrokerClocks()
+    clocks.take_records(records(START_MS, (0, 50, START_MS)))
+    for at in range(2 * MIN_INTERVALS):
+        clocks.take_ends(Ends(START_MS + at, {0: 10}, {0: 7}))
+        clocks.take_records(records(START_MS + at + 1, *batch))
+    assert clocks.offsets(START_MS + 10) == {}, why
+    assert clocks.corrections_ms(START_MS + 10) == {}
+
+
+def test_what_was_written_before_the_leader_changed_is_not_the_new_leaders_time():
+    clocks = BrokerClocks()
+    for at in range(2 * MIN_INTERVALS):
+        clocks.take_ends(Ends(START_MS + at, {0: 10}, {0: at}))
+        clocks.take_ends(Ends(START_MS + at, {0: 99}, {0: at + 1}))
+        clocks.take_records(records(START_MS + at + 1, (0, 50, START_MS)))
+    assert clocks.offsets(START_MS + 10) == {}
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(0, 9)), min_size=1))
+def test_where_most_intervals_overlap_is_found_as_by_counting(drawn: list[tuple[int, int]]):
+    """Marzullo's algorithm, beside a count at every whole number."""
+    intervals = np.array([(low, low + width) for low, width in drawn])
+    agreed, count = most_agreed(intervals)
+    counts = {at: sum(low <= at <= high for low, high in intervals.tolist()) for at in range(-10, 20)}
+    assert count == max(counts.values())
+    assert agreed.lowest_ms == min(at for at, there in counts.items() if there == count)
+    assert all(counts[at] == count for at in range(agreed.lowest_ms, agreed.highest_ms + 1))
+
+
+def test_a_difference_is_proven_only_outside_of_the_bounds():
+    assert [ClockOffset(low, high).least_ms for low, high in ((-5, 5), (3, 9), (-9, -3))] == [0, 3, 3]

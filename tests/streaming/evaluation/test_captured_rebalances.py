@@ -1,0 +1,65 @@
+"""Records of every client library, one step after the other: what happened is named, and moves are counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from streaming.evaluation.rebalances.hand_over import member_key
+from streaming.evaluation.rebalances.rebalances import Rebalance, Standing, rebalance_between, standing_after
+from streaming.events import GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
+from streaming.group.members import members
+from streaming.group.snapshot import GroupSnapshot
+from tests.clients.recount import FOLLOWUP, GROWN, UNEXPLAINED, Generation, Share, causes, moved, withheld
+from tests.streaming.evaluation.test_captured_libraries import GROUPS, written
+from tests.streaming.groups import advanced
+from tests.streaming.protocol.memberships import Membership
+
+
+def between(lines: list[Membership]) -> Iterator[tuple[Membership, GroupSnapshot, GroupSnapshot, Rebalance]]:
+    """Each step with the group before and after it, and what happened. Generations in between are left out."""
+    standing: Standing | None = None
+    before, after = None, GroupSnapshot(lines[0].group)
+    for number, line in enumerate(lines, start=1):
+        metadata, timestamp_ms = written(line)
+        topics = {
+            topic: TopicMetadata(count, timestamp_ms + 1, since_ms=timestamp_ms - 1)
+            for topic, count in line.partitions.items()
+        }
+        before = after if standing else None
+        after = advanced(
+            [GroupMetadataWritten(Position(0, number, timestamp_ms), metadata), TopicsSampled(topics)], after
+        )
+        found = rebalance_between(standing, before, after)
+        standing = standing_after(standing, before, after, found)
+        if before is not None and found is not None:
+            yield line, before, after, found
+
+
+def generation(snapshot: GroupSnapshot) -> Generation:
+    """The group in the words of the independent recount."""
+    return Generation(
+        snapshot.protocol,
+        {
+            member_key(member): Share(
+                frozenset(member.subscribed_topics or ()), frozenset(member.target or ()), frozenset(member.owned or ())
+            )
+            for member in members(snapshot)
+        },
+    )
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_what_happened_in_a_step_is_its_cause_and_moves_are_those_that_a_recount_finds(group: str) -> None:
+    """A member that comes or goes and a topic that grows are what the scenario did; all else is a false cause."""
+    for line, before, after, found in between(GROUPS[group]):
+        if "crashed" in (line.broken_law or ""):
+            return
+        then, now = generation(before), generation(after)
+        assert found.kind == "rebalance", line.step
+        expected = causes(then, now, ()) | ({GROWN} if line.step == "a topic grew" else set())
+        assert set(found.causes or ()) - {FOLLOWUP} == (expected or {UNEXPLAINED}), line.step
+        assert found.hand_over.withheld == tuple(sorted(withheld(then, now))), line.step
+        if not found.hand_over.withheld:
+            assert found.hand_over.moved_partitions == moved(then, now), line.step

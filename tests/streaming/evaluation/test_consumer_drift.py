@@ -1,0 +1,155 @@
+"""Targets of KIP-848 groups, held against the strategy the coordinator computed them by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors import BUILT_IN, GroupSpec, MemberSubscription
+from streaming.evaluation.assignment.drift import DRIFT, EQUIVALENT, MATCH, NOT_EVALUATED, UNKNOWN, StrategyDrift
+from streaming.evaluation.judge import judge
+from streaming.events import LogEvent, TopicMetadata, TopicsSampled
+from streaming.group.snapshot import GroupSnapshot
+from tests.streaming.groups import (
+    SECOND_MS,
+    advanced,
+    current,
+    epoch,
+    joined,
+    modern_member,
+    target,
+    target_epoch,
+)
+
+SERVER = (BUILT_IN["uniform"], BUILT_IN["server-range"])
+
+
+def settled(held: Mapping[str, Sequence[int]], assignor: str | None, partitions: int | None = 4) -> GroupSnapshot:
+    """Return a group of the topic `orders` that has the targets given."""
+    offsets = iter(range(100))
+    records: list[LogEvent] = [
+        *(joined(next(offsets), name, modern_member(server_assignor=assignor)) for name in held),
+        epoch(next(offsets)),
+        *(target(next(offsets), name, (("id", tuple(numbers)),)) for name, numbers in held.items()),
+        target_epoch(next(offsets)),
+        *(current(next(offsets), name, (("id", tuple(numbers)),)) for name, numbers in held.items()),
+    ]
+    sample = TopicsSampled({"orders": TopicMetadata(partitions, 99 * SECOND_MS, topic_id="id")})
+    return advanced([*records, sample])
+
+
+def own(snapshot: GroupSnapshot) -> StrategyDrift:
+    """Return the verdict on the group's own strategy."""
+    judgement = judge(snapshot, SERVER)
+    assert judgement is not None
+    (found,) = [drift for drift in judgement.drifts if drift.is_group_strategy]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("held", "assignor", "verdict", "laws", "why"),
+    [
+        ({"a": [0, 1], "b": [2, 3]}, "uniform", MATCH, (), "even, and uniform would leave it so"),
+        ({"a": [0, 3], "b": [1, 2]}, "uniform", MATCH, (), "which ones does not matter to it"),
+        ({"a": [0, 1, 2], "b": [3]}, "uniform", DRIFT, ("unbalanced",), "one has three, the other one"),
+        ({"a": [1], "b": [2, 3]}, "uniform", DRIFT, ("unassigned",), "nobody shall have 0"),
+        ({"a": [0, 1], "b": [2]}, "uniform", UNKNOWN, (), "nobody shall have 3: the topic may just have grown"),
+        ({"a": [0, 1, 2], "b": [2, 3]}, "uniform", DRIFT, ("assigned_twice",), "two shall have 2"),
+        ({"a": [0, 1], "b": [2, 3]}, "range", MATCH, (), "as range has it"),
+        ({"a": [0, 1], "b": [2, 3]}, None, MATCH, (), "nobody names a strategy: it is one of the broker's"),
+        ({"a": [0, 1, 2], "b": [3]}, None, UNKNOWN, (), "neither's; the broker may have one of its own"),
+        ({"a": [0, 1], "b": [2, 3]}, "mine", NOT_EVALUATED, (), "an assignor that only the broker has"),
+    ],
+)
+def test_a_target_is_held_against_what_its_strategy_makes_of_it(
+    held: Mapping[str, Sequence[int]], assignor: str | None, verdict: str, laws: tuple[str, ...], why: str
+) -> None:
+    """KIP-848: the topic holds the target itself; Kafka's version decides which of many lawful answers it is."""
+    found = own(settled(held, assignor))
+    assert (found.verdict, found.laws) == (verdict, laws), why
+
+
+@pytest.mark.parametrize("assignor", ["uniform", "range", "mine", None])
+def test_a_target_of_a_topic_without_a_name_proves_nothing(assignor: str | None) -> None:
+    """A topic was created anew: its earlier partitions were "not subscribed", and the new ones "unassigned"."""
+    group = settled({"a": [0, 1], "b": [2, 3]}, assignor)
+    samples = [
+        TopicsSampled({"orders": TopicMetadata(4, at_ms * SECOND_MS, topic_id="another", since_ms=1)})
+        for at_ms in (100, 101)
+    ]
+    anew = advanced(samples, group)
+    verdict = NOT_EVALUATED if assignor == "mine" else UNKNOWN
+    assert (own(anew).verdict, own(anew).laws) == (verdict, ())
+    judgement = judge(anew, SERVER)
+    assert judgement is not None
+    assert {one.score_reason for one in judgement.imbalances if one.scope == "member"} == {"topic_names"}
+
+
+def settled_by_votes(held: Mapping[str, Sequence[int]], *votes: str) -> GroupSnapshot:
+    """Return the same group, its members asking for these strategies."""
+    group = settled(held, None)
+    assert group.modern is not None
+    asking = dict(zip(held, votes, strict=True))
+    members = {name: replace(member, server_assignor=asking[name]) for name, member in group.modern.members.items()}
+    return msgspec.structs.replace(group, modern=msgspec.structs.replace(group.modern, members=members))
+
+
+@pytest.mark.parametrize(
+    ("held", "votes", "verdict", "strategy", "why"),
+    [
+        (
+            {"a": [0, 3], "b": [1, 2]},
+            ("range", "uniform"),
+            MATCH,
+            "uniform",
+            "range would not have it so, uniform would",
+        ),
+        ({"a": [0, 1], "b": [2, 3]}, ("range", "uniform"), MATCH, "uniform", "both would leave it so"),
+        ({"a": [0, 1, 2], "b": [3]}, ("range", "uniform"), DRIFT, "uniform", "it breaks the rules of both"),
+        ({"a": [0, 1, 2], "b": [3]}, ("mine", "uniform"), UNKNOWN, "", "it may be the one that only the broker has"),
+    ],
+)
+def test_a_tie_of_votes_is_judged_by_the_better_strategy(
+    held: Mapping[str, Sequence[int]], votes: tuple[str, str], verdict: str, strategy: str, why: str
+) -> None:
+    """The coordinator takes any of the equals; the first by name was taken for the one, and lawful targets drifted."""
+    snapshot = settled_by_votes(held, *votes)
+    found = own(snapshot)
+    assert (found.verdict, found.strategy) == (verdict, strategy), why
+    assert snapshot.protocol is None
+
+
+def test_without_partition_counts_nothing_is_said() -> None:
+    snapshot = settled({"a": [0], "b": [1]}, "uniform", partitions=2)
+    unsampled = advanced([TopicsSampled({})], GroupSnapshot("g"))
+    assert own(snapshot).verdict == MATCH
+    assert judge(unsampled, SERVER) is None
+
+
+@given(st.sampled_from(["uniform", "server-range"]), st.integers(1, 5), st.integers(1, 12))
+def test_a_strategy_leaves_its_own_answer_as_it_is(name: str, members: int, partitions: int) -> None:
+    """The law behind `match`: both server assignors are sticky, so what they made is a fixed point."""
+    ids = [f"m{number}" for number in range(members)]
+    spec = GroupSpec(tuple(MemberSubscription(one, ("orders",)) for one in ids), {"orders": partitions})
+    made = BUILT_IN[name].assign(spec).members
+    held = {member_id: [partition for _, partition in sorted(of)] for member_id, of in made.items()}
+    kafka_name = "range" if name == "server-range" else name
+    assert own(settled(held, kafka_name, partitions)).verdict in (MATCH, EQUIVALENT)
+
+
+@given(st.sampled_from(["uniform", "range", None, "mine"]), st.lists(st.integers(0, 2), min_size=6, max_size=6))
+def test_every_strategy_has_one_verdict_and_one_of_them_is_the_groups_own(
+    assignor: str | None, owner_of: list[int]
+) -> None:
+    """The table is keyed by record and strategy: two verdicts of one strategy would be one row twice."""
+    held = {str(name): [number for number, owner in enumerate(owner_of) if owner == name] for name in range(3)}
+    judgement = judge(settled(held, assignor, 6), tuple(BUILT_IN.values()))
+    assert judgement is not None
+    names = [drift.strategy for drift in judgement.drifts]
+    assert len(names) == len(set(names))
+    assert sum(drift.is_group_strategy for drift in judgement.drifts) == 1

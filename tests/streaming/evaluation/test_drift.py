@@ -1,0 +1,356 @@
+"""The rules of `streaming.evaluation.assignment.drift` as tables: each situation, its verdict, and why.
+
+Where the examples come from: the javadoc of RangeAssignor and RoundRobinAssignor, and the project's own demo groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors import AS_JAVA_LEADER, BUILT_IN, GroupSpec, MemberSubscription, assignor_named
+from streaming.evaluation.assignment.drift import (
+    DIFFERS,
+    DRIFT,
+    EQUIVALENT,
+    MATCH,
+    NOT_EVALUATED,
+    SAME,
+    UNKNOWN,
+    MisplacedPartition,
+    StrategyDrift,
+)
+from streaming.evaluation.judge import judge
+from streaming.events import GroupMetadataWritten, TopicMetadata, TopicsSampled
+from streaming.group.snapshot import GroupSnapshot
+from streaming.protocol.classic import ClassicMember
+from tests.streaming.groups import SECOND_MS, advanced, at, member, metadata
+
+WRITTEN = 10
+BEFORE_MS, AFTER_MS = (WRITTEN - 1) * SECOND_MS, (WRITTEN + 1) * SECOND_MS
+BOTH = (assignor_named("range"), assignor_named("roundrobin"))
+Topics = Mapping[str, tuple[Any, ...]]
+"""Topic to (partitions, sampled at), or more of `TopicMetadata`."""
+
+
+def throughout(partitions: int) -> tuple[Any, ...]:
+    """Return a topic that was sampled before the record and after it, with as many partitions."""
+    return partitions, AFTER_MS, (), None, BEFORE_MS
+
+
+def group(
+    members: Sequence[ClassicMember], topics: Topics, protocol: str = "range", kind: str = "consumer"
+) -> GroupSnapshot:
+    """Return a group whose record was written at WRITTEN, with topics sampled before or after."""
+    record = GroupMetadataWritten(at(WRITTEN), metadata(3, members, protocol=protocol, protocol_type=kind))
+    samples = TopicsSampled({topic: TopicMetadata(*sampled) for topic, sampled in topics.items()})
+    return advanced([record, samples])
+
+
+def own_drift(snapshot: GroupSnapshot) -> StrategyDrift:
+    """Return the one verdict on the group's own strategy."""
+    judgement = judge(snapshot, BOTH)
+    assert judgement is not None
+    (own,) = [drift for drift in judgement.drifts if drift.is_group_strategy]
+    return own
+
+
+def spread(*held: Sequence[int]) -> list[ClassicMember]:
+    """Return members c0, c1, ... of the topic `orders`, each with the partitions given."""
+    return [member(f"c{number}", {"orders": partitions}) for number, partitions in enumerate(held)]
+
+
+# Situations everybody who runs consumer groups knows.
+
+RANGE_7_OVER_5 = ([0, 1], [2, 3], [4], [5], [6])
+ROUND_7_OVER_5 = ([0, 5], [1, 6], [2], [3], [4])
+
+
+@pytest.mark.parametrize(
+    ("protocol", "held", "verdict", "why"),
+    [
+        ("range", RANGE_7_OVER_5, MATCH, "7 over 5: the first two get one more, in one piece"),
+        ("roundrobin", ROUND_7_OVER_5, MATCH, "7 over 5: dealt out like cards"),
+        ("range", ROUND_7_OVER_5, DRIFT, "balanced, but not range's way"),
+        ("roundrobin", RANGE_7_OVER_5, DRIFT, "balanced, but not roundrobin's way"),
+        ("range", ([0, 1, 2], [3], [4], [5], [6]), DRIFT, "one member has more than its share"),
+        ("range", ([0, 1], [2, 3], [4], [5], []), DRIFT, "the last partition was given to nobody"),
+        ("range", ([0, 1], [2, 3], [4], [5], [5, 6]), DRIFT, "one partition was given to two members"),
+    ],
+)
+def test_seven_partitions_over_five_members(
+    protocol: str, held: Sequence[Sequence[int]], verdict: str, why: str
+) -> None:
+    assert own_drift(group(spread(*held), {"orders": throughout(7)}, protocol)).verdict == verdict, why
+
+
+def test_five_members_on_three_partitions_leave_two_idle_and_match() -> None:
+    snapshot = group(spread([0], [1], [2], [], []), {"orders": (3, BEFORE_MS)})
+    assert own_drift(snapshot) == StrategyDrift("range", True, MATCH, "", 0)
+
+
+def test_range_skews_with_every_topic_and_that_is_no_drift() -> None:
+    """RangeAssignor's javadoc: the first members get one more of *each* topic."""
+    topics = {f"t{number}": (3, BEFORE_MS) for number in range(4)}
+    first = member("c0", {topic: [0, 1] for topic in topics}, list(topics))
+    second = member("c1", {topic: [2] for topic in topics}, list(topics))
+    assert own_drift(group([first, second], topics)).verdict == MATCH
+
+
+def test_roundrobin_with_unequal_subscriptions_is_one_one_four_and_that_is_no_drift() -> None:
+    """RoundRobinAssignor's javadoc: C0:{t0} C1:{t0,t1} C2:{t0,t1,t2} with 1, 2 and 3 partitions."""
+    members = [
+        member("c0", {"t0": [0]}, ["t0"]),
+        member("c1", {"t1": [0]}, ["t0", "t1"]),
+        member("c2", {"t1": [1], "t2": [0, 1, 2]}, ["t0", "t1", "t2"]),
+    ]
+    topics = {"t0": (1, BEFORE_MS), "t1": (2, BEFORE_MS), "t2": (3, BEFORE_MS)}
+    assert own_drift(group(members, topics, "roundrobin")).verdict == MATCH
+
+
+def test_static_members_are_ordered_by_instance_id_not_by_member_id() -> None:
+    """KIP-345: member ids change at every restart, the assignment must not."""
+    members = [member("z", {"orders": [0]}, instance_id="a"), member("a", {"orders": [1]}, instance_id="b")]
+    assert own_drift(group(members, {"orders": (2, BEFORE_MS)})).verdict == MATCH
+
+
+def test_drift_says_which_partition_is_where_and_where_it_belongs() -> None:
+    snapshot = group(spread([0, 1, 2], [], [3, 2]), {"orders": (5, BEFORE_MS)})
+    assert own_drift(snapshot) == StrategyDrift(
+        "range",
+        True,
+        DRIFT,
+        "",
+        3,
+        (
+            MisplacedPartition("orders", 2, ("c0", "c2"), "c1"),
+            MisplacedPartition("orders", 3, ("c2",), "c1"),
+            MisplacedPartition("orders", 4, (), "c2"),
+        ),
+        ("assigned_twice", "unassigned"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("held", "topics", "verdict", "reason", "why"),
+    [
+        ([[0, 1]], {}, UNKNOWN, "metadata_missing", "rule 2: never sampled"),
+        ([[0, 1]], {"orders": (None, BEFORE_MS)}, UNKNOWN, "metadata_missing", "rule 2: absent then, there since"),
+        (
+            [[0, 1]],
+            {"orders": (1, BEFORE_MS)},
+            UNKNOWN,
+            "metadata_missing",
+            "rule 2: the leader knew more than the sample",
+        ),
+        ([[0, 1]], {"orders": (2, BEFORE_MS)}, MATCH, "", "rule 3: sampled before, and it still held"),
+        ([[0, 1]], {"orders": (2, AFTER_MS)}, MATCH, "", "rule 3: sampled after"),
+        ([[]], {"orders": (None, AFTER_MS)}, MATCH, "", "rule 3: a topic that does not exist is assigned to nobody"),
+        ([[0, 1]], {"orders": (4, AFTER_MS)}, UNKNOWN, "metadata_changed", "rule 4: grown since"),
+        ([[0], [1]], {"orders": (3, AFTER_MS)}, UNKNOWN, "metadata_changed", "rule 4: grown since, several members"),
+        (
+            [[0, 1]],
+            {"orders": (1, AFTER_MS)},
+            UNKNOWN,
+            "metadata_changed",
+            "rule 4: created anew with fewer partitions",
+        ),
+        ([[0, 1]], {"orders": (None, AFTER_MS)}, UNKNOWN, "metadata_changed", "rule 4: deleted since"),
+        (
+            [[0, 1]],
+            {"orders": (4, BEFORE_MS)},
+            UNKNOWN,
+            "metadata_missing",
+            "rule 2: it had four before, and may have been made anew with two: only a later sample tells",
+        ),
+        (
+            [[1], [1]],
+            {"orders": (4, BEFORE_MS)},
+            DRIFT,
+            "",
+            "rule 5: two owners are two, whatever the topic has",
+        ),
+        ([[]], {"orders": (3, AFTER_MS)}, UNKNOWN, "metadata_changed", "rule 4: created since"),
+        ([[0, 1]], {"orders": throughout(4)}, DRIFT, "", "rule 5: it had four when the leader gave out two"),
+        ([[]], {"orders": throughout(4)}, DRIFT, "", "rule 5: it was there, and nobody was given anything of it"),
+        (
+            [[0, 2]],
+            {"orders": (3, AFTER_MS)},
+            DRIFT,
+            "",
+            "rule 6: the one left out is not the last: no growth explains it",
+        ),
+        ([[1], [0]], {"orders": (2, AFTER_MS)}, DRIFT, "", "rule 6: all given, to the wrong members"),
+    ],
+)
+def test_what_is_known_of_the_topic_decides_how_much_can_be_said(
+    held: list[list[int]], topics: Topics, verdict: str, reason: str, why: str
+) -> None:
+    own = own_drift(group(spread(*held), topics))
+    assert (own.verdict, own.reason) == (verdict, reason), why
+    assert (own.drift_partitions is None) == (verdict == UNKNOWN), "unknown is not a number"
+
+
+def test_one_unknown_topic_makes_the_whole_verdict_unknown() -> None:
+    """Roundrobin deals over all topics: without one count, no partition's place is known."""
+    both = member("c0", {"a": [0], "b": [0]}, ["a", "b"])
+    assert own_drift(group([both], {"a": (1, AFTER_MS)}, "roundrobin")).reason == "metadata_missing"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "kind", "verdict", "reason", "why"),
+    [
+        ("stream", "consumer", NOT_EVALUATED, "kafka_streams", "Kafka Streams' own assignor: ours say nothing"),
+        ("my-own", "consumer", NOT_EVALUATED, "strategy_not_known", "a custom assignor"),
+        ("sticky", "consumer", NOT_EVALUATED, "strategy_not_known", "not among the strategies that are configured"),
+    ],
+)
+def test_strategies_that_are_not_ours_are_not_evaluated(
+    protocol: str, kind: str, verdict: str, reason: str, why: str
+) -> None:
+    own = own_drift(group(spread([1], [0]), {"orders": (2, AFTER_MS)}, protocol, kind))
+    assert own == StrategyDrift(protocol, True, verdict, reason), why
+
+
+def split(
+    name: str, held: Sequence[int], *, topics: Sequence[str] = ("orders",), owned: int | None = None
+) -> ClassicMember:
+    """Return a member of `orders` that may claim a partition."""
+    return member(name, {"orders": held}, topics, owned=[] if owned is None else [("orders", owned)])
+
+
+@pytest.mark.parametrize(
+    ("protocol", "members", "topics", "laws", "partitions", "why"),
+    [
+        ("my-own", [split("a", [0])], throughout(2), ("unassigned",), 1, "a partition is left out"),
+        ("stream", [split("a", [0])], throughout(2), ("unassigned",), 1, "so it is under Kafka Streams"),
+        ("my-own", [split("a", [0])], (2, AFTER_MS), (), None, "it may have grown since"),
+        ("my-own", [split("a", [0])], (2, BEFORE_MS), (), None, "the sample is older"),
+        ("my-own", [split("a", [0], owned=1)], throughout(2), (), None, "it may be withheld: a claims it"),
+        (
+            "RoundRobinAssigner",
+            [split("a", [0]), split("b", [1], topics=["sales"])],
+            throughout(2),
+            ("not_subscribed",),
+            1,
+            "KafkaJS: its leader ignores what members subscribe to",
+        ),
+        ("stream", [split("a", [0, 1]), split("b", [1])], throughout(2), ("assigned_twice",), 1, "two active tasks"),
+        ("faust", [split("a", [0, 1]), split("b", [1])], throughout(2), (), None, "a standby table"),
+        (
+            "RoundRobinAssigner",
+            [split("a", [0, 1]), split("b", [1])],
+            throughout(2),
+            ("assigned_twice",),
+            1,
+            "KafkaJS deals each partition to one member",
+        ),
+        (
+            "my-own",
+            [split("a", [0, 1]), member("b", {"nobodys": [0]})],
+            throughout(2),
+            ("not_subscribed",),
+            1,
+            "nobody subscribes to this topic, so nobody knows how many partitions it has",
+        ),
+    ],
+)
+def test_common_laws_are_judged_whatever_the_strategy(  # noqa: PLR0913, PLR0917 - one row of the table
+    protocol: str,
+    members: list[ClassicMember],
+    topics: tuple[Any, ...],
+    laws: tuple[str, ...],
+    partitions: int | None,
+    why: str,
+) -> None:
+    """A strategy that nobody can replay was never `drift`, whatever it did."""
+    known = {"orders": topics, "sales": throughout(0)}
+    own = own_drift(group(members, known, protocol))
+    assert (own.verdict, own.laws, own.drift_partitions) == (DRIFT if laws else NOT_EVALUATED, laws, partitions), why
+    assert own.reason == ("kafka_streams" if protocol == "stream" else "strategy_not_known")
+
+
+def test_kafka_streams_is_not_advised_by_other_strategies_either() -> None:
+    judgement = judge(group(spread([0]), {"orders": (1, AFTER_MS)}, "stream"), BOTH)
+    assert judgement is not None
+    assert [drift.strategy for drift in judgement.drifts] == ["stream"]
+
+
+@pytest.mark.parametrize("kind", ["connect", "sr", ""])
+def test_groups_of_other_protocol_types_are_members_without_partitions(kind: str) -> None:
+    """Kafka Connect and Schema Registry use the group protocol for work of their own."""
+    opaque = [member("c0", topics=[])]
+    judgement = judge(group(opaque, {}, "sessioned", kind), BOTH)
+    assert judgement is not None
+    assert (judgement.drifts, judgement.imbalances) == ((), ())
+
+
+@pytest.mark.parametrize(("held", "verdict", "partitions"), [([[0, 2], [1]], SAME, 0), ([[0, 1], [2]], DIFFERS, 2)])
+def test_other_strategies_are_compared_but_never_judged(held: list[list[int]], verdict: str, partitions: int) -> None:
+    judgement = judge(group(spread(*held), {"orders": (3, AFTER_MS)}, "my-own"), BOTH)
+    assert judgement is not None
+    (other,) = [drift for drift in judgement.drifts if drift.strategy == "roundrobin"]
+    assert other == StrategyDrift("roundrobin", False, verdict, "", partitions)
+
+
+@pytest.mark.parametrize(("held", "verdict", "partitions"), [([[0], [1]], MATCH, 0), ([[1], [0]], EQUIVALENT, 0)])
+def test_difference_from_one_of_many_right_answers_counts_nothing(
+    held: list[list[int]], verdict: str, partitions: int | None
+) -> None:
+    """Sticky has many right answers; a count of "drift" would raise alarms about a lawful assignment."""
+    judgement = judge(group(spread(*held), {"orders": (2, AFTER_MS)}, "sticky"), [assignor_named("sticky")])
+    assert judgement is not None
+    (own,) = judgement.drifts
+    assert (own.verdict, own.drift_partitions, own.misplaced) == (verdict, partitions, ())
+
+
+@pytest.mark.parametrize("end", [metadata(4, ())])
+def test_a_group_without_members_is_not_judged(end: object) -> None:
+    assert judge(advanced([]), BOTH) is None
+    assert judge(group([], {}), BOTH) is None, end
+
+
+def test_a_verdict_says_how_old_the_oldest_metadata_it_rests_on_is() -> None:
+    both = member("c0", {"a": [0], "b": [0]}, ["a", "b"])
+    judgement = judge(group([both], {"a": (1, 100), "b": (1, 90)}), BOTH)
+    assert judgement is not None
+    assert judgement.metadata_sampled_at_ms == 90
+
+
+MEMBER_IDS = st.text(max_size=3)
+SUBSCRIPTIONS = st.lists(st.sampled_from(["a", "b", "c", "\N{ROCKET}"]), max_size=5)
+PARTITIONS = st.tuples(st.sampled_from(["a", "b", "z"]), st.integers(-(2**31), 2**31 - 1) | st.integers(0, 3))
+
+
+@given(
+    st.lists(
+        st.builds(
+            MemberSubscription,
+            MEMBER_IDS,
+            SUBSCRIPTIONS.map(tuple),
+            st.none() | st.text(max_size=2),
+            st.none() | st.sampled_from(["", "r1", "r2"]),
+            st.lists(PARTITIONS, max_size=5).map(tuple),
+            st.integers(-(2**31), 2**31 - 1),
+            st.sampled_from([0, 1]),
+        ),
+        max_size=5,
+        unique_by=lambda one: one.member_id,
+    ),
+    st.dictionaries(st.sampled_from(["a", "b", "c"]), st.integers(0, 4)),
+    st.booleans(),
+)
+def test_no_built_in_strategy_raises_on_any_group_a_record_can_hold(
+    members: list[MemberSubscription], partitions: dict[str, int], racked: bool
+) -> None:
+    """Law: input is hostile. One group that makes an assignor raise would stop the judgement of all."""
+    racks = {topic: (("r1", None), ("r2",), (), ("r1", "r2"))[:count] for topic, count in partitions.items()}
+    spec = GroupSpec(tuple(members), partitions, racks if racked else {})
+    for assignor in (*BUILT_IN.values(), *AS_JAVA_LEADER.values()):
+        assigned = assignor.assign(spec).members
+        given_out = [one for held in assigned.values() for one in held]
+        assert len(given_out) == len(set(given_out))

@@ -1,0 +1,187 @@
+"""Rules 5 to 9 of `evaluation.assignment.drift`: what makes a difference from the replay drift, and what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors import AS_JAVA_LEADER, GroupSpec, MemberSubscription
+from streaming.evaluation.assignment.drift import (
+    DIFFERS_FROM_JAVA,
+    DRIFT,
+    EQUIVALENT,
+    MATCH,
+    REPLAY_DIFFERS,
+    WITHHELD,
+)
+from streaming.evaluation.judge import judge
+from streaming.protocol.classic import Assignment, ClassicMember
+from tests.streaming.evaluation.test_drift import AFTER_MS, BEFORE_MS, BOTH, group, throughout
+from tests.streaming.groups import member
+
+# Rules 5 to 9: a difference from the replay is drift only where something is wrong, or the leader's program is known.
+
+
+def java(member_id: str, held: Sequence[int], owned: Sequence[int] = ()) -> ClassicMember:
+    """Return a member as Java's clients write it: version 3, no user data."""
+    return member(member_id, {"orders": held}, owned=[("orders", partition) for partition in owned])
+
+
+def other(member_id: str, held: Sequence[int], owned: Sequence[int] = ()) -> ClassicMember:
+    """Return the same as a program writes it that nobody can name: assignments of version 2, user data empty."""
+    written = java(member_id, held, owned)
+    assert written.assignment is not None
+    return replace(written, assignment=replace(written.assignment, version=2, user_data=b""))
+
+
+def version_0(member_id: str, held: Sequence[int]) -> ClassicMember:
+    """Return the same as kafka-python, aiokafka and Java before 2.4 write it: version 0, user data empty."""
+    written = java(member_id, held)
+    assert written.assignment is not None
+    assert written.subscription is not None
+    return replace(
+        written,
+        subscription=replace(written.subscription, version=0, user_data=b""),
+        assignment=replace(written.assignment, version=0, user_data=b""),
+    )
+
+
+LAWFUL = [
+    ("range", [other("a", [0, 2]), other("b", [1, 3])], DIFFERS_FROM_JAVA, (), "range of another program"),
+    ("range", [java("a", [0, 2]), java("b", [1, 3])], DRIFT, (REPLAY_DIFFERS,), "Java would have cut it in two pieces"),
+    (
+        "range",
+        [other("a", [0, 1, 2]), other("b", [3])],
+        DIFFERS_FROM_JAVA,
+        (),
+        "nobody knows what its library promises",
+    ),
+    ("range", [java("a", [0, 1, 2]), java("b", [3])], DRIFT, ("unbalanced",), "Java's range is even in each topic"),
+    (
+        "range",
+        [version_0("a", [0, 1, 2]), version_0("b", [3])],
+        DRIFT,
+        ("unbalanced",),
+        "kafka-python, aiokafka or old Java: each of them promises to be even",
+    ),
+    ("sticky", [other("a", [0, 1, 2]), other("b", [3])], DIFFERS_FROM_JAVA, (), "uneven, and no promise is known"),
+    ("roundrobin", [other("a", [0, 1]), other("b", [2, 3])], DIFFERS_FROM_JAVA, (), "as even as roundrobin"),
+    ("sticky", [other("a", [0, 3]), other("b", [1, 2])], EQUIVALENT, (), "nobody owned anything: one is as good"),
+    ("sticky", [java("a", [0, 3]), java("b", [1, 2])], EQUIVALENT, (), "also where it is Java"),
+    (
+        "sticky",
+        [other("a", [2, 3], owned=[0, 1]), other("b", [0, 1], owned=[2, 3])],
+        EQUIVALENT,
+        (),
+        "all could have stayed: that is the rebalance's fault, and every owner is a right one now",
+    ),
+    (
+        "cooperative-sticky",
+        [other("a", [0, 1], owned=[0, 1, 2, 3]), other("b", [])],
+        MATCH,
+        (),
+        "the first round as Java has it: 2 and 3 are given up, and go to nobody yet",
+    ),
+    (
+        "cooperative-sticky",
+        [other("a", [2, 3], owned=[0, 1, 2, 3]), other("b", [])],
+        WITHHELD,
+        (),
+        "a first round that lets others go",
+    ),
+    (
+        "cooperative-sticky",
+        [other("a", [0, 1], owned=[0, 1, 2, 3]), other("b", [2, 3])],
+        DRIFT,
+        ("handed_over_early",),
+        "b consumes what a has not given up: each record twice",
+    ),
+    (
+        "cooperative-sticky",
+        [other("a", [0, 1], owned=[0, 1]), other("b", [3], owned=[3])],
+        DRIFT,
+        ("unassigned",),
+        "nobody owns 2 and nobody gets it",
+    ),
+]
+
+
+@pytest.mark.parametrize(("protocol", "members", "verdict", "laws", "why"), LAWFUL, ids=[why for *_, why in LAWFUL])
+def test_a_difference_from_the_replay_is_drift_only_with_a_reason(
+    protocol: str, members: list[ClassicMember], verdict: str, laws: tuple[str, ...], why: str
+) -> None:
+    judgement = judge(group(members, {"orders": throughout(4)}, protocol), [AS_JAVA_LEADER[protocol]])
+    assert judgement is not None
+    (own,) = judgement.drifts
+    assert (own.verdict, own.laws) == (verdict, laws), why
+    assert bool(own.misplaced) == (verdict == DRIFT)
+    assert (own.drift_partitions is None) == (verdict == DIFFERS_FROM_JAVA), "no alarm for another program's way"
+
+
+def test_what_a_verdict_had_to_do_without_is_named() -> None:
+    late = judge(group([other("a", [0])], {"orders": (1, AFTER_MS)}), BOTH)
+    assert late is not None
+    assert late.not_known == ("metadata_of_the_time", "leader_implementation")
+    known = judge(group([java("a", [0])], {"orders": (1, BEFORE_MS)}), BOTH)
+    assert known is not None
+    assert known.not_known == ()
+    assert known.assigned_by is not None
+    assert known.assigned_by.implementation == "java"
+
+
+CORRUPTIONS = ["drop", "double", "foreign", "pile"]
+
+
+def corrupted(held: dict[str, list[tuple[str, int]]], how: str, at: int) -> dict[str, list[tuple[str, int]]]:
+    """Return the assignment broken in one way."""
+    members = sorted(held)
+    giver = members[at % len(members)]
+    taker = members[(at + 1) % len(members)]
+    broken = {member_id: list(partitions) for member_id, partitions in held.items()}
+    if how == "drop":
+        broken[giver].pop()
+    elif how == "double":
+        broken[taker].append(broken[giver][0])
+    elif how == "foreign":
+        broken[giver].append(("foreign", 0))
+    else:
+        for other_member in members:
+            while other_member != giver and len(broken[other_member]) > 1:
+                broken[giver].append(broken[other_member].pop())
+    return broken
+
+
+@given(
+    st.sampled_from(["range", "roundrobin", "sticky", "cooperative-sticky"]),
+    st.integers(2, 4),
+    st.sampled_from(CORRUPTIONS),
+    st.integers(0, 3),
+)
+def test_a_corrupted_assignment_is_drift_whatever_the_strategy_and_whoever_made_it(
+    protocol: str, count: int, how: str, at: int
+) -> None:
+    """Injected into lawful answers of every strategy: lost, doubled, foreign, piled on one member.
+
+    The first three break laws of every library; that nobody has all is a promise, so there Java leads.
+    A partition beyond the topic's end is not among them: a topic created anew with fewer looks just the same.
+    """
+    ids = [f"m{number}" for number in range(count)]
+    spec = GroupSpec(tuple(MemberSubscription(one, ("orders",)) for one in ids), {"orders": 3 * count, "foreign": 1})
+    lawful = AS_JAVA_LEADER[protocol].assign(spec).members
+    broken = corrupted({member_id: sorted(partitions) for member_id, partitions in lawful.items()}, how, at)
+    assignment = Assignment(3, (), None) if how == "pile" else Assignment(2, (), b"")
+    members = [
+        replace(java(member_id, []), assignment=replace(assignment, partitions=tuple(sorted(partitions))))
+        for member_id, partitions in broken.items()
+    ]
+    snapshot = group(members, {"orders": throughout(3 * count)}, protocol)
+    judgement = judge(snapshot, [AS_JAVA_LEADER[protocol]])
+    assert judgement is not None
+    (own,) = judgement.drifts
+    assert own.verdict == DRIFT
+    assert own.laws
+    assert own.misplaced

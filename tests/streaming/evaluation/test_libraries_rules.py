@@ -1,0 +1,217 @@
+"""Groups are judged by what the library that leads them does, and only by present owners."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from assignors import AS_JAVA_LEADER
+from streaming.evaluation.assignment.drift import DRIFT, EQUIVALENT, MATCH, MisplacedPartition, StrategyDrift
+from streaming.evaluation.assignment.group_spec import group_spec
+from streaming.evaluation.judge import judge
+from streaming.evaluation.turn import GroupRecord, take_turn
+from streaming.group.snapshot import GroupSnapshot
+from streaming.protocol.classic import Assignment, ClassicMember, Subscription
+from tests.streaming.evaluation.test_drift import AFTER_MS, BEFORE_MS, group, throughout
+from tests.streaming.groups import Held, advanced, member, metadata, written
+
+
+def of_library(  # noqa: PLR0913 - what a library writes
+    member_id: str,
+    held: Held,
+    *,
+    version: int,
+    user_data: bytes | None,
+    assigned_version: int,
+    topics: Sequence[str] = ("orders",),
+    instance_id: str | None = None,
+    ends_before_owned: bool = False,
+) -> ClassicMember:
+    """Return a member whose assignment has the same kind of user data as its subscription."""
+    said = Subscription(version, tuple(topics), user_data, (), -1, None, ends_before_owned=ends_before_owned)
+    written_by_java = member(member_id, held, topics, instance_id=instance_id)
+    assert written_by_java.assignment is not None
+    given = Assignment(assigned_version, written_by_java.assignment.partitions, user_data)
+    return replace(written_by_java, subscription=said, assignment=given)
+
+
+def librdkafka(member_id: str, *held: int, instance_id: str | None = None) -> ClassicMember:
+    """Return a member as librdkafka 2.16 writes it."""
+    return of_library(
+        member_id, {"orders": held}, version=3, user_data=b"", assigned_version=0, instance_id=instance_id
+    )
+
+
+def kafka_go(member_id: str, held: Held, topics: Sequence[str]) -> ClassicMember:
+    """Return a member as kafka-go writes it."""
+    return of_library(
+        member_id, held, version=1, user_data=None, assigned_version=1, topics=topics, ends_before_owned=True
+    )
+
+
+def kafka_python_sticky(member_id: str, held: Sequence[int], had: Sequence[int]) -> ClassicMember:
+    """Return a member as kafka-python 3 writes it for `sticky`: what it had is in user data of a form of its own."""
+    numbers = b"".join(number.to_bytes(4, "big") for number in had)
+    topic = b"\x00\x06orders" + len(had).to_bytes(4, "big") + numbers
+    claim = b"\x00\x01\x00\x00\x00\x01" + topic + b"\x00\x00\x00\x02"
+    one = of_library(member_id, {"orders": held}, version=0, user_data=claim, assigned_version=0)
+    assert one.assignment is not None
+    return replace(one, assignment=replace(one.assignment, user_data=b""))
+
+
+def own(snapshot: GroupSnapshot, protocol: str) -> StrategyDrift:
+    """Return the verdict on the group's own strategy."""
+    found = judge(snapshot, [AS_JAVA_LEADER[protocol]])
+    assert found is not None
+    (verdict,) = found.drifts
+    return verdict
+
+
+STATIC_AND_DYNAMIC = [("zz0-1", "zz0"), ("zz1-1", "zz1"), ("zz2-1", "zz2"), ("aa9-1", None)]
+
+
+@pytest.mark.parametrize("protocol", ["range", "roundrobin"])
+def test_librdkafka_does_not_put_static_members_first(protocol: str) -> None:
+    """Static zz0 to zz2 and dynamic aa9: the replay put the static ones first, and all 15 partitions drifted."""
+    held = {"range": [range(4, 8), range(8, 12), range(12, 15), range(4)]}.get(
+        protocol, [range(1, 15, 4), range(2, 15, 4), range(3, 15, 4), range(0, 15, 4)]
+    )
+    members = [
+        librdkafka(member_id, *numbers, instance_id=instance_id)
+        for (member_id, instance_id), numbers in zip(STATIC_AND_DYNAMIC, held, strict=True)
+    ]
+    assert own(group(members, {"orders": throughout(15)}, protocol), protocol).verdict == MATCH
+
+
+def test_librdkafka_orders_ids_by_their_bytes() -> None:
+    """Java orders by UTF-16, where U+1F680 comes before U+FFFD; a group with such client ids drifted."""
+    members = [librdkafka("\N{REPLACEMENT CHARACTER}-1", 0, 1), librdkafka("\N{ROCKET}-1", 2)]
+    assert own(group(members, {"orders": throughout(3)}), "range").verdict == MATCH
+
+
+def test_a_librdkafka_leader_that_orders_as_java_drifts() -> None:
+    """The replay is exact for librdkafka, too: the wrong order is a wrong answer."""
+    members = [librdkafka("a-1", 1), librdkafka("z-1", 0)]
+    found = own(group(members, {"orders": throughout(2)}), "range")
+    assert (found.verdict, found.laws, found.drift_partitions) == (DRIFT, ("replay_differs",), 2)
+
+
+RACKS = (("r1",), ("r0",), ("r1",), ("r0",))
+"""One replica of each partition of `orders`."""
+
+
+@pytest.mark.parametrize(
+    ("versions", "held", "verdict", "why"),
+    [
+        ((3, 3, 3), ([0, 2], [1], [3]), MATCH, "a leader since 3.5 gives each member what is in its rack"),
+        ((3, 3, 3), ([0, 1], [2], [3]), MATCH, "a leader of 3.4 sends its rack and does not weigh racks"),
+        ((3, 3, 3), ([0, 1], [3], [2]), DRIFT, "neither gives this"),
+        ((1, 3, 3), ([0, 1], [2], [3]), MATCH, "an older leader reads nobody's rack"),
+        ((1, 3, 3), ([0, 2], [1], [3]), DRIFT, "so it cannot have weighed them"),
+    ],
+)
+def test_a_java_leader_weighs_racks_if_it_reads_them(
+    versions: Sequence[int], held: Sequence[Sequence[int]], verdict: str, why: str
+) -> None:
+    """Members with racks and a leader of Java 2.4 to 3.4: most of a valid range drifted, as `replay_differs`."""
+    members = [
+        of_library(name, {"orders": numbers}, version=version, user_data=None, assigned_version=versions[0])
+        for name, numbers, version in zip("abc", held, versions, strict=True)
+    ]
+    racked = [in_rack(one, rack) for one, rack in zip(members, ("r1", "r0", "r0"), strict=True)]
+    found = own(group(racked, {"orders": (4, AFTER_MS, RACKS, None, BEFORE_MS)}), "range")
+    assert found.verdict == verdict, why
+
+
+def in_rack(one: ClassicMember, rack: str) -> ClassicMember:
+    """Return the member with its rack, if its subscription has room for one."""
+    said = one.subscription
+    assert said is not None
+    return replace(one, subscription=replace(said, rack_id=rack)) if said.version >= 3 else one
+
+
+def test_kafka_go_deals_roundrobin_anew_with_each_topic() -> None:
+    """Five topics of three partitions over two members: 10 and 5, even in each topic, is what kafka-go promises."""
+    topics = [f"t{number}" for number in range(5)]
+    members = [
+        kafka_go("a", {topic: [0, 2] for topic in topics}, topics),
+        kafka_go("b", {topic: [1] for topic in topics}, topics),
+    ]
+    found = own(group(members, {topic: throughout(3) for topic in topics}, "roundrobin"), "roundrobin")
+    assert (found.verdict, found.drift_partitions) == (EQUIVALENT, 0)
+
+
+def test_kafka_go_deals_partitions_in_the_order_in_which_the_broker_lists_them() -> None:
+    """No record has that order, so any even answer is right: here the broker lists 2, 0, 3, 1."""
+    members = [kafka_go("a", {"orders": [0, 2]}, ["orders"]), kafka_go("b", {"orders": [1, 3]}, ["orders"])]
+    assert own(group(members, {"orders": throughout(4)}), "range").verdict == EQUIVALENT
+
+
+def test_aiokafka_does_not_put_static_members_first() -> None:
+    """It sorts members by member id alone; a static member behind a dynamic one was "not what Java gives"."""
+    dynamic = of_library("aiokafka-0.14.0-7", {"orders": [0]}, version=0, user_data=b"", assigned_version=0)
+    static = of_library("pod-0-5f", {"orders": [1]}, version=0, user_data=b"", assigned_version=0, instance_id="pod-0")
+    assert own(group([dynamic, static], {"orders": throughout(2)}), "range").verdict == MATCH
+
+
+def test_kafka_go_that_is_uneven_in_a_topic_drifts_by_the_partitions_in_excess() -> None:
+    """One of four partitions is in the wrong hands: range's own order is not kafka-go's, so no more are."""
+    members = [kafka_go("a", {"orders": [0, 1, 2]}, ["orders"]), kafka_go("b", {"orders": [3]}, ["orders"])]
+    found = own(group(members, {"orders": throughout(4)}, "roundrobin"), "roundrobin")
+    assert (found.verdict, found.laws, found.drift_partitions) == (DRIFT, ("unbalanced",), 1)
+
+
+def test_a_needless_move_is_no_standing_drift_and_counts_in_its_rebalance() -> None:
+    """With aiokafka one partition too many moved, and 11 of 12 counted as misplaced until the next rebalance."""
+    before = [kafka_python_sticky("a", [0, 1], []), kafka_python_sticky("b", [2, 3], [])]
+    after = [kafka_python_sticky("a", [2, 3], [0, 1]), kafka_python_sticky("b", [0, 1], [2, 3])]
+    found = own(group(after, {"orders": throughout(4)}, "sticky"), "sticky")
+    assert (found.verdict, found.drift_partitions, found.misplaced) == (EQUIVALENT, 0, ())
+    events = [written(9, 2, before), written(10, 3, after)]
+    rebalance = take_turn(GroupRecord(GroupSnapshot("g")), events, []).rebalances[-1].rebalance
+    assert (rebalance.hand_over.moved_partitions, rebalance.hand_over.fewest_moves) == (4, 0)
+
+
+def test_what_a_sticky_group_has_wrong_is_counted_and_not_every_tie() -> None:
+    """One partition of 24 has two owners: the replay places many others elsewhere, and none of those is wrong."""
+    numbers = [list(range(place, 24, 3)) for place in range(3)]
+    members = [member(name, {"orders": of}) for name, of in zip("abc", numbers, strict=True)]
+    members[1] = member("b", {"orders": [*numbers[1], 0]})
+    found = own(group(members, {"orders": throughout(24)}, "sticky"), "sticky")
+    assert (found.verdict, found.laws) == (DRIFT, ("assigned_twice",))
+    assert found.misplaced == (MisplacedPartition("orders", 0, ("a", "b"), "a"),)
+
+
+def test_an_uneven_sticky_group_has_as_many_misplaced_as_must_move() -> None:
+    """5 and 1 become 3 and 3 by two moves."""
+    members = [member("a", {"orders": [0, 1, 2, 3, 4]}), member("b", {"orders": [5]})]
+    found = own(group(members, {"orders": throughout(6)}, "sticky"), "sticky")
+    assert (found.verdict, found.laws, found.drift_partitions) == (DRIFT, ("unbalanced",), 2)
+    assert {one.expected_member for one in found.misplaced} == {"b"}
+
+
+def test_what_a_kafka_python_member_had_is_its_claim_unless_java_leads() -> None:
+    """A Java leader cannot read that form and forgets the claim; with kafka-python the claims were never read."""
+    claiming = [kafka_python_sticky("a", [0, 1], [0, 1]), kafka_python_sticky("b", [2, 3], [2, 3])]
+    led = metadata(3, claiming, protocol="sticky")
+    spec = group_spec(advanced([written(10, 3, claiming)]), led)
+    assert [(one.owned, one.generation_id) for one in spec.members] == [
+        ((("orders", 0), ("orders", 1)), 2),
+        ((("orders", 2), ("orders", 3)), 2),
+    ]
+    java = [member("j", {"orders": []}), *(replace(one, assignment=Assignment(3, (), None)) for one in claiming)]
+    forgotten = group_spec(advanced([written(10, 3, java)]), metadata(3, java, protocol="sticky"))
+    assert [one.owned for one in forgotten.members] == [(), (), ()]
+
+
+def test_without_a_leaders_id_what_every_possible_leader_promises_is_judged() -> None:
+    """DescribeGroups names no leader. All members write as Java does, so an uneven range is wrong whoever led."""
+    members = [member("a", {"orders": [0, 1, 2]}), member("b", {"orders": [3]})]
+    described = group(members, {"orders": throughout(4)})
+    assert described.classic is not None
+    nameless = msgspec.structs.replace(described, classic=replace(described.classic, leader=None))
+    found = own(nameless, "range")
+    assert (found.verdict, found.laws, found.drift_partitions) == (DRIFT, ("unbalanced",), 1)

@@ -1,0 +1,343 @@
+"""What a group reads next, where the log holds markers, holes or an open transaction at its commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming.evaluation.lag.commit_windows import CommitWindows
+from streaming.evaluation.lag.lag import LAG_SCHEMA, MAYBE_ONLY_MARKERS, ClusterSample, lag_report
+from streaming.evaluation.lag.lag_judgement import judge_lag
+from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
+from streaming.evaluation.lag.next_offsets import (
+    DOUBTED_AFTER_MS,
+    FEW_OFFSETS,
+    LOOKS_PER_SAMPLE,
+    REFUSED_FOR_MS,
+    Look,
+    NextOffsets,
+    NotSeen,
+    Seen,
+    UnmovedCommits,
+    near_rows,
+    rows_behind,
+    topic_partitions,
+)
+from streaming.evaluation.lag.retention import LOG_START_POINTS
+from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.status import BLOCKED_RULE, MARKERS_RULE, Status, is_suspect
+from streaming.protocol.record_batches import Tail
+
+SECOND_MS = 1_000
+
+
+@dataclass
+class Log:
+    """One topic partition: `records` are the offsets that have one, all others are markers or holes."""
+
+    end: int = 0
+    start: int = 0
+    records: set[int] = field(default_factory=set)
+    last_stable: int | None = None
+    is_readable: bool = True
+    aborted: set[int] = field(default_factory=set)
+
+    def write(self, records: int, markers: int = 0) -> None:
+        """Append records, then markers."""
+        self.records |= set(range(self.end, self.end + records))
+        self.end += records + markers
+
+    def look(self, look: Look) -> Seen:
+        """Return what a fetch would show."""
+        if not self.is_readable:
+            return NotSeen.REFUSED
+        later = sorted(offset for offset in self.records if offset >= look.from_offset)
+        committed = [offset for offset in later if offset not in self.aborted]
+        if not committed:
+            return Tail(min(later, default=self.end), is_record=False, read_to=self.end)
+        return Tail(later[0], is_record=True, read_to=committed[0])
+
+
+class Watch:
+    """One group on one partition, sampled every five seconds as `LagWatch` does."""
+
+    def __init__(self, log: Log) -> None:
+        self.log, self.now_ms, self.looks = log, 0, 0
+        self._ends, self._starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
+        self._windows, self._unmoved, self._next = CommitWindows(), UnmovedCommits(), NextOffsets()
+        self._is_suspect = np.array([False])
+        self._commits = 0
+        self.committed = 0
+
+    def commit(self, offset: int) -> None:
+        """Read one commit of now."""
+        self.committed, self._commits = offset, self._commits + 1
+        one = (np.array([number]) for number in (0, offset, self.now_ms, self._commits))
+        self._windows.put(*one)
+
+    def sample(self, seconds: int = 5) -> dict[str, Any]:
+        """Let time pass and return the judged row."""
+        self.now_ms += seconds * SECOND_MS
+        log, at = self.log, ("orders", 0)
+        self._ends.add({at: log.end}, self.now_ms)
+        self._starts.add({at: log.start}, self.now_ms)
+        columns = [["g"], ["orders"], [0], [self.committed], [self.now_ms]]
+        commits = pa.table([pa.array(column) for column in columns], names=LAG_SCHEMA.names[:5])
+        report = lag_report(commits, ClusterSample(self.now_ms, {}, {at: log.end}, {at: log.start}))
+        unmoved = self._unmoved.for_ms(np.array([0]), np.array([self.committed]), self.now_ms)
+        behind = rows_behind(report, unmoved, self._is_suspect)
+        stable = {of: log.last_stable for of in topic_partitions(report, behind) if log.last_stable is not None}
+        rows = near_rows(report, behind, unmoved, stable)
+        looks = self._next.looks(rows, self.now_ms)
+        self.looks += len(looks)
+        self._next.take({look: log.look(look) for look in looks}, self.now_ms)
+        report = self._next.apply(report, rows)
+        if report.partitions["lag"][0].is_valid:
+            next_offset = report.partitions["next_offset"].to_numpy()
+            self._windows.observe(np.array([0]), np.array([self._commits]), next_offset, np.array([log.end]))
+        windows = self._windows.as_of(np.array([0]), np.array([self._commits]))
+        judged = judge_lag(report, self._ends, self._starts, windows, pa.array([self.now_ms]))
+        self._is_suspect = is_suspect(judged.partitions)
+        (row,) = judged.partitions.to_pylist()
+        return dict(row)
+
+
+def idle_after_a_transaction(*, is_readable: bool = True) -> Watch:
+    """Return a group that read all of a transaction and committed its last record + 1, before the marker."""
+    watch = Watch(Log(is_readable=is_readable))
+    for _ in range(10):
+        watch.log.write(records=4, markers=1)
+        watch.commit(watch.log.end - 1)
+        watch.sample(1)
+    return watch
+
+
+def test_a_commit_before_the_marker_of_a_transaction_is_no_lag():
+    """Defect 2: such a group was one record late for ever, its seconds grew, and KafkaGroupLagging paged."""
+    watch = idle_after_a_transaction()
+    for _ in range(100):
+        row = watch.sample()
+        assert (row["lag"], row["lag_seconds"], row["lag_seconds_kind"]) == (0, 0.0, "exact")
+        assert Status(row["status"]) is Status.OK
+        assert row["unknown_reason"] is None
+    assert watch.looks <= 2, "looked at once, not at each sample"
+
+
+def test_retention_that_takes_a_marker_takes_no_record():
+    """Defect 2: the log start moved past the marker, records_lost was 1, and KafkaRecordsLost paged."""
+    watch = idle_after_a_transaction()
+    watch.sample()
+    watch.log.start = watch.log.end
+    assert watch.sample()["records_lost"] == 0
+    watch.log.write(records=5)
+    watch.log.start = watch.log.end
+    assert watch.sample()["records_lost"] is None, "records 50 to 54, which nobody looked at: few, so unknown"
+    watch.log.write(records=FEW_OFFSETS)
+    watch.log.start = watch.log.end
+    assert watch.sample()["records_lost"] == 5 + FEW_OFFSETS
+
+
+def test_a_busy_transactional_group_is_not_slower_than_its_producers():
+    """Its lag is 1 at each sample, never lower: by the lag alone that is WARN."""
+    watch = Watch(Log())
+    for _ in range(30):
+        watch.log.write(records=4, markers=1)
+        watch.commit(watch.log.end - 1)
+        row = watch.sample(1)
+        assert row["status"] in {None, Status.OK}
+        assert row["lag"] in {0, 1}
+    assert Status(row["status"]) is Status.OK
+
+
+def test_without_the_right_to_look_it_is_unknown_and_neither_0_nor_late():
+    """READ on users' topics is optional (law 2)."""
+    watch = idle_after_a_transaction(is_readable=False)
+    for _ in range(1 + DOUBTED_AFTER_MS // 5_000):
+        row = watch.sample()
+        assert row["status"] in {None, Status.OK}
+    assert (row["lag"], row["unknown_reason"]) == (None, MAYBE_ONLY_MARKERS)
+    assert (row["lag_seconds"], row["lag_seconds_kind"], row["status"]) == (None, "unknown", None)
+    watch.log.start = watch.log.end
+    assert watch.sample()["records_lost"] is None
+    assert watch.looks == 1, "a topic that refused is not asked at each sample"
+    watch.sample(REFUSED_FOR_MS // SECOND_MS)
+    watch.log.start = 0
+    watch.sample()
+    assert watch.looks == 2
+
+
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_a_group_that_leaves_records_is_late_all_the_same(is_readable: bool):
+    """A true silence is still found: with READ from the first record on, without it from FEW_OFFSETS on."""
+    watch = Watch(Log(is_readable=is_readable))
+    watch.log.write(records=20)
+    for offset in range(10):
+        watch.log.write(records=1)
+        watch.commit(offset)
+        watch.sample(1)
+    for _ in range(30):
+        row = watch.sample()
+    assert (row["lag"], Status(row["status"])) == (21, Status.STOP)
+    assert row["lag_seconds"] > 100
+
+
+def test_one_record_that_waits_is_found_by_a_look():
+    watch = idle_after_a_transaction()
+    watch.sample()
+    watch.log.write(records=1)
+    for _ in range(25):
+        row = watch.sample()
+    assert row["lag"] == 1
+    assert row["lag_seconds"] > 100
+    assert Status(row["status"]) is Status.STOP
+    watch.commit(watch.log.end)
+    assert watch.sample()["lag"] == 0
+
+
+def test_holes_at_the_end_of_a_compacted_topic_are_no_lag():
+    """Compaction removed the last 300 records, which the group had skipped over."""
+    log = Log(end=1_000, records=set(range(700)))
+    watch = Watch(log)
+    watch.commit(700)
+    watch.sample()
+    assert watch.sample()["lag"] == 0
+    log.write(records=2)
+    assert watch.sample()["lag"] == 2
+
+
+def test_records_of_an_aborted_transaction_alone_are_unknown():
+    """Under read_committed they are nothing, else they are lag: which of the two is in no record (law 2)."""
+    watch = idle_after_a_transaction()
+    watch.sample()
+    first = watch.log.end
+    watch.log.write(records=50, markers=1)
+    watch.log.aborted = set(range(first, first + 50))
+    for _ in range(20):
+        row = watch.sample()
+    assert (row["lag"], row["unknown_reason"], row["status"]) == (None, MAYBE_ONLY_MARKERS, None)
+    watch.log.write(records=1)
+    for _ in range(20):
+        row = watch.sample()
+    assert (row["lag"], Status(row["status"])) == (52, Status.STOP), "a record that all consumers read waits"
+
+
+def test_a_group_at_an_open_transaction_is_neither_stopped_nor_ok():
+    """read_committed consumers receive nothing after the last stable offset: such a group was STOP."""
+    watch = Watch(Log())
+    for _ in range(10):
+        watch.log.write(records=4)
+        watch.commit(watch.log.end)
+        watch.sample(1)
+    watch.log.last_stable = watch.log.end
+    for _ in range(60):
+        watch.log.write(records=50)
+        row = watch.sample()
+    assert (row["status"], row["status_rule"], row["is_blocked"]) == (None, BLOCKED_RULE, True)
+    assert row["lag"] == 60 * 50, "as measured, up to the high watermark"
+    watch.log.last_stable = watch.log.end
+    row = watch.sample()
+    assert (Status(row["status"]), row["is_blocked"]) == (Status.STOP, False), "the transaction has ended"
+
+
+def test_a_group_before_an_open_transaction_is_judged_as_ever():
+    watch = Watch(Log())
+    for _ in range(10):
+        watch.log.write(records=4)
+        watch.commit(watch.log.end - 2)
+        watch.sample(1)
+    watch.log.last_stable = watch.log.end
+    watch.log.write(records=50)
+    for _ in range(60):
+        row = watch.sample()
+    assert (Status(row["status"]), row["is_blocked"]) == (Status.STOP, False)
+
+
+def test_a_group_beyond_the_last_stable_offset_does_not_wait_for_transactions():
+    watch = Watch(Log())
+    for _ in range(10):
+        watch.log.write(records=40)
+        watch.commit(watch.log.end - 30)
+        watch.sample(1)
+    watch.log.last_stable = watch.committed - 1
+    for _ in range(60):
+        row = watch.sample()
+    assert (Status(row["status"]), row["is_blocked"]) == (Status.STOP, False)
+
+
+def test_markers_before_an_open_transaction_count_as_read():
+    watch = idle_after_a_transaction()
+    watch.log.last_stable = watch.log.end
+    watch.log.write(records=50)
+    for _ in range(60):
+        row = watch.sample()
+    assert (row["status"], row["status_rule"], row["is_blocked"]) == (None, BLOCKED_RULE, True)
+
+
+def test_without_the_right_to_look_few_offsets_give_no_bad_status():
+    watch = Watch(Log(is_readable=False))
+    watch.log.write(records=FEW_OFFSETS)
+    for second in range(12):
+        watch.commit(0)
+        row = watch.sample(1)
+        assert row["status"] is None or second < 2
+    assert row["status_rule"] == MARKERS_RULE
+
+
+def test_looks_are_bounded_and_the_nearest_to_the_end_go_first():
+    """Law 5: 100,000 partitions that stand still after an outage must not be 100,000 requests."""
+    count = 3 * LOOKS_PER_SAMPLE
+    columns = [["g"] * count, ["orders"] * count, list(range(count)), list(range(count)), [0] * count]
+    commits = pa.table([pa.array(column) for column in columns], names=LAG_SCHEMA.names[:5])
+    report = lag_report(commits, ClusterSample(9, {}, {("orders", number): count for number in range(count)}))
+    unmoved = np.full(count, 5_000)
+    rows = near_rows(report, rows_behind(report, unmoved, unmoved < 0), unmoved, {})
+    known = NextOffsets()
+    looked: list[int] = []
+    for _ in range(3):
+        looks = known.looks(rows, 9)
+        looked += [look.partition for look in looks]
+        known.take({look: Tail(look.from_offset, is_record=True, read_to=look.from_offset) for look in looks}, 9)
+    assert looked == list(reversed(range(count)))
+    assert known.looks(rows, 9) == []
+
+
+LOOKS = st.sampled_from([NotSeen.REFUSED, NotSeen.FAILED, None])
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(0, 3)), max_size=12),
+    st.integers(0, 12),
+    LOOKS,
+    st.none() | st.integers(0, 12),
+)
+def test_lag_is_never_more_than_the_offsets_left_nor_less_than_the_records(
+    written: Sequence[tuple[bool, int]], committed: int, failure: NotSeen | None, last_stable: int | None
+):
+    """Law 6: whatever the log holds, lag is unknown or between the records and the offsets after the commit."""
+    log = Log()
+    for is_record, count in written:
+        log.write(**{"records" if is_record else "markers": count, **({} if is_record else {"records": 0})})
+    committed, log.last_stable = min(committed, log.end), None if last_stable is None else min(last_stable, log.end)
+    watch = Watch(log)
+    watch.commit(committed)
+    rows = [watch.sample() for _ in range(3)]
+    left: Mapping[str, int] = {
+        "records": sum(offset >= committed for offset in log.records),
+        "offsets": log.end - committed,
+    }
+    if failure is not None:
+        watch = Watch(log)
+        log.is_readable = failure is not NotSeen.REFUSED
+        watch.commit(committed)
+        rows += [watch.sample() for _ in range(3)]
+    for row in rows:
+        assert row["lag"] is None or left["records"] <= row["lag"] <= left["offsets"]
+        assert row["next_offset"] >= committed
+        assert (row["lag"] is None) == (row["unknown_reason"] is not None)

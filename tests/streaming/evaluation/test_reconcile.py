@@ -1,0 +1,157 @@
+"""Ghosts: what records tell of and coordinators do not. Proof is needed, not the lack of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+import pyarrow as pa
+import pytest
+
+from assignors.coordinator import coordinator_partition
+from streaming.evaluation.lag.lag import ClusterSample, LogEnds
+from streaming.evaluation.turn import GroupRecord
+from streaming.events import GroupEvent, TopicMetadata
+from streaming.group.listing import (
+    CommittedOffset,
+    CommittedOffsets,
+    GroupListing,
+    ListedGroup,
+    ListingGap,
+    Unanswered,
+)
+from streaming.integrity.reconcile import (
+    Suspect,
+    is_read,
+    missing_by_partition,
+    still_suspect,
+    suspected_commits,
+    suspected_groups,
+)
+from tests.streaming.groups import advanced, formed, tombstoned, written
+
+LISTED = ListedGroup("classic", "consumer", "Stable", 1)
+WITHOUT, WITH = GroupListing(9_000, {}), GroupListing(9_000, {"g": LISTED})
+SAMPLE = ClusterSample(9_100, offsets_topic={0: LogEnds(100, 90)}, offsets_topic_partitions=50)
+SUSPECT = Suspect(kafka_partition=0, after_offset=50, read_up_to=100, listed_at_ms=9_000)
+
+
+def record(*events: GroupEvent) -> Mapping[str, GroupRecord]:
+    """Return the one group after its records."""
+    return {"g": GroupRecord(advanced(events))}
+
+
+@pytest.mark.parametrize(
+    ("groups", "listing", "sample", "suspects", "why"),
+    [
+        (record(written(50, 1)), WITHOUT, SAMPLE, {"g": SUSPECT}, "alive to us, unknown to them"),
+        (record(*formed(46)), WITHOUT, SAMPLE, {"g": SUSPECT}, "the same of a KIP-848 group"),
+        (record(written(50, 1)), WITH, SAMPLE, {}, "listed"),
+        (record(tombstoned(50)), WITHOUT, SAMPLE, {}, "dead to both"),
+        (record(), WITHOUT, SAMPLE, {}, "nobody wrote of it yet"),
+        (
+            record(written(50, 1)),
+            GroupListing(9_000, {}, (ListingGap(2, "coordinator_load_in_progress"),)),
+            SAMPLE,
+            {},
+            "a listing with gaps lacks groups that are there",
+        ),
+        (
+            record(written(50, 1)),
+            WITHOUT,
+            ClusterSample(9_100, offsets_topic_partitions=50),
+            {},
+            "where its partition ends is not known: nobody can say when it was read",
+        ),
+    ],
+)
+def test_suspect_is_who_is_alive_to_us_and_unknown_to_every_coordinator(
+    groups: Mapping[str, GroupRecord],
+    listing: GroupListing,
+    sample: ClusterSample,
+    suspects: Mapping[str, Suspect],
+    why: str,
+) -> None:
+    assert suspected_groups(groups, listing, sample) == suspects, why
+
+
+@pytest.mark.parametrize(
+    ("groups", "listing", "stays", "why"),
+    [
+        (record(written(50, 1)), WITHOUT, True, "not a word"),
+        (record(written(50, 1), written(60, 2)), WITHOUT, False, "a record came"),
+        (record(written(50, 1), tombstoned(60)), WITHOUT, False, "its tombstone came"),
+        (record(written(50, 1)), WITH, False, "it is listed again: its coordinator had moved"),
+        ({}, WITHOUT, False, "forgotten meanwhile"),
+    ],
+)
+def test_a_suspect_is_cleared_by_any_word_of_it(
+    groups: Mapping[str, GroupRecord], listing: GroupListing, stays: bool, why: str
+) -> None:
+    assert still_suspect({"g": SUSPECT}, groups, listing) == ({"g": SUSPECT} if stays else {}), why
+
+
+@pytest.mark.parametrize(
+    ("positions", "read"), [({0: 99}, False), ({0: 100}, True), ({0: 101}, True), ({}, False), ({1: 500}, False)]
+)
+def test_a_tombstone_may_be_ahead_until_the_log_is_read_to_where_it_ended(
+    positions: Mapping[int, int], read: bool
+) -> None:
+    assert is_read(SUSPECT, positions) is read
+
+
+def commits(*rows: tuple[str, str, int, int]) -> pa.Table:
+    """Return commits of (group, topic, partition, log offset)."""
+    names = ("group_id", "topic", "partition", "key", "kafka_offset", "kafka_partition")
+    columns: dict[str, list[object]] = {name: [] for name in names}
+    for group_id, topic, partition, kafka_offset in rows:
+        key, stands_in = f"{group_id}/{topic}/{partition}".encode(), coordinator_partition(group_id, 50)
+        named = (group_id, topic, partition, key, kafka_offset, stands_in)
+        for column, value in zip(columns.values(), named, strict=True):
+            column.append(value)
+    return pa.table(columns)
+
+
+OFFSET = CommittedOffset(7, None, "")
+DESCRIBED = {"orders": TopicMetadata(3, 1), "deleted": TopicMetadata(None, 1)}
+
+
+@pytest.mark.parametrize(
+    ("answers", "missing", "why"),
+    [
+        ({"g": {("orders", 0): OFFSET}}, [1], "one of two is known"),
+        ({"g": {}}, [0, 1], "the group has committed nothing that they know of"),
+        ({"g": {("orders", 0): OFFSET, ("orders", 1): OFFSET, ("sales", 5): OFFSET}}, [], "and more besides"),
+        ({"g": Unanswered("group_authorization_failed")}, [], "no answer is no proof"),
+        ({}, [], "it was not asked for"),
+    ],
+)
+def test_a_commit_is_suspect_if_its_groups_coordinator_answers_and_does_not_know_it(
+    answers: Mapping[str, CommittedOffsets | Unanswered], missing: Sequence[int], why: str
+) -> None:
+    known = commits(("g", "orders", 0, 10), ("g", "orders", 1, 11))
+    assert suspected_commits(known, answers, DESCRIBED)["partition"].to_pylist() == missing, why
+
+
+@pytest.mark.parametrize(("topic", "is_suspect"), [("orders", True), ("deleted", True), ("secret", False)])
+def test_offsets_of_topics_we_may_not_describe_are_left_out_of_the_answer_without_a_word(
+    topic: str, is_suspect: bool
+) -> None:
+    """Rule 4. Without it a missing right on a topic would look like its commits deleted, lag and all."""
+    found = suspected_commits(commits(("g", topic, 0, 10)), {"g": {}}, DESCRIBED)
+    assert found.num_rows == is_suspect
+
+
+def test_missing_commits_are_told_to_the_partition_they_stand_in() -> None:
+    """That is the group's own by the count at the time, which may not be the present one."""
+    groups = ["a", "b", "c", "d"]
+    ends = {partition: LogEnds(1_000 + partition, 1_000) for partition in range(50)}
+    sample = ClusterSample(5, offsets_topic=ends, offsets_topic_partitions=50)
+    found = missing_by_partition(commits(*((group, "t", 0, 10) for group in groups)), sample)
+    told = {key: one.suspect.kafka_partition for one in found for key in one.vanished.keys}
+    assert told == {f"{group}/t/0".encode(): coordinator_partition(group, 50) for group in groups}
+    assert all(one.suspect.read_up_to == 1_000 + one.suspect.kafka_partition for one in found)
+    assert all(before.suspect.kafka_partition < after.suspect.kafka_partition for before, after in pairwise(found))
+    assert missing_by_partition(commits(("a", "t", 0, 10)), ClusterSample(5, offsets_topic_partitions=50)) == []
+    grown = ClusterSample(5, offsets_topic=ends, offsets_topic_partitions=60)
+    assert missing_by_partition(commits(*((group, "t", 0, 10) for group in groups)), grown) == found

@@ -1,0 +1,95 @@
+"""KIP-848 members that do not get to their targets: since when, and for how long they may."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from streaming.evaluation.conditions.reconciliation import Lagging, allowed_ms, lagging_members, stuck_members
+from streaming.evaluation.rebalances.detectors import Limits
+from streaming.events import SHARE, STREAMS, GroupEvent
+from streaming.group.snapshot import GroupSnapshot
+from tests.streaming.groups import (
+    SECOND_MS,
+    advanced,
+    current,
+    epoch,
+    formed,
+    joined,
+    modern_member,
+    target,
+    target_epoch,
+)
+
+UNREVOKED, UNRELEASED = "UnrevokedPartitions", "UnreleasedPartitions"
+GROWN = [*formed(0), joined(5, "n"), epoch(6, 4), target(7, "n", ()), target_epoch(8, 4)]
+"""`m` is reconciled at epoch 3, `n` joins, and nobody has answered to epoch 4 yet; the last record is at second 8."""
+
+
+def since(events: Sequence[GroupEvent], known: GroupSnapshot | None = None) -> dict[str, int]:
+    """Return the seconds since when members lag, at the first look after `known` and then after the events."""
+    before = lagging_members(known, {}) if known else {}
+    lagging = lagging_members(advanced(events, known), before)
+    return {member_id: lag.since_ms // SECOND_MS for member_id, lag in lagging.items()}
+
+
+@pytest.mark.parametrize(
+    ("events", "lagging", "why"),
+    [
+        (formed(0), {}, "the only member has what it shall have"),
+        (GROWN, {"m": 8}, "m has not come to epoch 4; n has no current assignment yet, nothing is told of it"),
+        ([*GROWN, current(9, number=4)], {}, "m came"),
+        ([*GROWN, current(9, number=4, state=UNREVOKED)], {"m": 9}, "it was told to give something up"),
+        ([*GROWN, current(9, "n", (), 4, UNRELEASED)], {"m": 9, "n": 9}, "n waits for m: both lag"),
+        ([*GROWN, current(9, number=-2)], {}, "a static member that is away: its session timeout is what counts"),
+        ([*GROWN, current(9, number=-2), current(10, "n", (), 4, UNRELEASED)], {"n": 10}, "n waits for it"),
+        ([*GROWN, current(9, number=4, state="Unknown")], {}, "a state of a newer Kafka: nothing is said of it"),
+        ([*formed(0, group_type=SHARE), epoch(5, 4, SHARE), target_epoch(6, 4, SHARE)], {}, "share groups do not"),
+        ([*formed(0, group_type=STREAMS), epoch(5, 4, STREAMS), target_epoch(6, 4, STREAMS)], {"m": 6}, "KIP-1071 too"),
+    ],
+)
+def test_who_lags_its_target(events: Sequence[GroupEvent], lagging: dict[str, int], why: str) -> None:
+    """Rules 15 and 17."""
+    assert since(events) == lagging, why
+
+
+@pytest.mark.parametrize(
+    ("later", "lagging", "why"),
+    [
+        ([joined(20, "o")], {"m": 8}, "others' records change nothing"),
+        (
+            [epoch(20, 5), target(21, "m", ()), target_epoch(22, 5)],
+            {"m": 8},
+            "nor does another target: it still stands",
+        ),
+        ([current(20, number=4, state=UNREVOKED)], {"m": 20}, "it has moved: its time starts anew"),
+        ([current(20, number=4)], {}, "it arrived"),
+    ],
+)
+def test_since_when_a_member_stands(later: Sequence[GroupEvent], lagging: dict[str, int], why: str) -> None:
+    """Rule 15: the time is that of the first look at it in this state."""
+    assert since(later, advanced(GROWN)) == lagging, why
+
+
+def test_a_member_is_stuck_once_its_own_rebalance_timeout_is_over() -> None:
+    """Rule 16: the members of a group may allow themselves different times."""
+    slow = replace(modern_member(), rebalance_timeout_ms=600_000)
+    group = advanced([*GROWN, joined(9, "o", slow), current(10, "o", (), 3)]).modern
+    assert group is not None
+    lagging = {name: Lagging(group.currents["m"], 8_000) for name in ("m", "o")}
+    at = {minutes: set(stuck_members(group, lagging, 8_000 + minutes * 60_000, Limits())) for minutes in (5, 6, 10, 11)}
+    assert at == {5: set(), 6: {"m"}, 10: {"m"}, 11: {"m", "o"}}
+
+
+@pytest.mark.parametrize(
+    ("told_ms", "allowed", "why"),
+    [
+        (600_000, 600_000, "its own"),
+        (None, 300_000, "a coordinator that was asked does not tell it: as long as any rebalance may take"),
+        (-1, 300_000, "a member that never told it"),
+    ],
+)
+def test_how_long_a_member_may_take(told_ms: int | None, allowed: int, why: str) -> None:
+    assert allowed_ms(replace(modern_member(), rebalance_timeout_ms=told_ms), Limits()) == allowed, why

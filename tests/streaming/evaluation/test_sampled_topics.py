@@ -1,0 +1,69 @@
+"""A sample proves something of a record only if it is later: each situation, what follows, and why."""
+
+from __future__ import annotations
+
+import pytest
+
+from streaming.evaluation.assignment.group_spec import actual_owners
+from streaming.evaluation.assignment.sampled_topics import awaited_topics, changed_topics, unknown_topics
+from streaming.events import TopicsSampled
+from tests.streaming.groups import advanced, member, sampled, written
+
+BEFORE, AFTER = 9_999, 10_000
+"""The record is written at 10,000 ms."""
+
+HAS_0_AND_1 = written(10, 1, [member("m", {"orders": [0, 1]})])
+HAS_NOTHING = written(10, 1, [member("m")])
+
+
+@pytest.mark.parametrize(
+    ("sample", "unknown", "awaited", "why"),
+    [
+        (sampled(1), True, True, "never sampled"),
+        (sampled(BEFORE, orders=2), False, False, "sampled before, and assigned are exactly those partitions"),
+        (sampled(BEFORE, orders=5), False, True, "sampled before, with more: deleted or made anew since, or left out"),
+        (sampled(BEFORE, orders=1), True, True, "sampled before, with fewer: it has grown in between"),
+        (sampled(BEFORE, orders=None), True, True, "absent before: it may have been created in between"),
+        (sampled(AFTER, orders=None), False, False, "absent at that moment or after: it is absent"),
+        (sampled(AFTER, orders=1), False, False, "a later sample is the present, whatever was assigned"),
+    ],
+)
+def test_a_topic_is_known_as_of_the_record(sample: TopicsSampled, unknown: bool, awaited: bool, why: str) -> None:
+    snapshot = advanced([HAS_0_AND_1, sample])
+    assert unknown_topics(snapshot) == (("orders",) if unknown else ()), why
+    assert awaited_topics(snapshot) == (("orders",) if awaited else ()), why
+
+
+@pytest.mark.parametrize(
+    ("record", "samples", "changed", "why"),
+    [
+        (HAS_0_AND_1, [sampled(AFTER, orders=2)], False, "as assigned"),
+        (HAS_0_AND_1, [sampled(AFTER, orders=3)], True, "grown since, or the last left out: nobody can know"),
+        (HAS_0_AND_1, [sampled(AFTER, orders=1)], True, "made anew with fewer"),
+        (HAS_0_AND_1, [sampled(AFTER, orders=None)], True, "deleted since"),
+        (HAS_NOTHING, [sampled(AFTER, orders=3)], True, "created since"),
+        (HAS_NOTHING, [sampled(AFTER, orders=None)], False, "it never was"),
+        (HAS_0_AND_1, [sampled(BEFORE, orders=3), sampled(AFTER, orders=3)], False, "it had three all the time"),
+        (HAS_NOTHING, [sampled(BEFORE, orders=3), sampled(AFTER, orders=3)], False, "it was there all the time"),
+        (HAS_0_AND_1, [sampled(BEFORE, orders=2), sampled(AFTER, orders=3)], True, "grown between the samples"),
+        (
+            HAS_0_AND_1,
+            [sampled(BEFORE - 1, orders=3), sampled(BEFORE, orders=2), sampled(AFTER, orders=3)],
+            True,
+            "there and back: samples in a row have to agree",
+        ),
+        (HAS_0_AND_1, [sampled(BEFORE, orders=3)], False, "an older sample shows no change"),
+        (
+            written(10, 1, [member("m", {"orders": [1]})]),
+            [sampled(AFTER, orders=3)],
+            False,
+            "a topic grows at its end: 0 was left out",
+        ),
+    ],
+)
+def test_a_topic_has_changed_since_it_was_assigned(
+    record: object, samples: list[TopicsSampled], changed: bool, why: str
+) -> None:
+    snapshot = advanced([record, *samples])  # type: ignore[list-item]
+    assert snapshot.classic is not None
+    assert changed_topics(snapshot, actual_owners(snapshot.classic)) == (("orders",) if changed else ()), why

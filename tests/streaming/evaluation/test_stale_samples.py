@@ -1,0 +1,124 @@
+"""Topics that are deleted, created or made anew between two samples: nothing is said of them by the older sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from assignors import AS_JAVA_LEADER
+from streaming.evaluation.judge import Judgement
+from streaming.evaluation.turn import GroupRecord, Turn, take_turn
+from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
+from streaming.group.snapshot import GroupSnapshot
+from streaming.protocol.classic import ClassicMember
+from streaming.protocol.modern import IdPartitions
+from tests.streaming.groups import at, epoch, joined, member, metadata, modern_member, sampled, target, target_epoch
+
+CLASSIC = ("range", "roundrobin", "sticky", "cooperative-sticky")
+STRATEGIES = [AS_JAVA_LEADER[name] for name in (*CLASSIC, "uniform", "server-range")]
+TOPICS = ("gone", "kept")
+
+
+def turns(batches: Sequence[Sequence[GroupEvent]]) -> list[Turn]:
+    """Return the turns of consecutive batches."""
+    taken: list[Turn] = []
+    record = GroupRecord(GroupSnapshot("g"))
+    for batch in batches:
+        taken.append(take_turn(record, batch, STRATEGIES))
+        record = taken[-1].record
+    return taken
+
+
+def rows(taken: Sequence[Turn]) -> list[Judgement]:
+    """Return the verdicts that became rows."""
+    return [judgement for turn in taken for judgement in turn.judgements]
+
+
+def own(judgement: Judgement | None) -> tuple[str, str]:
+    """Return verdict and reason on the group's own strategy."""
+    assert judgement is not None
+    (found,) = [drift for drift in judgement.drifts if drift.is_group_strategy]
+    return found.verdict, found.reason
+
+
+def generation(kafka_offset: int, strategy: str, *members: ClassicMember) -> GroupEvent:
+    """Return a classic generation; the offset is its number too."""
+    return GroupMetadataWritten(at(kafka_offset), metadata(kafka_offset, members, protocol=strategy))
+
+
+def reads(name: str, *, gone: Sequence[int] = (), kept: Sequence[int] = (), claims: bool = False) -> ClassicMember:
+    """Return a member that subscribes to both topics; with `claims` it had two partitions of `gone` before."""
+    owned = [("gone", number) for number in (0, 1)] + [("kept", number) for number in kept] if claims else []
+    return member(name, {"gone": gone, "kept": kept}, TOPICS, owned=owned)
+
+
+@pytest.mark.parametrize("strategy", CLASSIC)
+@pytest.mark.parametrize("left", [None, 1], ids=["deleted", "made anew with one partition"])
+def test_a_deleted_topic_is_no_drift(strategy: str, left: int | None) -> None:
+    """A topic was deleted and the group assigned anew before the next sample: `drift` stayed until the next rebalance.
+
+    The older sample still had the topic, so its partitions looked left out. The later sample must decide, once.
+    """
+    taken = turns(
+        [
+            [generation(10, strategy, reads("a", gone=[0, 1], kept=[0]))],
+            [sampled(11_000, gone=2, kept=1)],
+            [generation(20, strategy, reads("a", gone=range(left or 0), kept=[0], claims=strategy != "range"))],
+            [sampled(21_000, gone=left, kept=1)],
+            [sampled(26_000, gone=left, kept=1)],
+        ]
+    )
+    assert all(own(turn.record.judgement)[0] != "drift" for turn in taken)
+    assert own(taken[2].record.judgement) in {("unknown", "metadata_missing"), ("withheld", "")}
+    assert [own(judgement) for judgement in rows(taken)] == [("match", ""), ("match", "")], "final, once"
+    assert rows(taken)[1].drifts[0].laws == ()
+
+
+@pytest.mark.parametrize("server_assignor", ["uniform", "range"])
+def test_a_deleted_topic_is_no_drift_of_a_kip_848_group(server_assignor: str) -> None:
+    """The same where the coordinator assigns: it knows at once that the topic is gone."""
+
+    def targets(kafka_offset: int, number: int, held: IdPartitions) -> list[GroupEvent]:
+        return [
+            epoch(kafka_offset, number),
+            target(kafka_offset + 1, "m", held),
+            target_epoch(kafka_offset + 2, number),
+        ]
+
+    def named(sampled_at_ms: int, gone: int | None) -> TopicsSampled:
+        topics = {"gone": TopicMetadata(gone, sampled_at_ms, topic_id=gone and "G")}
+        return TopicsSampled({**topics, "kept": TopicMetadata(1, sampled_at_ms, topic_id="K")})
+
+    taken = turns(
+        [
+            [joined(9, "m", modern_member(TOPICS, server_assignor=server_assignor))],
+            targets(10, 1, (("G", (0, 1)), ("K", (0,)))),
+            [named(13_000, 2)],
+            targets(20, 2, (("K", (0,)),)),
+            [named(23_000, None)],
+        ]
+    )
+    assert all(turn.record.judgement is None or own(turn.record.judgement)[0] != "drift" for turn in taken)
+    final = [own(judgement) for judgement in rows(taken) if own(judgement)[0] != "rebalancing"]
+    assert final == [("match", ""), ("match", "")]
+
+
+def test_a_topic_that_was_left_out_is_drift_as_soon_as_a_later_sample_still_has_it() -> None:
+    """What is real must not stay unseen: the topic was there before the record and after it, and nobody got it."""
+    taken = turns(
+        [
+            [generation(10, "range", reads("a", gone=[0, 1], kept=[0]))],
+            [sampled(11_000, gone=2, kept=1)],
+            [generation(20, "range", reads("a", kept=[0]))],
+            [sampled(21_000, gone=2, kept=1)],
+        ]
+    )
+    assert [own(judgement) for judgement in rows(taken)] == [("match", ""), ("drift", "")]
+    assert rows(taken)[1].drifts[0].laws == ("unassigned",)
+
+
+def test_a_topic_that_was_created_after_the_record_is_no_drift_at_first_sight() -> None:
+    """The leader could not know the topic: `drift` with law `unassigned` was wrong, as it is for one that grew."""
+    taken = turns([[generation(10, "range", reads("a", kept=[0]))], [sampled(11_000, gone=3, kept=1)]])
+    assert [own(judgement) for judgement in rows(taken)] == [("unknown", "metadata_changed")]
