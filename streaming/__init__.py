@@ -1,1 +1,1 @@
-"""From `__consumer_offsets` to verdicts: bytes, events, group state, judgement, sinks. See DESIGN.md."""
+"""From `__consumer_offsets` to verdicts: bytes, events, group state, evaluation, outputs. See DESIGN.md."""

@@ -32,7 +32,7 @@ from streaming.embedded import EmbeddedBroker
 from streaming.embedded.broker import PERFORMANCE_OPTIONS
 from streaming.java import find_java
 from streaming.run.monitor import Monitor
-from streaming.sinks.registry import Registry
+from streaming.state.registry import Registry
 
 SPARK_CONF = "REBALANCE_MONITOR_SPARK__CONF"
 _LOCK = Path(streaming.jars.__file__).with_name("jars.lock")

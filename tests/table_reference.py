@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streaming.sinks.tables import describe_tables
+from streaming.delta.tables import describe_tables
 
 TABLES_MD = Path(__file__).parents[1] / "docs" / "TABLES.md"
 

@@ -15,8 +15,8 @@ Row = Mapping[str, Any]
 
 def condition_changes(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
     """A group's conditions as they began and ended. Nothing where there is no such table: an older monitor had none."""
-    from streaming.sinks.stored import NoTableError, stored_rows  # noqa: PLC0415 - slow to import; --help need not wait
-    from streaming.sinks.tables import GROUP_CONDITIONS  # noqa: PLC0415 - as above
+    from streaming.delta.stored import NoTableError, stored_rows  # noqa: PLC0415 - slow to import; --help need not wait
+    from streaming.delta.tables import GROUP_CONDITIONS  # noqa: PLC0415 - as above
 
     try:
         return stored_rows(root, GROUP_CONDITIONS, group_id=group_id, cluster=cluster)
@@ -26,7 +26,7 @@ def condition_changes(root: str, cluster: str | None, group_id: str) -> Sequence
 
 def standing_rows(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
     """A group's conditions that began and have not ended; nothing where there is no such table."""
-    from streaming.sinks.stored import NoTableError, standing_conditions  # noqa: PLC0415 - as above
+    from streaming.delta.stored import NoTableError, standing_conditions  # noqa: PLC0415 - as above
 
     try:
         return standing_conditions(root, cluster, group_id)

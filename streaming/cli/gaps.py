@@ -8,8 +8,8 @@ from typing import Any
 
 def gaps_of(group: str, root: str, cluster: str | None) -> Sequence[dict[str, Any]]:
     """The group's rows of `commit_gaps`; none where the tables have no such table."""
-    from streaming.sinks.stored import NoTableError, stored_rows  # noqa: PLC0415 - slow to import
-    from streaming.sinks.tables import COMMIT_GAPS  # noqa: PLC0415 - as above
+    from streaming.delta.stored import NoTableError, stored_rows  # noqa: PLC0415 - slow to import
+    from streaming.delta.tables import COMMIT_GAPS  # noqa: PLC0415 - as above
 
     try:
         return stored_rows(root, COMMIT_GAPS, group_id=group, cluster=cluster)

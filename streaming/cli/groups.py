@@ -143,7 +143,7 @@ def _conditions(settings: Settings, tables: str | None, *, is_other_cluster: boo
     """What the tables tell of the settings' cluster; None where there are none, or none of the cluster asked."""
     if tables is None and is_other_cluster:
         return None
-    from streaming.sinks.stored import NoTableError, standing_conditions  # noqa: PLC0415 - slow to import
+    from streaming.delta.stored import NoTableError, standing_conditions  # noqa: PLC0415 - slow to import
 
     try:
         rows = standing_conditions(tables or settings.paths.tables, settings.kafka.cluster)

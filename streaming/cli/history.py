@@ -98,8 +98,8 @@ def _of_cluster(row: Row, *, several: bool) -> str:
 
 
 def _rows(group: str, root: str, cluster: str | None) -> Sequence[Row]:
-    from streaming.sinks.stored import stored_rows  # noqa: PLC0415 - slow to import; --help need not wait
-    from streaming.sinks.tables import REBALANCES  # noqa: PLC0415 - as above
+    from streaming.delta.stored import stored_rows  # noqa: PLC0415 - slow to import; --help need not wait
+    from streaming.delta.tables import REBALANCES  # noqa: PLC0415 - as above
 
     rows = stored_rows(root, REBALANCES, group_id=group, cluster=cluster)
     if not rows:
@@ -115,8 +115,8 @@ def _position(row: Row) -> _Position:
 
 def _unfair(group: str, root: str, cluster: str | None) -> Mapping[_Position, Sequence[str]]:
     """What is not as fair as can be, by the record that assigned it so."""
-    from streaming.sinks.stored import NoTableError, stored_rows  # noqa: PLC0415 - slow to import; --help need not wait
-    from streaming.sinks.tables import ASSIGNMENT_IMBALANCE  # noqa: PLC0415 - as above
+    from streaming.delta.stored import NoTableError, stored_rows  # noqa: PLC0415 - slow to import; --help need not wait
+    from streaming.delta.tables import ASSIGNMENT_IMBALANCE  # noqa: PLC0415 - as above
 
     try:
         rows = stored_rows(

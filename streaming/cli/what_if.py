@@ -100,8 +100,8 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 
 
 def _last_row(group: str, root: str, cluster: str | None) -> Mapping[str, Any]:
-    from streaming.sinks.stored import stored_rows  # noqa: PLC0415 - slow to import; --help need not wait
-    from streaming.sinks.tables import GROUP_GENERATIONS  # noqa: PLC0415 - as above
+    from streaming.delta.stored import stored_rows  # noqa: PLC0415 - slow to import; --help need not wait
+    from streaming.delta.tables import GROUP_GENERATIONS  # noqa: PLC0415 - as above
 
     rows = stored_rows(root, GROUP_GENERATIONS, group_id=group, cluster=cluster)
     if not rows:

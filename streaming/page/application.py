@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from streaming.http.exchange import Environ, Headers, StartResponse
+from streaming.http.negotiation import accepts_gzip
 from streaming.page.addresses import GROUP_API, GROUP_PAGE, addressed_group, argument
 from streaming.page.as_json import encoded, group_json, groups_json, monitors_json
 from streaming.page.clusters import ShownCluster, holders, meant
@@ -25,8 +27,6 @@ from streaming.page.overview import MOST_ROWS, Listed, Overview, together
 from streaming.page.rendering import asset, page
 from streaming.page.watched import CATCHING_UP, READY, Watched
 from streaming.page.what_if import answers
-from streaming.sinks.exchange import Environ, Headers, StartResponse
-from streaming.sinks.negotiation import accepts_gzip
 
 MOST_LISTED = 20_000
 _GZIP_LEVEL, _GZIP_FROM_BYTES = 1, 1000

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from streaming.page.overview import Overview, overview
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import CATCHING_UP, Watched
-from streaming.sinks.registry import Present
-from streaming.sinks.summaries import has_group
+from streaming.state.registry import Present
+from streaming.state.summaries import has_group
 
 
 class ShownCluster:

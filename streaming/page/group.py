@@ -25,7 +25,7 @@ from streaming.page.expected import Misplaced, misplaced_in_short
 from streaming.page.heat_map import HeatMap, heat_map, member_name
 from streaming.page.watched import Watched
 from streaming.page.work import CommitGaps, SharedOut, commit_gaps, shared_out
-from streaming.sinks.summaries import summary
+from streaming.state.summaries import summary
 
 _STATUS_NAMES = {status.value: status.name for status in Status}
 

@@ -9,7 +9,7 @@ from heapq import merge
 from streaming.evaluation.severity.summary import GroupSummary
 from streaming.evaluation.severity.trouble import Trouble, by_trouble, place
 from streaming.page.watched import Watched
-from streaming.sinks.summaries import summaries
+from streaming.state.summaries import summaries
 
 MOST_ROWS = 100
 """Rows of the page; whoever looks for another group names it."""

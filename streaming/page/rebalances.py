@@ -16,12 +16,12 @@ from datetime import date, datetime, timezone
 
 from deltalake.exceptions import DeltaError
 
+from streaming.delta.stored import NoTableError, stored_rows
+from streaming.delta.tables import COMMIT_GAPS, REBALANCES, Table
 from streaming.errors import RemedyError
 from streaming.evaluation.rebalances.brief import RebalanceInBrief
 from streaming.evaluation.rebalances.rebalance_words import Row, sentence, with_gaps, without_upgrades_ends
 from streaming.evaluation.turn import GroupRecord
-from streaming.sinks.stored import NoTableError, stored_rows
-from streaming.sinks.tables import COMMIT_GAPS, REBALANCES, Table
 
 MOST_TOLD = 20
 KEPT_SECONDS = 10.0

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streaming.sinks.registry import Present
+from streaming.state.registry import Present
 
 CATCHING_UP, STALE, NOT_READY, READY = "catching_up", "stale", "not_ready", "ready"
 

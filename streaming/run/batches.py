@@ -28,6 +28,10 @@ from streaming.combine.lanes import (
     decode_partition_event,
     merge_lane,
 )
+from streaming.delta.cells import Row
+from streaming.delta.on_disk import DeltaTables
+from streaming.delta.rows import arrow_table, commit_gap_rows, quarantine_rows, turn_rows
+from streaming.delta.tables import GROUP_GENERATIONS, Table
 from streaming.evaluation.lag.broker_clocks import Records
 from streaming.evaluation.turn import Turn, decode_turn
 from streaming.events import OFFSETS_TOPIC, POLLED_PARTITION
@@ -37,15 +41,11 @@ from streaming.run.cluster_clock import ClusterClock
 from streaming.run.continuity import ForeignRecords, tell_rewound
 from streaming.run.freed_memory import LARGE_BYTES, return_freed_memory
 from streaming.run.prepare import Origin, position_numbers
-from streaming.sinks.cells import Row
-from streaming.sinks.commit_book import CommitBook
-from streaming.sinks.delta import DeltaTables
-from streaming.sinks.registry import Registry
-from streaming.sinks.rows import arrow_table, commit_gap_rows, quarantine_rows, turn_rows
-from streaming.sinks.tables import GROUP_GENERATIONS, Table
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import batch_end_positions
 from streaming.spark.files import Files
+from streaming.state.commit_book import CommitBook
+from streaming.state.registry import Registry
 
 _log = logging.getLogger(__name__)
 

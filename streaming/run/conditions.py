@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streaming.config.settings import JudgementSettings
+from streaming.delta.cells import timestamp_ms
+from streaming.delta.on_disk import DeltaTables
+from streaming.delta.rows import arrow_table, condition_rows
+from streaming.delta.stored import standing_conditions
+from streaming.delta.tables import GROUP_CONDITIONS
 from streaming.evaluation.conditions.condition_watch import Condition, ConditionWatch, Facts
 from streaming.evaluation.conditions.silence import Silence
 from streaming.evaluation.conditions.unowned import UnownedNow, unowned_now
 from streaming.evaluation.lag.lag import ClusterSample, held_back_partitions
 from streaming.evaluation.lag.lag_judgement import LagJudgement
 from streaming.evaluation.rebalances.detectors import Limits
-from streaming.sinks.cells import timestamp_ms
-from streaming.sinks.delta import DeltaTables
-from streaming.sinks.registry import Present, Registry
-from streaming.sinks.rows import arrow_table, condition_rows
-from streaming.sinks.stored import standing_conditions
-from streaming.sinks.tables import GROUP_CONDITIONS
+from streaming.state.registry import Present, Registry
 
 
 def limits_of(judgement: JudgementSettings) -> Limits:

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Mapping
 from streaming.combine.lanes import PartitionBatch
 from streaming.events import OFFSETS_TOPIC
 from streaming.integrity.continuity import read_of_another
-from streaming.sinks.registry import Registry
 from streaming.spark.files import Files
+from streaming.state.registry import Registry
 
 STORED_ID = "offsets_topic_id"
 """A file of its own beside the checkpoint's other ones: one that is lost, or an older monitor's, makes it unknown."""

@@ -15,11 +15,11 @@ from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from streaming.delta.on_disk import DeltaTables
+from streaming.delta.table_files import refuse_damaged_tables
 from streaming.errors import RemedyError
 from streaming.run.prepare import check_age
 from streaming.run.tries import reason_of
-from streaming.sinks.delta import DeltaTables
-from streaming.sinks.table_files import refuse_damaged_tables
 from streaming.spark.causes import is_spark_gone, plain_cause
 from streaming.spark.checkpoint import CheckpointDamagedError, CheckpointError, find_damaged_file, read_identity
 from streaming.spark.files import Files

@@ -10,10 +10,10 @@ from streaming.combine.lanes import CommitsVanished, encode_partition_event
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.events import HandedBackEvent, TopicsSampled, encode_event
 from streaming.feedback.hand_back import awaited_facts
-from streaming.sinks.registry import Present
 from streaming.spark.checkpoint_files import HANDED_BACK
 from streaming.spark.files import Files
 from streaming.spark.source import lane_rows_file
+from streaming.state.registry import Present
 
 SEND_AGAIN_SECONDS = 30.0
 """Facts without effect for so long were lost on the way (a batch takes a second): they are sent once more."""

@@ -34,9 +34,9 @@ from streaming.events import POLLED_PARTITION
 from streaming.group.codec import StateVersionError
 from streaming.group.snapshot import GroupSnapshot
 from streaming.run.cluster_clock import ClusterClock
-from streaming.sinks.commit_book import BookView, CommitBook
-from streaming.sinks.registry import Present
 from streaming.spark.files import Files
+from streaming.state.commit_book import BookView, CommitBook
+from streaming.state.registry import Present
 
 STORED = "samples/lag"
 STORE_SECONDS = 60.0

@@ -20,26 +20,26 @@ from pyspark.errors import PySparkException
 
 from streaming.config.load import Settings
 from streaming.config.settings import MetricsSettings
+from streaming.delta.on_disk import DeltaTables
+from streaming.delta.table_files import check_tables
 from streaming.errors import RemedyError
+from streaming.http.access import Certificate, read_users
+from streaming.http.port import Access, MetricsServer
 from streaming.jars import resolve
 from streaming.java import find_java
 from streaming.page.application import Pages
 from streaming.page.clusters import ShownCluster
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import Watched
+from streaming.prometheus.exposure import Bounds
+from streaming.prometheus.metrics import Exporter
+from streaming.prometheus.shown import asked_for
 from streaming.run.failures import SparkEndedError
 from streaming.run.strategies import users_references
 from streaming.run.tries import Tries
 from streaming.run.upkeep import Upkeep
 from streaming.run.watch import ClusterWatch, Ground
 from streaming.sampling.connection import Connection
-from streaming.sinks.access import Certificate, read_users
-from streaming.sinks.delta import DeltaTables
-from streaming.sinks.exposure import Bounds
-from streaming.sinks.http import Access, MetricsServer
-from streaming.sinks.metrics import Exporter
-from streaming.sinks.shown import asked_for
-from streaming.sinks.table_files import check_tables
 from streaming.spark.causes import plain_cause
 from streaming.spark.session import is_running, spark_session
 

@@ -22,11 +22,11 @@ from streaming.polled.differences import Differences, Known, commits_by_group, d
 from streaming.polled.poll import Poll, to_describe
 from streaming.run.failures import Failures
 from streaming.sampling.groups import Groups
-from streaming.sinks.commit_book import CommitBook
-from streaming.sinks.registry import Registry
 from streaming.spark.checkpoint_files import HANDED_BACK
 from streaming.spark.files import Files
 from streaming.spark.source import lane_rows_file
+from streaming.state.commit_book import CommitBook
+from streaming.state.registry import Registry
 
 _FILE = "polled-{first}-{last}.json"
 _FILE_NAME = re.compile(r"polled-\d+-(\d+)\.json")

@@ -21,13 +21,9 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from streaming.combine.wire import Int64Array
 from streaming.config.load import Settings
 from streaming.config.settings import ADMIN_API_SOURCE
-from streaming.evaluation.rebalances.story import RebalanceTotals, Story
-from streaming.evaluation.turn import GROUP_CODEC, GroupRecord
-from streaming.events import POLLED_PARTITION
-from streaming.group.snapshot import GroupSnapshot, GroupTotals, Resume
-from streaming.sinks.delta import DeltaTables
-from streaming.sinks.table_files import TableDamagedError
-from streaming.sinks.tables import (
+from streaming.delta.on_disk import DeltaTables
+from streaming.delta.table_files import TableDamagedError
+from streaming.delta.tables import (
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
     COMMIT_GAPS,
@@ -37,6 +33,10 @@ from streaming.sinks.tables import (
     WHAT_IF,
     Table,
 )
+from streaming.evaluation.rebalances.story import RebalanceTotals, Story
+from streaming.evaluation.turn import GROUP_CODEC, GroupRecord
+from streaming.events import POLLED_PARTITION
+from streaming.group.snapshot import GroupSnapshot, GroupTotals, Resume
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import (
     CheckpointDamagedError,

@@ -21,14 +21,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from streaming.config.load import Settings
+from streaming.delta.on_disk import DeltaTables
+from streaming.delta.table_files import check_tables, damaged_tables
+from streaming.delta.table_repair import repair_table
 from streaming.errors import STAYS, RemedyError, storage_remedy
 from streaming.jars import resolve
 from streaming.java import find_java
 from streaming.run.prepare import make_checkpoint
 from streaming.run.writers import WriterClaim
-from streaming.sinks.delta import DeltaTables
-from streaming.sinks.table_files import check_tables, damaged_tables
-from streaming.sinks.table_repair import repair_table
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import CheckpointLock, canonical_place
 from streaming.spark.files import Files

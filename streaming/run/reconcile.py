@@ -23,8 +23,8 @@ from streaming.integrity.reconcile import (
 )
 from streaming.run.hand_back import AwaitedFacts
 from streaming.sampling.groups import Groups
-from streaming.sinks.commit_book import CommitBook
-from streaming.sinks.registry import Present
+from streaming.state.commit_book import CommitBook
+from streaming.state.registry import Present
 
 _log = logging.getLogger(__name__)
 

@@ -14,6 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from kafka.errors import KafkaError
 
+from streaming.delta.on_disk import DeltaTables
+from streaming.delta.rows import lag_rows
+from streaming.delta.tables import ASSIGNMENT_IMBALANCE, GROUP_LAG, PARTITION_STATUS
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_judgement import LagJudgement
 from streaming.integrity.continuity import ends_before_read, lost_before_read
@@ -28,11 +31,8 @@ from streaming.run.upkeep import Upkeep
 from streaming.run.work_watch import WorkWatch
 from streaming.sampling.brokers import Brokers
 from streaming.sampling.groups import Groups
-from streaming.sinks.commit_book import CommitBook
-from streaming.sinks.delta import DeltaTables
-from streaming.sinks.registry import Present, Registry
-from streaming.sinks.rows import lag_rows
-from streaming.sinks.tables import ASSIGNMENT_IMBALANCE, GROUP_LAG, PARTITION_STATUS
+from streaming.state.commit_book import CommitBook
+from streaming.state.registry import Present, Registry
 
 _log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from streaming.sinks.registry import Registry
+from streaming.state.registry import Registry
 
 LONGEST_PAUSE_SECONDS = 30.0
 

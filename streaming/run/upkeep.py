@@ -9,8 +9,8 @@ from datetime import date, timedelta
 
 from deltalake.exceptions import DeltaError
 
-from streaming.sinks.cells import utc
-from streaming.sinks.delta import DeltaTables
+from streaming.delta.cells import utc
+from streaming.delta.on_disk import DeltaTables
 from streaming.spark.causes import plain_cause
 
 FIRST_AFTER_SECONDS = 60.0

@@ -27,6 +27,7 @@ from streaming.combine.own_partitions import OwnPartitions
 from streaming.config.load import Settings
 from streaming.config.security import read_secrets
 from streaming.config.settings import ADMIN_API_SOURCE
+from streaming.delta.on_disk import DeltaTables
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.turn import GroupRecord
 from streaming.events import OFFSETS_TOPIC
@@ -55,9 +56,6 @@ from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
 from streaming.security.java_client import check_key, java_secrets, spark_options
 from streaming.security.secrets_file import secrets_file
-from streaming.sinks.commit_book import CommitBook
-from streaming.sinks.delta import DeltaTables
-from streaming.sinks.registry import Registry
 from streaming.spark.causes import is_spark_gone, plain_cause
 from streaming.spark.checkpoint import (
     CheckpointDamagedError,
@@ -75,6 +73,8 @@ from streaming.spark.session import jvm_pid, use_pool
 from streaming.spark.source import handed_back_rows, offsets_topic_records
 from streaming.spark.state import stored_state
 from streaming.spark.steps import StateFunction
+from streaming.state.commit_book import CommitBook
+from streaming.state.registry import Registry
 
 STALE_INTERVALS = 6
 """Lag of a sample older than so many intervals is not shown: the last value is not the present."""

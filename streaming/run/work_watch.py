@@ -13,6 +13,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from assignors import TopicPartition
+from streaming.delta.cells import Row
+from streaming.delta.fairness_rows import work_rows
+from streaming.delta.rows import arrow_table
+from streaming.delta.tables import ASSIGNMENT_IMBALANCE
 from streaming.evaluation.assignment.recorded import recorded
 from streaming.evaluation.fairness.fairness import shared_work
 from streaming.evaluation.fairness.imbalance import LAG, THROUGHPUT, TOPIC, Division, Imbalance, Weights, divided
@@ -20,11 +24,7 @@ from streaming.evaluation.judge import Judgement
 from streaming.evaluation.turn import GroupRecord
 from streaming.events import Position
 from streaming.group.snapshot import GroupSnapshot
-from streaming.sinks.cells import Row
-from streaming.sinks.fairness_rows import work_rows
-from streaming.sinks.registry import Present, WorkShares
-from streaming.sinks.rows import arrow_table
-from streaming.sinks.tables import ASSIGNMENT_IMBALANCE
+from streaming.state.registry import Present, WorkShares
 
 ANOTHER_SCORE = 10.0
 """Points by which a score must differ from the one written last, to be written again."""

@@ -34,13 +34,13 @@ from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import Position, TopicMetadata, TopicsSampled, log_event
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import STABLE, GroupSnapshot
+from streaming.http.compression import gzipped
+from streaming.prometheus.exposure import Bounds
+from streaming.prometheus.metrics import Exporter
+from streaming.prometheus.shown import asked_for
 from streaming.protocol import decode
 from streaming.run.work_watch import WorkWatch
-from streaming.sinks.compression import gzipped
-from streaming.sinks.exposure import Bounds
-from streaming.sinks.metrics import Exporter
-from streaming.sinks.registry import Registry
-from streaming.sinks.shown import asked_for
+from streaming.state.registry import Registry
 from tests.bench.crowd import BEHIND_RECORDS, FIRST_GENERATION, FIRST_OFFSET, Crowd
 from tests.bench.figures import Bar, Figure, median
 from tests.bench.fill import BenchError

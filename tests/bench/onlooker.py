@@ -9,9 +9,9 @@ from pathlib import Path
 
 from deltalake import DeltaTable
 
+from streaming.delta.tables import ASSIGNMENT_DRIFT, REBALANCES
 from streaming.evaluation.assignment.drift import MATCH
 from streaming.evaluation.rebalances.rebalances import REBALANCE
-from streaming.sinks.tables import ASSIGNMENT_DRIFT, REBALANCES
 from tests.bench.crowd import FIRST_GENERATION, Crowd, Written
 from tests.bench.fill import BenchError
 from tests.bench.rebalances import GENERATION_GAUGE, Delays, Rebalance

@@ -14,9 +14,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from streaming.combine.lanes import QuarantinedRecord
-from streaming.sinks.delta import DeltaTables
-from streaming.sinks.rows import arrow_table, quarantine_rows
-from streaming.sinks.tables import QUARANTINE
+from streaming.delta.on_disk import DeltaTables
+from streaming.delta.rows import arrow_table, quarantine_rows
+from streaming.delta.tables import QUARANTINE
 from tests.bench.figures import Bar, Figure, median
 from tests.bench.table_history import Past, write_past
 

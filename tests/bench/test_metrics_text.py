@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from streaming.sinks.metrics import Exporter
+from streaming.prometheus.metrics import Exporter
 from tests.bench.crowd import PARTITIONS, Crowd
 from tests.bench.metrics_text import ShownCrowd, metrics_text_figures
-from tests.streaming.sinks.answers import answer
+from tests.streaming.http.answers import answer
 
 CROWD = Crowd(40)
 

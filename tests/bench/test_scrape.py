@@ -9,8 +9,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from streaming.embedded.ports import free_port
-from streaming.sinks.exposition import Encoder
-from streaming.sinks.http import MetricsServer
+from streaming.http.port import MetricsServer
+from streaming.prometheus.exposition import Encoder
 from tests.bench.fill import BenchError
 from tests.bench.scrape import Scrape, scrape
 

@@ -18,9 +18,9 @@ from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.load import Settings
 from streaming.config.settings import PathSettings
 from streaming.errors import STAYS
-from streaming.sinks.access import Certificate, Users
-from streaming.sinks.exchange import Environ, StartResponse
-from streaming.sinks.http import Access, MetricsServer
+from streaming.http.access import Certificate, Users
+from streaming.http.exchange import Environ, StartResponse
+from streaming.http.port import Access, MetricsServer
 
 ROOT = Path(__file__).parents[2]
 IMAGE = ROOT / "deploy" / "image"

@@ -21,7 +21,7 @@ from kubeflow_spark_api.models import SparkV1beta2SparkApplication
 
 from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.load import load_settings
-from streaming.sinks.http import TOLD_TO_EVERYBODY
+from streaming.http.port import TOLD_TO_EVERYBODY
 from streaming.spark.query import BATCH_GRACE_SECONDS
 
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,8 @@ import sys
 import pyarrow as pa
 
 from streaming.cli import main
-from streaming.sinks.delta import DeltaTables
-from streaming.sinks.tables import Table
+from streaming.delta.on_disk import DeltaTables
+from streaming.delta.tables import Table
 
 
 def die_after(table_name: str, count: int) -> None:

@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streaming.config.settings import SparkSettings
+from streaming.delta.tables import TABLES
 from streaming.embedded import EmbeddedBroker
 from streaming.jars import resolve
 from streaming.java import find_java
-from streaming.sinks.tables import TABLES
 from streaming.spark.session import spark_session
 from tests.end_to_end.broken_groups import PARTITIONS, TROUBLES, Scene, healthy
 from tests.end_to_end.conftest import create_topics, produce

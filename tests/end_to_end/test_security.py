@@ -37,9 +37,9 @@ from streaming.sampling.brokers import Brokers
 from streaming.sampling.connection import AccessRefusedError, Connection
 from streaming.security.java_client import check_key, java_secrets, spark_options
 from streaming.security.secrets_file import secrets_file
-from streaming.sinks.commit_book import CommitBook
-from streaming.sinks.registry import Present
 from streaming.spark.session import spark_session
+from streaming.state.commit_book import CommitBook
+from streaming.state.registry import Present
 from tests.end_to_end.conftest import OFFSETS_TOPIC_PARTITIONS, Group, create_topics
 from tests.end_to_end.members import Joining, Member, librdkafka
 from tests.end_to_end.monitor_process import MonitorProcess, until

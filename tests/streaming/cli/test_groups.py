@@ -19,19 +19,19 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
 
-import streaming.sinks.stored
+import streaming.delta.stored
 from streaming.cli.groups import _conditions, _Group, _json, _listing_warnings, _table, groups
 from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings
+from streaming.delta.rows import arrow_table, condition_rows
+from streaming.delta.stored import NoTableError
+from streaming.delta.tables import GROUP_CONDITIONS, PARTITIONED_BY
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
 from streaming.evaluation.conditions.condition_watch import Condition, ConditionChange
 from streaming.group.listing import CLUSTER_NOT_DESCRIBABLE, DescribedGroup, GroupListing, ListedGroup, ListingGap
 from streaming.group.printable import in_ranges
 from streaming.sampling.connection import Connection
-from streaming.sinks.rows import arrow_table, condition_rows
-from streaming.sinks.stored import NoTableError
-from streaming.sinks.tables import GROUP_CONDITIONS, PARTITIONED_BY
 from tests.streaming.polled.answers import classic, classic_member, modern, modern_member
 
 WAIT_SECONDS = 30.0
@@ -202,7 +202,7 @@ def test_tables_out_of_reach_do_not_keep_the_groups_from_being_listed(tmp_path: 
     def refuses(_path: str) -> None:
         raise OSError("Generic S3 error\nError performing GET")
 
-    monkeypatch.setattr(streaming.sinks.stored, "DeltaTable", refuses)
+    monkeypatch.setattr(streaming.delta.stored, "DeltaTable", refuses)
     assert _conditions(Settings(), None, is_other_cluster=False) is None
     with pytest.raises(NoTableError, match=r"cannot be read \(Generic S3 error\): is the storage reachable"):
         _conditions(Settings(), str(tmp_path), is_other_cluster=False)

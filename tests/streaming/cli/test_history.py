@@ -19,14 +19,14 @@ import streaming.cli.history
 from assignors import assignor_named
 from streaming.cli.history import history
 from streaming.combine.gaps import CommitGap
+from streaming.delta.cells import Row
+from streaming.delta.rows import arrow_table, commit_gap_rows, condition_rows, turn_rows
+from streaming.delta.tables import ASSIGNMENT_IMBALANCE, COMMIT_GAPS, GROUP_CONDITIONS, PARTITIONED_BY, REBALANCES
 from streaming.evaluation.conditions.condition_watch import Condition, ConditionChange
 from streaming.evaluation.rebalances.rebalance_words import sentence
 from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
-from streaming.sinks.cells import Row
-from streaming.sinks.rows import arrow_table, commit_gap_rows, condition_rows, turn_rows
-from streaming.sinks.tables import ASSIGNMENT_IMBALANCE, COMMIT_GAPS, GROUP_CONDITIONS, PARTITIONED_BY, REBALANCES
 from tests.streaming.groups import (
     at,
     emptied,

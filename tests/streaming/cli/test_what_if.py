@@ -14,11 +14,11 @@ from deltalake import write_deltalake
 import streaming.cli.what_if
 from assignors import assignor_named
 from streaming.cli.what_if import what_if
+from streaming.delta.rows import arrow_table, turn_rows
+from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY
 from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent
 from streaming.group.snapshot import GroupSnapshot
-from streaming.sinks.rows import arrow_table, turn_rows
-from streaming.sinks.tables import GROUP_GENERATIONS, PARTITIONED_BY
 from tests.streaming.groups import emptied, member, written
 
 TOPICS = ["t0", "t1", "t2", "t3"]

@@ -10,10 +10,10 @@ from streaming.evaluation.turn import GroupRecord
 from streaming.events import Position, TopicMetadata
 from streaming.group.modern import ModernGroup
 from streaming.group.snapshot import STABLE, UNKNOWN, GroupSnapshot, GroupTotals
+from streaming.prometheus.metrics import Exporter
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
-from streaming.sinks.metrics import Exporter
-from streaming.sinks.registry import Registry
-from tests.streaming.sinks.answers import answer
+from streaming.state.registry import Registry
+from tests.streaming.http.answers import answer
 
 
 def test_every_figure_is_found_in_what_the_monitor_exposes():

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import AS_JAVA_LEADER
+from streaming.delta.rows import turn_rows
+from streaming.delta.tables import GROUP_GENERATIONS, REBALANCES
 from streaming.evaluation.turn import GroupRecord, Turn, take_turn
 from streaming.events import GroupEvent, LogEvent, TopicMetadata, TopicsSampled
 from streaming.group.not_known import TOPIC_NAMES
 from streaming.group.snapshot import GroupSnapshot
 from streaming.group.topic_names import NOBODY_ASKED, TopicNames
-from streaming.sinks.rows import turn_rows
-from streaming.sinks.tables import GROUP_GENERATIONS, REBALANCES
 from tests.streaming.groups import SECOND_MS, current, epoch, joined, left, modern_member, target, target_epoch
 
 NOW_MS = 10_000 * SECOND_MS

@@ -18,6 +18,8 @@ from deltalake import write_deltalake
 from assignors import BUILT_IN, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
 from streaming.combine.gaps import ALL_COMMITTED, CommitGap, GapTotals, counted
 from streaming.combine.lanes import GapsClosed
+from streaming.delta.rows import arrow_table, turn_rows
+from streaming.delta.tables import PARTITIONED_BY, REBALANCES
 from streaming.evaluation.conditions.condition_watch import Condition
 from streaming.evaluation.conditions.condition_words import told
 from streaming.evaluation.fairness.throughput import end_offset_rates
@@ -33,9 +35,7 @@ from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMe
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
 from streaming.run.work_watch import WorkWatch
-from streaming.sinks.registry import Registry
-from streaming.sinks.rows import arrow_table, turn_rows
-from streaming.sinks.tables import PARTITIONED_BY, REBALANCES
+from streaming.state.registry import Registry
 
 CLUSTER = "prod-eu"
 NOW_MS = 1_795_300_000_000

@@ -26,7 +26,7 @@ from streaming.page.application import Pages
 from streaming.page.clusters import ShownCluster
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import Watched
-from streaming.sinks.registry import Registry
+from streaming.state.registry import Registry
 from tests.streaming.page.scene import (
     CLUSTER,
     HOSTILE_NAMES,

@@ -11,7 +11,7 @@ from streaming.evaluation.lag.lag import ClusterSample, LogEnds
 from streaming.page.addresses import GROUP_API, group_address
 from streaming.page.application import Pages
 from streaming.page.clusters import ShownCluster
-from streaming.sinks.registry import Registry
+from streaming.state.registry import Registry
 from tests.streaming.page.scene import HOSTILE_NAMES, NOW_MS, STRATEGIES, Scene, scene
 from tests.streaming.page.test_application import OURS, Seen, ask, pages_of, shown_cluster
 

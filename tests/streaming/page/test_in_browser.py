@@ -11,13 +11,13 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
+from streaming.http.port import MetricsServer
 from streaming.page.addresses import group_address
 from streaming.page.application import Pages
 from streaming.page.clusters import ShownCluster
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import Watched
-from streaming.sinks.http import MetricsServer
-from streaming.sinks.metrics import Exporter
+from streaming.prometheus.metrics import Exporter
 from tests.streaming.page.browser import DESKTOP, PHONE, Scheme, chromium, look, picture
 from tests.streaming.page.scene import CLUSTER, HOSTILE_NAMES, NOW_MS, STRATEGIES, scene
 

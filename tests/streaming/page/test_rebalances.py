@@ -10,10 +10,10 @@ from deltalake import DeltaTable, write_deltalake
 
 import streaming.page.rebalances
 from streaming.combine.gaps import CommitGap
+from streaming.delta.rows import arrow_table, commit_gap_rows
+from streaming.delta.tables import COMMIT_GAPS, PARTITIONED_BY, REBALANCES
 from streaming.evaluation.turn import GroupRecord
 from streaming.page.rebalances import KEPT_SECONDS, LastRebalances, RebalanceReader
-from streaming.sinks.rows import arrow_table, commit_gap_rows
-from streaming.sinks.tables import COMMIT_GAPS, PARTITIONED_BY, REBALANCES
 from tests.streaming.page.scene import CLUSTER, Member, generation, record_of
 
 A, B = Member("app-a", ["orders"]), Member("app-b", ["orders"])

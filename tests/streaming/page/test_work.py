@@ -13,7 +13,7 @@ import streaming.page.work
 from streaming.events import Position
 from streaming.page.group import GroupDetail, group_detail
 from streaming.page.watched import Watched
-from streaming.sinks.registry import Present, WorkShares
+from streaming.state.registry import Present, WorkShares
 from tests.streaming.page.scene import CLUSTER, NOW_MS, scene
 
 FRESH_MS = 30_000

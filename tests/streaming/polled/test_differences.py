@@ -22,7 +22,7 @@ from streaming.group.listing import Description, GroupNotFound, Unanswered
 from streaming.group.snapshot import GroupSnapshot
 from streaming.polled.differences import LANES, NUMBERS_PER_MS, Known, commits_by_group, differences, lane_of
 from streaming.polled.poll import Poll
-from streaming.sinks.commit_book import CommitBook
+from streaming.state.commit_book import CommitBook
 from tests.streaming.polled.answers import START_MS, classic, classic_member, modern, modern_member, polled
 
 STRATEGIES = (assignor_named("range"),)

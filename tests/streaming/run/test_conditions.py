@@ -14,6 +14,9 @@ import pytest
 from assignors import assignor_named
 from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.config.settings import JudgementSettings
+from streaming.delta.on_disk import DeltaTables
+from streaming.delta.stored import stored_rows
+from streaming.delta.tables import GROUP_CONDITIONS, Table
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds, TopicPartition
 from streaming.evaluation.lag.next_offsets import Look, NotSeen, Seen
 from streaming.evaluation.lag.status import Status
@@ -31,15 +34,12 @@ from streaming.run.lag_watch import LagWatch
 from streaming.run.readiness import Readiness
 from streaming.run.sampler import Sampler
 from streaming.run.upkeep import Upkeep
-from streaming.sinks.commit_book import CommitBook
-from streaming.sinks.delta import DeltaTables
-from streaming.sinks.registry import Registry
-from streaming.sinks.stored import stored_rows
-from streaming.sinks.tables import GROUP_CONDITIONS, Table
+from streaming.state.commit_book import CommitBook
+from streaming.state.registry import Registry
+from tests.streaming.delta.test_delta import opened
 from tests.streaming.groups import member, metadata
 from tests.streaming.log_records import commit_key
 from tests.streaming.run.test_poller import Folder
-from tests.streaming.sinks.test_delta import opened
 
 MINUTE_MS = 60_000
 START_MS = 1000 * MINUTE_MS

@@ -10,7 +10,7 @@ import pytest
 from streaming.combine.lanes import PartitionBatch
 from streaming.events import OFFSETS_TOPIC
 from streaming.run.continuity import STORED_ID, ForeignRecords, LostRecords, TopicRead, tell_rewound
-from streaming.sinks.registry import Registry
+from streaming.state.registry import Registry
 from tests.streaming.run.test_poller import Folder
 
 

@@ -15,6 +15,8 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from streaming.cli.logs import _is_not_of_py4j
+from streaming.delta.on_disk import DeltaTables
+from streaming.delta.tables import REBALANCES
 from streaming.errors import MAY_PASS, STAYS, RemedyError
 from streaming.run import failures as failures_module
 from streaming.run.batches import BatchFailedError, BatchSink
@@ -24,8 +26,6 @@ from streaming.run.failures import (
     SparkEndedError,
     check_what_a_run_stands_on,
 )
-from streaming.sinks.delta import DeltaTables
-from streaming.sinks.tables import REBALANCES
 from streaming.spark import folder as folder_module
 from streaming.spark.checkpoint import CheckpointDamagedError
 from tests.streaming.spark.checkpoints import remove, truncate, unpack_checkpoint

@@ -15,8 +15,8 @@ _A_LARGE_BATCH = """
 import threading, psutil, pyarrow as pa
 from streaming.combine.lanes import PartitionBatch, QuarantinedRecord, decode_partition_event, encode_partition_event
 from streaming.run.freed_memory import return_freed_memory
-from streaming.sinks.rows import arrow_table, quarantine_rows
-from streaming.sinks.tables import QUARANTINE
+from streaming.delta.rows import arrow_table, quarantine_rows
+from streaming.delta.tables import QUARANTINE
 
 def payload(partition):
     records = tuple(QuarantinedRecord(partition, at, 0, b"k" * 40, b"v" * 2000, "truncated", None) for at in range(800))

@@ -14,14 +14,14 @@ import pytest
 from kafka.errors import KafkaConnectionError, NodeNotReadyError
 
 from streaming.config.load import Settings, load_settings
+from streaming.delta.on_disk import DeltaTables
 from streaming.embedded.ports import free_port
 from streaming.run.monitor import Monitor
 from streaming.run.sampler import Sampler
 from streaming.run.upkeep import Upkeep
 from streaming.sampling.connection import BrokerUnreachableError
-from streaming.sinks.delta import DeltaTables
-from streaming.sinks.registry import Registry
 from streaming.spark.checkpoint import CheckpointError
+from streaming.state.registry import Registry
 
 
 def settings(tmp_path: Path, more: str = "") -> Settings:

@@ -28,9 +28,9 @@ from streaming.group.listing import (
 )
 from streaming.run.batches import polled_positions
 from streaming.run.poller import Poller
-from streaming.sinks.commit_book import CommitBook
-from streaming.sinks.registry import Registry
 from streaming.spark.files import Files
+from streaming.state.commit_book import CommitBook
+from streaming.state.registry import Registry
 from tests.streaming.polled.answers import START_MS, classic, classic_member
 from tests.streaming.polled.test_differences import State
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 
 from assignors import assignor_named
+from streaming.delta.rows import arrow_table, turn_rows
+from streaming.delta.tables import REBALANCES
 from streaming.evaluation.rebalances.story import Story
 from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent
 from streaming.group.snapshot import GroupSnapshot
 from streaming.run.prepare import _story, last_by_group
-from streaming.sinks.rows import arrow_table, turn_rows
-from streaming.sinks.tables import REBALANCES
 from tests.streaming.evaluation.test_story import generations
 
 

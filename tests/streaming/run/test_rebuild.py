@@ -12,11 +12,11 @@ import pytest
 from py4j.protocol import Py4JError
 
 from streaming.config.load import Settings, load_settings
+from streaming.delta.table_files import TableDamagedError
+from streaming.delta.tables import REBALANCES
 from streaming.run import rebuild as rebuild_module
 from streaming.run.rebuild import RebuildError, Rebuilt, rebuild_checkpoint
 from streaming.run.writers import SecondWriterError
-from streaming.sinks.table_files import TableDamagedError
-from streaming.sinks.tables import REBALANCES
 from streaming.spark.files import Files
 
 STAMP = "20260101T000000"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from streaming.evaluation.lag.lag import LAG_SCHEMA
 from streaming.run.readiness import Readiness
 from streaming.run.sampler import _LAG_NUMBERS, _changed
-from streaming.sinks.registry import Registry
+from streaming.state.registry import Registry
 from tests.streaming.run.test_conditions import Monitor
 
 Row = dict[str, Any]

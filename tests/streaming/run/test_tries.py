@@ -6,7 +6,7 @@ import pytest
 
 from streaming.errors import RemedyError
 from streaming.run.tries import LONGEST_PAUSE_SECONDS, Tries
-from streaming.sinks.registry import Registry
+from streaming.state.registry import Registry
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from streaming.evaluation.turn import take_turn
 from streaming.events import GroupMetadataWritten, Position, TopicMetadata
 from streaming.protocol.classic import ClassicMember
 from streaming.run.hand_back import awaited_by_group
-from streaming.sinks.summaries import summary
+from streaming.state.summaries import summary
 from tests.streaming.groups import member, metadata
+from tests.streaming.prometheus.test_metrics import named, scraped
 from tests.streaming.run.test_conditions import Cluster, Monitor
-from tests.streaming.sinks.test_metrics import named, scraped
 
 UNOWNED = "unowned_partitions"
 

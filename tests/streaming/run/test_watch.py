@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.watch import _Run
-from streaming.sinks.registry import Registry
+from streaming.state.registry import Registry
 
 
 def test_a_query_that_fails_for_one_reason_is_said_once_until_it_was_ready_in_between(

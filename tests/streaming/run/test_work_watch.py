@@ -16,7 +16,7 @@ from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.run.work_watch import WorkWatch
-from streaming.sinks.registry import Present, WorkShares
+from streaming.state.registry import Present, WorkShares
 from tests.streaming.groups import emptied, member, target_epoch, written
 from tests.streaming.groups import epoch as epoch_written
 

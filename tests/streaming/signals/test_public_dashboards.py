@@ -14,7 +14,7 @@ import pytest
 
 from streaming.signals import KAFKA_EXPORTER, KAFKA_LAG_EXPORTER, SIGNALS
 from tests.promql import mentioned
-from tests.streaming.sinks.test_metrics import named, registry_of, sample_of, scraped
+from tests.streaming.prometheus.test_metrics import named, registry_of, sample_of, scraped
 
 OF_A_TARGET = {"job", "instance", "namespace"}
 OF_GRAFANA = re.compile(r"(?:label_values|query_result)\((?P<query>.*?)(?:, ?(?P<label>\w+))?\)$")

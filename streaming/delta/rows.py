@@ -1,0 +1,266 @@
+"""Turns, partition batches and lag as rows of the tables. Pure: values in, Arrow tables out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.combine.gaps import CommitGap
+from streaming.combine.lanes import PartitionSnapshot, QuarantinedRecord
+from streaming.delta.cells import LAST_MS, Row, record_cells, utc
+from streaming.delta.fairness_rows import alternative_rows, partition_rows
+from streaming.delta.tables import (
+    ASSIGNMENT_DRIFT,
+    ASSIGNMENT_IMBALANCE,
+    COMMIT_GAPS,
+    GROUP_GENERATIONS,
+    QUARANTINE,
+    REBALANCES,
+    WHAT_IF,
+    Table,
+)
+from streaming.evaluation.assignment.drift import StrategyDrift
+from streaming.evaluation.conditions.condition_watch import ConditionChange
+from streaming.evaluation.judge import Judgement
+from streaming.evaluation.lag.status import Status
+from streaming.evaluation.rebalances.rebalances import MemberChange
+from streaming.evaluation.rebalances.skips import proven_failures
+from streaming.evaluation.rebalances.story import ToldRebalance
+from streaming.evaluation.turn import Turn
+from streaming.events import Position
+from streaming.group.members import GroupMember, TopicPartitions, members
+from streaming.group.not_known import REBALANCES_FAILED, not_known
+from streaming.group.snapshot import GroupSnapshot
+
+
+def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
+    """Rows as the table's schema has them."""
+    return pa.Table.from_pylist(list(rows), schema=table.schema)
+
+
+def turn_rows(cluster: str, turns: Iterable[Turn], lanes: Mapping[int, PartitionSnapshot]) -> Mapping[Table, list[Row]]:
+    """What the turns of one batch add to the tables. `lanes` tell which skipped generations are proven failures."""
+    tables = (GROUP_GENERATIONS, REBALANCES, ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, WHAT_IF)
+    rows: dict[Table, list[Row]] = {table: [] for table in tables}
+    for turn in turns:
+        group_id = turn.record.snapshot.group_id
+        rows[GROUP_GENERATIONS] += [_generation_row(cluster, snapshot, lanes) for snapshot in turn.history]
+        rows[REBALANCES] += [_rebalance_row(cluster, group_id, told) for told in turn.rebalances]
+        for judgement in turn.judgements:
+            key = {**record_cells(cluster, judgement.position), "group_id": group_id}
+            rows[ASSIGNMENT_DRIFT] += [_drift_row(key, judgement, drift) for drift in judgement.drifts]
+            rows[ASSIGNMENT_IMBALANCE] += partition_rows(key, judgement)
+        if turn.alternatives is not None:
+            rows[WHAT_IF] += alternative_rows(cluster, group_id, turn.alternatives)
+    return rows
+
+
+def quarantine_rows(cluster: str, records: Iterable[QuarantinedRecord]) -> Mapping[Table, list[Row]]:
+    """Records nobody could read, as rows."""
+    rows = [
+        {
+            **record_cells(cluster, Position(record.kafka_partition, record.kafka_offset, record.timestamp_ms)),
+            "key": record.key,
+            "value": record.value,
+            "reason": record.reason,
+            "field": record.field,
+        }
+        for record in records
+    ]
+    return {QUARANTINE: rows}
+
+
+def commit_gap_rows(cluster: str, gaps: Iterable[CommitGap]) -> Mapping[Table, list[Row]]:
+    """Commit gaps as rows: the columns are named as their fields are."""
+    rows = []
+    for gap in gaps:
+        fields = msgspec.structs.asdict(gap)
+        rows.append({**record_cells(cluster, fields.pop("position")), **fields})
+    return {COMMIT_GAPS: rows}
+
+
+def _generation_row(cluster: str, snapshot: GroupSnapshot, lanes: Mapping[int, PartitionSnapshot]) -> Row:
+    classic, modern, position, totals = snapshot.classic, snapshot.modern, snapshot.position, snapshot.totals
+    if position is None:
+        raise ValueError(f"{snapshot.group_id}: a snapshot in the history stems from a record")
+    lane = lanes.get(position.kafka_partition, PartitionSnapshot(position.kafka_partition))
+    return {
+        **record_cells(cluster, position),
+        "group_id": snapshot.group_id,
+        "group_type": snapshot.group_type,
+        "state": snapshot.state,
+        "generation_id": snapshot.generation_id,
+        "assignment_epoch": modern.assignment_epoch if modern else None,
+        "protocol_type": snapshot.protocol_type,
+        "protocol": snapshot.protocol,
+        "leader": classic.leader if classic else None,
+        "members": None if snapshot.is_over else _members(snapshot),
+        "not_known": list(not_known(snapshot)),
+        "rebalances_total": totals.rebalances,
+        "rebalances_failed_total": _failed(snapshot, lane),
+        "empty_transitions_total": totals.empty_transitions,
+        "incarnations": totals.incarnations,
+    }
+
+
+def _failed(snapshot: GroupSnapshot, lane: PartitionSnapshot) -> int | None:
+    """Rebalances proven to have failed; None where nothing could prove one."""
+    if REBALANCES_FAILED in not_known(snapshot):
+        return None
+    return snapshot.totals.rebalances_failed + proven_failures(snapshot.unsettled_skips, lane)
+
+
+def _members(snapshot: GroupSnapshot) -> list[Row]:
+    unnamed = snapshot.modern.unnamed_topic_ids() if snapshot.modern else frozenset()
+    return [_member(member, unnamed) for member in members(snapshot)]
+
+
+def _member(member: GroupMember, unnamed: frozenset[str]) -> Row:
+    return {
+        "member_id": member.member_id,
+        "group_instance_id": member.group_instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "rack_id": member.rack_id,
+        "subscription": None if member.subscribed_topics is None else list(member.subscribed_topics),
+        "subscribed_regex": member.subscribed_regex,
+        "member_epoch": member.member_epoch,
+        "owned": _partitions(member.owned, unnamed),
+        "assignment": _partitions(member.assigned, unnamed),
+        "target": _partitions(member.target, unnamed),
+        "pending_revocation": _partitions(member.pending_revocation, unnamed),
+    }
+
+
+def _partitions(topic_partitions: TopicPartitions | None, unnamed: frozenset[str]) -> list[Row] | None:
+    if topic_partitions is None:
+        return None
+    return [
+        {"topic_id": topic, "partition": partition} if topic in unnamed else {"topic": topic, "partition": partition}
+        for topic, partition in topic_partitions
+    ]
+
+
+def _rebalance_row(cluster: str, group_id: str, told: ToldRebalance) -> Row:
+    rebalance, totals = told.rebalance, told.totals
+    handed_over, claims = rebalance.hand_over, rebalance.claims
+    return {
+        **record_cells(cluster, rebalance.position),
+        "group_id": group_id,
+        "generation_id": rebalance.generation_id,
+        "kind": rebalance.kind,
+        "primary_cause": rebalance.primary_cause,
+        "causes": None if rebalance.causes is None else list(rebalance.causes),
+        "members": rebalance.members,
+        "protocol": rebalance.protocol,
+        "previous_protocol": rebalance.previous_protocol,
+        "changes": [_change(change) for change in rebalance.changes],
+        "moved_partitions": handed_over.moved_partitions,
+        "fewest_moves": handed_over.fewest_moves,
+        "fewest_is_exact": None if handed_over.fewest_moves is None else handed_over.is_exact,
+        "withheld_partitions": len(handed_over.withheld),
+        "unowned": _partitions(handed_over.unowned, frozenset()),
+        "unowned_before_partitions": handed_over.unowned_before_partitions,
+        "claimed_twice": _partitions(claims.claimed_twice, frozenset()),
+        "eager_claimers": claims.eager_claimers,
+        "subscriptions": claims.subscriptions,
+        "sync_time_ms": rebalance.sync_time_ms,
+        "skipped_generations": rebalance.skipped_generations,
+        "not_known": list(rebalance.not_known),
+        "conditions": list(told.conditions),
+        "rebalances_by_cause_total": [
+            {"cause": cause, "rebalances": count} for cause, count in sorted(totals.rebalances_by_cause.items())
+        ],
+        "moved_partitions_total": [
+            {"necessary": need, "partitions": count} for need, count in sorted(totals.moved_partitions.items())
+        ],
+    }
+
+
+def _change(change: MemberChange) -> Row:
+    return {
+        "member_id": change.member_id,
+        "previous_member_id": change.previous_member_id,
+        "group_instance_id": change.group_instance_id,
+        "client_id": change.client_id,
+        "client_host": change.client_host,
+        "changes": list(change.changes),
+        "revoked": _partitions(change.revoked, frozenset()),
+        "assigned": _partitions(change.assigned, frozenset()),
+    }
+
+
+def _drift_row(key: Row, judgement: Judgement, drift: StrategyDrift) -> Row:
+    sampled_at_ms = judgement.metadata_sampled_at_ms
+    return {
+        **key,
+        "generation_id": judgement.generation_id,
+        "strategy": drift.strategy,
+        "is_group_strategy": drift.is_group_strategy,
+        "verdict": drift.verdict,
+        "reason": drift.reason,
+        "drift_partitions": drift.drift_partitions,
+        "misplaced": [
+            {
+                "topic": misplaced.topic,
+                "partition": misplaced.partition,
+                "actual_members": list(misplaced.actual_members),
+                "expected_member": misplaced.expected_member,
+            }
+            for misplaced in drift.misplaced
+        ],
+        "laws": list(drift.laws),
+        "assigned_by": judgement.assigned_by.implementation if judgement.assigned_by else None,
+        "evidence": list(judgement.assigned_by.evidence) if judgement.assigned_by else [],
+        "not_known": list(judgement.not_known),
+        "metadata_sampled_time": None if sampled_at_ms is None else utc(sampled_at_ms),
+    }
+
+
+def condition_rows(cluster: str, sampled_at_ms: int, changes: Iterable[ConditionChange]) -> list[Row]:
+    """Conditions that began or ended by one sample, as rows of `group_conditions`."""
+    sampled_time = utc(sampled_at_ms)
+    return [
+        {
+            "cluster": cluster,
+            "date": sampled_time.date(),
+            "sampled_time": sampled_time,
+            "group_id": change.group_id,
+            "condition": change.condition.name,
+            "holds": change.holds,
+            "since_time": utc(change.condition.since_ms),
+            "detail": change.condition.detail,
+            "read_up_to_time": None if change.read_up_to_ms is None else utc(change.read_up_to_ms),
+        }
+        for change in changes
+    ]
+
+
+def lag_rows(table: Table, cluster: str, sampled_at_ms: int, partitions: pa.Table) -> pa.Table:
+    """Rows of judged partitions as the table has them: `group_lag` or `partition_status`."""
+    sampled_time = utc(sampled_at_ms)
+    count = partitions.num_rows
+    columns = {
+        "cluster": pa.array([cluster] * count, pa.string()),
+        "date": pa.array([sampled_time.date()] * count, pa.date32()),
+        "sampled_time": pa.array([sampled_time] * count, pa.timestamp("us", tz="UTC")),
+        "commit_time": _as_time(partitions["commit_timestamp_ms"]),
+        "lost_since_time": _as_time(partitions["lost_since_ms"]),
+        "lag_seconds_kind": partitions["lag_seconds_kind"].cast(pa.string()),
+        "status": _status_names(partitions["status"]),
+    }
+    arrays = [columns[name] if name in columns else partitions[name] for name in table.schema.names]
+    return pa.table(arrays, schema=table.schema)
+
+
+def _as_time(times_ms: pa.ChunkedArray) -> pa.ChunkedArray:
+    in_calendar = pc.min_element_wise(pc.max_element_wise(times_ms, 0, skip_nulls=False), LAST_MS, skip_nulls=False)
+    return in_calendar.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
+
+
+def _status_names(statuses: pa.ChunkedArray) -> pa.ChunkedArray:
+    known = pa.array([status.value for status in Status], pa.int8())
+    return pa.chunked_array([pa.array([status.name for status in Status])]).take(pc.index_in(statuses, value_set=known))

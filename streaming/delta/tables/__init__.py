@@ -1,0 +1,71 @@
+"""The schema of every Delta table. The reference in `docs/TABLES.md` is printed from here: `describe_tables`.
+
+All tables are partitioned by cluster and date. Rows that stem from a record are keyed by its position (cluster,
+kafka_partition, kafka_offset): a record read twice is one row. What is sampled is keyed by the moment of its
+sample, too; where it is of a record's assignment (`assignment_imbalance`), by both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from streaming.delta.tables.assignments import ASSIGNMENT_DRIFT
+from streaming.delta.tables.columns import Table
+from streaming.delta.tables.fairness import ASSIGNMENT_IMBALANCE, WHAT_IF
+from streaming.delta.tables.groups import COMMIT_GAPS, GROUP_CONDITIONS, GROUP_GENERATIONS, REBALANCES
+from streaming.delta.tables.lag import GROUP_LAG, PARTITION_STATUS
+from streaming.delta.tables.quarantine import QUARANTINE
+
+__all__ = [
+    "ASSIGNMENT_DRIFT",
+    "ASSIGNMENT_IMBALANCE",
+    "COMMIT_GAPS",
+    "GROUP_CONDITIONS",
+    "GROUP_GENERATIONS",
+    "GROUP_LAG",
+    "PARTITIONED_BY",
+    "PARTITION_STATUS",
+    "QUARANTINE",
+    "REBALANCES",
+    "SCHEMA_VERSION",
+    "TABLES",
+    "WHAT_IF",
+    "Table",
+    "describe_tables",
+]
+
+SCHEMA_VERSION = 2
+PARTITIONED_BY = ("cluster", "date")
+
+TABLES = (
+    GROUP_GENERATIONS,
+    REBALANCES,
+    COMMIT_GAPS,
+    GROUP_CONDITIONS,
+    ASSIGNMENT_DRIFT,
+    ASSIGNMENT_IMBALANCE,
+    WHAT_IF,
+    GROUP_LAG,
+    PARTITION_STATUS,
+    QUARANTINE,
+)
+
+
+def describe_tables() -> Iterator[str]:
+    """The tables as Markdown, for `docs/TABLES.md`."""
+    for table in TABLES:
+        yield f"## `{table.name}`\n\nOne row: {table.row}.\n\n| column | type | what it holds |\n|---|---|---|"
+        for field in table.schema:
+            comment = (field.metadata or {}).get(b"comment", b"").decode()
+            yield f"| `{field.name}` | {_type_name(field.type)} | {comment} |"
+        yield ""
+
+
+def _type_name(kind: pa.DataType) -> str:
+    if pa.types.is_list(kind):
+        return f"array of {_type_name(kind.value_type)}"
+    if pa.types.is_struct(kind):
+        return "struct (" + ", ".join(field.name for field in kind) + ")"
+    return {"timestamp[us, tz=UTC]": "timestamp", "date32[day]": "date"}.get(str(kind), str(kind))

@@ -1,0 +1,167 @@
+"""`/metrics`: everything that is known, as text, from the registries at the moment of a scrape.
+
+Rules:
+
+1. A group that vanished has no series left behind: what is shown is made of what is known now. Text that is kept
+   between scrapes is kept by what it was made of (`group_facts`, `lag_families`).
+2. Until a cluster's monitor has caught up for the first time it shows its own health and nothing else: no verdict from
+   half a log.
+3. A sample older than `stale_after_ms` is not the present any more, so nothing that rests on it is shown, and the
+   monitor is not ready.
+4. Several clusters stand in one answer, each family once. Ours say `cluster`, kafka-lag-exporter's `cluster_name`;
+   kafka_exporter's have a label for it only where there are several.
+5. What was asked for (`shown`) is made and counted first; then it is decided how much of it is shown (`exposure`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from streaming.prometheus.exposition import Encoder, Pieces, Text, exposition, garbage_collection_paused
+from streaming.prometheus.exposure import REASONS, UNBOUNDED, WHOLE, Bounds, Cut, Edge, ceiling, exposed, is_whole
+from streaming.prometheus.group_facts import GroupTexts, facts_of
+from streaming.prometheus.group_families import GROUP_FAMILIES
+from streaming.prometheus.health_families import (
+    Told,
+    health,
+    left_out,
+    of_groups,
+    of_the_cluster,
+    own_processes,
+    resident_bytes,
+)
+from streaming.prometheus.lag_families import ColumnTexts
+from streaming.prometheus.lines import Writer
+from streaming.prometheus.member_families import member_families
+from streaming.prometheus.shown import EVERYTHING, Shown
+from streaming.prometheus.told import Lines, SampleLines, asked
+from streaming.signals import GROUP, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER, MEMBER, SIGNALS, Signal
+from streaming.state.ranking import Ranking
+from streaming.state.registry import Present, Registry
+
+Anything = TypeVar("Anything")
+
+
+class Exporter:
+    """All metrics of some clusters, each with its name and registry."""
+
+    def __init__(
+        self,
+        clusters: Sequence[tuple[str, Registry]],
+        now_ms: Callable[[], int],
+        stale_after_ms: int,
+        shown: Shown = EVERYTHING,
+        bounds: Bounds = UNBOUNDED,
+    ) -> None:
+        are_several = len(clusters) > 1
+        self._clusters = [_Cluster(name, registry, shown, are_several=are_several) for name, registry in clusters]
+        self._now_ms = now_ms
+        self._stale_after_ms = stale_after_ms
+        self._bounds = bounds
+
+    def exposition(self, encoder: Encoder) -> Pieces:
+        """The whole answer to a scrape."""
+        with garbage_collection_paused():
+            memory_bytes = resident_bytes(own_processes())
+            looks = [cluster.look(self._now_ms(), self._stale_after_ms, memory_bytes) for cluster in self._clusters]
+            most = ceiling([look.series() for look in looks], self._bounds.max_series)
+            bounds = replace(self._bounds, max_series=most)
+            told = [cluster.text(look, bounds) for cluster, look in zip(self._clusters, looks, strict=True)]
+            families = ((signal, [texts[name] for texts in told if name in texts]) for name, signal in SIGNALS.items())
+            return exposition(families, encoder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One consistent view of a registry: the lines of the monitor's own metrics, and what was asked for beside them."""
+
+    present: Present
+    is_fresh: bool
+    now_ms: int
+    own: Mapping[str, bytes]
+    lines: Sequence[Lines]
+
+    def own_series(self) -> int:
+        """Series of the monitor itself, those of what is left out among them."""
+        return sum(text.count(b"\n") for text in self.own.values()) + len(REASONS)
+
+    def series(self) -> int:
+        """Everything that was asked for."""
+        return self.own_series() + sum(lines.series() for lines in self.lines)
+
+
+class _Cluster:
+    """One cluster's lines. What it keeps between scrapes is text, and how much was shown of whom."""
+
+    def __init__(self, name: str, registry: Registry, shown: Shown, *, are_several: bool) -> None:
+        self._name = name
+        self._registry = registry
+        self._shown = shown
+        self._are_several = are_several
+        self._ranking = Ranking()
+        self._edge: Edge | None = None
+        self._writers = {signal.name: Writer(signal, self._constant(signal)) for signal in SIGNALS.values()}
+        self._groups = GroupTexts(GROUP, self._asked_for(GROUP_FAMILIES), self._constant)
+        self._members = GroupTexts(MEMBER, self._asked_for(member_families(shown.topics)), self._constant)
+        self._columns = ColumnTexts(self._constant, shown)
+
+    def look(self, monitor_ms: int, stale_after_ms: int, memory_bytes: int) -> _Look:
+        """Everything that was asked for."""
+        present = self._registry.present()
+        now_ms = present.cluster_ms(monitor_ms)
+        is_fresh = present.sample is not None and now_ms - present.sample.sampled_at_ms <= stale_after_ms
+        own = self._text(health(present, memory_bytes, is_fresh=is_fresh))
+        lines: list[Lines] = []
+        if present.health.was_ready:
+            facts = list(facts_of(present, self._shown.groups, is_fresh=is_fresh))
+            lines += [texts.lines(facts) for texts in (self._groups, self._members) if not texts.is_empty]
+            if is_fresh:
+                own |= self._text(of_the_cluster(present, now_ms))
+                told = self._asked_for(of_groups(present, self._shown, now_ms))
+                lines += [self._columns.lines(present.lag, present.sample), SampleLines(list(told), self._writers)]
+        return _Look(present, is_fresh, now_ms, own, lines)
+
+    def text(self, look: _Look, bounds: Bounds) -> Mapping[str, Text]:
+        """The lines of all metrics that are shown."""
+        cut, dropped = self._cut(look, bounds)
+        told: dict[str, Text] = {**look.own, **self._text(left_out(dropped))}
+        for lines in look.lines:
+            told |= lines.text(cut)
+        return told
+
+    def _cut(self, look: _Look, bounds: Bounds) -> tuple[Cut, Mapping[str, int]]:
+        """Rule 5."""
+        if is_whole(look.series(), bounds, self._edge):
+            self._ranking.hold(())
+            self._edge = None
+            return WHOLE, dict.fromkeys(REASONS, 0)
+        group_ids, counts = asked(look.own_series(), look.lines)
+        found = exposed(
+            counts,
+            bounds,
+            lambda: self._ranking.worst_first(look.present, group_ids, look.now_ms, is_fresh=look.is_fresh),
+            self._edge,
+        )
+        self._edge = found.edge
+        is_cut = any(found.dropped.values())
+        in_full = np.flatnonzero(found.groups == found.groups.max(initial=0)).tolist() if is_cut else ()
+        self._ranking.hold(group_ids[at] for at in in_full)
+        return Cut.of(group_ids, found) if is_cut else WHOLE, found.dropped
+
+    def _asked_for(self, told: Iterable[tuple[Signal, Anything]]) -> Iterator[tuple[Signal, Anything]]:
+        return ((signal, of_signal) for signal, of_signal in told if signal.name in self._shown.signals)
+
+    def _text(self, told: Iterable[Told]) -> dict[str, bytes]:
+        return {
+            signal.name: self._writers[signal.name].text(samples).encode() for signal, samples in self._asked_for(told)
+        }
+
+    def _constant(self, signal: Signal) -> Mapping[str, str]:
+        """Rule 4."""
+        if signal.family_set == KAFKA_LAG_EXPORTER:
+            return {"cluster_name": self._name}
+        return {} if signal.family_set == KAFKA_EXPORTER and not self._are_several else {"cluster": self._name}

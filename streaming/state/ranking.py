@@ -1,0 +1,49 @@
+"""The groups in the order of `evaluation.severity.standing`, kept from scrape to scrape.
+
+1. Groups are ranked anew with each sample: that is when lag, statuses and conditions change. In between all scrapes
+   see the same order.
+2. Groups that were shown in full at the last scrape that left something out are held. As soon as nothing is left out,
+   nobody is.
+3. A group that nobody ranked (it only commits, or came after the sample) stands behind all others, by its id.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+
+from streaming.evaluation.lag.lag import ClusterSample
+from streaming.evaluation.severity.standing import Standing, standings
+from streaming.evaluation.severity.trouble import place, troubles
+from streaming.state.registry import Present
+from streaming.state.summaries import summaries
+
+
+class Ranking:
+    """Who is worse than whom. Scrapes come side by side: each method is whole in itself."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ranked: tuple[ClusterSample | None, Mapping[str, Standing]] | None = None
+        self._held: Mapping[str, Standing] = {}
+
+    def worst_first(self, present: Present, group_ids: Sequence[str], now_ms: int, *, is_fresh: bool) -> list[int]:
+        """The places of the groups in `group_ids`, that of the worst group first."""
+        ranked = self._standings(present, now_ms, is_fresh=is_fresh)
+        rank = {group_id: number for number, group_id in enumerate(ranked)}
+        return sorted(range(len(group_ids)), key=lambda at: (rank.get(group_ids[at], len(rank)), group_ids[at]))
+
+    def hold(self, group_ids: Iterable[str]) -> None:
+        """Remember which groups were shown in full (rule 2)."""
+        with self._lock:
+            ranked = self._ranked[1] if self._ranked else {}
+            self._held = {group_id: ranked[group_id] for group_id in group_ids if group_id in ranked}
+
+    def _standings(self, present: Present, now_ms: int, *, is_fresh: bool) -> Mapping[str, Standing]:
+        with self._lock:
+            sample = present.sample if is_fresh else None
+            if self._ranked is None or self._ranked[0] is not sample:
+                known = summaries(present, is_fresh=is_fresh)
+                places = {group.group_id: place(group, troubles(group)) for group in known}
+                self._ranked = sample, standings(places, self._held, now_ms)
+            return self._ranked[1]

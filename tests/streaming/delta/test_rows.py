@@ -1,0 +1,315 @@
+"""Rows: what the tables say of turns, quarantined records and lag, for friendly and for absurd input."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors import assignor_named
+from streaming.combine.gaps import CommitGap
+from streaming.combine.lanes import PartitionSnapshot, QuarantinedRecord
+from streaming.delta.cells import utc
+from streaming.delta.fairness_rows import work_rows
+from streaming.delta.rows import arrow_table, commit_gap_rows, lag_rows, quarantine_rows, turn_rows
+from streaming.delta.tables import (
+    ASSIGNMENT_DRIFT,
+    ASSIGNMENT_IMBALANCE,
+    COMMIT_GAPS,
+    GROUP_GENERATIONS,
+    GROUP_LAG,
+    PARTITION_STATUS,
+    QUARANTINE,
+    REBALANCES,
+    TABLES,
+    WHAT_IF,
+    describe_tables,
+)
+from streaming.evaluation.fairness.imbalance import LAG, Imbalance
+from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample
+from streaming.evaluation.turn import GroupRecord, Turn, take_turn
+from streaming.events import GroupEvent, Position
+from streaming.group.snapshot import GroupSnapshot
+from tests.streaming.group.test_advance import histories
+from tests.streaming.groups import advanced, epoch, member, sampled, tombstoned, written
+from tests.streaming.lags import judged_lag
+from tests.streaming.polled.answers import answered, classic, classic_member
+
+STRATEGIES = (assignor_named("range"), assignor_named("roundrobin"))
+INT64 = st.integers(-(2**63), 2**63 - 1)
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def turn_of(events: list[GroupEvent], topics: GroupEvent | None = None) -> Turn:
+    """Return the turn after the events, the topics known from the start or not."""
+    record = GroupRecord(GroupSnapshot("g"))
+    turn = take_turn(record, events, STRATEGIES)
+    if topics is None:
+        return turn
+    known = take_turn(turn.record, [topics], STRATEGIES)
+    return Turn(known.record, turn.history, (*turn.judgements, *known.judgements))
+
+
+def test_rows_of_a_polled_group_say_what_is_not_known_and_hold_null_for_it() -> None:
+    """Law 2: never -1 or 0 for a generation nobody told."""
+    answer = answered(7, classic(classic_member("a", [0])))
+    rows = turn_rows("prod", [turn_of([answer], sampled(86_400, t=1))], {})
+    (told,) = arrow_table(GROUP_GENERATIONS, rows[GROUP_GENERATIONS]).to_pylist()
+    assert (told["kafka_partition"], told["kafka_offset"]) == (-1, 7)
+    assert [told[name] for name in ("generation_id", "leader", "rebalances_failed_total")] == [None] * 3
+    drift = arrow_table(ASSIGNMENT_DRIFT, rows[ASSIGNMENT_DRIFT]).to_pylist()
+    shares = arrow_table(ASSIGNMENT_IMBALANCE, rows[ASSIGNMENT_IMBALANCE]).to_pylist()
+    assert drift
+    assert shares
+    for row in (told, *drift, *shares):
+        assert row["generation_id"] is None
+        assert {"generation_id", "leader", "rebalances_between_polls"} <= set(row["not_known"])
+
+
+def test_a_generation_is_a_row_with_its_members_sorted() -> None:
+    """The coordinator writes members in the order of a hash map; a table that two runs agree on is sorted."""
+    members = [member("b", {"orders": [1]}, instance_id="i"), member("a", {"orders": [0]})]
+    rows = turn_rows("prod", [turn_of([written(86_400, 7, members)])], {})[GROUP_GENERATIONS]
+    (row,) = arrow_table(GROUP_GENERATIONS, rows).to_pylist()
+    assert [one["member_id"] for one in row["members"]] == ["a", "b"]
+    assert row["members"][1] == {
+        "member_id": "b",
+        "group_instance_id": "i",
+        "client_id": "client-b",
+        "client_host": "/127.0.0.1",
+        "rack_id": None,
+        "subscription": ["orders"],
+        "subscribed_regex": None,
+        "member_epoch": None,
+        "owned": [],
+        "assignment": [{"topic": "orders", "topic_id": None, "partition": 1}],
+        "target": [{"topic": "orders", "topic_id": None, "partition": 1}],
+        "pending_revocation": [],
+    }
+    assert (row["cluster"], row["group_id"], row["state"], row["generation_id"]) == ("prod", "g", "Stable", 7)
+    assert (row["kafka_partition"], row["kafka_offset"], row["leader"], row["protocol"]) == (0, 86_400, "b", "range")
+    assert (row["date"], row["record_time"]) == (date(1970, 1, 2), datetime(1970, 1, 2, tzinfo=timezone.utc))
+
+
+def test_every_record_of_a_turn_is_a_row_with_the_totals_as_of_it() -> None:
+    turn = turn_of([written(1, 1), written(2, 2), tombstoned(3), written(4, 1), epoch(5)])
+    rows = arrow_table(GROUP_GENERATIONS, turn_rows("c", [turn], {})[GROUP_GENERATIONS]).to_pylist()
+    shown = [(row["kafka_offset"], row["state"], row["rebalances_total"], row["incarnations"]) for row in rows]
+    assert shown == [
+        (1, "Stable", 0, 1),
+        (2, "Stable", 1, 1),
+        (3, "Dead", 1, 1),
+        (4, "Stable", 1, 2),
+        (5, "Empty", 1, 3),
+    ]
+    assert [row["members"] is None for row in rows] == [False, False, True, False, False]
+
+
+@pytest.mark.parametrize(("last_missing", "failed"), [(-1, 2), (15, 0)])
+def test_failures_that_the_log_proves_count_from_the_first_row_on(last_missing: int, failed: int) -> None:
+    turn = turn_of([written(10, 1), written(20, 4), tombstoned(30)])
+    lanes = {0: PartitionSnapshot(0, 30, last_missing)}
+    rows = turn_rows("c", [turn], lanes)[GROUP_GENERATIONS]
+    assert [row["rebalances_failed_total"] for row in rows] == [0, failed, failed], "and never fewer later"
+
+
+def test_a_verdict_is_a_row_a_strategy_and_a_row_a_share() -> None:
+    turn = turn_of([written(10, 3, [member("m", {"orders": [1]})])], sampled(11_000, orders=2))
+    rows = turn_rows("c", [turn], {})
+    drifts = arrow_table(ASSIGNMENT_DRIFT, rows[ASSIGNMENT_DRIFT]).to_pylist()
+    assert [(row["strategy"], row["is_group_strategy"], row["verdict"], row["drift_partitions"]) for row in drifts] == [
+        ("range", True, "drift", 1),
+        ("roundrobin", False, "differs", 1),
+    ]
+    assert drifts[0]["misplaced"] == [{"topic": "orders", "partition": 0, "actual_members": [], "expected_member": "m"}]
+    assert drifts[0]["metadata_sampled_time"] == datetime(1970, 1, 1, 0, 0, 11, tzinfo=timezone.utc)
+    shares = arrow_table(ASSIGNMENT_IMBALANCE, rows[ASSIGNMENT_IMBALANCE]).to_pylist()
+    assert [
+        (row["scope"], row["topic"], row["total"], row["max_to_mean_ratio"], row["score_reason"]) for row in shares
+    ] == [
+        ("member", None, 1, 1.0, "partitions_unassigned"),
+        ("host", None, 1, 1.0, "partitions_unassigned"),
+        ("topic", "orders", 1, 1.0, "partitions_unassigned"),
+    ]
+    assert {(row["measure"], row["sampled_time"], row["topic_skew"]) for row in shares} == {("partitions", None, None)}
+    assert rows[WHAT_IF] == [], "what nobody has cannot be counted as moved"
+    assert {row["kafka_offset"] for row in drifts + shares} == {10}
+
+
+SKEWED = [
+    member("a", {"t": [0], "u": [0]}, ["t", "u"]),
+    member("b", {"t": [1], "u": [1]}, ["t", "u"]),
+    member("c", {}, ["t", "u"]),
+    member("d", {}, ["t", "u"]),
+]
+"""Range over two topics of two partitions: the same two members get both."""
+
+
+def test_a_topic_skew_is_named_in_the_row_of_the_whole_group_and_what_if_says_what_removes_it() -> None:
+    strategies = (assignor_named("range"), assignor_named("sticky"))
+    turn = take_turn(GroupRecord(GroupSnapshot("g")), [written(10, 3, SKEWED)], strategies)
+    turn = take_turn(turn.record, [sampled(99_000, t=2, u=2)], strategies)
+    rows = turn_rows("prod", [turn], {})
+    shares = arrow_table(ASSIGNMENT_IMBALANCE, rows[ASSIGNMENT_IMBALANCE]).to_pylist()
+    assert [(row["scope"], row["score"], row["excess"], row["idle"], row["topic_skew"]) for row in shares] == [
+        ("member", pytest.approx(100 / 3), 1, 2, {"members": ["a", "b"], "topics": 2, "surplus_partitions": 2}),
+        ("host", 100, 0, 0, None),
+        ("topic", 100, 0, 2, None),
+        ("topic", 100, 0, 2, None),
+    ]
+    found = arrow_table(WHAT_IF, rows[WHAT_IF]).to_pylist()
+    assert [
+        (row["strategy"], row["is_group_strategy"], row["moved_partitions"], row["rounds"]) for row in found[:3]
+    ] == [
+        ("(today)", False, 0, 0),
+        ("range", True, 0, 1),
+        ("sticky", False, 2, 1),
+    ]
+    assert [(row["change"], row["strategy"]) for row in found if row["removes_topic_skew"]] == [("as it is", "sticky")]
+    assert {(row["kafka_offset"], row["generation_id"], row["failure"]) for row in found} == {(10, 3, "")}
+
+
+def test_work_is_a_row_of_its_assignments_record_and_of_its_sample() -> None:
+    """A group that is stable for months writes into today's partition of the table, or it would be tidied away."""
+    turn = turn_of([written(10, 3, [member("m", {"orders": [0]})])], sampled(99_000, orders=1))
+    lag = Imbalance(measure=LAG, scope="member", unknown_reason="lag_unknown", unknown_partitions=1)
+    (judgement,) = turn.judgements
+    rows = list(work_rows("prod", "g", judgement, 3 * 86_400_000, [lag]))
+    (row,) = arrow_table(ASSIGNMENT_IMBALANCE, rows).to_pylist()
+    assert (row["date"], row["sampled_time"], row["record_time"]) == (
+        date(1970, 1, 4),
+        datetime(1970, 1, 4, tzinfo=timezone.utc),
+        datetime(1970, 1, 1, 0, 0, 10, tzinfo=timezone.utc),
+    )
+    assert (row["measure"], row["kafka_offset"], row["unknown_reason"], row["total"]) == (
+        "lag",
+        10,
+        "lag_unknown",
+        None,
+    )
+
+
+def test_a_rebalance_is_a_row_with_who_what_and_the_totals_as_of_it() -> None:
+    """`a` came back as another member, `b` took over from `c`, which is gone."""
+    before = [member("a", {"orders": [0]}, instance_id="i"), member("c", {"orders": [1]})]
+    after = [member("a2", {"orders": [0]}, instance_id="i"), member("b", {"orders": [1]})]
+    rows = turn_rows("prod", [turn_of([written(10, 3, before), written(11, 5, after)])], {})[REBALANCES]
+    first, row = arrow_table(REBALANCES, rows).to_pylist()
+    assert (first["kind"], first["primary_cause"], first["causes"], first["moved_partitions"]) == (
+        "first_seen",
+        None,
+        [],
+        None,
+    )
+    assert (row["kafka_offset"], row["generation_id"], row["skipped_generations"]) == (11, 5, 1)
+    assert (row["primary_cause"], row["causes"]) == ("member_gone", ["member_gone", "member_joined"])
+    assert (row["moved_partitions"], row["fewest_moves"], row["fewest_is_exact"]) == (1, 1, True)
+    held = [{"topic": "orders", "partition": 1}]
+    assert [(one["member_id"], one["changes"], one["revoked"], one["assigned"]) for one in row["changes"]] == [
+        ("b", ["joined"], [], held),
+        ("c", ["gone"], held, []),
+        ("a2", ["rejoined"], [], []),
+    ]
+    assert row["rebalances_by_cause_total"] == [{"cause": "member_gone", "rebalances": 1}]
+    assert row["moved_partitions_total"] == [{"necessary": "true", "partitions": 1}]
+
+
+def test_a_verdict_that_still_waits_is_no_row_yet() -> None:
+    rows = turn_rows("c", [turn_of([written(10, 3)])], {})
+    assert (rows[ASSIGNMENT_DRIFT], rows[ASSIGNMENT_IMBALANCE]) == ([], [])
+
+
+@given(st.lists(st.tuples(INT64, st.none() | st.binary(), st.none() | st.binary()), max_size=5))
+def test_any_quarantined_record_has_a_row_with_every_byte(
+    records: list[tuple[int, bytes | None, bytes | None]],
+) -> None:
+    quarantined = [
+        QuarantinedRecord(0, at, timestamp, key, value, "truncated", None)
+        for at, (timestamp, key, value) in enumerate(records)
+    ]
+    (table, rows), *_ = quarantine_rows("c", quarantined).items()
+    assert table is QUARANTINE
+    stored = arrow_table(QUARANTINE, rows).to_pylist()
+    assert [(row["key"], row["value"]) for row in stored] == [(key, value) for _, key, value in records]
+
+
+@given(histories())
+def test_any_history_fits_its_table(events: list[GroupEvent]) -> None:
+    for table, rows in turn_rows("c", [turn_of(events, sampled(5, orders=1))], {}).items():
+        assert arrow_table(table, rows).num_rows == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "time", "why"),
+    [
+        (0, EPOCH, "the epoch"),
+        (1_700_000_000_123, datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=timezone.utc), "milliseconds are kept"),
+        (-1, EPOCH, "Kafka's NO_TIMESTAMP"),
+        (-(2**63), EPOCH, "before any calendar"),
+        (2**63 - 1, datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc), "beyond any calendar"),
+    ],
+)
+def test_a_time_beyond_the_calendar_is_shown_at_its_end(timestamp_ms: int, time: datetime, why: str) -> None:
+    assert utc(timestamp_ms) == time, why
+
+
+@given(st.integers(0, 253_402_300_799_000))
+def test_no_millisecond_is_rounded_away(timestamp_ms: int) -> None:
+    """A time goes through no float: far from 1970 those hold no milliseconds."""
+    assert (utc(timestamp_ms) - EPOCH).total_seconds() == pytest.approx(timestamp_ms / 1000, abs=1e-4)
+    assert utc(timestamp_ms).microsecond == timestamp_ms % 1000 * 1000
+
+
+@given(st.lists(INT64, max_size=5))
+def test_lag_has_rows_whatever_time_a_commit_claims(timestamps: list[int]) -> None:
+    """One commit with an absurd timestamp once failed every sample from then on: not ready, for ever."""
+    count = len(timestamps)
+    row = {"group_id": "g", "topic": "t", "partition": 0, "committed_offset": 5}
+    committed = [{**row, "commit_timestamp_ms": timestamp} for timestamp in timestamps]
+    commits = pa.Table.from_pylist(committed, schema=pa.schema(list(LAG_SCHEMA)[:5]))
+    judged = judged_lag(commits, ClusterSample(86_400_000, end_offsets={("t", 0): 7})).partitions
+    rows = lag_rows(GROUP_LAG, "c", 86_400_000, judged)
+    assert rows.schema == GROUP_LAG.schema
+    assert lag_rows(PARTITION_STATUS, "c", 86_400_000, judged).schema == PARTITION_STATUS.schema
+    assert rows["lag"].to_pylist() == [2] * count
+    assert rows["commit_time"].to_pylist() == [utc(timestamp) for timestamp in timestamps]
+    assert set(rows["date"].to_pylist()) <= {date(1970, 1, 2)}
+    assert rows["log_start_offset"].null_count == count
+
+
+def test_a_commit_gap_is_a_row_at_the_position_of_its_rebalance_and_unknowns_are_null() -> None:
+    gap = CommitGap("g", Position(3, 17, 1_000), 5, None, "no_commit_after", None, None, None, 2, 5_000, "round_passed")
+    (row,) = arrow_table(COMMIT_GAPS, commit_gap_rows("prod", [gap])[COMMIT_GAPS]).to_pylist()
+    assert (row["cluster"], row["kafka_partition"], row["kafka_offset"]) == ("prod", 3, 17)
+    assert row["record_time"] == datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc)
+    told = {name: row[name] for name in COMMIT_GAPS.schema.names[5:]}
+    assert told == {
+        "group_id": "g",
+        "generation_id": 5,
+        "commit_gap_ms": None,
+        "unknown_reason": "no_commit_after",
+        "worst_topic": None,
+        "worst_partition": None,
+        "worst_gap_ms": None,
+        "silent_partitions": 2,
+        "usual_interval_ms": 5_000,
+        "closed_by": "round_passed",
+    }
+
+
+def test_the_tables_reference_names_every_table_and_column_with_what_it_holds() -> None:
+    reference = "\n".join(describe_tables())
+    for table in TABLES:
+        assert f"### `{table.name}`" in reference
+        for field in table.schema:
+            assert field.metadata[b"comment"], f"{table.name}.{field.name} says what it holds"
+            assert f"| `{field.name}` |" in reference
+
+
+def test_snapshots_without_a_record_are_no_row() -> None:
+    turn = Turn(GroupRecord(advanced([])), (GroupSnapshot("g"),))
+    with pytest.raises(ValueError, match="stems from a record"):
+        turn_rows("c", [turn], {})

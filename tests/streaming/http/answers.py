@@ -1,0 +1,13 @@
+"""What a client reads of an answer."""
+
+from __future__ import annotations
+
+from prometheus_client import generate_latest
+
+from streaming.prometheus.exposition import Encoder
+from streaming.prometheus.metrics import Exporter
+
+
+def answer(exporter: Exporter, encoder: Encoder = generate_latest) -> str:
+    """Return the whole text."""
+    return b"".join(exporter.exposition(encoder)).decode()

@@ -1,0 +1,87 @@
+"""The HTTP port, asked over HTTP."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import threading
+from collections.abc import Iterator
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+import pytest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
+
+from streaming.http.port import MetricsServer, PortError
+from streaming.prometheus.exposition import Encoder
+
+
+class One(Collector):
+    """A collector of one series."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Give the one."""
+        yield GaugeMetricFamily("one", "The one.", value=1)
+
+
+def one(encoder: Encoder) -> list[bytes]:
+    """Write the one."""
+    return [encoder(One())]
+
+
+@pytest.fixture
+def server() -> Iterator[MetricsServer]:
+    served = MetricsServer("127.0.0.1", 0, one)
+    yield served
+    served.close()
+
+
+def scrape(server: MetricsServer, **headers: str) -> tuple[bytes, str]:
+    request = Request(f"http://127.0.0.1:{server.port}/metrics", headers=headers)
+    with urlopen(request, timeout=10) as answer:  # noqa: S310 - as above
+        return answer.read(), answer.headers["Content-Type"]
+
+
+def test_metrics_are_served_in_prometheus_text(server: MetricsServer) -> None:
+    body, content_type = scrape(server)
+    assert content_type.startswith("text/plain")
+    assert [family.name for family in text_string_to_metric_families(body.decode())] == ["one"]
+
+
+def test_metrics_are_served_as_openmetrics_and_gzipped_where_asked(server: MetricsServer) -> None:
+    headers = {"Accept": "application/openmetrics-text; version=1.0.0", "Accept-Encoding": "gzip"}
+    body, content_type = scrape(server, **headers)
+    assert content_type.startswith("application/openmetrics-text")
+    families = parse_openmetrics(gzip.decompress(body).decode())  # type: ignore[no-untyped-call]
+    assert [family.name for family in families] == ["one"]
+
+
+def test_a_port_that_is_taken_is_said_with_its_remedy() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(PortError, match=rf"cannot listen on 127.0.0.1:{port} .*: stop .* or set metrics.port"):
+            MetricsServer("127.0.0.1", port, one)
+
+
+def test_a_host_that_is_not_ours_is_said_too() -> None:
+    with pytest.raises(PortError, match=r"cannot listen on 192\.0\.2\.1"):
+        MetricsServer("192.0.2.1", 0, one)
+
+
+def test_after_closing_the_port_is_free_and_no_thread_is_left() -> None:
+    before = threading.active_count()
+    server = MetricsServer("127.0.0.1", 0, one)
+    server.close()
+    assert threading.active_count() == before
+    MetricsServer("127.0.0.1", server.port, one).close()
+
+
+def test_what_is_no_scrape_costs_none(server: MetricsServer) -> None:
+    """Browsers ask for an icon."""
+    with pytest.raises(HTTPError, match="404"):
+        urlopen(f"http://127.0.0.1:{server.port}/favicon.ico", timeout=10)

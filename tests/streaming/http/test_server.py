@@ -1,0 +1,264 @@
+"""The HTTP port among clients that are slow, mad, many or strangers: a scrape comes through all the same."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import os
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import bcrypt
+import pytest
+import trustme
+
+from streaming.http.access import Certificate, Users
+from streaming.http.exchange import Environ, StartResponse
+from streaming.http.port import Access, MetricsServer
+from tests.streaming.http.clients import answer_to, connected
+from tests.streaming.http.test_access import pem_files
+from tests.streaming.http.test_http import one
+
+
+def pages(environ: Environ, start_response: StartResponse) -> list[bytes]:
+    """Answer with what was asked; fail where that is asked for."""
+    if environ["PATH_INFO"] == "/fails":
+        raise RuntimeError("as asked")
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [environ["REQUEST_METHOD"].encode(), b" ", environ["PATH_INFO"].encode("latin-1")]
+
+
+@pytest.fixture
+def server() -> Iterator[MetricsServer]:
+    served = MetricsServer("127.0.0.1", 0, one, pages)
+    yield served
+    served.close()
+
+
+def ask(
+    server: MetricsServer, method: str = "GET", path: str = "/metrics", **headers: str
+) -> tuple[http.client.HTTPResponse, bytes]:
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)) as connection:
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        return answer, answer.read()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01",
+        b"\0\0\0\0\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"A" * 70_000,
+    ],
+)
+def test_what_is_no_http_is_refused_and_said_nowhere(
+    server: MetricsServer, said: bytes, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with connected(server) as connection:
+        connection.sendall(said)
+        connection.shutdown(socket.SHUT_WR)
+        answer = b""
+        with suppress(ConnectionResetError):
+            while heard := connection.recv(65_536):
+                answer += heard
+    assert answer == b"" or answer.startswith((b"HTTP/1.0 400 ", b"HTTP/1.0 414 ", b"HTTP/1.0 505 "))
+    assert b"one 1.0" in ask(server)[1]
+    assert capfd.readouterr().err == ""
+
+
+def test_a_client_that_goes_away_in_the_middle_is_said_nowhere(
+    server: MetricsServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(5):
+        connection = connected(server)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        connection.sendall(b"GET /metrics HTTP/1.1\r\n\r\n")
+        connection.close()
+    assert b"one 1.0" in ask(server)[1]
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/groups/a%2Fb"])
+def test_head_is_get_without_the_body(server: MetricsServer, path: str) -> None:
+    answer, body = ask(server, "HEAD", path)
+    whole, text = ask(server, "GET", path)
+    assert (answer.status, body) == (200, b"")
+    assert text
+    assert int(answer.headers["Content-Length"]) == len(text)
+    assert answer.headers["Content-Type"] == whole.headers["Content-Type"]
+
+
+def test_methods_nobody_knows_reach_the_pages_and_are_theirs_to_refuse(server: MetricsServer) -> None:
+    assert ask(server, "BREW", "/pot")[1] == b"BREW /pot"
+    assert ask(server, "POST")[0].status == 405, "/metrics is prometheus-client's, which says so"
+
+
+def test_only_its_own_address_is_metrics(server: MetricsServer) -> None:
+    """prometheus-client alone answers any address with a whole scrape."""
+    assert b"one 1.0" not in ask(server, path="/metrics/")[1]
+    assert b"one 1.0" not in ask(server, path="/")[1]
+
+
+def test_a_request_that_fails_costs_that_request_only(server: MetricsServer, caplog: pytest.LogCaptureFixture) -> None:
+    answer, body = ask(server, path="/fails")
+    assert (answer.status, body) == (500, b"500 Internal Server Error\n"), "no trace of our insides"
+    assert "as asked" in caplog.text, "the log tells"
+    assert b"one 1.0" in ask(server)[1]
+
+
+def test_it_says_nothing_of_its_making(server: MetricsServer) -> None:
+    assert ask(server)[0].headers["Server"] == "rebalance-monitor"
+
+
+def test_it_listens_on_ipv6_too() -> None:
+    try:
+        server = MetricsServer("::1", 0, one)
+    except OSError:
+        pytest.skip("no IPv6 on this machine")
+    with closing(http.client.HTTPConnection("::1", server.port, timeout=10)) as connection:
+        connection.request("GET", "/metrics")
+        assert b"one 1.0" in connection.getresponse().read()
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/metrics", 200), ("/groups/x", 200), ("/fails", 500), ("/-/healthy", 200), ("/bad path", 400)],
+)
+def test_every_answer_has_the_headers_that_keep_a_browser_from_harm(
+    server: MetricsServer, path: str, status: int
+) -> None:
+    """Some had none: a scrape that a browser takes for a page may run what a group's name says."""
+    with connected(server) as connection:
+        head, _, _ = answer_to(connection, path).partition(b"\r\n\r\n")
+    status_line, *lines = head.decode().split("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines)
+    assert len(lines) == len(headers), "none of them twice"
+    assert status_line.split()[1] == str(status)
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("accept_encoding", "encoding"), [("gzip", "gzip"), ("gzip;q=0", None), ("identity, gzip;q=0.1", None)]
+)
+def test_a_cache_learns_what_an_answer_depends_on(
+    server: MetricsServer, accept_encoding: str, encoding: str | None
+) -> None:
+    answer, _ = ask(server, **{"Accept-Encoding": accept_encoding})
+    assert answer.headers["Vary"] == "Accept, Accept-Encoding"
+    assert answer.headers["Content-Encoding"] == encoding
+
+
+def test_a_head_that_is_too_long_is_refused(server: MetricsServer) -> None:
+    """And not answered as far as it was read: a header may have been cut off."""
+    with connected(server) as connection:
+        connection.sendall(b"GET /metrics HTTP/1.1\r\n" + b"X-More: and more\r\n" * 4000)
+        with suppress(ConnectionResetError):
+            assert connection.recv(1 << 16).startswith(b"HTTP/1.0 431 ")
+    assert b"one 1.0" in ask(server)[1]
+
+
+GUARDED = Users({"prometheus": bcrypt.hashpw(b"secret", bcrypt.gensalt(4))})
+RIGHT = "Basic " + base64.b64encode(b"prometheus:secret").decode()
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status", "why"),
+    [
+        ("/metrics", {}, 401, "nobody"),
+        ("/metrics", {"Authorization": RIGHT}, 200, "a user"),
+        ("/groups/x", {}, 401, "pages too"),
+        ("/groups/x", {"Authorization": RIGHT}, 200, "pages too"),
+        ("/fails", {}, 401, "nothing is done for strangers"),
+        ("/-/healthy", {}, 200, "probes have no password"),
+        ("/-/ready", {}, 200, "probes have no password"),
+        ("/-/ready/../metrics", {}, 401, "no way round"),
+        ("/-/ready/", {}, 401, "no way round"),
+    ],
+)
+def test_with_users_only_probes_are_answered_for_strangers(
+    path: str, headers: dict[str, str], status: int, why: str
+) -> None:
+    server = MetricsServer("127.0.0.1", 0, one, pages, Access(users=GUARDED))
+    try:
+        answer, _ = ask(server, path=path, **headers)
+    finally:
+        server.close()
+    assert answer.status == status, why
+    if status == 401:
+        assert answer.headers["WWW-Authenticate"].startswith("Basic realm=")
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.fixture
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def trusting(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    return context
+
+
+def ask_tls(server: MetricsServer, context: ssl.SSLContext) -> bytes:
+    with closing(http.client.HTTPSConnection("127.0.0.1", server.port, timeout=10, context=context)) as connection:
+        connection.request("GET", "/metrics")
+        return connection.getresponse().read()
+
+
+@pytest.fixture
+def over_tls(tmp_path: Path, authority: trustme.CA) -> Iterator[MetricsServer]:
+    certificate = Certificate(*pem_files(tmp_path, authority=authority))
+    served = MetricsServer("127.0.0.1", 0, one, pages, Access(certificate))
+    yield served
+    served.close()
+
+
+def test_with_a_certificate_the_port_speaks_tls_and_nothing_else(
+    over_tls: MetricsServer, authority: trustme.CA, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert b"one 1.0" in ask_tls(over_tls, trusting(authority))
+    with pytest.raises((ConnectionError, http.client.HTTPException)):
+        ask(over_tls)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        ask_tls(over_tls, ssl.create_default_context())
+    assert capfd.readouterr().err == ""
+
+
+def test_old_tls_is_refused(over_tls: MetricsServer, authority: trustme.CA) -> None:
+    context = trusting(authority)
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")
+    with pytest.warns(DeprecationWarning, match="TLS"):
+        context.minimum_version = ssl.TLSVersion.TLSv1
+    with pytest.warns(DeprecationWarning, match="TLS"):
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        ask_tls(over_tls, context)
+
+
+def test_a_renewed_certificate_is_shown_without_a_restart_and_a_broken_one_is_not(
+    tmp_path: Path, over_tls: MetricsServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Certificates are renewed every few weeks by somebody who knows nothing of us."""
+    renewed = trustme.CA()
+    certificate, _ = pem_files(tmp_path, authority=renewed)
+    os.utime(certificate, (1, 1))
+    assert b"one 1.0" in ask_tls(over_tls, trusting(renewed))
+    (tmp_path / "newer").mkdir()
+    newer, _ = pem_files(tmp_path / "newer")
+    Path(newer).replace(certificate)
+    assert b"one 1.0" in ask_tls(over_tls, trusting(renewed)), "the old pair: the new key has not been written yet"
+    Path(certificate).write_text("half written")
+    assert b"one 1.0" in ask_tls(over_tls, trusting(renewed))
+    assert "the old one stays" in caplog.text

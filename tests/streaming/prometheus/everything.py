@@ -1,0 +1,68 @@
+"""A present in which every metric has something to say: the cluster of the pages' scene, and what it lacks for that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.combine.gaps import GapTotals
+from streaming.combine.lanes import GapsClosed, PartitionSnapshot
+from streaming.evaluation.assignment.common_laws import Unowned
+from streaming.evaluation.conditions.unowned import UnownedNow
+from streaming.evaluation.fairness.imbalance import LAG, Imbalance
+from streaming.evaluation.lag.broker_clocks import ClockOffset
+from streaming.evaluation.lag.lag import LAG_SCHEMA, NO_END_OFFSET, LagReport
+from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.group.listing import GroupListing, ListedGroup, ListingGap
+from streaming.state.registry import Registry, WorkShares
+from tests.streaming.page.scene import NOW_MS, scene
+
+STALE_AFTER_MS = 60_000
+
+
+def everything(tables: Path) -> Registry:
+    """Return a registry of which a scrape shows every metric that is defined."""
+    registry = scene(tables).registry
+    lane = PartitionSnapshot(0, 9, -1, {"offset_commit": 7}, {"truncated": 1})
+    registry.put_batch([], [lane])
+    registry.put_gap_totals([GapsClosed((), {"billing": GapTotals((1, 0, 2, 0, 0, 1), 400_500)})])
+    present = registry.present()
+    rebalancing = ListedGroup("classic", "consumer", "PreparingRebalance", 1)
+    listing = GroupListing(NOW_MS - 3_000, {"billing": rebalancing}, (ListingGap(2, "coordinator_load_in_progress"),))
+    assert present.sample is not None
+    assert present.lag is not None
+    registry.put_sample(
+        replace(present.sample, brokers=3, clock_offsets={1: ClockOffset(-200, 300)}),
+        _in_part_unknown(present.lag),
+        listing,
+    )
+    judged = present.groups["billing"].judgement
+    assert judged is not None
+    lag = Imbalance(measure=LAG, scope="member", score=20, max_to_mean_ratio=1.8)
+    registry.put_work({"billing": WorkShares(judged.position, (lag,))})
+    left_out = UnownedNow({Unowned("orders", 7, NOW_MS - 400_000): 12})
+    registry.put_conditions(present.conditions, {"billing": left_out})
+    registry.put_health(batch_seconds=0.8, not_known=("leader",))
+    return registry
+
+
+def _in_part_unknown(lag: LagJudgement) -> LagJudgement:
+    """One partition of `ledger` has no leader; retention and an open transaction are at those of `reporting`."""
+    table = lag.partitions
+    is_leaderless = pc.and_(pc.equal(table["group_id"], "ledger"), pc.equal(table["partition"], 0))
+    is_chased = pc.equal(table["group_id"], "reporting")
+    for name, where, value in (
+        ("lag", is_leaderless, None),
+        ("end_offset", is_leaderless, None),
+        ("unknown_reason", is_leaderless, NO_END_OFFSET),
+        ("lag_seconds", is_leaderless, None),
+        ("seconds_until_lost", is_chased, 5_400.0),
+        ("is_blocked", is_chased, True),
+    ):
+        field = table.schema.field(name)
+        column = pc.if_else(where, pa.scalar(value, field.type), table[name])
+        table = table.set_column(table.schema.get_field_index(name), field, column)
+    return LagJudgement(LagReport(lag.report.sampled_at_ms, table.select(LAG_SCHEMA.names)), table)

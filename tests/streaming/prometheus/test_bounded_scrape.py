@@ -1,0 +1,284 @@
+"""A scrape holds what was asked for, and no more than it may: whole series of whole groups, the rest counted."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+from prometheus_client.samples import Sample
+
+from streaming.config.names import NameFilter
+from streaming.config.settings import MetricsSettings
+from streaming.evaluation.severity.standing import HELD_MS
+from streaming.group.members import members
+from streaming.prometheus.exposure import MAX_SERIES, TOP_K, UNBOUNDED, Bounds
+from streaming.prometheus.group_families import GROUP_FAMILIES
+from streaming.prometheus.lag_families import COLUMN_FAMILIES
+from streaming.prometheus.member_families import member_families
+from streaming.prometheus.metrics import Exporter
+from streaming.prometheus.shown import EVERYTHING, Shown, asked_for
+from streaming.signals import CLUSTER as OF_A_CLUSTER
+from streaming.signals import GRANULARITIES, GROUP, MEMBER, PARTITION, SIGNALS, TOPIC, exported_names
+from streaming.signals.partitions import PARTITION_LAG
+from streaming.state.registry import Registry
+from tests.streaming.http.answers import answer
+from tests.streaming.page.scene import CLUSTER, NOW_MS
+from tests.streaming.prometheus.everything import STALE_AFTER_MS, everything
+
+GRANULARITY = {name: signal.granularity for signal in SIGNALS.values() for name in exported_names(signal)}
+DROPPED, MEMORY = "rebalance_monitor_dropped_series", "rebalance_monitor_resident_memory_bytes"
+Line = tuple[str, tuple[tuple[str, str], ...], float]
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
+    """Return a registry that has something to say for every metric."""
+    tables: Path = tmp_path_factory.mktemp("tables")
+    return everything(tables)
+
+
+@pytest.fixture(scope="module")
+def whole(registry: Registry) -> list[Sample]:
+    """Return all samples of a scrape without bounds."""
+    return samples(exporter_of(registry))
+
+
+def exporter_of(registry: Registry, shown: Shown = EVERYTHING, bounds: Bounds = UNBOUNDED) -> Exporter:
+    return Exporter([(CLUSTER, registry)], lambda: NOW_MS, STALE_AFTER_MS, shown, bounds)
+
+
+def samples(exporter: Exporter) -> list[Sample]:
+    """Return all samples of a scrape."""
+    text = answer(exporter)
+    return [sample for family in parse_text(text) for sample in family.samples]
+
+
+def lines(found: Iterable[Sample]) -> set[Line]:
+    """Return samples to be compared; memory is another at each look, what is dropped is looked at by itself."""
+    kept = (one for one in found if one.name not in {DROPPED, MEMORY})
+    return {(one.name, tuple(sorted(one.labels.items())), one.value) for one in kept}
+
+
+def dropped(found: Iterable[Sample]) -> dict[str, float]:
+    return {one.labels["reason"]: one.value for one in found if one.name == DROPPED}
+
+
+def group_of(sample: Sample) -> str | None:
+    return sample.labels.get("group", sample.labels.get("consumergroup"))
+
+
+def groups_of(found: Iterable[Sample]) -> set[str]:
+    return {group for group in map(group_of, found) if group is not None}
+
+
+def by_group_and_granularity(found: Iterable[Sample]) -> Mapping[tuple[str | None, str], int]:
+    """Count series; None are those of topics, and of the cluster."""
+    return Counter((group_of(one), GRANULARITY[one.name]) for one in found)
+
+
+EVERY_BOUND = [Bounds(k, most) for k in (0, 1, 3, 100) for most in (1, 60, 100, 200, 400, 700, 900, 1_200, 100_000)]
+
+
+@pytest.mark.parametrize("bounds", EVERY_BOUND, ids=str)
+def test_a_scrape_has_no_more_series_than_it_may_and_says_what_it_lacks(
+    registry: Registry, whole: list[Sample], bounds: Bounds
+) -> None:
+    """Law 5: bounded, enforced, visible. Health is shown always: an answer without it would be mistaken for none."""
+    found = samples(exporter_of(registry, bounds=bounds))
+    health = [one for one in whole if GRANULARITY[one.name] == OF_A_CLUSTER]
+    assert len(found) <= max(bounds.max_series, len(health))
+    assert len(found) + sum(dropped(found).values()) == len(whole)
+    assert lines(health) <= lines(found)
+
+
+@pytest.mark.parametrize("bounds", EVERY_BOUND, ids=str)
+def test_of_a_group_all_series_of_a_granularity_are_shown_or_none(
+    registry: Registry, whole: list[Sample], bounds: Bounds
+) -> None:
+    """A sum over half of a group's partitions would be taken for the group's lag."""
+    found = samples(exporter_of(registry, bounds=bounds))
+    assert lines(found) <= lines(whole), "what is shown is shown as it is without bounds"
+    of_all, of_shown = by_group_and_granularity(whole), by_group_and_granularity(found)
+    assert all(of_all[one] == shown for one, shown in of_shown.items())
+    finest: dict[str | None, int] = defaultdict(int)
+    for group, granularity in of_shown:
+        finest[group] = max(finest[group], GRANULARITIES.index(granularity))
+    for group, granularity in of_all:
+        is_coarser = GRANULARITIES.index(granularity) <= finest[group]
+        assert ((group, granularity) in of_shown) == is_coarser, "nothing in between is missing"
+
+
+def test_the_k_worst_groups_are_shown_in_full_and_the_others_in_brief(registry: Registry) -> None:
+    found = samples(exporter_of(registry, bounds=Bounds(2, 100_000)))
+    in_full = {group for group, granularity in by_group_and_granularity(found) if granularity == PARTITION} - {None}
+    assert len(in_full) == 2
+    assert {group for group, granularity in by_group_and_granularity(found) if granularity == GROUP} > in_full
+    assert dropped(found)[TOP_K] > 0
+    assert dropped(found)[MAX_SERIES] == 0
+
+
+def test_what_is_left_out_together_is_of_one_granularity() -> None:
+    """A table's rows, and a group's lines, are left out whole: with them goes all that is made of them."""
+    of_table = defaultdict(set)
+    for family in COLUMN_FAMILIES:
+        of_table[family.table].add(family.signal.granularity)
+    assert all(len(granularities) == 1 for granularities in of_table.values())
+    assert {signal.granularity for signal, _ in GROUP_FAMILIES} == {GROUP}
+    assert {signal.granularity for signal, _ in member_families(NameFilter())} == {MEMBER}
+
+
+def test_two_scrapes_of_the_same_present_are_the_same(registry: Registry) -> None:
+    """Series that come and go are new series to Prometheus each time."""
+    exporter = exporter_of(registry, bounds=Bounds(4, 500))
+    first = samples(exporter)
+    assert all(lines(samples(exporter)) == lines(first) for _ in range(3))
+    assert dropped(samples(exporter)) == dropped(first)
+
+
+@pytest.mark.parametrize(("later_ms", "is_another"), [(HELD_MS, False), (HELD_MS + 1, True)])
+def test_a_group_whose_trouble_is_over_stays_in_full_for_a_while_and_then_makes_room(
+    registry: Registry, later_ms: int, is_another: bool
+) -> None:
+    """Calm (`evaluation.severity.standing`); and text that is kept from scrape to scrape is shown of whom it is of."""
+    present, changing, now_ms = registry.present(), Registry(), [NOW_MS]
+    assert present.sample is not None
+    changing._present = present
+    exporter = Exporter([(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, EVERYTHING, Bounds(1, 100_000))
+    before = _in_full(samples(exporter))
+    now_ms[0] += later_ms
+    changing._present = replace(
+        present, sample=replace(present.sample, sampled_at_ms=now_ms[0]), conditions={}, listing=None
+    )
+    after = samples(exporter)
+    assert len(before) == len(_in_full(after)) == 1
+    assert (_in_full(after) != before) == is_another
+    if is_another:
+        anew = Exporter([(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, EVERYTHING, Bounds(1, 100_000))
+        assert lines(after) == lines(samples(anew))
+
+
+def _in_full(found: Iterable[Sample]) -> set[str | None]:
+    return {group_of(one) for one in found if one.name == PARTITION_LAG.name}
+
+
+@pytest.mark.parametrize("bounds", [UNBOUNDED, Bounds(2, 100_000), Bounds(0, 500)], ids=str)
+def test_the_order_in_which_groups_became_known_is_not_to_be_seen(registry: Registry, bounds: Bounds) -> None:
+    """A restart reads them in another order."""
+    present, other = registry.present(), Registry()
+    other._present = replace(
+        present,
+        groups=dict(reversed(present.groups.items())),
+        lanes=dict(reversed(present.lanes.items())),
+        conditions=dict(reversed(present.conditions.items())),
+        rebalancing_since_ms=dict(reversed(present.rebalancing_since_ms.items())),
+    )
+    found = samples(exporter_of(other, bounds=bounds))
+    assert lines(found) == lines(samples(exporter_of(registry, bounds=bounds)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 1_300), st.integers(1, 300))
+def test_more_room_hides_nothing_that_was_shown(registry: Registry, room: int, more: int) -> None:
+    less = lines(samples(exporter_of(registry, bounds=Bounds(0, room))))
+    assert less <= lines(samples(exporter_of(registry, bounds=Bounds(0, room + more))))
+
+
+def test_before_it_is_ready_a_bounded_scrape_is_health_and_lacks_nothing() -> None:
+    found = samples(exporter_of(Registry(), bounds=Bounds(1, 1)))
+    assert {GRANULARITY[one.name] for one in found} == {OF_A_CLUSTER}
+    assert dropped(found) == {TOP_K: 0, MAX_SERIES: 0}
+
+
+@pytest.mark.parametrize("granularity", ["group", "topic", "partition", "member"])
+def test_metrics_are_shown_down_to_the_granularity_that_is_set(registry: Registry, granularity: str) -> None:
+    shown = asked_for(
+        MetricsSettings.model_validate({"granularity": granularity, "compatible_with": ["kafka_exporter"]})
+    )
+    found = {GRANULARITY[one.name] for one in samples(exporter_of(registry, shown))}
+    assert found == set(GRANULARITIES[: GRANULARITIES.index(granularity) + 1])
+
+
+def test_ids_of_members_are_in_no_scrape_that_did_not_ask_for_members(registry: Registry) -> None:
+    """A member's id is another at every start: series without end, for people who never asked for them."""
+    records = registry.present().alive_groups().values()
+    ids = {member.member_id for record in records for member in members(record.snapshot)}
+    assert ids
+    for granularity in (GROUP, TOPIC, PARTITION, MEMBER):
+        asked = asked_for(MetricsSettings.model_validate({"granularity": granularity}))
+        text = answer(exporter_of(registry, asked))
+        assert any(member_id in text for member_id in ids) == (granularity == MEMBER)
+
+
+@pytest.mark.parametrize(
+    ("compatible_with", "expected"),
+    [
+        ([], {"own"}),
+        (["kafka_exporter"], {"own", "kafka_exporter"}),
+        (["kafka_lag_exporter"], {"own", "kafka_lag_exporter"}),
+        (["kafka_lag_exporter", "kafka_exporter"], {"own", "kafka_exporter", "kafka_lag_exporter"}),
+    ],
+)
+def test_names_of_other_exporters_are_shown_to_whom_asks_for_them(
+    registry: Registry, compatible_with: list[str], expected: set[str]
+) -> None:
+    family_sets = {name: signal.family_set for signal in SIGNALS.values() for name in exported_names(signal)}
+    asked = asked_for(MetricsSettings.model_validate({"compatible_with": compatible_with}))
+    assert {family_sets[one.name] for one in samples(exporter_of(registry, asked))} == expected
+
+
+def test_a_group_that_is_denied_has_no_series_and_the_others_keep_theirs(
+    registry: Registry, whole: list[Sample]
+) -> None:
+    """What was not asked for is not called dropped."""
+    groups = groups_of(whole)
+    allowed = next(iter(sorted(groups - {"billing"})))
+    for names, expected in (
+        (NameFilter(deny="billing"), groups - {"billing"}),
+        (NameFilter(allow=re.escape(allowed)), {allowed}),
+        (NameFilter(allow="no such group"), set()),
+    ):
+        found = samples(exporter_of(registry, Shown(groups=names)))
+        assert groups_of(found) == expected
+        assert lines(found) == {line for line in lines(whole) if _group(line) in {None, *expected}}
+        assert dropped(found) == {TOP_K: 0, MAX_SERIES: 0}
+
+
+def _group(line: Line) -> str | None:
+    labels = dict(line[1])
+    return labels.get("group", labels.get("consumergroup"))
+
+
+def test_a_topic_that_is_denied_has_no_series_but_is_in_the_sums_of_groups(
+    registry: Registry, whole: list[Sample]
+) -> None:
+    """A filter for names changes what is shown, never what is true: the group's lag stays its lag."""
+    found = samples(exporter_of(registry, Shown(topics=NameFilter(deny="orders"))))
+    assert any(one.labels.get("topic") == "orders" for one in whole)
+    assert lines(found) == {line for line in lines(whole) if dict(line[1]).get("topic") != "orders"}
+
+
+def test_names_that_nobody_can_print_are_filtered_as_they_are_shown(registry: Registry, whole: list[Sample]) -> None:
+    """A scene's groups are called what Kafka lets them be called."""
+    found = samples(exporter_of(registry, Shown(groups=NameFilter(deny=r"[^a-z-]*.*[^a-z-].*"))))
+    assert {group_of(one) for one in found} < {group_of(one) for one in whole}
+    assert all(re.fullmatch("[a-z-]*", group_of(one) or "") for one in found)
+
+
+def test_several_clusters_share_the_room_and_each_says_what_it_lacks(registry: Registry) -> None:
+    """Rule 7: a small cluster is not paid for by a large one."""
+    clusters = [("large", registry), ("small", Registry())]
+    exporter = Exporter(clusters, lambda: NOW_MS, STALE_AFTER_MS, EVERYTHING, Bounds(0, 500))
+    found = samples(exporter)
+    assert len(found) <= 500
+    assert len(found) > 400, "the small one leaves its room to the large one"
+    lacking = {one.labels["cluster"]: one.value for one in found if one.name == DROPPED and one.value}
+    assert lacking.keys() == {"large"}
+    whole = samples(Exporter(clusters, lambda: NOW_MS, STALE_AFTER_MS))
+    assert len(found) + sum(lacking.values()) == len(whole)

@@ -1,0 +1,44 @@
+"""What a scrape says of how long groups did not commit at their rebalances."""
+
+from __future__ import annotations
+
+from streaming.combine.gaps import GapTotals
+from streaming.combine.lanes import GapsClosed
+from tests.streaming.groups import tombstoned, written
+from tests.streaming.prometheus.test_metrics import named, record, registry_of, scraped
+
+FAMILY = "rebalance_monitor_commit_gap_seconds"
+
+
+def test_known_gaps_are_a_histogram_of_the_groups_own() -> None:
+    """Buckets are cumulative, as Prometheus has them; the sum is in seconds."""
+    registry = registry_of([record("g", [written(0, 1)])])
+    registry.put_gap_totals([GapsClosed((), {"g": GapTotals((1, 0, 2, 0, 0, 1), 400_500)})])
+    series = scraped(registry)
+    assert named(series, f"{FAMILY}_bucket", group="g") == {
+        "le=1.0": 1,
+        "le=5.0": 1,
+        "le=15.0": 3,
+        "le=60.0": 3,
+        "le=300.0": 3,
+        "le=+Inf": 4,
+    }
+    assert named(series, f"{FAMILY}_count", group="g") == {"": 4}
+    assert named(series, f"{FAMILY}_sum", group="g") == {"": 400.5}
+
+
+def test_a_group_without_a_known_gap_and_one_that_is_over_have_no_series() -> None:
+    """Law: never a 0 for an unknown."""
+    registry = registry_of([record("unknown", [written(0, 1)]), record("over", [written(0, 1), tombstoned(1)])])
+    registry.put_gap_totals([GapsClosed((), {"unknown": GapTotals(), "over": GapTotals((1, 0, 0, 0, 0, 0), 1)})])
+    assert not [series for series in scraped(registry) if series[0].startswith(FAMILY)]
+
+
+def test_totals_put_twice_are_as_once_and_end_with_the_group() -> None:
+    """Law: nothing twice. A batch that runs again brings the same absolute totals."""
+    registry = registry_of([record("g", [written(0, 1)])])
+    for _ in range(2):
+        registry.put_gap_totals([GapsClosed((), {"g": GapTotals((1, 0, 0, 0, 0, 0), 500)})])
+    assert registry.present().gap_totals == {"g": GapTotals((1, 0, 0, 0, 0, 0), 500)}
+    registry.put_gap_totals([GapsClosed((), {"g": None})])
+    assert registry.present().gap_totals == {}

@@ -1,0 +1,170 @@
+"""What a scrape says of fairness: what to alert on, what it is called, and what another strategy would make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from assignors import assignor_named
+from streaming.evaluation.fairness.imbalance import LAG, Imbalance
+from streaming.evaluation.turn import GroupRecord, take_turn
+from streaming.events import GroupEvent, TopicMetadata, TopicsSampled
+from streaming.group.listing import GroupListing, ListedGroup
+from streaming.group.snapshot import GroupSnapshot
+from streaming.state.registry import Registry, WorkShares
+from tests.streaming.groups import (
+    current,
+    emptied,
+    epoch,
+    formed,
+    joined,
+    member,
+    modern_member,
+    target,
+    target_epoch,
+    written,
+)
+from tests.streaming.polled.answers import answered, classic, classic_member
+from tests.streaming.prometheus.test_metrics import NOW_MS, named, registry_of, sample_of, scraped
+
+STRATEGIES = [assignor_named(name) for name in ("range", "sticky", "uniform")]
+TOPICS = ("t", "u", "v")
+
+
+def known(**partitions: int) -> TopicsSampled:
+    """Return partition counts, sampled after everything that is written."""
+    return TopicsSampled({topic: TopicMetadata(count, 10**9, topic_id="id") for topic, count in partitions.items()})
+
+
+def record(*events: GroupEvent) -> GroupRecord:
+    """Return the group `g` after its events, one turn each."""
+    kept = GroupRecord(GroupSnapshot("g"))
+    for event in events:
+        kept = take_turn(kept, [event], STRATEGIES).record
+    return kept
+
+
+def spread(*partitions: Sequence[int]) -> GroupRecord:
+    """Return a group of range on a topic of seven partitions, each member with those given."""
+    members = [member(f"c{number}", {"orders": numbers}) for number, numbers in enumerate(partitions)]
+    return record(written(5, 3, members), known(orders=7))
+
+
+HOLDS_ONE = [member(name, {topic: [at] for topic in TOPICS}, TOPICS) for at, name in enumerate("ab")]
+SKEWED = record(written(5, 3, [*HOLDS_ONE, member("c", {}, TOPICS)]), known(t=2, u=2, v=2))
+
+
+@pytest.mark.parametrize(
+    ("group", "excess", "idle", "avoidable", "score", "why"),
+    [
+        (spread([0, 1], [2, 3], [4], [5], [6]), 0, 0, 0, 100, "7 over 5: no assignment closes the gap of one"),
+        (spread([0, 1, 2], [3], [4], [5], [6]), 1, 0, 0, 80, "3/1/1/1/1"),
+        (spread([0, 1], [2, 3], [4, 5], [6], []), 0, 1, 1, 80, "as many as need be, and one idle who need not be"),
+        (spread(*[[number] for number in range(7)], [], []), 0, 2, 0, 100, "nine members on seven: two must be idle"),
+    ],
+)
+def test_what_nothing_can_close_is_no_excess(  # noqa: PLR0913, PLR0917 - a row of the table
+    group: GroupRecord, excess: float, idle: float, avoidable: float, score: float, why: str
+) -> None:
+    """Paging somebody for an assignment that cannot be better is how alerts get ignored."""
+    series = scraped(registry_of([group]))
+    assert named(series, "rebalance_monitor_excess_partitions") == {"group=g": excess}, why
+    assert named(series, "rebalance_monitor_idle_members") == {"group=g": idle}, why
+    assert named(series, "rebalance_monitor_avoidable_idle_members") == {"group=g": avoidable}, why
+    assert named(series, "rebalance_monitor_imbalance_score", scope="member")["group=g,measure=partitions"] == score
+
+
+def test_an_excess_that_is_not_known_is_no_series() -> None:
+    """The topic's size is not known: how many each has is, and what would be fair is not."""
+    series = scraped(registry_of([record(written(5, 3, [member("a", {"orders": [0, 1]}), member("b")]))]))
+    for name in ("excess_partitions", "avoidable_idle_members", "imbalance_score", "what_if_excess_partitions"):
+        assert named(series, f"rebalance_monitor_{name}") == {}, name
+    assert named(series, "rebalance_monitor_member_partitions_max") == {"group=g": 2}
+
+
+def test_multi_topic_range_skew_is_named_with_what_removes_it() -> None:
+    series = scraped(registry_of([SKEWED]))
+    assert named(series, "rebalance_monitor_topic_skew") == {"group=g,remedy=sticky": 2}
+    assert named(series, "rebalance_monitor_what_if_excess_partitions") == {
+        "group=g,strategy=range": 1,
+        "group=g,strategy=sticky": 0,
+        "group=g,strategy=uniform": 0,
+    }
+    assert named(series, "rebalance_monitor_what_if_moved_partitions", strategy="sticky") == {"group=g": 2}
+
+
+def test_of_a_group_that_is_as_fair_as_can_be_there_is_no_what_if() -> None:
+    series = scraped(registry_of([spread([0, 1], [2, 3], [4], [5], [6])]))
+    assert named(series, "rebalance_monitor_what_if_excess_partitions") == {}
+    assert named(series, "rebalance_monitor_topic_skew") == {}
+
+
+def with_work(group: GroupRecord, kept: GroupRecord) -> Registry:
+    """Return a registry in which the lag of `group` was measured, and which has `kept` now."""
+    registry = registry_of([kept])
+    assert group.judgement is not None
+    lag = Imbalance(measure=LAG, scope="member", score=20, max_to_mean_ratio=1.8)
+    unknown = Imbalance(measure="throughput", scope="member", unknown_reason="throughput_unknown")
+    registry.put_work({"g": WorkShares(group.judgement.position, (lag, unknown))})
+    return registry
+
+
+def test_lag_is_shown_beside_partitions_and_what_is_unknown_is_not() -> None:
+    group = spread([0, 1], [2, 3], [4], [5], [6])
+    series = scraped(with_work(group, group))
+    assert named(series, "rebalance_monitor_imbalance_score", scope="member") == {
+        "group=g,measure=partitions": 100,
+        "group=g,measure=lag": 20,
+    }
+    assert named(series, "rebalance_monitor_work_imbalance_ratio") == {"group=g,measure=lag,scope=member": 1.8}
+
+
+def test_lag_measured_of_an_assignment_that_is_no_more_is_not_shown() -> None:
+    """Up to half a minute passes until the new one is measured."""
+    before = spread([0, 1], [2, 3], [4], [5], [6])
+    after = take_turn(before, [written(6, 4, [member("c0", {"orders": range(7)})])], STRATEGIES).record
+    assert named(scraped(with_work(before, after)), "rebalance_monitor_work_imbalance_ratio") == {}
+
+
+def test_lag_of_a_sample_that_is_old_is_not_shown() -> None:
+    group = spread([0, 1], [2, 3], [4], [5], [6])
+    registry = with_work(group, group)
+    registry.put_sample(sample_of(NOW_MS - 3_600_000), None)
+    assert named(scraped(registry), "rebalance_monitor_work_imbalance_ratio") == {}
+
+
+NAMED = known(orders=2)
+ASSIGNING = [*formed(0), NAMED, joined(5, "n", modern_member()), epoch(6, 4)]
+RECONCILING = [*ASSIGNING, target(7, held=(("id", (0,)),)), target(8, "n", (("id", (1,)),)), target_epoch(9, 4)]
+SETTLED = [*RECONCILING, current(10, held=(("id", (0,)),), number=4), current(11, "n", (("id", (1,)),), number=4)]
+POLLED_MID_REBALANCE = answered(7, classic(classic_member("a", [0]), state="PreparingRebalance"))
+
+
+@pytest.mark.parametrize(
+    ("events", "listed", "verdict", "why"),
+    [
+        ([written(5, 3, [member("m", {"orders": [0, 1]})]), NAMED], "Stable", "match", "as range does it"),
+        ([written(5, 3, [member("m", {"orders": [1]})]), NAMED], "Stable", "drift", "nobody has 0"),
+        ([written(5, 3, [member("m", {"orders": [0, 1]})])], "Stable", "unknown", "metadata is missing"),
+        (
+            [written(5, 3, [member("m", {"orders": [0, 1]})]), NAMED],
+            "PreparingRebalance",
+            "rebalancing",
+            "no record tells; a listing made since does",
+        ),
+        ([written(5, 3, [member("m")]), emptied(6, 4)], "Empty", None, "nobody to assign to"),
+        ([POLLED_MID_REBALANCE], "PreparingRebalance", "rebalancing", "so its coordinator says when asked"),
+        (ASSIGNING, "Assigning", "rebalancing", "KIP-848: the coordinator is making the assignment"),
+        (RECONCILING, "Reconciling", "rebalancing", "KIP-848: members are on their way to it"),
+        (SETTLED, "Stable", "match", "KIP-848: they arrived"),
+    ],
+)
+def test_the_verdict_on_the_groups_own_strategy(
+    events: Sequence[GroupEvent], listed: str, verdict: str | None, why: str
+) -> None:
+    registry = registry_of([record(*events)])
+    group = ListedGroup("classic", "consumer", listed, 1)
+    registry.put_sample(sample_of(), registry.present().lag, GroupListing(NOW_MS, {"g": group}))
+    shown = named(scraped(registry), "rebalance_monitor_assignment_verdict", group="g")
+    assert [labels.rpartition("verdict=")[2] for labels in shown] == ([] if verdict is None else [verdict]), why
