@@ -1,4 +1,4 @@
-"""Which groups are the worst, in an order that is calm: `/metrics` shows the first ones in full (`prometheus.exposure`).
+"""Which groups are the worst, in a calm order: `/metrics` shows the first ones in full (`prometheus.exposure`).
 
 1. A group stands where its trouble puts it (`trouble`).
 2. One that is *held*, because it was shown in full, stands where it stood at its worst, for up to ten minutes: it is
