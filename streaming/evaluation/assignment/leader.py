@@ -1,7 +1,7 @@
 """Which client library made the assignment, found from the shape of the bytes: users name their clients as they like.
 
 Only the leader's library matters; it wrote every member's assignment. Read in the libraries' sources, and seen in
-records of real clients (the table of `tests/streaming/evaluation/test_leader.py`). User data is null, empty, or filled:
+records of real clients (the table of `test_leader.py`). User data is null, empty, or filled:
 
 | leader | assignments | its own subscription |
 |---|---|---|

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.state.registry import Registry
-from tests.streaming.evaluation.test_lag_judgement import GROWING, judged
+from tests.streaming.evaluation.lag.test_lag_judgement import GROWING, judged
 from tests.streaming.prometheus.test_metrics import NOW_MS, named, registry_of, sample_of, scraped
 
 

@@ -12,7 +12,7 @@ from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent
 from streaming.group.snapshot import GroupSnapshot
 from streaming.run.prepare import _story, last_by_group
-from tests.streaming.evaluation.test_story import generations
+from tests.streaming.evaluation.rebalances.test_story import generations
 
 
 @given(generations())

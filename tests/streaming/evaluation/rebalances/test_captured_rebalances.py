@@ -12,7 +12,7 @@ from streaming.events import GroupMetadataWritten, Position, TopicMetadata, Topi
 from streaming.group.members import members
 from streaming.group.snapshot import GroupSnapshot
 from tests.clients.recount import FOLLOWUP, GROWN, UNEXPLAINED, Generation, Share, causes, moved, withheld
-from tests.streaming.evaluation.test_captured_libraries import GROUPS, written
+from tests.streaming.evaluation.assignment.test_captured_libraries import GROUPS, written
 from tests.streaming.groups import advanced
 from tests.streaming.protocol.memberships import Membership
 

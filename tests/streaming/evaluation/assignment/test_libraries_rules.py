@@ -15,7 +15,7 @@ from streaming.evaluation.judge import judge
 from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import Assignment, ClassicMember, Subscription
-from tests.streaming.evaluation.test_drift import AFTER_MS, BEFORE_MS, group, throughout
+from tests.streaming.evaluation.assignment.test_drift import AFTER_MS, BEFORE_MS, group, throughout
 from tests.streaming.groups import Held, advanced, member, metadata, written
 
 

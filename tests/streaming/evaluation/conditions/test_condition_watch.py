@@ -23,8 +23,8 @@ from streaming.events import GroupEvent, Position
 from streaming.group.listing import GroupListing, ListedGroup, ListingGap
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
+from tests.streaming.evaluation.rebalances.test_detectors import every_minute, restarts
 from tests.streaming.evaluation.silences import MINUTE_MS, NOW_MS, Commits, Ends, busy, silence
-from tests.streaming.evaluation.test_detectors import every_minute, restarts
 from tests.streaming.groups import (
     advanced,
     current,

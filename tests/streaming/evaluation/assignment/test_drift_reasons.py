@@ -20,7 +20,7 @@ from streaming.evaluation.assignment.drift import (
 )
 from streaming.evaluation.judge import judge
 from streaming.protocol.classic import Assignment, ClassicMember
-from tests.streaming.evaluation.test_drift import AFTER_MS, BEFORE_MS, BOTH, group, throughout
+from tests.streaming.evaluation.assignment.test_drift import AFTER_MS, BEFORE_MS, BOTH, group, throughout
 from tests.streaming.groups import member
 
 # Rules 5 to 9: a difference from the replay is drift only where something is wrong, or the leader's program is known.

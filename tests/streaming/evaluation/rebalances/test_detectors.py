@@ -25,7 +25,7 @@ from streaming.evaluation.rebalances.detectors import (
 from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupMetadataWritten, Position
 from streaming.group.snapshot import GroupSnapshot
-from tests.streaming.evaluation.test_story import generations, turns
+from tests.streaming.evaluation.rebalances.test_story import generations, turns
 from tests.streaming.groups import member, metadata
 
 MINUTE_MS = 60_000

@@ -7,7 +7,7 @@ import pytest
 from streaming.evaluation.conditions.condition_words import told
 from streaming.evaluation.rebalances import detectors
 from streaming.evaluation.rebalances.brief import RebalanceInBrief
-from tests.streaming.evaluation.test_detectors import (
+from tests.streaming.evaluation.rebalances.test_detectors import (
     CHANGED,
     COOPERATIVE,
     LIMITS,
