@@ -8,7 +8,6 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from assignors.cooperative import CooperativeStickyAssignor
 from assignors.java_hash import hash_map_order
 from assignors.model import (
     AssignorFailedError,
@@ -19,11 +18,12 @@ from assignors.model import (
     TopicPartition,
 )
 from assignors.ordering import members_as_librdkafka, members_by_utf8
-from assignors.range import RangeAssignor
+from assignors.range.range import RangeAssignor
+from assignors.range.server_range import ServerRangeAssignor
 from assignors.roundrobin import RoundRobinAssignor
-from assignors.server_range import ServerRangeAssignor
-from assignors.sticky import StickyAssignor
-from assignors.uniform import UniformAssignor
+from assignors.sticky.cooperative import CooperativeStickyAssignor
+from assignors.sticky.sticky import StickyAssignor
+from assignors.uniform.uniform import UniformAssignor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import click
 
 from assignors import AssignorFailedError, UnknownAssignorError
-from assignors.scenario import ScenarioError, answer_as_json, decode_line, parse_scenario, scenario_id
+from assignors.what_if.scenario import ScenarioError, answer_as_json, decode_line, parse_scenario, scenario_id
 from streaming.custom.catalogue import Catalogue
 
 assignor_option = click.option(

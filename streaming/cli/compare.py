@@ -8,10 +8,10 @@ import click
 from rich.table import Column, Table
 
 from assignors import AssignorFailedError
-from assignors.comparison import compare as compare_strategy
-from assignors.comparison import owned_now, sizes_in_short
-from assignors.measures import measure
-from assignors.scenario import ScenarioError, decode_line, parse_group, scenario_id
+from assignors.fairness.measures import measure
+from assignors.what_if.comparison import compare as compare_strategy
+from assignors.what_if.comparison import owned_now, sizes_in_short
+from assignors.what_if.scenario import ScenarioError, decode_line, parse_group, scenario_id
 from streaming.cli.assign import assignor_option
 from streaming.cli.shown import output_console, shown
 from streaming.custom.catalogue import Catalogue
@@ -19,7 +19,7 @@ from streaming.custom.catalogue import Catalogue
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from assignors.measures import Measures
+    from assignors.fairness.measures import Measures
     from assignors.model import GroupSpec
 
 COLUMNS = ("sizes", "imbalance", "score", "topic spread", "moves", "kept", "idle", "rounds")

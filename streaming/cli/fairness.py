@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from assignors import GroupAssignment, GroupSpec
-from assignors.topic_skew import TopicSkew
+from assignors.what_if.topic_skew import TopicSkew
 from streaming.evaluation.fairness.fairness import among_members, named_skew
 from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance, SharedWork, divided
 

@@ -11,9 +11,9 @@ import click
 from rich.table import Column, Table
 
 from assignors import AssignorFailedError, GroupAssignment, GroupSpec, MemberSubscription, UnknownAssignorError
-from assignors.comparison import sizes_in_short
-from assignors.topic_skew import remedy
-from assignors.what_if import (
+from assignors.what_if.comparison import sizes_in_short
+from assignors.what_if.topic_skew import remedy
+from assignors.what_if.what_if import (
     Change,
     FailedOutcome,
     ImpossibleChangeError,
@@ -22,7 +22,7 @@ from assignors.what_if import (
     today,
     what_if_as_json,
 )
-from assignors.what_if import what_if as computed
+from assignors.what_if.what_if import what_if as computed
 from streaming.cli.assign import assignor_option
 from streaming.cli.fairness import judged, unfairness
 from streaming.cli.logs import settings_of

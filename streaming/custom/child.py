@@ -16,7 +16,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from assignors.model import GroupAssignment
-from assignors.scenario import assignment_as_json
+from assignors.what_if.scenario import assignment_as_json
 from streaming.custom.frames import read_frame, write_frame
 from streaming.custom.loading import AssignorLoadError, load_assignor
 

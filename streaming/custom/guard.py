@@ -21,7 +21,7 @@ from enum import Enum
 from threading import Timer
 from typing import TYPE_CHECKING, Any, cast
 
-from assignors.invariants import violations
+from assignors.fairness.invariants import violations
 from assignors.model import GroupAssignment
 from streaming.config.environment import without_settings
 from streaming.custom.frames import read_frame, write_frame
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import BinaryIO
 
-    from assignors.invariants import Violation
+    from assignors.fairness.invariants import Violation
     from assignors.model import GroupSpec
 
 LIMIT_SECONDS = 10.0
@@ -69,7 +69,7 @@ class GuardedAssignor:
     otherwise hold up all groups for the limit each. Not for use by several threads at once. Close it, or use ``with``.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
-    >>> with GuardedAssignor("assignors.range:RangeAssignor") as guarded:
+    >>> with GuardedAssignor("assignors.range.range:RangeAssignor") as guarded:
     ...     guarded.try_assign(GroupSpec((Member("A", ("t",)),), {"t": 1}))
     GroupAssignment(members={'A': (('t', 0),)})
     """

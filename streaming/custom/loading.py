@@ -31,7 +31,7 @@ def load_assignor(reference: str) -> PartitionAssignor:
 
     Runs the user's code: use ``GuardedAssignor`` where that must not fail. Raises AssignorLoadError.
 
-    >>> load_assignor("assignors.range:RangeAssignor").name
+    >>> load_assignor("assignors.range.range:RangeAssignor").name
     'range'
     """
     module, colon, attribute = reference.partition(":")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from assignors.topic_skew import TopicSkew
+from assignors.what_if.topic_skew import TopicSkew
 from streaming.delta.cells import Row, record_cells, utc
 from streaming.evaluation.alternatives import AS_IT_IS, Alternative, Alternatives
 from streaming.evaluation.fairness.imbalance import MEMBER, PARTITIONS, Imbalance

@@ -7,7 +7,7 @@ Rules:
 2. A group of up to `MOST_PARTITIONS_CHANGED` partitions is computed as it is, with a member more and with a member
    fewer; a larger one as it is only, and one of more than `MOST_PARTITIONS` not at all. DESIGN.md says what it costs.
 3. `remedy` removes the generation's topic skew: of the strategies whose own outcome has the score 100 the one that
-   moves fewest partitions (`assignors.topic_skew.remedy`).
+   moves fewest partitions (`assignors.what_if.topic_skew.remedy`).
 4. Of several generations judged in one turn the last is computed: what could be made of a past one helps nobody.
 """
 
@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from assignors import GroupSpec, PartitionAssignor, TopicPartition
-from assignors.topic_skew import remedy
-from assignors.what_if import USUAL_CHANGES, Change, FailedOutcome, Outcome, WhatIf, today, what_if
+from assignors.what_if.topic_skew import remedy
+from assignors.what_if.what_if import USUAL_CHANGES, Change, FailedOutcome, Outcome, WhatIf, today, what_if
 from streaming.evaluation.assignment.recorded import recorded
 from streaming.evaluation.fairness.fairness import among_members
 from streaming.evaluation.fairness.imbalance import PARTITIONS

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import msgspec
 
 from assignors import AS_LEADER, PartitionAssignor
-from assignors.topic_skew import TopicSkew
+from assignors.what_if.topic_skew import TopicSkew
 from streaming.evaluation.assignment.consumer_drift import SERVER_ASSIGNORS, THE_BROKER, consumer_drifts
 from streaming.evaluation.assignment.drift import (
     METADATA_MISSING,

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from assignors import BUILT_IN, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
-from assignors.comparison import sizes_in_short
-from assignors.what_if import USUAL_CHANGES, FailedOutcome, ImpossibleChangeError, Outcome, today, what_if
+from assignors.what_if.comparison import sizes_in_short
+from assignors.what_if.what_if import USUAL_CHANGES, FailedOutcome, ImpossibleChangeError, Outcome, today, what_if
 from streaming.evaluation import alternatives as with_verdict
 from streaming.evaluation.assignment.group_spec import sampled_partitions, sampled_racks
 from streaming.evaluation.assignment.sampled_topics import unknown_topics

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from assignors import AS_JAVA_LEADER, BUILT_IN
-from assignors.cooperative import rebalance_needed, rejoined
-from assignors.invariants import violations
-from assignors.measures import measure
-from assignors.scenario import parse_scenario
+from assignors.fairness.invariants import violations
+from assignors.fairness.measures import measure
+from assignors.sticky.cooperative import rebalance_needed, rejoined
+from assignors.what_if.scenario import parse_scenario
 from tests.assignors.golden import VECTORS, as_assignment, golden_vectors
 
 if TYPE_CHECKING:

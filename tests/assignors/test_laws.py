@@ -1,4 +1,4 @@
-"""The laws of ``assignors/invariants.py``, held by every strategy over random groups."""
+"""The laws of ``assignors/fairness/invariants.py``, held by every strategy over random groups."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assignors import BUILT_IN
-from assignors.cooperative import CooperativeStickyAssignor, rebalance_needed, rejoined
-from assignors.invariants import violations
-from assignors.measures import measure
+from assignors.fairness.invariants import violations
+from assignors.fairness.measures import measure
 from assignors.model import GroupSpec
-from assignors.sticky import StickyAssignor
-from assignors.uniform import UniformAssignor
+from assignors.sticky.cooperative import CooperativeStickyAssignor, rebalance_needed, rejoined
+from assignors.sticky.sticky import StickyAssignor
+from assignors.uniform.uniform import UniformAssignor
 from tests.assignors.groups import clean_groups, groups, with_claims
 
 STRATEGIES = pytest.mark.parametrize("strategy", list(BUILT_IN))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assignors.sticky import StickyAssignor
+from assignors.sticky.sticky import StickyAssignor
 from tests.bench.assignors import CASES, group_of, peak_mib, report, without_one
 
 

@@ -14,9 +14,9 @@ The leader's decision is replayed from its recorded inputs. Rules for the group'
 4. A topic's count was sampled after the record, and it either has fewer partitions than were assigned (deleted, or
    created anew), or more of which the last were assigned to nobody (grown): the leader knew another. `unknown`,
    reason `metadata_changed`.
-5. A law is broken (`assignors.invariants`): `drift`, with the laws, and for each partition whose owner breaks a rule
-   its actual and expected owner. Balance is judged by what the leader's library promises (`leader`); if the library is
-   not known, only the laws that all libraries keep are judged.
+5. A law is broken (`assignors.fairness.invariants`): `drift`, with the laws, and for each partition whose owner breaks
+   a rule its actual and expected owner. Balance is judged by what the leader's library promises (`leader`); if the
+   library is not known, only the laws that all libraries keep are judged.
 6. Cooperative, and what is assigned to nobody is what somebody has to give up first: `withheld` (KIP-429, round one).
 7. The strategy has one right answer, and the leader's library is known to compute it: `drift`, law `replay_differs`.
    A user's own strategy is its own library.
@@ -38,8 +38,8 @@ import msgspec
 from msgspec.structs import replace
 
 from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec, PartitionAssignor, TopicPartition
-from assignors.balance_laws import BALANCE_LAWS
-from assignors.invariants import KEEPERS, Law, Violation, violations
+from assignors.fairness.balance_laws import BALANCE_LAWS
+from assignors.fairness.invariants import KEEPERS, Law, Violation, violations
 from assignors.racks import member_rack
 from streaming.evaluation.assignment.common_laws import ONE_OWNER_STRATEGIES
 from streaming.evaluation.assignment.group_spec import Owners
@@ -63,7 +63,7 @@ DIFFERS = "differs"
 NOT_EVALUATED = "not_evaluated"
 
 REPLAY_DIFFERS = "replay_differs"
-"""Named among the laws where none of `assignors.invariants` is broken and the leader's program answers differently."""
+"""Named among the laws where none of `invariants` is broken and the leader's program answers differently."""
 
 EXACT_STRATEGIES = frozenset({"range", "roundrobin"})
 """Strategies with one right answer, which depends on the library's order of members. The others have many."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assignors.invariants import Law
+from assignors.fairness.invariants import Law
 from streaming.evaluation.assignment.drift import REPLAY_DIFFERS
 
 LAW_WORDS: Mapping[str, tuple[str, str]] = {

@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from assignors.balance_laws import BALANCE_LAWS
+from assignors.fairness.balance_laws import BALANCE_LAWS
 from streaming.protocol.classic import ClassicMember, GroupMetadata, Subscription
 from streaming.protocol.consumer_protocol import kafka_python_sticky_user_data
 
@@ -154,7 +154,7 @@ def _has_default_client_id(leader: ClassicMember, library: str) -> bool:
 
 
 def promised_balance(leader: Leader, strategy: str) -> str | None:
-    """The strategy whose balance law (`assignors.balance_laws`) the leader promises; None: none that is known.
+    """The strategy whose balance law (`assignors.fairness.balance_laws`) the leader promises; None: none that is known.
 
     kafka-go deals roundrobin anew with each topic: its members differ by one partition of each topic, not of all.
 

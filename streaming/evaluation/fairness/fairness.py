@@ -4,8 +4,8 @@ Rules:
 
 1. Judged is the decision: what a leader assigned, what a KIP-848 coordinator wants its members to have.
 2. Classic Kafka Streams divides tasks, not partitions: there are numbers and no score (`kafka_streams`).
-3. A topic skew (`assignors.topic_skew`) is looked for where the group's score is known and not 100, and every topic is
-   shared evenly by itself.
+3. A topic skew (`assignors.what_if.topic_skew`) is looked for where the group's score is known and not 100, and every
+   topic is shared evenly by itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from assignors.topic_skew import TopicSkew, topic_skew
+from assignors.what_if.topic_skew import TopicSkew, topic_skew
 from streaming.evaluation.assignment.common_laws import has_one_owner
 from streaming.evaluation.assignment.recorded import Recorded
 from streaming.evaluation.fairness.imbalance import MEMBER, TOPIC, Imbalance, SharedWork

@@ -1,7 +1,8 @@
 """How evenly work is shared: partitions, lag and throughput, among members, client hosts and the members of a topic.
 
-The measures are those of `assignors/evenness.py`. Worked example: 7 partitions over 5 members, held 3/1/1/1/1: mean
-1.4, max/mean 2.14, one in excess; held 2/2/1/1/1: 1.43 and none, for no valid assignment does better. Rules:
+The measures are those of `assignors/fairness/evenness.py`. Worked example: 7 partitions over 5 members, held
+3/1/1/1/1: mean 1.4, max/mean 2.14, one in excess; held 2/2/1/1/1: 1.43 and none, for no valid assignment does
+better. Rules:
 
 1. Work that is not known of every partition is unknown as a whole: no numbers, `unknown_reason`, and of how many
    partitions it is missing. Another topic's measures do not suffer from it.
@@ -31,10 +32,10 @@ from math import inf
 import msgspec
 
 from assignors import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
-from assignors.evenness import evenness, score
-from assignors.fairest import TooManySubscriptionsError, even_sizes, fairest_sizes
-from assignors.heaviest_first import heaviest_first_loads, heaviest_first_within
-from assignors.invariants import Law, violations
+from assignors.fairness.evenness import evenness, score
+from assignors.fairness.fairest import TooManySubscriptionsError, even_sizes, fairest_sizes
+from assignors.fairness.heaviest_first import heaviest_first_loads, heaviest_first_within
+from assignors.fairness.invariants import Law, violations
 from assignors.subscriptions import distinct_subscriptions, subscription_classes
 
 PARTITIONS = "partitions"

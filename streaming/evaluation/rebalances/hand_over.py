@@ -13,7 +13,7 @@ from itertools import chain
 import msgspec
 
 from assignors import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
-from assignors.fewest_moves import moves
+from assignors.fairness.fewest_moves import moves
 from streaming.events import CLASSIC, CONSUMER
 from streaming.group.members import GroupMember, TopicPartitions
 from streaming.group.snapshot import GroupSnapshot

@@ -22,8 +22,9 @@ Rules:
    in a share group, which gets the partitions of a topic one by one.
 7. Moved is a partition whose owner before is not its owner now; from nobody to somebody is no move. A cooperative
    round that withholds partitions counts no moves: they are counted once, in the round that hands them over, from the
-   owners before the first of the rounds. The fewest are those of `assignors.fewest_moves`; None where an assignment has
-   partitions without or with several owners, and of Kafka Streams, whose assignor weighs more than partitions.
+   owners before the first of the rounds. The fewest are those of `assignors.fairness.fewest_moves`; None where an
+   assignment has partitions without or with several owners, and of Kafka Streams, whose assignor weighs more than
+   partitions.
 8. Sync time is the record's time less the time at which the group began to wait for the leader's assignment. It is
    that of a generation's first record; longer than any member's rebalance timeout, it was not the first: unknown.
 9. Where records of members are missing, before or after, causes are unknown: None, and `not_known` names what is.

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from assignors.invariants import Law
+from assignors.fairness.invariants import Law
 from streaming.evaluation.assignment.drift import DRIFT
 from streaming.evaluation.assignment.law_words import in_a_sentence, short_word
 from streaming.evaluation.lag.status import Status

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 GROUP = GroupSpec((MemberSubscription("A", ("t",)), MemberSubscription("B", ("t",))), {"t": 3})
 MODULE = """
 from assignors import GroupAssignment
-from assignors.range import RangeAssignor
+from assignors.range.range import RangeAssignor
 from assignors.roundrobin import RoundRobinAssignor
 
 class Theirs(RoundRobinAssignor):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import assignors
-from assignors.invariants import violations
+from assignors.fairness.invariants import violations
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
 from streaming.custom import ENTRY_POINT_GROUP, GuardedAssignor, load_assignor
 

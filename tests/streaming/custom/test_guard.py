@@ -22,7 +22,7 @@ SEVERAL_NAMES = GroupSpec((MemberSubscription("\ud83d", ("\U0001f600",)),), {"\U
 STRATEGIES = '''
 import os, subprocess, sys, time
 from assignors import GroupAssignment
-from assignors.range import RangeAssignor
+from assignors.range.range import RangeAssignor
 
 class Good(RangeAssignor):
     name = "good"

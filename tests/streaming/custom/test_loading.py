@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MODULE = """
-from assignors.range import RangeAssignor
+from assignors.range.range import RangeAssignor
 
 class Mine(RangeAssignor):
     name = "mine"

@@ -303,7 +303,7 @@ def test_a_commit_gap_is_a_row_at_the_position_of_its_rebalance_and_unknowns_are
 def test_the_tables_reference_names_every_table_and_column_with_what_it_holds() -> None:
     reference = "\n".join(describe_tables())
     for table in TABLES:
-        assert f"### `{table.name}`" in reference
+        assert f"## `{table.name}`" in reference
         for field in table.schema:
             assert field.metadata[b"comment"], f"{table.name}.{field.name} says what it holds"
             assert f"| `{field.name}` |" in reference

@@ -9,7 +9,7 @@ import pytest
 
 import streaming.page.what_if
 from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec
-from assignors.what_if import what_if_as_json
+from assignors.what_if.what_if import what_if_as_json
 from streaming.evaluation.turn import GroupRecord
 from streaming.group.snapshot import GroupSnapshot
 from streaming.page.what_if import TODAY, Alternative, answers

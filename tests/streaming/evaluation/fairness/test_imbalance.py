@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import streaming.evaluation.fairness.imbalance
 from assignors import BUILT_IN, GroupAssignment, GroupSpec
-from assignors.evenness import score
-from assignors.fairest import excess_partitions, fairest_sizes
-from assignors.heaviest_first import heaviest_first_loads
+from assignors.fairness.evenness import score
+from assignors.fairness.fairest import excess_partitions, fairest_sizes
+from assignors.fairness.heaviest_first import heaviest_first_loads
 from streaming.evaluation.fairness.imbalance import (
     HOST,
     LAG,

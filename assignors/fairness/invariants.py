@@ -1,0 +1,179 @@
+"""The laws an assignment must keep. The tests hold every strategy to them, and the monitor every group.
+
+For all strategies: each partition of a subscribed, existing topic is assigned exactly once, to a subscriber. Beyond
+that a strategy answers for what it promises: balance, moving no more than needed and, if cooperative, handing nothing
+over while somebody still holds it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from assignors.fairness.balance_laws import BALANCE_LAWS
+from assignors.fairness.measures import effective_owners
+from assignors.ordering import sorted_names
+from assignors.racks import member_rack
+from assignors.subscriptions import distinct_subscriptions, partitions_of, subscribers_by_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from assignors.model import GroupAssignment, GroupSpec, TopicPartition
+
+COOPERATIVE = "cooperative-sticky"
+KEEPERS = ("sticky", COOPERATIVE, "uniform")
+"""The strategies that promise to keep what balance allows."""
+
+
+class Law(str, Enum):
+    """What was broken; the value is the name a report shows."""
+
+    MEMBER_MISSING = "member_missing"
+    UNKNOWN_MEMBER = "unknown_member"
+    UNKNOWN_PARTITION = "unknown_partition"
+    NOT_SUBSCRIBED = "not_subscribed"
+    ASSIGNED_TWICE = "assigned_twice"
+    UNASSIGNED = "unassigned"
+    HANDED_OVER_EARLY = "handed_over_early"
+    UNBALANCED = "unbalanced"
+    MOVED_NEEDLESSLY = "moved_needlessly"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One law broken once; ``detail`` names members and partitions.
+
+    ``partition`` is the one whose owner breaks the law; None where it is no single partition's fault.
+    """
+
+    law: Law
+    detail: str
+    partition: TopicPartition | None = None
+
+
+def violations(group: GroupSpec, assignment: GroupAssignment, strategy: str | None = None) -> list[Violation]:
+    """List the laws ``assignment`` breaks; empty is lawful.
+
+    ``strategy`` adds what that one promises; a custom or unknown one has the common laws only. Balance and stickiness
+    are judged only where the common laws hold: of a broken assignment they would say nothing.
+
+    >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
+    >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 2})
+    >>> [found.detail for found in violations(group, GroupAssignment({"A": (("t", 0),), "B": (("t", 0),)}))]
+    ['t-0 is assigned to A and B', 't-1 is assigned to nobody']
+    """
+    found = [*_wrong_members(group, assignment), *_wrong_partitions(group, assignment)]
+    withheld = _withheld(group, assignment) if strategy == COOPERATIVE else frozenset()
+    missing = [partition for partition in _missing(group, assignment) if partition not in withheld]
+    found += [
+        Violation(Law.UNASSIGNED, f"{_named(partition)} is assigned to nobody", partition) for partition in missing
+    ]
+    if strategy == COOPERATIVE:
+        found += _handed_over_early(group, assignment)
+    balance_law = BALANCE_LAWS.get(strategy or "")
+    if not found and not withheld and balance_law:
+        found += [Violation(Law.UNBALANCED, detail) for detail in balance_law(group, assignment)]
+    if not found and strategy in KEEPERS:
+        found += _moved_needlessly(group, assignment)
+    return found
+
+
+def _wrong_members(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:
+    expected = {member.member_id for member in group.members}
+    for member_id in sorted_names(expected - assignment.members.keys()):
+        yield Violation(Law.MEMBER_MISSING, f"{member_id} has no assignment, not even an empty one")
+    for member_id in sorted_names(assignment.members.keys() - expected):
+        yield Violation(Law.UNKNOWN_MEMBER, f"{member_id} is not in the group")
+
+
+def _wrong_partitions(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:
+    subscriptions = zip(group.members, distinct_subscriptions(group.members), strict=True)
+    topics = {member.member_id: subscribed for member, subscribed in subscriptions}
+    holders: dict[TopicPartition, tuple[str, ...]] = {}
+    for member_id in sorted_names(assignment.members):
+        alone, subscribed = (member_id,), topics.get(member_id, frozenset())
+        for partition in assignment.members[member_id]:
+            holders[partition] = (*holders[partition], member_id) if partition in holders else alone
+            if partition[0] not in subscribed:
+                detail = f"{member_id} has {_named(partition)} and is not subscribed to it"
+                yield Violation(Law.NOT_SUBSCRIBED, detail, partition)
+            elif not group.exists(partition):
+                detail = f"{_named(partition)} of {member_id} does not exist"
+                yield Violation(Law.UNKNOWN_PARTITION, detail, partition)
+    for partition, member_ids in holders.items():
+        if len(member_ids) > 1:
+            detail = f"{_named(partition)} is assigned to {' and '.join(member_ids)}"
+            yield Violation(Law.ASSIGNED_TWICE, detail, partition)
+
+
+def _missing(group: GroupSpec, assignment: GroupAssignment) -> Iterator[TopicPartition]:
+    assigned = {partition for partitions in assignment.members.values() for partition in partitions}
+    for topic in subscribers_by_topic(group, group.members):
+        yield from (found for found in partitions_of(topic, group.partition_count(topic)) if found not in assigned)
+
+
+def _withheld(group: GroupSpec, assignment: GroupAssignment) -> frozenset[TopicPartition]:
+    """Find what may stay unassigned in a cooperative round: what some member owns and has to revoke (KIP-429)."""
+    return frozenset(
+        partition
+        for member in group.members
+        for partition in set(member.owned).difference(assignment.members.get(member.member_id, ()))
+        if group.exists(partition)
+    ).difference(*assignment.members.values())
+
+
+def _handed_over_early(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:
+    """Find partitions that a member gets anew while another still owns them."""
+    owned = {member.member_id: set(member.owned) for member in group.members}
+    owners: dict[TopicPartition, str] = {}
+    for member_id in sorted_names(owned):
+        owners.update(dict.fromkeys(owned[member_id], member_id))
+    for member_id in sorted_names(assignment.members):
+        for partition in assignment.members[member_id]:
+            if partition in owners and partition not in owned.get(member_id, ()):
+                detail = f"{member_id} gets {_named(partition)} while {owners[partition]} still owns it"
+                yield Violation(Law.HANDED_OVER_EARLY, detail, partition)
+
+
+def _moved_needlessly(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:
+    """Compare what was kept with the most that balance allows, where that can be said.
+
+    Conflicting claims leave open who owned what, and racks are a reason of their own to move.
+    """
+    claims = Counter(partition for member in group.members for partition in member.owned)
+    if max(claims.values(), default=0) > 1 or (group.racks and any(map(member_rack, group.members))):
+        return
+    owners = effective_owners(group)
+    held = {partition: member_id for member_id, of in assignment.members.items() for partition in of}
+    kept = sum(held.get(partition) == member_id for partition, member_id in owners.items())
+    most = _most_that_can_be_kept(group, owners)
+    if kept < most:
+        yield Violation(Law.MOVED_NEEDLESSLY, f"{most - kept} partitions moved that could have stayed")
+
+
+def _most_that_can_be_kept(group: GroupSpec, owners: dict[TopicPartition, str]) -> int:
+    """Count what balance lets members keep; where subscriptions differ, only whether all can stay is known."""
+    sizes = Counter(owners.values())
+    subscribers = subscribers_by_topic(group, group.members)
+    total = sum(group.partition_count(topic) for topic in subscribers)
+    if len(set(distinct_subscriptions(group.members))) > 1:
+        if len(owners) < total:
+            return 0
+        loads = [sizes[member.member_id] for member in group.members]
+        even = all(
+            max(loads[subscriber] for subscriber in of) - min(loads[subscriber] for subscriber in of) <= 1
+            for of in subscribers.values()
+        )
+        return total if even else 0
+    if not group.members:
+        return 0
+    quota, surplus = divmod(total, len(group.members))
+    above = sum(size > quota for size in sizes.values())
+    return sum(min(size, quota) for size in sizes.values()) + min(above, surplus)
+
+
+def _named(partition: TopicPartition) -> str:
+    return f"{partition[0]}-{partition[1]}"

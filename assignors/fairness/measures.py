@@ -1,0 +1,132 @@
+"""How good an assignment is, in numbers: sizes, imbalance, moves, idle members.
+
+They are the golden vectors' own metrics, so that Java's figures can be held against ours.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from assignors.ordering import members_by_id
+from assignors.racks import member_rack, racks_of
+from assignors.sticky.general_balance import balance_score
+from assignors.subscriptions import distinct_subscriptions, subscribers_by_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Measures:
+    """One assignment of one group in numbers. Counts are of partitions unless the name says otherwise.
+
+    ``balance_score`` sums the differences in size over all pairs of members. ``moves`` and ``kept`` count partitions
+    that had an effective owner (see ``effective_owners``): who lost them or still has them. ``topic_spread`` is, for
+    each topic, the difference between the subscriber with most and the one with least of it. Idle members have nothing.
+    """
+
+    sizes: tuple[int, ...]
+    balance_score: int
+    moves: int
+    kept: int
+    unassigned: int
+    rack_mismatches: int
+    topic_spread: Mapping[str, int]
+    idle_members: tuple[str, ...]
+
+    @property
+    def max_minus_min(self) -> int:
+        """Difference between the largest and the smallest member."""
+        return self.sizes[-1] - self.sizes[0] if self.sizes else 0
+
+
+def measure(
+    group: GroupSpec, assignment: GroupAssignment, owners: Mapping[TopicPartition, str] | None = None
+) -> Measures:
+    """Measure ``assignment``; a member without an entry in it has nothing.
+
+    ``owners`` are the group's effective owners, where they are known already.
+
+    >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
+    >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 3})
+    >>> measures = measure(group, GroupAssignment({"A": (("t", 0), ("t", 1), ("t", 2)), "B": ()}))
+    >>> measures.sizes, measures.max_minus_min, measures.idle_members
+    ((0, 3), 3, ('B',))
+    """
+    assigned = {member.member_id: assignment.members.get(member.member_id, ()) for member in members_by_id(group)}
+    sizes = tuple(sorted(map(len, assigned.values())))
+    owners = effective_owners(group) if owners is None else owners
+    kept = sum(owners.get(partition) == member_id for member_id, held in assigned.items() for partition in held)
+    return Measures(
+        sizes=sizes,
+        balance_score=balance_score(sizes, range(len(sizes))),
+        moves=len(owners) - kept,
+        kept=kept,
+        unassigned=_unassigned(group, assigned),
+        rack_mismatches=_rack_mismatches(group, assigned),
+        topic_spread=_topic_spread(group, assigned),
+        idle_members=tuple(member_id for member_id, held in assigned.items() if not held),
+    )
+
+
+def effective_owners(group: GroupSpec) -> dict[TopicPartition, str]:
+    """Map each partition to the member whose claim to it counts, for all who can tell from the claims alone.
+
+    That is the only claimant of the newest generation among its claimants, if still subscribed to it, and if it exists.
+    """
+    claimants: dict[TopicPartition, tuple[int, ...]] = {}
+    members = members_by_id(group)
+    subscriptions = distinct_subscriptions(members)
+    for position, member in enumerate(members):
+        alone = (position,)
+        for partition in dict.fromkeys(member.owned):
+            claimants[partition] = (*claimants[partition], position) if partition in claimants else alone
+    owners = {}
+    for partition, positions in claimants.items():
+        named = positions if len(positions) == 1 else _of_newest_generation(members, positions)
+        if len(named) == 1 and partition[0] in subscriptions[named[0]] and group.exists(partition):
+            owners[partition] = members[named[0]].member_id
+    return owners
+
+
+def _of_newest_generation(members: Sequence[MemberSubscription], positions: Sequence[int]) -> Sequence[int]:
+    newest = max(members[position].claim_generation for position in positions)
+    return [position for position in positions if members[position].claim_generation == newest]
+
+
+def _unassigned(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartition, ...]]) -> int:
+    held = Counter(topic for topic, _ in set(chain.from_iterable(assigned.values())))
+    return sum(group.partition_count(topic) - held[topic] for topic in subscribers_by_topic(group, group.members))
+
+
+def _rack_mismatches(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartition, ...]]) -> int:
+    """Count assigned partitions without a replica in the rack of their member; a member without one is near all."""
+    if not group.racks:
+        return 0
+    racks = {topic: racks_of(group, topic) for topic in group.partitions}
+    return sum(
+        rack not in racks[topic][number]
+        for member in group.members
+        if (rack := member_rack(member))
+        for topic, number in assigned[member.member_id]
+        if group.exists((topic, number))
+    )
+
+
+def _topic_spread(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartition, ...]]) -> dict[str, int]:
+    members = members_by_id(group)
+    counts: dict[str, list[int]] = {}
+    for member, topics in zip(members, distinct_subscriptions(members), strict=True):
+        for topic, held in Counter(topic for topic, _ in assigned[member.member_id]).items():
+            if topic in topics:
+                counts.setdefault(topic, []).append(held)
+    spread = {}
+    for topic, subscribers in subscribers_by_topic(group, members).items():
+        held_by_some = counts.get(topic, [0])
+        spread[topic] = max(held_by_some) - (min(held_by_some) if len(held_by_some) == len(subscribers) else 0)
+    return spread

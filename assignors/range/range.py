@@ -1,0 +1,66 @@
+"""The client-side ``range`` strategy (``org.apache.kafka.clients.consumer.RangeAssignor``)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from assignors.ordering import members_static_first
+from assignors.range.range_racks import assign_ranges_by_rack, some_topic_gains
+from assignors.subscriptions import group_assignment, partitions_of, subscribers_by_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
+    from assignors.ordering import MemberOrder
+
+
+class RangeAssignor:
+    """Gives each subscriber of a topic one contiguous run of its partitions; the first few get one more.
+
+    Seven partitions over five members:
+
+    >>> from assignors.model import GroupSpec, MemberSubscription as Member
+    >>> group = GroupSpec(tuple(Member(f"c{i}", ("t0",)) for i in range(5)), {"t0": 7})
+    >>> [len(partitions) for partitions in RangeAssignor().assign(group).members.values()]
+    [2, 2, 1, 1, 1]
+
+    The surplus of every topic falls on the same first members. Two topics of three partitions over two members:
+
+    >>> both = ("t0", "t1")
+    >>> group = GroupSpec((Member("C0", both), Member("C1", both)), {"t0": 3, "t1": 3})
+    >>> RangeAssignor().assign(group).members["C0"]
+    (('t0', 0), ('t0', 1), ('t1', 0), ('t1', 1))
+
+    Five and seven partitions, three of five members subscribed to each, one of them to both:
+
+    >>> topics = [("t0",), ("t0",), ("t0", "t1"), ("t1",), ("t1",)]
+    >>> group = GroupSpec(tuple(Member(f"c{i}", names) for i, names in enumerate(topics)), {"t0": 5, "t1": 7})
+    >>> [len(partitions) for partitions in RangeAssignor().assign(group).members.values()]
+    [2, 2, 4, 2, 2]
+    """
+
+    name = "range"
+
+    def __init__(self, order: MemberOrder = members_static_first) -> None:
+        self.order = order
+
+    def assign(self, group: GroupSpec) -> GroupAssignment:
+        """Assign ``group``; claims are not looked at."""
+        members = self.order(group)
+        assign = assign_ranges_by_rack if some_topic_gains(group, members) else assign_ranges
+        return group_assignment(members, assign(group, members))
+
+
+def assign_ranges(group: GroupSpec, members: Sequence[MemberSubscription]) -> list[list[TopicPartition]]:
+    """Assign by plain range, without racks: a list of partitions for each of ``members``, in their order."""
+    assigned: list[list[TopicPartition]] = [[] for _ in members]
+    for topic, subscribers in subscribers_by_topic(group, members).items():
+        partitions = partitions_of(topic, group.partition_count(topic))
+        quota, extra = divmod(len(partitions), len(subscribers))
+        start = 0
+        for place, subscriber in enumerate(subscribers[: len(partitions)]):
+            end = start + quota + (place < extra)
+            assigned[subscriber] += partitions[start:end]
+            start = end
+    return assigned

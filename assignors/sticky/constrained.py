@@ -1,0 +1,112 @@
+"""Sticky assignment where all members subscribe to the same topics (KIP-54, the constrained algorithm).
+
+With n members and p partitions every member gets p // n partitions, its *quota*, and p % n of them get one more, the
+*surplus*. Three steps, as ``AbstractStickyAssignor.ConstrainedAssignmentBuilder`` takes them:
+
+1. Members keep what they own, up to the quota; the first that own more keep one of the surplus too. With racks, what is
+   in another rack is given up.
+2. Only with racks: the rest goes round among the members that are near it.
+3. What is left goes round among all members below the quota, then, one each, to members at the quota.
+
+Members stand for themselves by their position in the order of member ids. Step 1 meets them in the order of ``scan``,
+which decides who may keep one of the surplus.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from assignors.claims import NOBODY
+from assignors.sticky.constrained_quotas import Quotas
+from assignors.sticky.constrained_racks import fill_by_rack
+from assignors.subscriptions import partitions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from assignors.claims import Claims
+    from assignors.model import TopicPartition
+    from assignors.sticky.sticky_racks import StickyRacks
+
+
+class ConstrainedAssignment:
+    """One run of the algorithm; ``build`` returns the answer."""
+
+    def __init__(self, scan: Sequence[int], claims: Claims, racks: StickyRacks) -> None:
+        self._scan = scan
+        self._claims = claims
+        self._racks = racks
+        self._quotas = Quotas(len(scan), sum(map(len, claims.owners.values())), claims.contested)
+
+    def build(self) -> Quotas:
+        """Run the steps."""
+        quotas = self._quotas
+        unassigned = self._keep_owned()
+        quotas.below_quota.sort()
+        quotas.at_quota = deque(sorted(quotas.at_quota))
+        if self._racks:
+            unassigned = fill_by_rack(quotas, self._racks, self._racks.scarce_first(unassigned))
+        self._fill(unassigned)
+        return quotas
+
+    def _keep_owned(self) -> list[TopicPartition]:
+        """Step 1. Returns what is left to assign, by topic and number."""
+        owned, unassigned = self._owned_and_unowned()
+        freed = len(unassigned)
+        for member in self._scan:
+            partitions = owned[member]
+            kept = self._keep(member, partitions)
+            self._quotas.assigned[member] = partitions[:kept]
+            unassigned += partitions[kept:]
+            self._quotas.revoke(partitions[kept:], member)
+        if len(unassigned) == freed:
+            return unassigned
+        position = {topic: place for place, topic in enumerate(self._claims.owners)}
+        return sorted(unassigned, key=lambda partition: (position[partition[0]], partition[1]))
+
+    def _owned_and_unowned(self) -> tuple[list[list[TopicPartition]], list[TopicPartition]]:
+        """Split all partitions into what each member may keep and what nobody may, both by topic and number."""
+        owned: list[list[TopicPartition]] = [[] for _ in self._quotas.assigned]
+        unowned: list[TopicPartition] = []
+        for topic, owners in self._claims.owners.items():
+            for partition, owner in zip(partitions_of(topic, len(owners)), owners, strict=True):
+                if owner == NOBODY or not self._may_keep(owner, partition):
+                    unowned.append(partition)
+                else:
+                    owned[owner].append(partition)
+        return owned, unowned
+
+    def _may_keep(self, owner: int, partition: TopicPartition) -> bool:
+        if self._racks and not self._racks.near(owner, partition):
+            self._quotas.revoke((partition,), owner)
+            return False
+        return not self._claims.contested or partition not in self._claims.contested
+
+    def _keep(self, member: int, partitions: list[TopicPartition]) -> int:
+        """Decide how many of its partitions the member keeps; the lowest numbers go first if not all."""
+        quotas = self._quotas
+        if len(partitions) > quotas.quota:
+            partitions.sort(key=lambda partition: partition[1])  # stable: equal numbers stay ordered by topic
+        if len(partitions) < quotas.quota:
+            quotas.below_quota.append(member)
+            return len(partitions)
+        if len(partitions) > quotas.quota and quotas.surplus:
+            quotas.take_surplus()
+            return quotas.quota + 1
+        if quotas.surplus:
+            quotas.at_quota.append(member)
+        return quotas.quota
+
+    def _fill(self, unassigned: list[TopicPartition]) -> None:
+        """Step 3: round after round among the members below the quota, then the surplus."""
+        quotas = self._quotas
+        partitions = iter(unassigned)
+        while quotas.below_quota:
+            still_below: list[int] = []
+            for member in quotas.below_quota:
+                quotas.give(next(partitions), member)
+                (quotas.at_quota if quotas.is_full(member) else still_below).append(member)
+            quotas.below_quota = still_below
+        for partition, member in zip(partitions, quotas.at_quota, strict=False):
+            quotas.give(partition, member)

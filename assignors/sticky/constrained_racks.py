@@ -1,0 +1,104 @@
+"""The middle step of the constrained algorithm: partitions go round among the members in a rack of theirs (KIP-881).
+
+``ConstrainedAssignmentBuilder.assignRackAwareRoundRobin`` searches a list of all candidates for every partition. Here
+each rack has its own candidates; the answer is the same.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from assignors.model import TopicPartition
+    from assignors.sticky.constrained_quotas import Quotas
+    from assignors.sticky.sticky_racks import StickyRacks
+
+
+def fill_by_rack(quotas: Quotas, racks: StickyRacks, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Assign what can be assigned near, within the quota and the surplus; return the rest in order."""
+    below = _BelowQuota(quotas, racks)
+    at_quota = _AtQuota(quotas, racks)
+    rest = []
+    for partition in partitions:
+        near = racks.partitions[partition[0]][partition[1]]
+        member = below.next(near)
+        if member is not None:
+            quotas.give(partition, member)
+            if quotas.is_full(member):
+                below.remove(member)
+                at_quota.add(member)
+        elif (member := at_quota.next(near)) is not None:
+            quotas.give(partition, member)
+        else:
+            rest.append(partition)
+    quotas.below_quota = below.members()
+    return rest
+
+
+class _BelowQuota:
+    """Members below the quota, by rack, ascending; they take turns."""
+
+    def __init__(self, quotas: Quotas, racks: StickyRacks) -> None:
+        self._rack_of = racks.members
+        self._all = quotas.below_quota
+        self._by_rack: dict[str, list[int]] = {}
+        self._gone: set[int] = set()
+        self._turn = 0
+        for member in self._all:
+            if member in self._rack_of:
+                self._by_rack.setdefault(self._rack_of[member], []).append(member)
+
+    def next(self, racks: Iterable[str]) -> int | None:
+        """Choose the next in turn in one of ``racks``, who is then last in turn."""
+        waiting = [members for rack in racks if (members := self._by_rack.get(rack))]
+        if not waiting:
+            return None
+        places = [bisect_left(members, self._turn) for members in waiting]
+        ahead = [members[place] for members, place in zip(waiting, places, strict=True) if place < len(members)]
+        member = min(ahead or (members[0] for members in waiting))
+        self._turn = member + 1
+        return member
+
+    def remove(self, member: int) -> None:
+        members = self._by_rack[self._rack_of[member]]
+        del members[bisect_left(members, member)]
+        self._gone.add(member)
+
+    def members(self) -> list[int]:
+        return [member for member in self._all if member not in self._gone]
+
+
+class _AtQuota:
+    """Members at the quota, by rack, in the order in which they came to it: the first gets one of the surplus."""
+
+    def __init__(self, quotas: Quotas, racks: StickyRacks) -> None:
+        self._quotas = quotas
+        self._rack_of = racks.members
+        self._arrivals = 0
+        self._by_rack: dict[str, deque[tuple[int, int]]] = {}
+        for member in quotas.at_quota:
+            self._queue(member)
+
+    def add(self, member: int) -> None:
+        if self._quotas.surplus:
+            self._quotas.at_quota.append(member)
+            self._queue(member)
+
+    def next(self, racks: Iterable[str]) -> int | None:
+        waiting = [queue for rack in racks if (queue := self._by_rack.get(rack))]
+        if not waiting or not self._quotas.surplus:
+            return None
+        _, member = min(waiting, key=lambda queue: queue[0]).popleft()
+        self._quotas.at_quota.remove(member)
+        self._quotas.take_surplus()
+        return member
+
+    def _queue(self, member: int) -> None:
+        rack = self._rack_of.get(member)
+        if rack is not None:
+            self._by_rack.setdefault(rack, deque()).append((self._arrivals, member))
+            self._arrivals += 1

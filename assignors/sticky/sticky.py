@@ -1,0 +1,87 @@
+"""The client-side ``sticky`` strategy (``org.apache.kafka.clients.consumer.StickyAssignor``; KIP-54, KIP-881)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from assignors.claims import earlier_owners, settle_claims
+from assignors.ordering import members_by_id, sorted_names
+from assignors.sticky.constrained import ConstrainedAssignment
+from assignors.sticky.general import GeneralAssignment
+from assignors.sticky.sticky_racks import sticky_racks
+from assignors.subscriptions import by_member, distinct_subscriptions, group_assignment, subscribers_by_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
+
+ScanOrder = Callable[[Iterable[str]], list[str]]
+"""In which order the algorithm meets the members' claims. Who keeps what where not all can depends on it."""
+
+
+class StickyAssignor:
+    """Balances as well as possible, and among balanced answers keeps as much as possible where it was.
+
+    Members are met in the order of their ids. Java meets them as its HashMap has them:
+    ``StickyAssignor(hash_map_order)`` is what a Java leader assigns.
+
+    Three members, t0(1), t1(2), t2(3), C0:{t0}, C1:{t0, t1}, C2:{t0, t1, t2}. Roundrobin would give C2 four of the six:
+
+    >>> from assignors.model import GroupSpec, MemberSubscription as Member
+    >>> topics = {"C0": ("t0",), "C1": ("t0", "t1"), "C2": ("t0", "t1", "t2")}
+    >>> group = GroupSpec(tuple(Member(name, of) for name, of in topics.items()), {"t0": 1, "t1": 2, "t2": 3})
+    >>> [len(partitions) for partitions in StickyAssignor().assign(group).members.values()]
+    [1, 2, 3]
+
+    A member leaves: what it had is shared out, and nothing else moves.
+
+    >>> def owned(name, *numbers):
+    ...     return Member(name, ("t",), owned=tuple(("t", number) for number in numbers), generation_id=1)
+    >>> left = GroupSpec((owned("A", 0, 3), owned("C", 2, 5)), {"t": 6})
+    >>> StickyAssignor().assign(left).members["A"]
+    (('t', 0), ('t', 1), ('t', 3))
+
+    A member joins: it gets its share, and nothing moves between the others.
+
+    >>> joined = GroupSpec((owned("A", 0, 1, 3), owned("B"), owned("C", 2, 4, 5)), {"t": 6})
+    >>> StickyAssignor().assign(joined).members["B"]
+    (('t', 3), ('t', 5))
+    """
+
+    name = "sticky"
+
+    def __init__(self, scan: ScanOrder = sorted_names) -> None:
+        self.scan = scan
+
+    def assign(self, group: GroupSpec) -> GroupAssignment:
+        """Assign ``group``; the claims in it decide what is kept."""
+        outcome = assign_sticky(group, self.scan)
+        return group_assignment(outcome.members, outcome.assigned)
+
+
+@dataclass(frozen=True, slots=True)
+class StickyOutcome:
+    """Members by id with their partitions, and what changed hands; None where only a comparison can tell."""
+
+    members: Sequence[MemberSubscription]
+    assigned: list[list[TopicPartition]]
+    transferring: Mapping[TopicPartition, int] | None
+
+
+def assign_sticky(group: GroupSpec, scan_order: ScanOrder) -> StickyOutcome:
+    """Run the algorithm that fits: constrained where all subscriptions are equal, else general."""
+    members = members_by_id(group)
+    position = {member.member_id: place for place, member in enumerate(members)}
+    scan = [position[member_id] for member_id in scan_order(member.member_id for member in group.members)]
+    subscribers = subscribers_by_topic(group, members)
+    claims = settle_claims(members, {topic: group.partition_count(topic) for topic in subscribers}, scan)
+    racks = sticky_racks(group, members, list(subscribers))
+    if len(set(distinct_subscriptions(members))) == 1:
+        constrained = ConstrainedAssignment(scan, claims, racks).build()
+        return StickyOutcome(members, constrained.assigned, constrained.transferring)
+    earlier = earlier_owners(members, claims.max_generation, scan)
+    owners = GeneralAssignment(len(members), subscribers, claims.owners, racks, earlier).build()
+    return StickyOutcome(members, by_member(owners, len(members)), None)

@@ -1,0 +1,87 @@
+"""Each law is broken once, to see that it is noticed; and what only looks like a breach, to see that it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from assignors.fairness.invariants import Law, violations
+from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
+
+T0, T1, T2, T3 = (("t", number) for number in range(4))
+EQUAL = GroupSpec((MemberSubscription("a", ("t",)), MemberSubscription("b", ("t",))), {"t": 4})
+HELD = GroupSpec(
+    (MemberSubscription("a", ("t",), owned=(T0, T1), generation_id=1), MemberSubscription("b", ("t",))), {"t": 2}
+)
+UNEQUAL = GroupSpec((MemberSubscription("a", ("t", "u")), MemberSubscription("b", ("t",))), {"t": 2, "u": 2})
+NOWHERE = GroupSpec((MemberSubscription("a", ("u",)),), {})
+
+
+def assigned(**members: tuple[TopicPartition, ...]) -> GroupAssignment:
+    return GroupAssignment(members)
+
+
+@pytest.mark.parametrize(
+    ("group", "assignment", "strategy", "law", "detail"),
+    [
+        (EQUAL, assigned(a=(T0, T1, T2, T3)), None, Law.MEMBER_MISSING, "b has no assignment"),
+        (EQUAL, assigned(a=(T0, T1), b=(T2, T3), c=()), None, Law.UNKNOWN_MEMBER, "c is not in the group"),
+        (EQUAL, assigned(a=(T0, T1), b=(T2, T3, ("t", 4))), None, Law.UNKNOWN_PARTITION, "t-4 of b does not exist"),
+        (EQUAL, assigned(a=(T0, T1), b=(T2, T3, ("u", 0))), None, Law.NOT_SUBSCRIBED, "b has u-0 and is not"),
+        (NOWHERE, assigned(a=(("u", 0),)), None, Law.UNKNOWN_PARTITION, "u-0 of a does not exist"),
+        (UNEQUAL, assigned(a=(T0, T1, ("u", 0)), b=(("u", 1),)), None, Law.NOT_SUBSCRIBED, "b has u-1"),
+        (EQUAL, assigned(a=(T0, T1), b=(T1, T2, T3)), None, Law.ASSIGNED_TWICE, "t-1 is assigned to a and b"),
+        (EQUAL, assigned(a=(T0, T1, T1), b=(T2, T3)), None, Law.ASSIGNED_TWICE, "t-1 is assigned to a and a"),
+        (EQUAL, assigned(a=(T0,), b=(T2, T3)), None, Law.UNASSIGNED, "t-1 is assigned to nobody"),
+        (HELD, assigned(a=(T0,), b=()), "sticky", Law.UNASSIGNED, "t-1 is assigned to nobody"),
+        (EQUAL, assigned(a=(T0,), b=(T2, T3)), "cooperative-sticky", Law.UNASSIGNED, "t-1 is assigned to nobody"),
+        (HELD, assigned(a=(T0,), b=(T1,)), "cooperative-sticky", Law.HANDED_OVER_EARLY, "b gets t-1 while a still"),
+        (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "range", Law.UNBALANCED, "of t one subscriber has 3"),
+        (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "roundrobin", Law.UNBALANCED, "one member has 3"),
+        (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "sticky", Law.UNBALANCED, "a has 3 partitions, some of t"),
+        (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "uniform", Law.UNBALANCED, "b could take one with 1"),
+        (HELD, assigned(a=(), b=(T0, T1)), "uniform", Law.UNBALANCED, "b has 2 partitions"),
+        (
+            GroupSpec((*HELD.members, MemberSubscription("c", ("t",))), {"t": 2}),
+            assigned(a=(), b=(T0,), c=(T1,)),
+            "sticky",
+            Law.MOVED_NEEDLESSLY,
+            "1 partitions moved",
+        ),
+    ],
+)
+def test_a_broken_law_is_named(
+    group: GroupSpec, assignment: GroupAssignment, strategy: str | None, law: Law, detail: str
+):
+    """With what a report needs: the law, the member, the partition."""
+    found = violations(group, assignment, strategy)
+    assert [violation.law for violation in found] == [law]
+    assert detail in found[0].detail
+
+
+@pytest.mark.parametrize(
+    ("group", "assignment", "strategy", "why"),
+    [
+        (HELD, assigned(a=(T0,), b=()), "cooperative-sticky", "t-1 is withheld: a has to revoke it first"),
+        (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), None, "an unknown strategy promises no balance"),
+        (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "somebodys-own", "nor does one that is not ours"),
+        (UNEQUAL, assigned(a=(T0, T1, ("u", 0), ("u", 1)), b=()), "roundrobin", "unequal subscriptions: no promise"),
+        (UNEQUAL, assigned(a=(("u", 0), ("u", 1)), b=(T0, T1)), "sticky", "only a may have u"),
+        (GroupSpec((), {"t": 3}), assigned(), "sticky", "an empty group assigns nothing"),
+        (GroupSpec(EQUAL.members, {}), assigned(a=(), b=()), "range", "nor does one whose topics do not exist"),
+        (
+            GroupSpec(
+                (
+                    MemberSubscription("a", ("t",), owned=(T0, T1), generation_id=1),
+                    MemberSubscription("b", ("t",), owned=(T0,), generation_id=2),
+                ),
+                {"t": 2},
+            ),
+            assigned(a=(T0,), b=(T1,)),
+            "sticky",
+            "claims conflict: who can say what moved",
+        ),
+    ],
+)
+def test_what_is_lawful_is_not_accused(group: GroupSpec, assignment: GroupAssignment, strategy: str | None, why: str):
+    """A monitor that cries wolf is switched off."""
+    assert violations(group, assignment, strategy) == [], why
