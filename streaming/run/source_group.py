@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection
+from uuid import uuid4
 
 from streaming.group.listing import Unanswered
 from streaming.sampling.groups import Groups
@@ -17,9 +18,7 @@ from streaming.sampling.groups import Groups
 PATIENCE_SECONDS = 30.0
 """Coordinators that have just started answer after they have loaded their groups."""
 
-CANDIDATES = tuple(f"kafka-rebalance-monitor-{number}" for number in range(20))
-"""Spread over the partitions of `__consumer_offsets` by their hashes."""
-
+_CANDIDATES = 20
 _PAUSE_SECONDS = 1.0
 
 
@@ -27,7 +26,15 @@ class NoCoordinatorError(Exception):
     """No group coordinator answers, so Spark's Kafka source cannot start."""
 
 
-def source_group(groups: Groups, stop: threading.Event, candidates: Collection[str] = CANDIDATES) -> str:
+def candidate_ids() -> tuple[str, ...]:
+    """Return ids that nobody else has, spread over the partitions of `__consumer_offsets` by their hashes.
+
+    Spark keeps consumers by group and topic partition: two clusters' queries of one group got each other's.
+    """
+    return tuple(f"kafka-rebalance-monitor-{uuid4()}" for _ in range(_CANDIDATES))
+
+
+def source_group(groups: Groups, stop: threading.Event, candidates: Collection[str]) -> str:
     """Return an id whose coordinator answers. Raises NoCoordinatorError when patience is over or `stop` is set."""
     reason = "stopped"
     for _ in range(int(PATIENCE_SECONDS / _PAUSE_SECONDS)):

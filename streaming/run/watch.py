@@ -47,7 +47,7 @@ from streaming.run.prepare import Origin, prepare_checkpoint
 from streaming.run.readiness import Readiness, log_ends
 from streaming.run.reconcile import Reconciler
 from streaming.run.sampler import Sampler
-from streaming.run.source_group import NoCoordinatorError, source_group
+from streaming.run.source_group import NoCoordinatorError, candidate_ids, source_group
 from streaming.run.tries import Tries
 from streaming.run.upkeep import Upkeep
 from streaming.run.writers import WriterClaim
@@ -355,7 +355,7 @@ class _Run:
         settings, reached, session = self._settings, self._reached, self._ground.session
         lanes = handed_back_rows(session, self._files.uri(HANDED_BACK))
         if not self._is_polled:
-            group_id = source_group(Groups(reached.connection, self._clock.now_ms), stop)
+            group_id = source_group(Groups(reached.connection, self._clock.now_ms), stop, candidate_ids())
             options = {**reached.security_options, "kafka.group.id": group_id}
             records = offsets_topic_records(session, settings.kafka, settings.source, range(self._partitions), options)
             lanes = lanes_of(records, settings.spark.combine_tasks, self._own_partitions).unionByName(lanes)

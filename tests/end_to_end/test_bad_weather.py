@@ -19,7 +19,7 @@ from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
 from streaming.group.listing import Unanswered
-from streaming.run.source_group import CANDIDATES, NoCoordinatorError, source_group
+from streaming.run.source_group import NoCoordinatorError, source_group
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
 from tests.end_to_end.conftest import (
@@ -74,10 +74,11 @@ def _the_source_asks_a_coordinator_that_answers(broker: EmbeddedBroker) -> None:
     settings = KafkaSettings(bootstrap_servers=broker.bootstrap_servers)
     with closing(Connection(settings, request_timeout_seconds=10)) as connection:
         groups = Groups(connection, lambda: 0)
-        answers = groups.group_offsets(CANDIDATES)
+        candidates = [f"nobody-{number}" for number in range(20)]
+        answers = groups.group_offsets(candidates)
         silent = {group_id for group_id, answer in answers.items() if isinstance(answer, Unanswered)}
         assert {coordinator_partition(group_id, OFFSETS_TOPIC_PARTITIONS) for group_id in silent} == {HOSTILE_PARTITION}
-        assert source_group(groups, threading.Event()) in answers.keys() - silent
+        assert source_group(groups, threading.Event(), candidates) in answers.keys() - silent
         stopped = threading.Event()
         stopped.set()
         with pytest.raises(NoCoordinatorError, match="no group coordinator answers: "):

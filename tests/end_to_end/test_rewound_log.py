@@ -13,8 +13,9 @@ from kafka.errors import KafkaError
 
 from streaming.embedded import EmbeddedBroker
 from streaming.events import OFFSETS_TOPIC
-from tests.end_to_end.conftest import Group, LostBroker, commit, create_topics
+from tests.end_to_end.conftest import Group, LostBroker, calm_group, commit, create_topics
 from tests.end_to_end.monitor_process import READY_SECONDS, MonitorProcess, until
+from tests.end_to_end.test_grown_log import GROWN
 from tests.streaming.log_records import commit_key
 
 pytestmark = pytest.mark.slow
@@ -33,7 +34,7 @@ def test_a_log_created_anew_is_said_in_one_line_not_ready_until_it_is_rebuilt(lo
     create_topics(broker, {name: 2})
     group = Group(broker.bootstrap_servers, f"{name}-after")
     try:
-        commit(broker, f"{name}-before", name, 1)
+        commit(broker, calm_group(f"{name}-before", GROWN), name, 1)
         monitor.wait_until_ready()
         assert monitor.stop() == 0
         old_ends = _ends(broker)
