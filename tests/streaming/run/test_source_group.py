@@ -6,5 +6,5 @@ from streaming.run.source_group import candidate_ids
 
 
 def test_no_two_queries_have_the_same_group() -> None:
-    """Spark keeps consumers by group and topic partition: the query of one cluster got another cluster's, and failed."""
+    """Spark keeps consumers by group and topic partition: a cluster's query got another cluster's, and failed."""
     assert not set(candidate_ids()) & set(candidate_ids())
