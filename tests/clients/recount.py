@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 Partition = tuple[str, int]
 Partitions = frozenset[Partition]
@@ -120,6 +120,17 @@ def moved(before: Generation, after: Generation) -> int:
     owners, owners_now = before.owners(), after.owners()
     both = [at for at in owners.keys() & owners_now.keys() if len(owners[at]) == len(owners_now[at]) == 1]
     return sum(owners[at] != owners_now[at] for at in both)
+
+
+def without(generation: Generation, partitions: Collection[Partition]) -> Generation:
+    """Return the group as if nobody had these partitions.
+
+    >>> one = Share(frozenset("t"), frozenset({("t", 0), ("t", 1)}))
+    >>> without(Generation("range", {"a": one}), [("t", 0)]).held()
+    frozenset({('t', 1)})
+    """
+    members = {name: replace(share, held=share.held - {*partitions}) for name, share in generation.members.items()}
+    return replace(generation, members=members)
 
 
 def withheld(before: Generation, after: Generation) -> Partitions:
