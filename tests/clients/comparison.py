@@ -155,7 +155,7 @@ class Compared:
         open_law = bool(broken.unassigned) and self._may_not_have_existed(broken.unassigned)
         if open_law and "unassigned" not in api["laws"]:
             broken = replace(broken, unassigned=frozenset())
-        unequal = unequal_shares(generation) if generation.strategy == "range" else 0
+        unequal = unequal_shares(generation)
         names = [*broken.names(), *(["unbalanced"] if unequal else [])]
         judged = generation.strategy in _JUDGED_STRATEGIES
         differs = self.plan.static and any(

@@ -80,7 +80,7 @@ LIBRARIES = (
         "kafka-python",
         EVERY_CLASSIC,
         only_same_topics=("roundrobin",),
-        static_otherwise=("range",),  # and leaves out some of the static ones
+        static_otherwise=("range", "roundrobin"),  # and leaves out some of the static ones
     ),
     # The version of confluent-kafka is that of the librdkafka in its wheel.
     Library("librdkafka", "2.0.2", "python", "confluent-kafka", ("range", "roundrobin", "cooperative-sticky")),

@@ -7,7 +7,7 @@ it is the same member before and after it was away.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 Partition = tuple[str, int]
@@ -91,21 +91,29 @@ def broken_laws(generation: Generation, partitions: Mapping[str, int]) -> Broken
 
 
 def unequal_shares(generation: Generation) -> int:
-    """Partitions that members have beyond an equal share of a topic: the range strategy never gives two more than one.
+    """Partitions that members have beyond an equal share: of each topic under `range`, of all under `roundrobin`.
+
+    Neither gives one member two more than another, `roundrobin` where all subscribe to the same topics.
 
     >>> t = frozenset({"t"})
     >>> three, none = Share(t, frozenset({("t", 0), ("t", 1), ("t", 2)})), Share(t, frozenset())
     >>> unequal_shares(Generation("range", {"a": three, "b": none}))
     1
     """
-    found = 0
-    for topic in {topic for share in generation.members.values() for topic in share.topics}:
-        sizes = [
-            sum(at[0] == topic for at in share.held) for share in generation.members.values() if topic in share.topics
-        ]
-        equal = -(-sum(sizes) // len(sizes))
-        found += sum(max(0, size - equal) for size in sizes)
-    return found
+    shares = generation.members.values()
+    if generation.strategy == "roundrobin" and len({share.topics for share in shares}) == 1:
+        return _beyond_equal([len(share.held) for share in shares])
+    if generation.strategy != "range":
+        return 0
+    return sum(
+        _beyond_equal([sum(at[0] == topic for at in share.held) for share in shares if topic in share.topics])
+        for topic in {topic for share in shares for topic in share.topics}
+    )
+
+
+def _beyond_equal(sizes: Sequence[int]) -> int:
+    equal = -(-sum(sizes) // len(sizes))
+    return sum(max(0, size - equal) for size in sizes)
 
 
 def moved(before: Generation, after: Generation) -> int:
