@@ -1,4 +1,4 @@
-"""What counts as fair, lawful or a needless move, whoever assigned.
+"""Whether an assignment is lawful and fair, and which of its moves were not needed.
 
 May import `sticky`.
 """

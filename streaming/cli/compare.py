@@ -13,7 +13,7 @@ from assignors.what_if.comparison import compare as compare_strategy
 from assignors.what_if.comparison import owned_now, sizes_in_short
 from assignors.what_if.scenario import ScenarioError, decode_line, parse_group, scenario_id
 from streaming.cli.assign import assignor_option
-from streaming.cli.shown import output_console, shown
+from streaming.cli.text.shown import output_console, shown
 from streaming.custom.catalogue import Catalogue
 
 if TYPE_CHECKING:

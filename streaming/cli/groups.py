@@ -16,11 +16,11 @@ import click
 from kafka.errors import KafkaError
 from rich.table import Column, Table
 
-from streaming.cli.conditions import Row, condition_shown, since_shown
-from streaming.cli.fairness import in_short, judged
 from streaming.cli.logs import settings_of
 from streaming.cli.run import config_option
-from streaming.cli.shown import output_console, shown
+from streaming.cli.text.conditions import Row, condition_shown, since_shown
+from streaming.cli.text.fairness import in_short, judged
+from streaming.cli.text.shown import output_console, shown
 from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings
 from streaming.errors import RemedyError

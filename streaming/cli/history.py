@@ -12,12 +12,12 @@ from pathlib import Path
 
 import click
 
-from streaming.cli.conditions import Row, change_sentence, condition_changes, standing_rows, standing_sentence
-from streaming.cli.fairness import unfairness
-from streaming.cli.gaps import gaps_of
 from streaming.cli.logs import settings_of
 from streaming.cli.run import config_option
-from streaming.cli.shown import output_console, shown
+from streaming.cli.text.conditions import Row, change_sentence, condition_changes, standing_rows, standing_sentence
+from streaming.cli.text.fairness import unfairness
+from streaming.cli.text.gaps import gaps_of
+from streaming.cli.text.shown import output_console, shown
 from streaming.errors import RemedyError
 from streaming.evaluation.fairness.imbalance import MEMBER, PARTITIONS, Imbalance
 from streaming.evaluation.rebalances.rebalance_words import sentence, with_gaps, without_upgrades_ends

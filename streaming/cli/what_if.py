@@ -24,10 +24,10 @@ from assignors.what_if.what_if import (
 )
 from assignors.what_if.what_if import what_if as computed
 from streaming.cli.assign import assignor_option
-from streaming.cli.fairness import judged, unfairness
 from streaming.cli.logs import settings_of
 from streaming.cli.run import config_option
-from streaming.cli.shown import output_console, shown
+from streaming.cli.text.fairness import judged, unfairness
+from streaming.cli.text.shown import output_console, shown
 from streaming.custom.catalogue import Catalogue
 from streaming.errors import RemedyError
 from streaming.evaluation.assignment.group_spec import assigned_partitions

@@ -26,7 +26,7 @@ from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.conditions.condition_watch import ConditionChange
 from streaming.evaluation.judge import Judgement
 from streaming.evaluation.lag.status import Status
-from streaming.evaluation.rebalances.rebalances import MemberChange
+from streaming.evaluation.rebalances.member_changes import MemberChange
 from streaming.evaluation.rebalances.skips import proven_failures
 from streaming.evaluation.rebalances.story import ToldRebalance
 from streaming.evaluation.turn import Turn

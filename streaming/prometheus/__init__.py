@@ -1,7 +1,7 @@
 """`/metrics`: families of samples made of what is known, as text, and never more series than a limit.
 
-`metrics.py` is a scrape. What was asked for (`shown`) is made (`*_families`) and counted (`told`), and as much of it as
-may be (`exposure`) becomes text (`lines`, `exposition`).
+`metrics.py` answers a scrape. `shown` says which metrics are wanted, `families` makes their samples, `exposure` limits
+how many are shown, `lines` and `exposition` write the text.
 
 May import `state` and what lies below it.
 """

@@ -23,10 +23,10 @@ from streaming.evaluation.fairness.imbalance import Imbalance
 from streaming.evaluation.turn import GroupRecord
 from streaming.group.listing import shown_state
 from streaming.group.snapshot import UNKNOWN
+from streaming.prometheus.counted_lines import Counted
 from streaming.prometheus.exposition import Text
 from streaming.prometheus.exposure import Cut
 from streaming.prometheus.lines import Sample, Writer
-from streaming.prometheus.told import Counted
 from streaming.signals import Granularity, Signal
 from streaming.state.registry import Present
 

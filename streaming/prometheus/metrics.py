@@ -3,7 +3,7 @@
 Rules:
 
 1. A group that vanished has no series left behind: what is shown is made of what is known now. Text that is kept
-   between scrapes is kept by what it was made of (`group_facts`, `lag_families`).
+   between scrapes is kept by what it was made of (`group_facts`, `families.lag`).
 2. Until a cluster's monitor has caught up for the first time it shows its own health and nothing else: no verdict from
    half a log.
 3. A sample older than `stale_after_ms` is not the present any more, so nothing that rests on it is shown, and the
@@ -21,11 +21,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from streaming.prometheus.counted_lines import Lines, SampleLines, asked
 from streaming.prometheus.exposition import Encoder, Pieces, Text, exposition, garbage_collection_paused
 from streaming.prometheus.exposure import REASONS, UNBOUNDED, WHOLE, Bounds, Cut, Edge, ceiling, exposed, is_whole
-from streaming.prometheus.group_facts import GroupTexts, facts_of
-from streaming.prometheus.group_families import GROUP_FAMILIES
-from streaming.prometheus.health_families import (
+from streaming.prometheus.families.groups import GROUP_FAMILIES
+from streaming.prometheus.families.health import (
     Told,
     health,
     left_out,
@@ -34,11 +34,11 @@ from streaming.prometheus.health_families import (
     own_processes,
     resident_bytes,
 )
-from streaming.prometheus.lag_families import ColumnTexts
+from streaming.prometheus.families.lag import ColumnTexts
+from streaming.prometheus.families.members import member_families
+from streaming.prometheus.group_facts import GroupTexts, facts_of
 from streaming.prometheus.lines import Writer
-from streaming.prometheus.member_families import member_families
 from streaming.prometheus.shown import EVERYTHING, Shown
-from streaming.prometheus.told import Lines, SampleLines, asked
 from streaming.signals import GROUP, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER, MEMBER, SIGNALS, Signal
 from streaming.state.ranking import Ranking
 from streaming.state.registry import Present, Registry

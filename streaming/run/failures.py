@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.table_files import refuse_damaged_tables
 from streaming.errors import RemedyError
-from streaming.run.prepare import check_age
+from streaming.run.query.prepare import check_age
 from streaming.run.tries import reason_of
 from streaming.spark.causes import is_spark_gone, plain_cause
 from streaming.spark.checkpoint import CheckpointDamagedError, CheckpointError, find_damaged_file, read_identity

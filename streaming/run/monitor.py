@@ -35,9 +35,9 @@ from streaming.prometheus.exposure import Bounds
 from streaming.prometheus.metrics import Exporter
 from streaming.prometheus.shown import asked_for
 from streaming.run.failures import SparkEndedError
+from streaming.run.samples.upkeep import Upkeep
 from streaming.run.strategies import users_references
 from streaming.run.tries import Tries
-from streaming.run.upkeep import Upkeep
 from streaming.run.watch import ClusterWatch, Ground
 from streaming.sampling.connection import Connection
 from streaming.spark.causes import plain_cause

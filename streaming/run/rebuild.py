@@ -27,7 +27,7 @@ from streaming.delta.table_repair import repair_table
 from streaming.errors import STAYS, RemedyError, storage_remedy
 from streaming.jars import resolve
 from streaming.java import find_java
-from streaming.run.prepare import make_checkpoint
+from streaming.run.query.prepare import make_checkpoint
 from streaming.run.writers import WriterClaim
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import CheckpointLock, canonical_place

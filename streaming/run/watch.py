@@ -33,23 +33,23 @@ from streaming.evaluation.turn import GroupRecord
 from streaming.events import OFFSETS_TOPIC
 from streaming.group.topic_names import NOBODY_ASKED, TopicNames
 from streaming.java import find_java, java_version
-from streaming.run.batches import BatchSink, polled_positions
 from streaming.run.cluster_clock import ClusterClock
-from streaming.run.conditions import GroupConditions, limits_of
 from streaming.run.continuity import TopicRead
 from streaming.run.failures import SparkEndedError, check_what_a_run_stands_on
-from streaming.run.freed_memory import return_freed_memory
-from streaming.run.hand_back import HandBack
-from streaming.run.lag_watch import LagWatch
-from streaming.run.partition_counts import own_partitions
 from streaming.run.poller import Poller
-from streaming.run.prepare import Origin, prepare_checkpoint
-from streaming.run.readiness import Readiness, log_ends
-from streaming.run.reconcile import Reconciler
-from streaming.run.sampler import Sampler
-from streaming.run.source_group import NoCoordinatorError, candidate_ids, source_group
+from streaming.run.query.batches import BatchSink, polled_positions
+from streaming.run.query.freed_memory import return_freed_memory
+from streaming.run.query.partition_counts import own_partitions
+from streaming.run.query.prepare import Origin, prepare_checkpoint
+from streaming.run.query.source_group import NoCoordinatorError, candidate_ids, source_group
+from streaming.run.samples.conditions import GroupConditions, limits_of
+from streaming.run.samples.hand_back import HandBack
+from streaming.run.samples.lag_watch import LagWatch
+from streaming.run.samples.readiness import Readiness, log_ends
+from streaming.run.samples.reconcile import Reconciler
+from streaming.run.samples.sampler import Sampler
+from streaming.run.samples.upkeep import Upkeep
 from streaming.run.tries import Tries
-from streaming.run.upkeep import Upkeep
 from streaming.run.writers import WriterClaim
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
 from streaming.sampling.connection import Connection

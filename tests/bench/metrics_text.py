@@ -39,7 +39,7 @@ from streaming.prometheus.exposure import Bounds
 from streaming.prometheus.metrics import Exporter
 from streaming.prometheus.shown import asked_for
 from streaming.protocol import decode
-from streaming.run.work_watch import WorkWatch
+from streaming.run.samples.work_watch import WorkWatch
 from streaming.state.registry import Registry
 from tests.bench.crowd import BEHIND_RECORDS, FIRST_GENERATION, FIRST_OFFSET, Crowd
 from tests.bench.figures import Bar, Figure, median

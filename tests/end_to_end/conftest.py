@@ -137,7 +137,7 @@ def lost_broker(tmp_path_factory: pytest.TempPathFactory) -> LostBroker:
 def calm_group(name: str, partitions: int = OFFSETS_TOPIC_PARTITIONS, from_partition: int = 0) -> str:
     """The id of a group whose coordinator has no hostile record to load.
 
-    Once the offsets topic has so many `partitions`, the group is in `from_partition` or in one after it.
+    If the offsets topic grows to `partitions`, the group belongs in `from_partition` or in a later one.
     """
     candidates = (f"{name}-{number}" for number in range(1_000))
     return next(

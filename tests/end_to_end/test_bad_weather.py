@@ -19,7 +19,7 @@ from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
 from streaming.group.listing import Unanswered
-from streaming.run.source_group import NoCoordinatorError, source_group
+from streaming.run.query.source_group import NoCoordinatorError, source_group
 from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
 from tests.end_to_end.conftest import (

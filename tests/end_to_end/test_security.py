@@ -32,7 +32,7 @@ from streaming.events import OFFSETS_TOPIC
 from streaming.jars import resolve
 from streaming.java import find_java, java_version
 from streaming.run.cluster_clock import ClusterClock
-from streaming.run.lag_watch import LagWatch
+from streaming.run.samples.lag_watch import LagWatch
 from streaming.sampling.brokers import Brokers
 from streaming.sampling.connection import AccessRefusedError, Connection
 from streaming.security.java_client import check_key, java_secrets, spark_options

@@ -134,8 +134,8 @@ REBALANCES = Table(
             column(
                 "moved_partitions",
                 pa.int32(),
-                "partitions that went from one owner to another; of a cooperative pair of rounds told by the second;"
-                " null: unknown, or told by a round to come",
+                "partitions that changed owner; a cooperative rebalance counts them in its last round;"
+                " null: unknown, or a later round counts them",
             ),
             column(
                 "fewest_moves",

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from assignors import TopicPartition
-from streaming.evaluation.conditions.condition_words import told as in_full
+from streaming.evaluation.conditions.condition_words import words_for
 from streaming.evaluation.conditions.reconciliation import (
     STUCK_RECONCILIATION,
     Lagging,
@@ -193,7 +193,7 @@ class ConditionWatch:
             return {}
         recent = seen.record.story.recent
         found: dict[str, str | None] = {
-            name: in_full(name, recent, now_ms, self._limits) for name in self._verdict(group_id, now_ms)
+            name: words_for(name, recent, now_ms, self._limits) for name in self._verdict(group_id, now_ms)
         }
         found |= _hanging(seen.record.snapshot, facts, commits, now_ms, self._limits)
         found |= self._reconciling(seen.record.snapshot, now_ms)

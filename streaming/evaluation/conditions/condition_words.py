@@ -16,11 +16,11 @@ from streaming.evaluation.rebalances.detectors import Limits, counted_rebalances
 from streaming.evaluation.rebalances.rebalances import STRATEGY_CHANGED
 
 
-def told(condition: str, recent: Sequence[RebalanceInBrief], now_ms: int, limits: Limits) -> str:
+def words_for(condition: str, recent: Sequence[RebalanceInBrief], now_ms: int, limits: Limits) -> str:
     """Words for a condition of `detectors.conditions` that holds now.
 
     >>> of = [RebalanceInBrief(60_000 * minute, minute, "rebalance", (), "range", 3) for minute in range(5)]
-    >>> told(detectors.REBALANCE_STORM, of, 300_000, Limits())
+    >>> words_for(detectors.REBALANCE_STORM, of, 300_000, Limits())
     '5 rebalances in 10 minutes'
     """
     return _WORDS[condition](recent, now_ms, limits)

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from streaming.evaluation.rebalances.rebalances import JOINED, REJOINED, WENT, MemberChange, Rebalance
+from streaming.evaluation.rebalances.member_changes import JOINED, REJOINED, WENT, MemberChange
+from streaming.evaluation.rebalances.rebalances import Rebalance
 from streaming.events import CLASSIC
 
 KEPT_NAMES = 32

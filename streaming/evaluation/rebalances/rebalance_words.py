@@ -12,6 +12,7 @@ from typing import Any
 from streaming.combine import gaps
 from streaming.evaluation.phrases import counted
 from streaming.evaluation.rebalances import rebalances as words
+from streaming.evaluation.rebalances.member_changes import JOINED, REJOINED, RESUBSCRIBED, WENT
 
 Row = Mapping[str, Any]
 """A row of `rebalances`, by column."""
@@ -24,9 +25,9 @@ _WHOLE_GROUP = {
     words.UNEXPLAINED: "no record says why",
 }
 _WHAT_MEMBERS_DID = {
-    words.MEMBER_GONE: (words.WENT, "is gone", "are gone"),
-    words.MEMBER_JOINED: (words.JOINED, "joined", "joined"),
-    words.SUBSCRIPTION_CHANGED: (words.RESUBSCRIBED, "subscribes anew", "subscribe anew"),
+    words.MEMBER_GONE: (WENT, "is gone", "are gone"),
+    words.MEMBER_JOINED: (JOINED, "joined", "joined"),
+    words.SUBSCRIPTION_CHANGED: (RESUBSCRIBED, "subscribes anew", "subscribe anew"),
 }
 _KINDS = {
     words.FIRST_SEEN: "seen for the first time",
@@ -75,8 +76,8 @@ def sentence(row: Row) -> str:
     'static member pod-1 rejoined under a new member id; no rebalance'
     """
     if row["kind"] == words.STATIC_REJOIN:
-        noun = "static member" if len(_that(row, words.REJOINED)) == 1 else "static members"
-        return f"{noun} {_named(row, words.REJOINED)} rejoined under a new member id; no rebalance"
+        noun = "static member" if len(_that(row, REJOINED)) == 1 else "static members"
+        return f"{noun} {_named(row, REJOINED)} rejoined under a new member id; no rebalance"
     if row["kind"] == words.BECAME_EMPTY:
         return "; ".join([*_why(row), "the group is empty", *_skipped(row)])
     if row["kind"] == words.DELETED:

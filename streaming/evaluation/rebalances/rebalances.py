@@ -51,6 +51,7 @@ from streaming.evaluation.rebalances.hand_over import (
     member_key,
     metadata_changed,
 )
+from streaming.evaluation.rebalances.member_changes import JOINED, RESUBSCRIBED, WENT, MemberChange, member_changes
 from streaming.events import CLASSIC, CONSUMER, Position
 from streaming.group.members import GroupMember, TopicPartitions, members
 from streaming.group.modern import CURRENT_ASSIGNMENT, RESOLVED_REGEX, is_assigning
@@ -84,32 +85,8 @@ CAUSES = (
 )
 """In the order in which one of several becomes the primary."""
 
-JOINED, WENT, REJOINED, RESUBSCRIBED = "joined", "gone", "rejoined", "resubscribed"
-"""What a member did. `rejoined`: a static member under a new member id."""
-
 _COMPARED = frozenset({REBALANCE, STATIC_REJOIN, BECAME_EMPTY, UPGRADED, DOWNGRADED})
 _HANDS_NOTHING_OVER = frozenset({STATIC_REJOIN, DELETED})
-
-
-class MemberChange(msgspec.Struct, frozen=True):
-    """What a rebalance changed for one member. A member that is gone has `revoked` what it had.
-
-    `revoked` and `assigned` are net: what an eager member gives up only to get it back is in neither.
-    """
-
-    member_id: str
-    previous_member_id: str | None
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-    changes: tuple[str, ...]
-    revoked: TopicPartitions
-    assigned: TopicPartitions
-
-    @property
-    def key(self) -> str:
-        """By what it is the same member before and after (rule 4)."""
-        return self.member_id if self.group_instance_id is None else self.group_instance_id
 
 
 class Rebalance(msgspec.Struct, frozen=True):
@@ -192,7 +169,7 @@ def rebalance_between(
         return None
     compared = before if kind in _COMPARED else None
     then, now = None if compared is None else members(compared), members(after)
-    changes = () if then is None else _changes(then, now)
+    changes = () if then is None else member_changes(then, now)
     not_known = (*(_not_known(compared) if compared else ()), *_not_known(after))
     is_complete = not _misses_members(compared) and not _misses_members(after)
     proven = _proven(standing, compared, after, then or (), now) if compared and kind == REBALANCE else {}
@@ -305,54 +282,6 @@ def _not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
 def _misses_members(snapshot: GroupSnapshot | None) -> bool:
     """Whether members themselves may be missing: a classic group's record names all of them."""
     return snapshot is not None and snapshot.classic is None and bool(_not_known(snapshot))
-
-
-def _changes(then: Iterable[GroupMember], now: Iterable[GroupMember]) -> tuple[MemberChange, ...]:
-    before = {member_key(member): member for member in then}
-    after = {member_key(member): member for member in now}
-    changes = (_change(before.get(key), after.get(key)) for key in sorted(before.keys() | after.keys()))
-    return tuple(change for change in changes if change is not None)
-
-
-def _change(was: GroupMember | None, now: GroupMember | None) -> MemberChange | None:
-    member = now or was
-    if member is None:
-        return None
-    had, has = _held_before_and_after(was, now)
-    changes = _what_it_did(was, now)
-    if not changes and had == has:
-        return None
-    return MemberChange(
-        member_id=member.member_id,
-        previous_member_id=was.member_id if was and now and was.member_id != now.member_id else None,
-        group_instance_id=member.group_instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        changes=changes,
-        revoked=tuple(sorted(set(had).difference(has))),
-        assigned=tuple(sorted(set(has).difference(had))),
-    )
-
-
-def _held_before_and_after(was: GroupMember | None, now: GroupMember | None) -> tuple[TopicPartitions, TopicPartitions]:
-    """What the member had and has; nothing where one of them is unknown, for nothing can be said to be revoked then."""
-    held = [() if one is None else one.target for one in (was, now)]
-    return ((), ()) if None in held else (held[0] or (), held[1] or ())
-
-
-def _what_it_did(was: GroupMember | None, now: GroupMember | None) -> tuple[str, ...]:
-    if was is None:
-        return (JOINED,)
-    if now is None:
-        return (WENT,)
-    is_known = was.subscribed_topics is not None and now.subscribed_topics is not None
-    resubscribed = is_known and (
-        (was.subscribed_topics, was.subscribed_regex) != (now.subscribed_topics, now.subscribed_regex)
-    )
-    return (
-        *((REJOINED,) if was.member_id != now.member_id else ()),
-        *((RESUBSCRIBED,) if resubscribed else ()),
-    )
 
 
 def _proven(

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 from deltalake import write_deltalake
 from msgspec import structs
 
-import streaming.cli.conditions
 import streaming.cli.history
+import streaming.cli.text.conditions
 from assignors import assignor_named
 from streaming.cli.history import history
 from streaming.combine.gaps import CommitGap
@@ -262,7 +262,7 @@ def test_the_sync_time_is_told_where_the_record_tells_it() -> None:
     assert sentence({**row, "sync_time_ms": 120}).endswith("; assigned within 120 ms")
 
 
-@pytest.mark.parametrize("module", [streaming.cli.history, streaming.cli.conditions])
+@pytest.mark.parametrize("module", [streaming.cli.history, streaming.cli.text.conditions])
 def test_the_examples_in_the_docstrings_are_true(module: ModuleType) -> None:
     assert doctest.testmod(module).failed == 0
 

@@ -21,7 +21,7 @@ from streaming.combine.lanes import GapsClosed
 from streaming.delta.rows import arrow_table, turn_rows
 from streaming.delta.tables import PARTITIONED_BY, REBALANCES
 from streaming.evaluation.conditions.condition_watch import Condition
-from streaming.evaluation.conditions.condition_words import told
+from streaming.evaluation.conditions.condition_words import words_for
 from streaming.evaluation.fairness.throughput import end_offset_rates
 from streaming.evaluation.lag.commit_windows import CommitWindows
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
@@ -34,7 +34,7 @@ from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
-from streaming.run.work_watch import WorkWatch
+from streaming.run.samples.work_watch import WorkWatch
 from streaming.state.registry import Registry
 
 CLUSTER = "prod-eu"
@@ -129,7 +129,7 @@ def held_now(record: GroupRecord) -> Iterator[Condition]:
     """Tell what holds of a group now, since the last of its records."""
     recent = record.story.recent
     for name in conditions(recent, NOW_MS, Limits()):
-        yield Condition(name, recent[-1].timestamp_ms, told(name, recent, NOW_MS, Limits()))
+        yield Condition(name, recent[-1].timestamp_ms, words_for(name, recent, NOW_MS, Limits()))
 
 
 @dataclass

@@ -19,9 +19,9 @@ from streaming.config.settings import MetricsSettings
 from streaming.evaluation.severity.standing import HELD_MS
 from streaming.group.members import members
 from streaming.prometheus.exposure import MAX_SERIES, TOP_K, UNBOUNDED, Bounds
-from streaming.prometheus.group_families import GROUP_FAMILIES
-from streaming.prometheus.lag_families import COLUMN_FAMILIES
-from streaming.prometheus.member_families import member_families
+from streaming.prometheus.families.groups import GROUP_FAMILIES
+from streaming.prometheus.families.lag import COLUMN_FAMILIES
+from streaming.prometheus.families.members import member_families
 from streaming.prometheus.metrics import Exporter
 from streaming.prometheus.shown import EVERYTHING, Shown, asked_for
 from streaming.signals import CLUSTER as OF_A_CLUSTER

@@ -10,7 +10,7 @@ import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from streaming.prometheus.health_families import own_processes, resident_bytes
+from streaming.prometheus.families.health import own_processes, resident_bytes
 from streaming.prometheus.metrics import Exporter
 from streaming.signals.monitor import RESIDENT_MEMORY_BYTES
 from streaming.state.registry import Registry

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from streaming.evaluation.lag.broker_clocks import Records
 from streaming.evaluation.lag.status import Status
 from streaming.run.cluster_clock import ClusterClock
-from tests.streaming.run.test_conditions import Monitor
+from tests.streaming.run.samples.test_conditions import Monitor
 
 SECOND_MS = 1_000
 Seen = tuple[str | None, tuple[str, ...]]

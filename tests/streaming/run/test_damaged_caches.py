@@ -11,10 +11,10 @@ import pytest
 
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.run.continuity import STORED_ID, TopicRead
-from streaming.run.lag_watch import STORED, LagWatch
+from streaming.run.samples.lag_watch import STORED, LagWatch
 from streaming.state.commit_book import CommitBook
 from streaming.state.registry import Registry
-from tests.streaming.run.test_conditions import Cluster
+from tests.streaming.run.samples.test_conditions import Cluster
 from tests.streaming.run.test_poller import Folder
 from tests.streaming.spark.checkpoints import empty, fill_with_garbage, truncate
 

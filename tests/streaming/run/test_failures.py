@@ -19,13 +19,13 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.delta.tables import REBALANCES
 from streaming.errors import MAY_PASS, STAYS, RemedyError
 from streaming.run import failures as failures_module
-from streaming.run.batches import BatchFailedError, BatchSink
 from streaming.run.failures import (
     CheckpointRemovedError,
     Failures,
     SparkEndedError,
     check_what_a_run_stands_on,
 )
+from streaming.run.query.batches import BatchFailedError, BatchSink
 from streaming.spark import folder as folder_module
 from streaming.spark.checkpoint import CheckpointDamagedError
 from tests.streaming.spark.checkpoints import remove, truncate, unpack_checkpoint

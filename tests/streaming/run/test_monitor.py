@@ -17,8 +17,8 @@ from streaming.config.load import Settings, load_settings
 from streaming.delta.on_disk import DeltaTables
 from streaming.embedded.ports import free_port
 from streaming.run.monitor import Monitor
-from streaming.run.sampler import Sampler
-from streaming.run.upkeep import Upkeep
+from streaming.run.samples.sampler import Sampler
+from streaming.run.samples.upkeep import Upkeep
 from streaming.sampling.connection import BrokerUnreachableError
 from streaming.spark.checkpoint import CheckpointError
 from streaming.state.registry import Registry

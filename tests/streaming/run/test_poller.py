@@ -26,8 +26,8 @@ from streaming.group.listing import (
     ListingGap,
     Unanswered,
 )
-from streaming.run.batches import polled_positions
 from streaming.run.poller import Poller
+from streaming.run.query.batches import polled_positions
 from streaming.spark.files import Files
 from streaming.state.commit_book import CommitBook
 from streaming.state.registry import Registry

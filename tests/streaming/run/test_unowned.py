@@ -15,11 +15,11 @@ from streaming.evaluation.severity.trouble import troubles
 from streaming.evaluation.turn import take_turn
 from streaming.events import GroupMetadataWritten, Position, TopicMetadata
 from streaming.protocol.classic import ClassicMember
-from streaming.run.hand_back import awaited_by_group
+from streaming.run.samples.hand_back import awaited_by_group
 from streaming.state.summaries import summary
 from tests.streaming.groups import member, metadata
 from tests.streaming.prometheus.test_metrics import named, scraped
-from tests.streaming.run.test_conditions import Cluster, Monitor
+from tests.streaming.run.samples.test_conditions import Cluster, Monitor
 
 UNOWNED = "unowned_partitions"
 

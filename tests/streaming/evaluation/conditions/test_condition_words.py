@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.evaluation.conditions.condition_words import told
+from streaming.evaluation.conditions.condition_words import words_for
 from streaming.evaluation.rebalances import detectors
 from streaming.evaluation.rebalances.brief import RebalanceInBrief
 from tests.streaming.evaluation.rebalances.test_detectors import (
@@ -74,4 +74,4 @@ from tests.streaming.evaluation.rebalances.test_detectors import (
 )
 def test_words(condition: str, recent: list[RebalanceInBrief], words: str) -> None:
     """Each says who or what, how often or how long."""
-    assert told(condition, recent, NOW_MS, LIMITS) == words
+    assert words_for(condition, recent, NOW_MS, LIMITS) == words

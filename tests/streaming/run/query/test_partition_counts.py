@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from streaming.events import OFFSETS_TOPIC
-from streaming.run.partition_counts import STORED_COUNTS, own_partitions
+from streaming.run.query.partition_counts import STORED_COUNTS, own_partitions
 from tests.streaming.run.test_poller import Folder
 
 

@@ -7,12 +7,12 @@ from typing import Final
 
 from streaming.evaluation.turn import GroupRecord
 from streaming.group.not_known import REBALANCES_FAILED, not_known
-from streaming.prometheus.gap_families import GAP_FAMILIES
+from streaming.prometheus.families.gaps import GAP_FAMILIES
+from streaming.prometheus.families.imbalance import IMBALANCE_FAMILIES
+from streaming.prometheus.families.owners import OWNER_FAMILIES
+from streaming.prometheus.families.rebalances import REBALANCE_FAMILIES
 from streaming.prometheus.group_facts import GroupFacts, GroupFamily, single
-from streaming.prometheus.imbalance_families import IMBALANCE_FAMILIES
 from streaming.prometheus.lines import Sample
-from streaming.prometheus.owner_families import OWNER_FAMILIES
-from streaming.prometheus.rebalance_families import REBALANCE_FAMILIES
 from streaming.signals import groups, kafka_exporter, rebalances
 
 

@@ -1,4 +1,4 @@
-"""Lines of series that were asked for, counted before it is known how much of them is shown (`exposure`)."""
+"""Lines of the series that are wanted. They are counted first, and then `exposure` decides how many are shown."""
 
 from __future__ import annotations
 

@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from streaming.combine.wire import Int64Array
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.prometheus.counted_lines import Counted
 from streaming.prometheus.exposition import Text
 from streaming.prometheus.exposure import WHOLE, Cut
 from streaming.prometheus.lag_tables import TABLES, by_name
 from streaming.prometheus.lines import Writer, combined, escaped_column
 from streaming.prometheus.shown import Shown
-from streaming.prometheus.told import Counted
 from streaming.signals import Granularity, Signal, kafka_exporter, kafka_lag_exporter, partitions
 from streaming.signals import lag as signals
 

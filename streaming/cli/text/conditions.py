@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from streaming.cli.shown import shown
+from streaming.cli.text.shown import shown
 from streaming.evaluation.phrases import in_words
 
 Row = Mapping[str, Any]

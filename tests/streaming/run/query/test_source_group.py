@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.run.source_group import candidate_ids
+from streaming.run.query.source_group import candidate_ids
 
 
 def test_no_two_queries_have_the_same_group() -> None:

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 import pytest
 
-import streaming.run.work_watch
+import streaming.run.samples.work_watch
 from assignors import assignor_named
 from assignors.coordinator import coordinator_partition
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds
 from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
-from streaming.run.work_watch import WorkWatch
+from streaming.run.samples.work_watch import WorkWatch
 from streaming.state.registry import Present, WorkShares
 from tests.streaming.groups import emptied, member, target_epoch, written
 from tests.streaming.groups import epoch as epoch_written
@@ -161,4 +161,4 @@ def test_a_group_behind_an_open_transaction_is_not_measured() -> None:
 
 
 def test_the_example_in_the_docstring_is_true() -> None:
-    assert doctest.testmod(streaming.run.work_watch).failed == 0
+    assert doctest.testmod(streaming.run.samples.work_watch).failed == 0

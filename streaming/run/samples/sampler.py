@@ -20,15 +20,15 @@ from streaming.delta.tables import ASSIGNMENT_IMBALANCE, GROUP_LAG, PARTITION_ST
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_judgement import LagJudgement
 from streaming.integrity.continuity import ends_before_read, lost_before_read
-from streaming.run.conditions import GroupConditions
 from streaming.run.continuity import LostRecords, TopicRead, tell_rewound
 from streaming.run.failures import Failures
-from streaming.run.hand_back import AwaitedFacts, HandBack, awaited_by_group
-from streaming.run.lag_watch import LagWatch
-from streaming.run.readiness import Readiness
-from streaming.run.reconcile import Reconciler
-from streaming.run.upkeep import Upkeep
-from streaming.run.work_watch import WorkWatch
+from streaming.run.samples.conditions import GroupConditions
+from streaming.run.samples.hand_back import AwaitedFacts, HandBack, awaited_by_group
+from streaming.run.samples.lag_watch import LagWatch
+from streaming.run.samples.readiness import Readiness
+from streaming.run.samples.reconcile import Reconciler
+from streaming.run.samples.upkeep import Upkeep
+from streaming.run.samples.work_watch import WorkWatch
 from streaming.sampling.brokers import Brokers
 from streaming.sampling.groups import Groups
 from streaming.state.commit_book import CommitBook

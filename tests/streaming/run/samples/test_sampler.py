@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.evaluation.lag.lag import LAG_SCHEMA
-from streaming.run.readiness import Readiness
-from streaming.run.sampler import _LAG_NUMBERS, _changed
+from streaming.run.samples.readiness import Readiness
+from streaming.run.samples.sampler import _LAG_NUMBERS, _changed
 from streaming.state.registry import Registry
-from tests.streaming.run.test_conditions import Monitor
+from tests.streaming.run.samples.test_conditions import Monitor
 
 Row = dict[str, Any]
 WRITTEN = pa.schema(list(LAG_SCHEMA)[:9])

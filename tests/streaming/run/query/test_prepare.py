@@ -11,7 +11,7 @@ from streaming.evaluation.rebalances.story import Story
 from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent
 from streaming.group.snapshot import GroupSnapshot
-from streaming.run.prepare import _story, last_by_group
+from streaming.run.query.prepare import _story, last_by_group
 from tests.streaming.evaluation.rebalances.test_story import generations
 
 

@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from streaming.run import batches
-from streaming.run.batches import BatchSink
-from streaming.run.freed_memory import LARGE_BYTES
+from streaming.run.query import batches
+from streaming.run.query.batches import BatchSink
+from streaming.run.query.freed_memory import LARGE_BYTES
 
 _A_LARGE_BATCH = """
 import threading, psutil, pyarrow as pa
 from streaming.combine.lanes import PartitionBatch, QuarantinedRecord, decode_partition_event, encode_partition_event
-from streaming.run.freed_memory import return_freed_memory
+from streaming.run.query.freed_memory import return_freed_memory
 from streaming.delta.rows import arrow_table, quarantine_rows
 from streaming.delta.tables import QUARANTINE
 

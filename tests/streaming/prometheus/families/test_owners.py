@@ -6,7 +6,7 @@ import pytest
 
 from streaming.evaluation.turn import GroupRecord
 from tests.streaming.groups import emptied, member, written
-from tests.streaming.prometheus.test_imbalance_families import SKEWED, known, record, spread
+from tests.streaming.prometheus.families.test_imbalance import SKEWED, known, record, spread
 from tests.streaming.prometheus.test_metrics import named, registry_of, scraped
 
 BUSIEST = "rebalance_monitor_busiest_member"

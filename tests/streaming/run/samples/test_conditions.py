@@ -27,13 +27,13 @@ from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.record_batches import Tail
 from streaming.run.cluster_clock import ClusterClock
-from streaming.run.conditions import GroupConditions, limits_of
 from streaming.run.continuity import TopicRead
-from streaming.run.hand_back import HandBack
-from streaming.run.lag_watch import LagWatch
-from streaming.run.readiness import Readiness
-from streaming.run.sampler import Sampler
-from streaming.run.upkeep import Upkeep
+from streaming.run.samples.conditions import GroupConditions, limits_of
+from streaming.run.samples.hand_back import HandBack
+from streaming.run.samples.lag_watch import LagWatch
+from streaming.run.samples.readiness import Readiness
+from streaming.run.samples.sampler import Sampler
+from streaming.run.samples.upkeep import Upkeep
 from streaming.state.commit_book import CommitBook
 from streaming.state.registry import Registry
 from tests.streaming.delta.test_delta import opened

@@ -39,8 +39,8 @@ from streaming.group.snapshot import GONE
 from streaming.integrity.continuity import went_back
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.continuity import ForeignRecords, tell_rewound
-from streaming.run.freed_memory import LARGE_BYTES, return_freed_memory
-from streaming.run.prepare import Origin, position_numbers
+from streaming.run.query.freed_memory import LARGE_BYTES, return_freed_memory
+from streaming.run.query.prepare import Origin, position_numbers
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import batch_end_positions
 from streaming.spark.files import Files
@@ -51,10 +51,10 @@ _log = logging.getLogger(__name__)
 
 
 class BatchFailedError(Exception):
-    """What Spark is told of a batch that failed, in one line.
+    """A batch failed. The message is one line, because Spark cannot take a long one.
 
-    Spark 4.0 searches the text of what ended a query for signs of an interruption, by an expression that overflows the
-    stack on a page of Java's trace: a stop in mid-batch printed a thousand lines.
+    Spark 4.0 searches the message for signs of an interruption. Its expression overflows the stack on a long trace of
+    Java's: a stop in the middle of a batch printed a thousand lines.
     """
 
 

@@ -11,8 +11,8 @@ import psutil
 
 from streaming.evaluation.conditions.condition_watch import Condition
 from streaming.prometheus.exposure import REASONS
+from streaming.prometheus.families.members import member_lags
 from streaming.prometheus.lines import Sample
-from streaming.prometheus.member_families import member_lags
 from streaming.prometheus.shown import Shown
 from streaming.signals import Signal, fairness, groups, kafka_exporter, members, monitor, rebalances
 from streaming.state.registry import Present

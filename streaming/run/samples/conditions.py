@@ -20,7 +20,7 @@ from streaming.state.registry import Present, Registry
 
 
 def limits_of(judgement: JudgementSettings) -> Limits:
-    """Return the limits that are set."""
+    """Return the limits by which conditions are judged, as they are set."""
     return Limits(
         window_seconds=judgement.storm_window_seconds,
         storm_rebalances=judgement.storm_rebalances,

@@ -6,9 +6,9 @@ import doctest
 
 import pytest
 
-import streaming.cli.fairness
+import streaming.cli.text.fairness
 from assignors import GroupAssignment, GroupSpec
-from streaming.cli.fairness import in_short, judged
+from streaming.cli.text.fairness import in_short, judged
 from tests.assignors.spelled import group, held
 
 SKEWED = group({"t": 2, "u": 2, "v": 2}, A="tuv", B="tuv", C="tuv")
@@ -45,4 +45,4 @@ def test_what_is_wrong_is_said_and_what_cannot_be_helped_is_not(
 
 
 def test_the_example_in_the_docstring_is_true() -> None:
-    assert doctest.testmod(streaming.cli.fairness).failed == 0
+    assert doctest.testmod(streaming.cli.text.fairness).failed == 0

@@ -1,4 +1,4 @@
-"""Asking the coordinators, beat by beat, for what our records tell of and theirs do not (`integrity.reconcile`)."""
+"""At each sample, ask coordinators about groups and commits that they may have deleted (`integrity.reconcile`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streaming.integrity.reconcile import (
     suspected_commits,
     suspected_groups,
 )
-from streaming.run.hand_back import AwaitedFacts
+from streaming.run.samples.hand_back import AwaitedFacts
 from streaming.sampling.groups import Groups
 from streaming.state.commit_book import CommitBook
 from streaming.state.registry import Present

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds
-from streaming.run.readiness import JUDGED_WITHIN_SAMPLES, Readiness, is_caught_up
+from streaming.run.samples.readiness import JUDGED_WITHIN_SAMPLES, Readiness, is_caught_up
 
 ENDS = {0: 10, 1: 0, 2: 7}
 

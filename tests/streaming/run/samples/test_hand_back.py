@@ -13,7 +13,7 @@ from streaming.combine.lanes import PartitionSnapshot
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.turn import GroupRecord
 from streaming.events import GroupForgotten, HandedBackEvent, SkipSettled, TopicMetadata, TopicsSampled, decode_event
-from streaming.run.hand_back import SEND_AGAIN_BATCHES, SEND_AGAIN_SECONDS, HandBack, awaited_by_group
+from streaming.run.samples.hand_back import SEND_AGAIN_BATCHES, SEND_AGAIN_SECONDS, HandBack, awaited_by_group
 from streaming.spark.files import Files
 from streaming.state.registry import Present
 from tests.streaming.groups import advanced, sampled, tombstoned, written
