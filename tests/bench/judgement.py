@@ -11,7 +11,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from kafka import KafkaAdminClient
@@ -31,6 +30,7 @@ from tests.bench.fill import BenchError, ask_for_coordinator, offsets_topic_ends
 from tests.bench.onlooker import SCRAPE_BAR_SECONDS, SCRAPE_SECONDS, Onlooker, behind_records, check_tables
 from tests.bench.process import MONITOR, PLAIN_READ, MeasuredProcess
 from tests.bench.rebalances import await_ready
+from tests.bench.steady_load import CrowdWriter
 from tests.bench.under_load import Steady, UnderLoad, put_under_load
 
 PLAIN_SECONDS = 60.0
@@ -63,10 +63,6 @@ class MonitorUnderLoad:
 
 def found_crowd(broker: EmbeddedBroker, crowd: Crowd, on_records: Callable[[int], object]) -> None:
     """Write a crowd's groups into a new broker's log and let the broker load them."""
-    if find_spec("confluent_kafka") is None:
-        raise BenchError("confluent-kafka is not installed: pip install 'kafka-rebalance-monitor[demo]'")
-    from tests.bench.steady_load import CrowdWriter  # noqa: PLC0415 - see above
-
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
     try:
         admin.create_topics([NewTopic(topic, count, replication_factor=1) for topic, count in crowd.topics.items()])

@@ -12,19 +12,31 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from streaming.demo import DemoLoad
+from streaming.embedded import EmbeddedBroker
 from streaming.errors import RemedyError
-
-if TYPE_CHECKING:
-    from tests.bench.crowd import Crowd
-    from tests.bench.figures import Figure
-    from tests.bench.fill import Fill
-    from tests.bench.under_load import Steady
+from tests.bench.catch_up import catch_up_figures, read_by_monitor, read_plainly
+from tests.bench.crowd import Crowd
+from tests.bench.figures import Figure, figures_table
+from tests.bench.fill import Fill, fill_offsets_topic
+from tests.bench.group_state import group_state_figures
+from tests.bench.judgement import (
+    PLAIN_SECONDS,
+    UNHEARD_COORDINATOR,
+    found_crowd,
+    judge_under_load,
+    judgement_figures,
+    read_plainly_under_load,
+)
+from tests.bench.metrics_text import metrics_text_figures
+from tests.bench.rebalances import watch_rebalances
+from tests.bench.table_appends import table_append_figures
+from tests.bench.under_load import Steady
 
 _WIDTH_IN_FILES = 140
 _FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}
@@ -95,10 +107,6 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     commits and rebalances at a steady pace, and the monitor has to keep a trigger of 10 s. First of all, what a group
     of 1,000 members and 10,000 partitions costs, a scrape of that crowd, and an append to a young and to an old table.
     """
-    from tests.bench.crowd import Crowd  # noqa: PLC0415 - Spark is slow to import; --help need not wait
-    from tests.bench.fill import Fill  # noqa: PLC0415
-    from tests.bench.under_load import Steady  # noqa: PLC0415
-
     for stop_signal in (signal.SIGTERM, signal.SIGINT):
         signal.signal(stop_signal, signal.default_int_handler)
     fill = Fill(groups, partitions, rounds)
@@ -110,11 +118,11 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     try:
         with _own_folder(work, keep=keep), _progress() as progress:
             if part in {None, "state"}:
-                figures += _group_state()
+                figures += group_state_figures()
             if part in {None, "scrape"}:
-                figures += _scrape(steady.crowd)
+                figures += metrics_text_figures(steady.crowd)
             if part in {None, "tables"}:
-                figures += _table_appends(work / "tables")
+                figures += table_append_figures(work / "tables")
             if part in {None, "catch-up"}:
                 figures += _catch_up(work / "catch-up", fill, progress)
             if part in {None, "rebalances"}:
@@ -150,29 +158,7 @@ def _progress() -> Progress:
     return Progress(*columns, console=Console(stderr=True))
 
 
-def _group_state() -> list[Figure]:
-    from tests.bench.group_state import group_state_figures  # noqa: PLC0415
-
-    return group_state_figures()
-
-
-def _scrape(crowd: Crowd) -> list[Figure]:
-    from tests.bench.metrics_text import metrics_text_figures  # noqa: PLC0415
-
-    return metrics_text_figures(crowd)
-
-
-def _table_appends(work: Path) -> list[Figure]:
-    from tests.bench.table_appends import table_append_figures  # noqa: PLC0415
-
-    return table_append_figures(work)
-
-
 def _catch_up(work: Path, fill: Fill, progress: Progress) -> list[Figure]:
-    from streaming.embedded import EmbeddedBroker  # noqa: PLC0415
-    from tests.bench.catch_up import catch_up_figures, read_by_monitor, read_plainly  # noqa: PLC0415
-    from tests.bench.fill import fill_offsets_topic  # noqa: PLC0415
-
     with EmbeddedBroker(work / "broker") as broker:
         address = broker.bootstrap_servers
         filling = progress.add_task("commit to __consumer_offsets", total=fill.records)
@@ -189,10 +175,6 @@ def _catch_up(work: Path, fill: Fill, progress: Progress) -> list[Figure]:
 
 
 def _rebalances(work: Path, wanted: int, progress: Progress) -> list[Figure]:
-    from streaming.demo import DemoLoad  # noqa: PLC0415
-    from streaming.embedded import EmbeddedBroker  # noqa: PLC0415
-    from tests.bench.rebalances import watch_rebalances  # noqa: PLC0415
-
     with EmbeddedBroker(work / "broker") as broker, DemoLoad(broker.bootstrap_servers, logs=work):
         seeing = progress.add_task("see rebalances of the demo's groups", total=wanted)
         return watch_rebalances(
@@ -201,16 +183,6 @@ def _rebalances(work: Path, wanted: int, progress: Progress) -> list[Figure]:
 
 
 def _judgement(work: Path, steady: Steady, progress: Progress) -> list[Figure]:
-    from streaming.embedded import EmbeddedBroker  # noqa: PLC0415
-    from tests.bench.judgement import (  # noqa: PLC0415
-        PLAIN_SECONDS,
-        UNHEARD_COORDINATOR,
-        found_crowd,
-        judge_under_load,
-        judgement_figures,
-        read_plainly_under_load,
-    )
-
     def show(task: TaskID, who: str) -> Callable[[float, str], None]:
         return lambda seconds, fares: progress.update(
             task, completed=int(seconds), description=f"seconds under load, {who}: {fares}"
@@ -229,8 +201,6 @@ def _judgement(work: Path, steady: Steady, progress: Progress) -> list[Figure]:
 
 
 def _report(sizes: list[str], figures: list[Figure], load_average: tuple[float, ...], json_file: Path | None) -> None:
-    from tests.bench.figures import figures_table  # noqa: PLC0415
-
     load = ", ".join(f"{average:.1f}" for average in load_average)
     title = "; ".join([*sizes, f"{os.cpu_count()} cores, load average {load} at the start"])
     console = Console()

@@ -6,15 +6,15 @@ import shutil
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 
+from streaming.demo import DemoLoad
+from streaming.embedded import EmbeddedBroker
 from streaming.errors import RemedyError
-
-if TYPE_CHECKING:
-    from tests.bench.growth import Reading
+from tests.bench.growth import Reading, growth_table, growths
+from tests.bench.soak import soak as run_soak
 
 _WIDTH_IN_FILES = 120
 
@@ -36,11 +36,6 @@ def soak(hours: float, every_seconds: float, folder: Path, keep: bool) -> None:
     Prints memory (driver, JVM, workers), threads, open files, files by folder and the time of an append, once a minute
     in brief, and at the end with the slope per hour of each. The first third of the time is left out of the slopes.
     """
-    from streaming.demo import DemoLoad  # noqa: PLC0415
-    from streaming.embedded import EmbeddedBroker  # noqa: PLC0415
-    from tests.bench.growth import growth_table, growths  # noqa: PLC0415 - --help need not wait for numpy
-    from tests.bench.soak import soak as run_soak  # noqa: PLC0415
-
     for stop_signal in (signal.SIGTERM, signal.SIGINT):
         signal.signal(stop_signal, signal.default_int_handler)
     work = folder.absolute() / time.strftime("soak-%Y%m%dT%H%M%S")

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka import KafkaAdminClient
 
+from streaming.embedded import EmbeddedBroker
 from tests.bench.fill import TOPIC, Fill, fill_offsets_topic, offsets_topic_ends
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ def test_the_default_fill_is_what_the_bars_are_set_for() -> None:
 @pytest.mark.slow
 def test_a_broker_holds_every_commit_of_a_fill(tmp_path: Path) -> None:
     """Kafka's own answers: all records are in `__consumer_offsets`; each group's last commit is the last round's."""
-    from streaming.embedded import EmbeddedBroker  # noqa: PLC0415 - only this test starts a broker
-
     fill = Fill(groups=70, partitions=3, rounds=4)
     heard: list[int] = []
     with EmbeddedBroker(tmp_path, properties={"offsets.topic.num.partitions": "5"}) as broker:

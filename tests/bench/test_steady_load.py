@@ -13,8 +13,10 @@ from kafka import KafkaAdminClient
 
 import tests.bench.encoder
 import tests.bench.steady_load
+from streaming.embedded import EmbeddedBroker
 from tests.bench.crowd import FIRST_OFFSET, Crowd
-from tests.bench.steady_load import _by_round
+from tests.bench.judgement import await_listed, found_crowd
+from tests.bench.steady_load import CrowdWriter, _by_round, run_load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,10 +40,6 @@ def test_the_broker_takes_the_crowd_for_groups_of_its_own(tmp_path: Path) -> Non
 
     Commits by an idempotent producer were loaded as those of an open transaction: every group was without any.
     """
-    from streaming.embedded import EmbeddedBroker  # noqa: PLC0415
-    from tests.bench.judgement import await_listed, found_crowd  # noqa: PLC0415 - only this test starts a broker
-    from tests.bench.steady_load import CrowdWriter, run_load  # noqa: PLC0415
-
     heard: list[int] = []
     crowd, stop = Crowd(30), threading.Event()
     with EmbeddedBroker(tmp_path) as broker:

@@ -183,7 +183,7 @@ class Compared:
 
         The record's verdict is final and leaves them out. As partitions without an owner they are shown all the same.
         """
-        known = _topics(self.before.generation) if self.before else set()
+        known = self.before.generation.topics() if self.before else frozenset()
         return not known.intersection(topic for topic, _ in partitions)
 
     def _each_rebalance(self) -> Iterator[Difference]:
@@ -218,15 +218,16 @@ class Compared:
             *([GROWN] if self.grew else ()),
         }
         yield Difference("causes in this step", sorted(required), sorted(named.intersection(required)))
-        learned = {GROWN} if _topics(now) - _topics(before) or self._leader_learned_late() else set()
+        learned = {GROWN} if now.topics() - before.topics() or self._leader_learned_late() else set()
         possible = {JOINED, GONE, FOLLOWUP, UNEXPLAINED, *required, *learned}
         yield Difference("causes of what did not happen in this step", [], sorted(named - possible))
         counted = [row["moved_partitions"] for row in new if row["kind"] == "rebalance"]
         counted = [count for count in counted if count is not None]
         net = moved(before, now)
-        passed = [self.shown.generations[position(row)] for row in new if position(row) in self.shown.generations]
-        # From nobody to somebody is no move: what nobody had in between was moved by no rebalance.
-        fewest = moved(without(before, {at for each in passed for at in before.held() - each.held()}), now)
+        in_between = [self.shown.generations[position(row)] for row in new if position(row) in self.shown.generations]
+        # A partition that nobody had in between was moved by no rebalance: from nobody to somebody is no move.
+        without_owner = {at for generation in in_between for at in before.held() - generation.held()}
+        fewest = moved(without(before, without_owner), now)
         yield Difference("moved partitions in this step, at least", True, sum(counted) >= fewest or (fewest, counted))
         if len(counted) == len(new) == 1:  # the group became neither empty nor anything else in between
             yield Difference("moved partitions in this step", net, counted[0])
@@ -236,20 +237,15 @@ class Compared:
         yield Difference("rebalance_monitor_moved_partitions_total", every, int(shown_total))
 
     def _leader_learned_late(self) -> bool:
-        """Whether a leader assigned without a topic that it does not subscribe to itself, and then knew it."""
-        told = [(row, self.shown.generations.get(position(row))) for row in self.shown.rebalances]
+        """Whether a leader first left out a topic that it does not subscribe to itself, and then assigned it."""
+        recorded = [(row, self.shown.generations.get(position(row))) for row in self.shown.rebalances]
         return any(
             before is not None and now is not None and self._is_new(row) and learned_topics(before, now)
-            for (_, before), (row, now) in pairwise(told)
+            for (_, before), (row, now) in pairwise(recorded)
         )
 
     def _is_new(self, row: Row) -> bool:
         return self.since is None or position(row) > self.since
-
-
-def _topics(generation: Generation) -> set[str]:
-    """All that members subscribe to."""
-    return {topic for share in generation.members.values() for topic in share.topics}
 
 
 def _row_differences(

@@ -23,7 +23,7 @@ class Library:
         one_per_process: whether a process can hold one member only.
         ignores_subscriptions: whether its leader deals every topic to every member: the monitor must call it drift.
         only_same_topics: strategies whose leader crashes where members subscribe to different topics.
-        static_otherwise: strategies that put static members beside dynamic ones in another order than Java since 2.4.
+        static_otherwise: strategies that do not order static and dynamic members as Java since 2.4 does.
 
     """
 
@@ -80,7 +80,7 @@ LIBRARIES = (
         "kafka-python",
         EVERY_CLASSIC,
         only_same_topics=("roundrobin",),
-        static_otherwise=("range", "roundrobin"),  # and leaves out some of the static ones
+        static_otherwise=("range", "roundrobin"),  # and gives some of the static ones nothing
     ),
     # The version of confluent-kafka is that of the librdkafka in its wheel.
     Library("librdkafka", "2.0.2", "python", "confluent-kafka", ("range", "roundrobin", "cooperative-sticky")),

@@ -53,6 +53,10 @@ class Generation:
         """Every partition that somebody has."""
         return frozenset(self.owners())
 
+    def topics(self) -> frozenset[str]:
+        """All that members subscribe to."""
+        return frozenset(topic for share in self.members.values() for topic in share.topics)
+
 
 @dataclass(frozen=True)
 class BrokenLaws:
@@ -80,8 +84,7 @@ def broken_laws(generation: Generation, partitions: Mapping[str, int]) -> Broken
     ['assigned_twice', 'not_subscribed', 'unassigned']
     """
     owners = generation.owners()
-    subscribed = {topic for share in generation.members.values() for topic in share.topics}
-    existing = {(topic, number) for topic in subscribed for number in range(partitions[topic])}
+    existing = {(topic, number) for topic in generation.topics() for number in range(partitions[topic])}
     strangers = {at for share in generation.members.values() for at in share.held if at[0] not in share.topics}
     return BrokenLaws(
         frozenset(existing - owners.keys()),
@@ -107,7 +110,7 @@ def unequal_shares(generation: Generation) -> int:
         return 0
     return sum(
         _beyond_equal([sum(at[0] == topic for at in share.held) for share in shares if topic in share.topics])
-        for topic in {topic for share in shares for topic in share.topics}
+        for topic in generation.topics()
     )
 
 
@@ -154,8 +157,7 @@ def withheld(before: Generation, after: Generation) -> Partitions:
         return frozenset()
     stayed = [share.held for member, share in before.members.items() if member in after.members]
     claimed = [share.claimed for share in after.members.values()]
-    subscribed = {topic for share in after.members.values() for topic in share.topics}
-    return frozenset(at for at in _union([*stayed, *claimed]) - after.held() if at[0] in subscribed)
+    return frozenset(at for at in _union([*stayed, *claimed]) - after.held() if at[0] in after.topics())
 
 
 def causes(before: Generation, after: Generation, withheld_before: Collection[Partition]) -> frozenset[str]:
@@ -186,9 +188,8 @@ def learned_topics(before: Generation, after: Generation) -> frozenset[str]:
     >>> learned_topics(before, after)
     frozenset({'t'})
     """
-    subscribed = [{topic for share in each.members.values() for topic in share.topics} for each in (before, after)]
-    had = {topic for topic, _ in before.held()}
-    return frozenset(topic for topic, _ in after.held() if topic in subscribed[0] & subscribed[1] and topic not in had)
+    had, has = ({topic for topic, _ in each.held()} for each in (before, after))
+    return before.topics() & after.topics() & (has - had)
 
 
 def lags(commits: Mapping[Partition, int], ends: Mapping[Partition, int]) -> dict[Partition, int]:

@@ -59,10 +59,9 @@ class LiveGroup:
             self.present.add(number)
 
     def leave(self, number: int) -> None:
-        """Let a member leave; a static one is only away.
+        """Let a member leave. A static one is only away, and comes back before its session ends.
 
-        Of KIP-848 the broker says how long, which is not long: while it is away its group is Reconciling, so wait for
-        its end.
+        A static KIP-848 member is taken for gone: its group is Reconciling until its session ends, which is soon.
         """
         self.programs.leave(self.plan.client_id(number))
         if self.plan.instance_id(number) is None or self.plan.is_consumer_protocol:
@@ -150,7 +149,7 @@ def settle(
 ) -> dict[str, str]:
     """Wait until Kafka has shown each group as expected for a while; returns what is wrong with those that it has not.
 
-    A group that is settled is not looked at again: a static member that is away would be gone when the slowest is done.
+    A settled group is not looked at again: until the slowest group is settled, its static member's session may end.
     """
     deadline = time.monotonic() + timeout_seconds
     waiting = {group.plan.name: group for group in groups}

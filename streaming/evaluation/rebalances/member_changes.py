@@ -30,7 +30,7 @@ class MemberChange(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """By what it is the same member before and after (rule 4)."""
+        """By what it is the same member before and after (`rebalances`, rule 4)."""
         return self.member_id if self.group_instance_id is None else self.group_instance_id
 
 
