@@ -25,7 +25,7 @@ from streaming.delta.tables import (
 from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.conditions.condition_watch import ConditionChange
 from streaming.evaluation.judge import Judgement
-from streaming.evaluation.lag.status import Status
+from streaming.evaluation.lag.status import status_names
 from streaming.evaluation.rebalances.member_changes import MemberChange
 from streaming.evaluation.rebalances.skips import proven_failures
 from streaming.evaluation.rebalances.story import ToldRebalance
@@ -250,7 +250,7 @@ def lag_rows(table: Table, cluster: str, sampled_at_ms: int, partitions: pa.Tabl
         "commit_time": _as_time(partitions["commit_timestamp_ms"]),
         "lost_since_time": _as_time(partitions["lost_since_ms"]),
         "lag_seconds_kind": partitions["lag_seconds_kind"].cast(pa.string()),
-        "status": _status_names(partitions["status"]),
+        "status": status_names(partitions["status"]),
     }
     arrays = [columns[name] if name in columns else partitions[name] for name in table.schema.names]
     return pa.table(arrays, schema=table.schema)
@@ -259,8 +259,3 @@ def lag_rows(table: Table, cluster: str, sampled_at_ms: int, partitions: pa.Tabl
 def _as_time(times_ms: pa.ChunkedArray) -> pa.ChunkedArray:
     in_calendar = pc.min_element_wise(pc.max_element_wise(times_ms, 0, skip_nulls=False), LAST_MS, skip_nulls=False)
     return in_calendar.cast(pa.timestamp("ms", tz="UTC")).cast(pa.timestamp("us", tz="UTC"))
-
-
-def _status_names(statuses: pa.ChunkedArray) -> pa.ChunkedArray:
-    known = pa.array([status.value for status in Status], pa.int8())
-    return pa.chunked_array([pa.array([status.name for status in Status])]).take(pc.index_in(statuses, value_set=known))

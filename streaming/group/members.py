@@ -40,6 +40,25 @@ class GroupMember(msgspec.Struct, frozen=True):
     target: TopicPartitions | None
     pending_revocation: TopicPartitions | None
 
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return member_name(self.client_id, self.client_host, self.group_instance_id)
+
+
+def member_name(client_id: str, client_host: str, group_instance_id: str | None) -> str:
+    """Name a member as everybody does who speaks of it: by its instance id, else by client id and host.
+
+    Member ids are new at every start: who looks for a program that comes and goes is not helped by them.
+
+    >>> member_name("app-1", "/10.4.5.98", "pod-0"), member_name("app-1", "/10.4.5.98", None)
+    ('pod-0', 'app-1@10.4.5.98')
+    """
+    if group_instance_id:
+        return group_instance_id
+    host = client_host.removeprefix("/")
+    return f"{client_id}@{host}" if host else client_id
+
 
 def members(snapshot: GroupSnapshot) -> tuple[GroupMember, ...]:
     """The group's members, sorted by member id."""

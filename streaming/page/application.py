@@ -152,14 +152,14 @@ class Pages:
         if detail is None:
             shown = watched or [one.watch() for one in clusters]
             return self._page("no_group.html", shown, _NOT_FOUND, group_id=group_id)
-        record = watched[0].present.groups[detail.group.group_id]
+        record = watched[0].present.groups.get(detail.group.group_id)
         return self._page(
             "group.html",
             watched,
             detail=detail,
             group=detail.group,
             rebalances=having[0].rebalances.last(record),
-            what_if=answers(record, self._strategies),
+            what_if=answers(detail.group, record, self._strategies),
         )
 
     def _group_api(self, group_id: str | None, clusters: Sequence[ShownCluster]) -> _Answer:
@@ -174,8 +174,8 @@ class Pages:
         detail = group_detail(watched[0], group_id) if watched and group_id is not None else None
         if detail is None:
             return _error(watched or [one.watch() for one in clusters], "no such group", _NOT_FOUND)
-        record = watched[0].present.groups[detail.group.group_id]
-        told, computed = having[0].rebalances.last(record), answers(record, self._strategies)
+        record = watched[0].present.groups.get(detail.group.group_id)
+        told, computed = having[0].rebalances.last(record), answers(detail.group, record, self._strategies)
         return _Answer(encoded(group_json(watched[0], detail, told, computed)), _JSON)
 
     def _no_such_cluster(self) -> _Answer:

@@ -12,8 +12,7 @@ from typing import Any
 
 import msgspec
 
-from streaming.evaluation.severity.summary import GroupSummary
-from streaming.evaluation.severity.trouble import Trouble
+from streaming.evaluation.report import FairnessReport, GroupReport
 from streaming.page.group import GroupDetail
 from streaming.page.overview import Listed
 from streaming.page.rebalances import LastRebalances
@@ -47,22 +46,21 @@ def monitors_json(clusters: Sequence[Watched]) -> dict[str, Any]:
 
 def groups_json(clusters: Sequence[Watched], groups: Iterable[Listed], total_groups: int) -> dict[str, Any]:
     """Groups sorted by trouble; `total_groups` counts those that were left out, too."""
-    listed = [{"cluster": one.cluster, **_summary(one.group), "troubles": _troubles(one.troubles)} for one in groups]
+    listed = [{"cluster": one.cluster, **_summary(one.group)} for one in groups]
     return {**monitors_json(clusters), "total_groups": total_groups, "groups": listed}
 
 
 def group_json(watched: Watched, detail: GroupDetail, rebalances: LastRebalances, what_if: Answers) -> dict[str, Any]:
     """One group in full."""
-    lag = [asdict(one) for one in detail.partitions]
+    group = detail.group
     return {
         **monitor_json(watched),
-        **_summary(detail.group),
-        "troubles": _troubles(detail.troubles),
-        "record_timestamp_ms": detail.record_timestamp_ms,
-        "assigned_by": detail.assigned_by,
-        "members_in_full": [_member(msgspec.structs.asdict(member)) for member in detail.members],
-        "strategies": [_drift(msgspec.structs.asdict(drift)) for drift in detail.drifts],
-        "partitions": lag,
+        **_summary(group),
+        "record_timestamp_ms": group.membership.record_timestamp_ms,
+        "assigned_by": group.assignment.assigned_by,
+        "members_in_full": [_member(msgspec.structs.asdict(member)) for member in group.members.each],
+        "strategies": [_drift(msgspec.structs.asdict(drift)) for drift in group.assignment.drifts],
+        "partitions": [asdict(one) for one in detail.partitions],
         "work": [asdict(one) for one in detail.work],
         "commit_gaps": asdict(detail.commit_gaps) if detail.commit_gaps else None,
         "rebalances": [asdict(one) for one in rebalances.told],
@@ -72,12 +70,60 @@ def group_json(watched: Watched, detail: GroupDetail, rebalances: LastRebalances
     }
 
 
-def _summary(group: GroupSummary) -> dict[str, Any]:
-    return asdict(group)
+def _summary(group: GroupReport) -> dict[str, Any]:
+    membership, assignment, lag = group.membership, group.assignment, group.lag
+    own = assignment.own
+    return {
+        "group_id": group.group_id,
+        "group_type": membership.group_type,
+        "state": membership.state,
+        "generation_id": membership.generation_id,
+        "protocol_type": membership.protocol_type,
+        "protocol": membership.protocol,
+        "members": membership.members,
+        "verdict": assignment.verdict,
+        "verdict_reason": (own.reason or None) if own else None,
+        "drift_partitions": assignment.drift_partitions,
+        "shares": _shares(group.fairness),
+        "laws": list(own.laws) if own else [],
+        "owned_twice_partitions": assignment.owned_twice_partitions,
+        "not_subscribed_partitions": assignment.not_subscribed_partitions,
+        "unowned_partitions": assignment.unowned_partitions,
+        "unowned_records": lag.unowned_records,
+        "conditions": [
+            {"condition": held.name, "since_ms": held.since_ms, "detail": held.detail} for held in group.conditions
+        ],
+        "lag": lag.records,
+        "lag_unknown": list(lag.unknown),
+        "lag_seconds": lag.seconds,
+        "lag_seconds_is_bound": lag.seconds_is_bound,
+        "status": lag.status,
+        "records_lost": lag.records_lost,
+        "seconds_until_lost": lag.seconds_until_lost,
+        "rebalances_total": group.rebalances.total,
+        "not_known": list(group.not_known),
+        "troubles": [asdict(trouble) for trouble in group.troubles],
+    }
 
 
-def _troubles(found: Iterable[Trouble]) -> list[dict[str, Any]]:
-    return [asdict(trouble) for trouble in found]
+def _shares(fairness: FairnessReport) -> dict[str, Any]:
+    total = fairness.partitions
+    return {
+        "assigned_partitions": _whole(total.total) if total else None,
+        "max_partitions": _whole(total.largest) if total else None,
+        "min_partitions": _whole(total.smallest) if total else None,
+        "idle_members": total.idle if total else None,
+        "idle_in_any_assignment": total.idle_in_any_assignment if total else None,
+        "excess_partitions": _whole(total.excess) if total else None,
+        "max_to_mean_ratio": total.max_to_mean_ratio if total else None,
+        "score": total.score if total else None,
+        "skewed_topics": fairness.skewed_topics,
+        "remedy": fairness.remedy,
+    }
+
+
+def _whole(amount: float | None) -> int | None:
+    return None if amount is None else int(amount)
 
 
 def _member(member: dict[str, Any]) -> dict[str, Any]:

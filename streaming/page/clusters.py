@@ -14,8 +14,7 @@ from collections.abc import Callable, Sequence
 from streaming.page.overview import Overview, overview
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import CATCHING_UP, Watched
-from streaming.state.registry import Present
-from streaming.state.summaries import has_group
+from streaming.state.present import Present
 
 
 class ShownCluster:
@@ -49,5 +48,5 @@ def holders(clusters: Sequence[ShownCluster], group_id: str) -> Sequence[ShownCl
     if len(clusters) == 1:
         return clusters
     watched = [(one, one.watch()) for one in clusters]
-    having = [one for one, now in watched if has_group(now.present, group_id)]
+    having = [one for one, now in watched if group_id in now.reports]
     return having or [one for one, now in watched if now.phase == CATCHING_UP]

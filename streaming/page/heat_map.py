@@ -47,13 +47,14 @@ class Cell:
 class MemberRow:
     """One member; `cells` are by topic, None where it does not subscribe. `expected` and `lag` None where unknown.
 
-    `name` is as of `member_name`. `partitions` None: no record told what it shall have.
+    `beside` tells members of one name apart: how its member id ends, or a static member's host. `partitions` None: no
+    record told what it shall have.
     """
 
     member_id: str
     name: str
     is_static: bool
-    client_host: str
+    beside: str
     partitions: int | None
     expected: int | None
     lag: int | None
@@ -85,7 +86,7 @@ def heat_map(
     >>> member = GroupMember("m-1", None, "app", "/h", None, ("t",), None, None, None, (("t", 0),), (("t", 0),), ())
     >>> row = heat_map([member], lag={("t", 0): 7}).rows[0]
     >>> row.name, row.partitions, row.lag, row.cells[0].numbers, row.cells[0].level
-    ('app …m-1', 1, 7, '0', 5)
+    ('app@h', 1, 7, '0', 5)
     """
     held = Counter(topic for member in members for topic, _ in member.target or ())
     subscribed = Counter({topic: 0 for member in members for topic in member.subscribed_topics or ()})
@@ -94,7 +95,7 @@ def heat_map(
     fullest = max(
         (max(Counter(topic for topic, _ in member.target or ()).values(), default=0) for member in members), default=0
     )
-    in_order = sorted(members, key=lambda member: (-len(member.target or ()), member_name(member)))
+    in_order = sorted(members, key=lambda member: (-len(member.target or ()), member.name))
     return HeatMap(
         topics=tuple((topic, held[topic]) for topic in shown),
         rows=tuple(_row(member, shown, fullest, expected, lag or {}) for member in in_order[:MOST_MEMBERS]),
@@ -114,9 +115,9 @@ def _row(
     subscribed = {*(member.subscribed_topics or ()), *shall, *has}
     return MemberRow(
         member_id=member.member_id,
-        name=member_name(member),
+        name=member.name,
         is_static=member.group_instance_id is not None,
-        client_host=member.client_host,
+        beside=f"…{member.member_id[-7:]}" if member.group_instance_id is None else member.client_host,
         partitions=None if member.target is None else len(member.target),
         expected=None if expected is None else expected.get(member.member_id, 0),
         lag=lag_of(member.assigned, lag),
@@ -127,18 +128,6 @@ def _row(
             for topic in topics
         ),
     )
-
-
-def member_name(member: GroupMember) -> str:
-    """What a person tells a member by: its instance id, or its client id and how its member id ends.
-
-    >>> of = [("app-1", "pod-0"), ("app-5c1e99d0-77aa", None)]
-    >>> [member_name(GroupMember(one, pod, "app", "/h", None, *[None] * 7)) for one, pod in of]
-    ['pod-0', 'app …d0-77aa']
-    """
-    if member.group_instance_id is not None:
-        return member.group_instance_id
-    return f"{member.client_id} …{member.member_id[-7:]}".strip()
 
 
 def _by_topic(partitions: TopicPartitions) -> Mapping[str, list[int]]:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import merge
 
-from streaming.evaluation.severity.summary import GroupSummary
-from streaming.evaluation.severity.trouble import Trouble, by_trouble, place
+from streaming.evaluation.report import GroupReport
+from streaming.evaluation.severity.trouble import place
 from streaming.page.watched import Watched
-from streaming.state.summaries import summaries
 
 MOST_ROWS = 100
 """Rows of the page; whoever looks for another group names it."""
@@ -17,10 +16,9 @@ MOST_ROWS = 100
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A group with what is wrong with it, the worst first. `is_fresh` says whether its cluster's sample is."""
+    """A group of a cluster. `is_fresh` says whether the cluster's sample is."""
 
-    group: GroupSummary
-    troubles: tuple[Trouble, ...]
+    group: GroupReport
     cluster: str
     is_fresh: bool
 
@@ -35,7 +33,8 @@ class Overview:
     def named(self, part: str) -> tuple[Listed, ...]:
         """Groups whose id has `part` in it, whatever its case.
 
-        >>> orders = Listed(GroupSummary("Orders", "classic", "Stable"), (), "prod", is_fresh=True)
+        >>> from streaming.evaluation.report import Membership
+        >>> orders = Listed(GroupReport("Orders", Membership("classic")), "prod", is_fresh=True)
         >>> Overview((orders,), 0).named("order") == (orders,), Overview((orders,), 0).named("x")
         (True, ())
         """
@@ -44,16 +43,16 @@ class Overview:
 
 
 def overview(watched: Watched) -> Overview:
-    """Everything the registry holds; nothing before the log was read to its end once."""
+    """Everything that has a report; nothing before the log was read to its end once."""
     cluster, is_fresh = watched.cluster, watched.is_fresh
-    found = by_trouble(summaries(watched.present, is_fresh=is_fresh))
-    groups = tuple(Listed(group, troubles, cluster, is_fresh) for group, troubles in found)
-    return Overview(groups, sum(bool(one.troubles) and one.troubles[0].rule <= 8 for one in groups))
+    found = sorted(watched.reports.values(), key=place)
+    groups = tuple(Listed(group, cluster, is_fresh) for group in found)
+    return Overview(groups, sum(bool(group.troubles) and group.troubles[0].rule <= 8 for group in found))
 
 
 def together(overviews: Sequence[Overview]) -> Overview:
     """Several clusters' groups as one list, sorted as each of them is."""
     if len(overviews) == 1:
         return overviews[0]
-    groups = merge(*(one.groups for one in overviews), key=lambda one: place(one.group, one.troubles))
+    groups = merge(*(one.groups for one in overviews), key=lambda one: place(one.group))
     return Overview(tuple(groups), sum(one.in_trouble for one in overviews))

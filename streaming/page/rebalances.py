@@ -62,8 +62,10 @@ class RebalanceReader:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lock = threading.Lock()
 
-    def last(self, record: GroupRecord) -> LastRebalances:
-        """Tell a group's last rebalances."""
+    def last(self, record: GroupRecord | None) -> LastRebalances:
+        """Tell a group's last rebalances; a group without a record has none."""
+        if record is None:
+            return LastRebalances()
         recent, group_id = record.story.recent[-MOST_TOLD:], record.snapshot.group_id
         if not recent:
             return LastRebalances()

@@ -9,9 +9,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from streaming.state.registry import Present
+from streaming.state.present import Present
+from streaming.state.reports import ReportBook, Reports
 
 CATCHING_UP, STALE, NOT_READY, READY = "catching_up", "stale", "not_ready", "ready"
 
@@ -24,6 +25,12 @@ class Watched:
     present: Present
     now_ms: int
     stale_after_ms: int
+    book: ReportBook = field(default_factory=ReportBook)
+
+    @property
+    def reports(self) -> Reports:
+        """All its groups."""
+        return self.book.reports(self.present, is_fresh=self.is_fresh)
 
     @property
     def phase(self) -> str:

@@ -1,7 +1,8 @@
 """What every strategy would make of a group as it is, with a member more and with a member fewer.
 
-1. Nothing is computed without members, or where the number of partitions of a subscribed topic, or a member's
-   subscription or assignment, is not known.
+1. Nothing is computed for a group that is not evaluated (of Kafka Streams, Connect or share consumers, without members,
+   with commits only), for one that an open transaction hides, or where the number of partitions of a subscribed topic,
+   or a member's subscription or assignment, is not known.
 2. Nor for a group of more than `MOST_PARTITIONS` partitions or `MOST_MEMBERS` members: a page must not take a second
    from the batches. What was computed with its verdict is shown instead, of the group as it is and without sizes;
    `rebalance-monitor what-if` answers for changes.
@@ -21,8 +22,9 @@ from assignors.what_if.what_if import USUAL_CHANGES, FailedOutcome, ImpossibleCh
 from streaming.evaluation import alternatives as with_verdict
 from streaming.evaluation.assignment.group_spec import sampled_partitions, sampled_racks
 from streaming.evaluation.assignment.sampled_topics import unknown_topics
+from streaming.evaluation.report import GroupReport
 from streaming.evaluation.turn import GroupRecord
-from streaming.group.members import GroupMember, members
+from streaming.group.members import GroupMember
 from streaming.group.not_known import unknown_inputs
 from streaming.group.snapshot import GroupSnapshot
 
@@ -70,17 +72,13 @@ class Answers:
     why_not: str | None = None
 
 
-def answers(record: GroupRecord, strategies: Sequence[str]) -> Answers:
+def answers(group: GroupReport, record: GroupRecord | None, strategies: Sequence[str]) -> Answers:
     """Compute all strategies that are built in for the usual changes, and add what was computed with the verdict."""
-    snapshot = record.snapshot
-    of_group, missing = members(snapshot), unknown_topics(snapshot)
+    why_not = _why_not(group, record)
+    if record is None or why_not is not None:
+        return Answers(why_not=why_not)
+    snapshot, of_group = record.snapshot, group.members.each
     partitions = {at: member.member_id for member in of_group for at in member.target or ()}
-    if missing:
-        return Answers(why_not=f"the number of partitions is not known of: {', '.join(missing[:3])}")
-    if unknown_inputs(snapshot):
-        return Answers(why_not="what a member subscribes to or holds is unknown")
-    if not of_group or not any(member.subscribed_topics for member in of_group):
-        return Answers(why_not="nobody shares out partitions here")
     known = _known(record, len(of_group), len(partitions))
     if len(partitions) > MOST_PARTITIONS or len(of_group) > MOST_MEMBERS:
         as_it_is = Changed(with_verdict.AS_IT_IS, len(of_group), len(partitions), known)
@@ -89,6 +87,19 @@ def answers(record: GroupRecord, strategies: Sequence[str]) -> Answers:
     computed, *changed = _computed(_spec(snapshot, of_group), partitions, assignors)
     own = tuple(one for one in known if one.strategy not in BUILT_IN and one.strategy != TODAY)
     return Answers((replace(computed, alternatives=(*computed.alternatives, *own)), *changed))
+
+
+def _why_not(group: GroupReport, record: GroupRecord | None) -> str | None:
+    """Rule 1."""
+    if group.is_held_back:
+        return "an open transaction hides what the group does now"
+    if record is None or not group.is_evaluated:
+        return "nobody shares out partitions here by a strategy that can be evaluated"
+    if missing := unknown_topics(record.snapshot):
+        return f"the number of partitions is not known of: {', '.join(missing[:3])}"
+    if unknown_inputs(record.snapshot):
+        return "what a member subscribes to or holds is unknown"
+    return None
 
 
 def _known(record: GroupRecord, members: int, partitions: int) -> tuple[Alternative, ...]:

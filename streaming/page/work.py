@@ -9,15 +9,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from streaming.combine.gaps import GAP_BUCKETS_SECONDS, GapTotals
-from streaming.evaluation.fairness.imbalance import HOST, MEMBER, Imbalance
-from streaming.evaluation.turn import GroupRecord
-from streaming.group.members import GroupMember
-from streaming.page.heat_map import member_name
-from streaming.page.watched import Watched
+from streaming.evaluation.fairness.imbalance import HOST, Imbalance
+from streaming.evaluation.report import GroupReport
 
 LONG_GAP_SECONDS = 60
 
@@ -54,17 +51,10 @@ class CommitGaps:
     long_seconds: int
 
 
-def shared_out(watched: Watched, record: GroupRecord, of_group: Sequence[GroupMember]) -> tuple[SharedOut, ...]:
-    """Each kind of work, by measure and scope; nothing where no assignment was judged."""
-    judgement = record.judgement
-    if judgement is None:
-        return ()
-    measured = watched.present.work.get(record.snapshot.group_id)
-    stands = measured is not None and measured.position == judgement.position and watched.is_fresh
-    of_sample = measured.imbalances if measured is not None and stands else ()
-    names = {member.member_id: member_name(member) for member in of_group}
-    told = (*judgement.imbalances, *of_sample)
-    return tuple(_shared_out(one, names) for one in told if one.scope in {MEMBER, HOST})
+def shared_out(group: GroupReport) -> tuple[SharedOut, ...]:
+    """Each kind of work, by measure and scope; nothing where no assignment was evaluated."""
+    names = {member_id: member.name for member_id, member in group.members.by_id.items()}
+    return tuple(_shared_out(one, names) for one in group.fairness.work)
 
 
 def _shared_out(one: Imbalance, names: Mapping[str, str]) -> SharedOut:

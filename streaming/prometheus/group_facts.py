@@ -1,11 +1,10 @@
-"""All that the series of one group are made of, and their text, kept for as long as those facts are the same.
+"""The text of each group's series, kept for as long as what it is made of is the same.
 
 Rules:
 
-1. A group's samples of the metrics told of it follow from its `GroupFacts` alone. What changes by itself (an age, lag)
-   is told elsewhere.
-2. Text is kept by facts: another fact, another text. Facts are compared piece by piece, and a piece that is the same
-   object is the same.
+1. A group's samples of these metrics follow from its report's *standing parts*: all but what changes by itself (lag,
+   conditions), which is told elsewhere.
+2. Text is kept by those parts: another part, another text. A part that is the same object is the same.
 3. A group that is not shown any more is not kept.
 """
 
@@ -13,80 +12,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from streaming.combine.gaps import GapTotals
-from streaming.config.names import NameFilter
-from streaming.evaluation.fairness.imbalance import Imbalance
-from streaming.evaluation.turn import GroupRecord
-from streaming.group.listing import shown_state
-from streaming.group.snapshot import UNKNOWN
+from streaming.evaluation.report import GroupReport
 from streaming.prometheus.counted_lines import Counted
 from streaming.prometheus.exposition import Text
 from streaming.prometheus.exposure import Cut
 from streaming.prometheus.lines import Sample, Writer
 from streaming.signals import Granularity, Signal
-from streaming.state.registry import Present
 
-
-class GroupFacts(NamedTuple):
-    """What is known of a group. `work` is what was measured of the assignment that stands, at the last sample.
-
-    `state` is as shown: a listing's where that is younger, Unknown where an open transaction hides what happened last.
-    """
-
-    group_id: str
-    record: GroupRecord
-    is_held_back: bool
-    state: str
-    work: tuple[Imbalance, ...] = ()
-    gaps: GapTotals | None = None
-
-
-Samples = Callable[[GroupFacts], Iterable[Sample]]
+Samples = Callable[[GroupReport], Iterable[Sample]]
 """A group's samples of one metric."""
 
 GroupFamily = tuple[Signal, Samples]
 
 
-def single(value: Callable[[GroupRecord], float | None], *, is_told_held_back: bool = False) -> Samples:
-    """The one sample of a metric that a group's record tells; None is no sample.
+def single(value: Callable[[GroupReport], float | None]) -> Samples:
+    """The one sample of a metric; None is no sample."""
 
-    Where an open transaction hides what happened last, only counts of what was read are told.
-    """
-
-    def samples(facts: GroupFacts) -> Iterable[Sample]:
-        if facts.is_held_back and not is_told_held_back:
-            return ()
-        measured = value(facts.record)
-        return () if measured is None else (Sample((facts.group_id,), measured),)
+    def samples(report: GroupReport) -> Iterable[Sample]:
+        measured = value(report)
+        return () if measured is None else (Sample((report.group_id,), measured),)
 
     return samples
 
 
-def facts_of(present: Present, groups: NameFilter, *, is_fresh: bool) -> Iterator[GroupFacts]:
-    """The facts of all groups that are asked for, in order; without a fresh sample, without what rests on it."""
-    is_held_back, alive = present.held_back_groups(), present.alive_groups()
-    listing, work = (present.listing, present.work) if is_fresh else (None, {})
-    for group_id in groups.among(alive):
-        record, held_back, shares = alive[group_id], is_held_back(group_id), work.get(group_id)
-        stands = shares and record.judgement and shares.position == record.judgement.position
-        yield GroupFacts(
-            group_id,
-            record,
-            held_back,
-            UNKNOWN if held_back else shown_state(record.snapshot, listing),
-            shares.imbalances if shares and stands else (),
-            present.gap_totals.get(group_id),
-        )
+def _standing_parts(report: GroupReport) -> tuple[Any, ...]:
+    return report.membership, report.assignment, report.fairness, report.rebalances, report.members
 
 
 class _Kept(NamedTuple):
-    """A group's facts, its lines by metric, and how many they are."""
+    """What a group's lines are made of, the lines by metric, and how many they are."""
 
-    facts: GroupFacts
+    parts: tuple[Any, ...]
     texts: tuple[str, ...]
     series: int
 
@@ -133,17 +93,17 @@ class GroupTexts:
         """Whether there is no metric to write."""
         return not self._writers
 
-    def lines(self, groups: Iterable[GroupFacts]) -> GroupLines:
+    def lines(self, reports: Iterable[GroupReport]) -> GroupLines:
         """All lines of these groups."""
         known, kept = self._kept, {}
-        for facts in groups:
-            found = known.get(facts.group_id)
-            is_known = found is not None and found.facts == facts
-            # Equal facts may be other objects: the newest are kept, the ones that the next scrape will bring again.
-            kept[facts.group_id] = found._replace(facts=facts) if found and is_known else self._written(facts)
+        for report in reports:
+            found, parts = known.get(report.group_id), _standing_parts(report)
+            is_known = found is not None and found.parts == parts
+            # Equal parts may be other objects: the newest are kept, the ones that the next scrape will bring again.
+            kept[report.group_id] = found._replace(parts=parts) if found and is_known else self._written(report, parts)
         self._kept = kept
         return GroupLines(self._granularity, tuple(self._writers), kept)
 
-    def _written(self, facts: GroupFacts) -> _Kept:
-        texts = tuple(text(samples(facts)) for text, samples in self._writers.values())
-        return _Kept(facts, texts, sum(text.count("\n") for text in texts))
+    def _written(self, report: GroupReport, parts: tuple[Any, ...]) -> _Kept:
+        texts = tuple(text(samples(report)) for text, samples in self._writers.values())
+        return _Kept(parts, texts, sum(text.count("\n") for text in texts))

@@ -16,45 +16,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.config.names import NameFilter
-from streaming.evaluation.lag.lag import HELD_BACK, ClusterSample
+from streaming.evaluation.lag.group_lags import of_groups_in_view
+from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_judgement import LagJudgement
 from streaming.evaluation.lag.lag_seconds import AT_LEAST
-from streaming.evaluation.lag.status import Status
-from streaming.prometheus.lines import combined, each
+from streaming.evaluation.lag.status import status_names
+from streaming.prometheus.lines import combined
 from streaming.prometheus.shown import Shown
 
-_STATUS_NAMES = {status.value: status.name for status in Status}
 _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
 
 
 def _groups(lag: LagJudgement | None, _: ClusterSample | None, shown: Shown) -> pa.Table | None:
     if lag is None:
         return None
-    told = _told(lag, shown)
-    judged = LagJudgement(lag.report, told).by_group()
-    told = told.append_column("blocked", pc.if_else(told["is_blocked"], 1, None))
-    sums = (
-        told.group_by("group_id")
-        .aggregate([("lag", "sum", _ALL_KNOWN), ("lag", "max"), ("blocked", "sum")])
-        .sort_by("group_id")
-    )
-    is_bound = pc.if_else(pc.is_valid(judged["lag_seconds"]), judged["is_at_least"].cast(pa.int8()), None)
-    columns = {name: judged[name] for name in judged.column_names} | {
-        "is_at_least": is_bound,
-        "lag_sum": sums["lag_sum"],
-        "lag_max": sums["lag_max"],
-        "blocked": sums["blocked_sum"],
-    }
-    return pa.table(columns | _named_status(judged))
+    rows = only(lag.groups, "group_id", shown.groups)
+    at = rows.column_names.index("lag_seconds_is_bound")
+    return _with_status(rows.set_column(at, "lag_seconds_is_bound", rows["lag_seconds_is_bound"].cast(pa.int8())))
 
 
-def _named_status(judged: pa.Table) -> dict[str, pa.Array]:
-    """The name of each status, and 1 where there is one."""
-    status = combined(judged["status"])
-    return {
-        "status": each(lambda code: _STATUS_NAMES[code], status),
-        "has_status": pc.if_else(pc.is_valid(status), 1, None),
-    }
+def _with_status(rows: pa.Table) -> pa.Table:
+    """The rows with 1 where there is a status."""
+    return rows.append_column("has_status", pc.if_else(pc.is_valid(rows["status"]), 1, None))
 
 
 def _unknown(lag: LagJudgement | None, _: ClusterSample | None, shown: Shown) -> pa.Table | None:
@@ -80,7 +63,7 @@ def _group_partitions(lag: LagJudgement | None, _: ClusterSample | None, shown: 
     columns = {
         name: rows[name] for name in ("group_id", "topic", "partition", "committed_offset", "lag", "lag_seconds")
     }
-    return pa.table(columns | {"is_bound": is_bound} | _named_status(rows))
+    return _with_status(pa.table({**columns, "is_bound": is_bound, "status": status_names(rows["status"])}))
 
 
 def _topics(_: LagJudgement | None, sample: ClusterSample | None, shown: Shown) -> pa.Table | None:
@@ -119,10 +102,7 @@ TABLES: Final[Mapping[str, Callable[[LagJudgement | None, ClusterSample | None, 
 
 def _told(lag: LagJudgement, shown: Shown) -> pa.Table:
     """Partitions of the groups that are shown and not held back (rule 1)."""
-    rows = lag.partitions
-    is_held_back = pc.fill_null(pc.equal(rows["unknown_reason"], HELD_BACK), fill_value=False)
-    told = rows.filter(pc.invert(is_held_back)) if pc.any(is_held_back).as_py() else rows
-    return only(told, "group_id", shown.groups)
+    return only(of_groups_in_view(lag.partitions), "group_id", shown.groups)
 
 
 def only(table: pa.Table, column: str, names: NameFilter) -> pa.Table:

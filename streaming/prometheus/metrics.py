@@ -21,6 +21,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from streaming.evaluation.lag.lag import ClusterSample
 from streaming.prometheus.counted_lines import Lines, SampleLines, asked
 from streaming.prometheus.exposition import Encoder, Pieces, Text, exposition, garbage_collection_paused
 from streaming.prometheus.exposure import REASONS, UNBOUNDED, WHOLE, Bounds, Cut, Edge, ceiling, exposed, is_whole
@@ -36,12 +37,13 @@ from streaming.prometheus.families.health import (
 )
 from streaming.prometheus.families.lag import ColumnTexts
 from streaming.prometheus.families.members import member_families
-from streaming.prometheus.group_facts import GroupTexts, facts_of
+from streaming.prometheus.group_facts import GroupTexts
 from streaming.prometheus.lines import Writer
 from streaming.prometheus.shown import EVERYTHING, Shown
 from streaming.signals import GROUP, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER, MEMBER, SIGNALS, Signal
 from streaming.state.ranking import Ranking
-from streaming.state.registry import Present, Registry
+from streaming.state.registry import Registry
+from streaming.state.reports import Reports
 
 Anything = TypeVar("Anything")
 
@@ -77,10 +79,13 @@ class Exporter:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """One consistent view of a registry: the lines of the monitor's own metrics, and what was asked for beside them."""
+    """One consistent view of a registry: the lines of the monitor's own metrics, and what was asked for beside them.
 
-    present: Present
-    is_fresh: bool
+    `sample` is the last one while that is fresh.
+    """
+
+    sample: ClusterSample | None
+    reports: Reports
     now_ms: int
     own: Mapping[str, bytes]
     lines: Sequence[Lines]
@@ -116,14 +121,15 @@ class _Cluster:
         is_fresh = present.sample is not None and now_ms - present.sample.sampled_at_ms <= stale_after_ms
         own = self._text(health(present, memory_bytes, is_fresh=is_fresh))
         lines: list[Lines] = []
+        reports = self._registry.report_book.reports(present, is_fresh=is_fresh)
         if present.health.was_ready:
-            facts = list(facts_of(present, self._shown.groups, is_fresh=is_fresh))
-            lines += [texts.lines(facts) for texts in (self._groups, self._members) if not texts.is_empty]
+            shown = [reports[group_id] for group_id in self._shown.groups.among(reports)]
+            lines += [texts.lines(shown) for texts in (self._groups, self._members) if not texts.is_empty]
             if is_fresh:
                 own |= self._text(of_the_cluster(present, now_ms))
-                told = self._asked_for(of_groups(present, self._shown, now_ms))
+                told = self._asked_for(of_groups(present, shown, self._shown, now_ms))
                 lines += [self._columns.lines(present.lag, present.sample), SampleLines(list(told), self._writers)]
-        return _Look(present, is_fresh, now_ms, own, lines)
+        return _Look(present.sample if is_fresh else None, reports, now_ms, own, lines)
 
     def text(self, look: _Look, bounds: Bounds) -> Mapping[str, Text]:
         """The lines of all metrics that are shown."""
@@ -143,7 +149,7 @@ class _Cluster:
         found = exposed(
             counts,
             bounds,
-            lambda: self._ranking.worst_first(look.present, group_ids, look.now_ms, is_fresh=look.is_fresh),
+            lambda: self._ranking.worst_first(look.sample, look.reports, group_ids, look.now_ms),
             self._edge,
         )
         self._edge = found.edge

@@ -4,7 +4,7 @@
    see the same order.
 2. Groups that were shown in full at the last scrape that left something out are held. As soon as nothing is left out,
    nobody is.
-3. A group that nobody ranked (it only commits, or came after the sample) stands behind all others, by its id.
+3. A group that nobody ranked (it came after the sample) stands behind all others, by its id.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.severity.standing import Standing, standings
-from streaming.evaluation.severity.trouble import place, troubles
-from streaming.state.registry import Present
-from streaming.state.summaries import summaries
+from streaming.evaluation.severity.trouble import place
+from streaming.state.reports import Reports
 
 
 class Ranking:
@@ -27,9 +26,11 @@ class Ranking:
         self._ranked: tuple[ClusterSample | None, Mapping[str, Standing]] | None = None
         self._held: Mapping[str, Standing] = {}
 
-    def worst_first(self, present: Present, group_ids: Sequence[str], now_ms: int, *, is_fresh: bool) -> list[int]:
-        """The places of the groups in `group_ids`, that of the worst group first."""
-        ranked = self._standings(present, now_ms, is_fresh=is_fresh)
+    def worst_first(
+        self, sample: ClusterSample | None, reports: Reports, group_ids: Sequence[str], now_ms: int
+    ) -> list[int]:
+        """The places of the groups in `group_ids`, that of the worst group first; `sample` is None if none is fresh."""
+        ranked = self._standings(sample, reports, now_ms)
         rank = {group_id: number for number, group_id in enumerate(ranked)}
         return sorted(range(len(group_ids)), key=lambda at: (rank.get(group_ids[at], len(rank)), group_ids[at]))
 
@@ -39,11 +40,9 @@ class Ranking:
             ranked = self._ranked[1] if self._ranked else {}
             self._held = {group_id: ranked[group_id] for group_id in group_ids if group_id in ranked}
 
-    def _standings(self, present: Present, now_ms: int, *, is_fresh: bool) -> Mapping[str, Standing]:
+    def _standings(self, sample: ClusterSample | None, reports: Reports, now_ms: int) -> Mapping[str, Standing]:
         with self._lock:
-            sample = present.sample if is_fresh else None
             if self._ranked is None or self._ranked[0] is not sample:
-                known = summaries(present, is_fresh=is_fresh)
-                places = {group.group_id: place(group, troubles(group)) for group in known}
+                places = {group_id: place(report) for group_id, report in reports.items()}
                 self._ranked = sample, standings(places, self._held, now_ms)
             return self._ranked[1]

@@ -3,93 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from streaming.combine.gaps import GapTotals
 from streaming.combine.lanes import GapsClosed, PartitionSnapshot
-from streaming.config.settings import OFFSETS_TOPIC_SOURCE
 from streaming.evaluation.conditions.condition_watch import Condition
 from streaming.evaluation.conditions.unowned import UnownedNow
-from streaming.evaluation.fairness.imbalance import Imbalance
-from streaming.evaluation.lag.lag import ClusterSample, held_back_groups
+from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_judgement import LagJudgement
 from streaming.evaluation.turn import GroupRecord
-from streaming.events import POLLED_PARTITION, Position
+from streaming.events import POLLED_PARTITION
 from streaming.group.listing import GroupListing, rebalancing_since_ms
 from streaming.group.snapshot import REBALANCING
 from streaming.integrity.read_up_to import ReadUpTo, passed, sampled_end
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """How the monitor itself fares.
-
-    `not_known` is what its source leaves open of every group. `rewound` are partitions of `__consumer_offsets` that
-    were found to end before where they were read to, since the start: with any, nothing is ready. `times_ready` counts
-    how often it became ready.
-    """
-
-    ready: bool = False
-    was_ready: bool = False
-    times_ready: int = 0
-    batch_id: int = -1
-    batch_seconds: float | None = None
-    positions: Mapping[int, int] = field(default_factory=dict)
-    query_restarts: int = 0
-    source: str = OFFSETS_TOPIC_SOURCE
-    not_known: tuple[str, ...] = ()
-    rewound: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class WorkShares:
-    """How a group shares lag and throughput among members and hosts, by the assignment judged at `position`."""
-
-    position: Position
-    imbalances: tuple[Imbalance, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Present:
-    """Everything a scrape shows, as of one moment.
-
-    `groups` holds dead groups too, as long as their totals are kept. `rebalancing_since_ms` is, by group, the time of
-    the first listing since the group's last record that showed it in the middle of a rebalance. `read_up_to` tells by
-    partition of `__consumer_offsets` up to which time it was read, and by -1 up to which time coordinators were asked.
-    `conditions` are those that held at the last sample, by group, and `unowned` the partitions that had no owner;
-    groups without any are left out. `gap_totals` are those of commit gaps by group. `work` is as of the last time it
-    was measured, which is done only while the monitor is ready: there is none while it is not.
-    """
-
-    groups: Mapping[str, GroupRecord] = field(default_factory=dict)
-    lanes: Mapping[int, PartitionSnapshot] = field(default_factory=dict)
-    sample: ClusterSample | None = None
-    listing: GroupListing | None = None
-    rebalancing_since_ms: Mapping[str, int] = field(default_factory=dict)
-    lag: LagJudgement | None = None
-    health: Health = field(default_factory=Health)
-    read_up_to: Mapping[int, ReadUpTo] = field(default_factory=dict)
-    gap_totals: Mapping[str, GapTotals] = field(default_factory=dict)
-    conditions: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
-    unowned: Mapping[str, UnownedNow] = field(default_factory=dict)
-    work: Mapping[str, WorkShares] = field(default_factory=dict)
-
-    def alive_groups(self) -> Mapping[str, GroupRecord]:
-        """Groups that exist, by id, sorted."""
-        return {group: record for group, record in sorted(self.groups.items()) if not record.snapshot.is_over}
-
-    def cluster_ms(self, monitor_ms: int) -> int:
-        """The cluster's time, by which all times here are told, at a time of the monitor's clock."""
-        return monitor_ms + (0 if self.sample is None else self.sample.clock_correction_ms)
-
-    def held_back_groups(self) -> Callable[[str], bool]:
-        """Tell of a group id whether an open transaction hides what its coordinator wrote last.
-
-        Under read_committed nothing behind the first open transaction of a partition is handed out, other groups'
-        records included. What such a group does now is unknown.
-        """
-        return held_back_groups(self.sample or ClusterSample(0))
+from streaming.state.present import Health, Present, WorkShares
+from streaming.state.reports import ReportBook
 
 
 class Registry:
@@ -98,6 +27,7 @@ class Registry:
     def __init__(self) -> None:
         self._present = Present()
         self._lock = threading.Lock()
+        self.report_book = ReportBook()
 
     def present(self) -> Present:
         """The present as one consistent value."""

@@ -124,7 +124,7 @@ class ShownCrowd:
         listed = dict.fromkeys(self.registry.present().groups, ListedGroup("classic", "consumer", STABLE, 1))
         self.registry.put_sample(sample, lag, GroupListing(self.now_ms, listed))
         rates = end_offset_rates(self._ends, self.now_ms)
-        work, _ = self._work.measure(self.registry.present(), lag.partitions, rates, self.now_ms)
+        work, _ = self._work.measure(self.registry.present(), lag, rates)
         self.registry.put_work(work)
 
     def _cluster_sample(self, end_offset: int) -> ClusterSample:

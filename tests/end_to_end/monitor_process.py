@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -128,13 +128,15 @@ class MonitorProcess:
         assert self.process is not None
         parent = psutil.Process(self.process.pid)
         still = [parent, *parent.children(recursive=True)]
-        for process in still:
-            process.suspend()
         try:
+            for process in still:
+                with suppress(psutil.NoSuchProcess):  # Spark ends idle workers
+                    process.suspend()
             yield
         finally:
             for process in still:
-                process.resume()
+                with suppress(psutil.NoSuchProcess):
+                    process.resume()
 
     def kill(self) -> None:
         """Kill it with -9 and wait for it to be gone."""

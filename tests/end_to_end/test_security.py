@@ -39,7 +39,7 @@ from streaming.security.java_client import check_key, java_secrets, spark_option
 from streaming.security.secrets_file import secrets_file
 from streaming.spark.session import spark_session
 from streaming.state.commit_book import CommitBook
-from streaming.state.registry import Present
+from streaming.state.present import Present
 from tests.end_to_end.conftest import OFFSETS_TOPIC_PARTITIONS, Group, create_topics
 from tests.end_to_end.members import Joining, Member, librdkafka
 from tests.end_to_end.monitor_process import MonitorProcess, until

@@ -44,7 +44,7 @@ from streaming.evaluation.rebalances.brief import RebalanceInBrief
 from streaming.evaluation.rebalances.detectors import UNOWNED_PARTITIONS, Limits, conditions, same_until_ms
 from streaming.evaluation.turn import GroupRecord
 from streaming.group.listing import GroupListing
-from streaming.group.members import members
+from streaming.group.members import member_name, members
 from streaming.group.snapshot import DEAD, EMPTY, GroupSnapshot
 from streaming.protocol.modern import ModernMember
 
@@ -325,7 +325,7 @@ def _static(
 
 
 def _name(member: ModernMember) -> str:
-    return member.group_instance_id or f"{member.client_id}@{member.client_host}"
+    return member_name(member.client_id, member.client_host, member.group_instance_id)
 
 
 class _CommitsByPartition:

@@ -78,6 +78,13 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     excess: float | None = None
     idle_in_any_assignment: int | None = None
 
+    @property
+    def avoidable_idle(self) -> int | None:
+        """How many sharers another assignment could employ; None where that is not known."""
+        if self.idle is None or self.idle_in_any_assignment is None:
+            return None
+        return max(0, self.idle - self.idle_in_any_assignment)
+
 
 @dataclass(frozen=True, slots=True)
 class SharedWork:

@@ -107,20 +107,6 @@ class LagReport:
     sampled_at_ms: int
     partitions: pa.Table
 
-    def by_group(self) -> Mapping[str, int | None]:
-        """The sum over a group's partitions; None where any of them is unknown."""
-        grouped = self.partitions.group_by("group_id").aggregate(
-            [("lag", "sum", pc.ScalarAggregateOptions(skip_nulls=False))]
-        )
-        return dict(zip(grouped["group_id"].to_pylist(), grouped["lag_sum"].to_pylist(), strict=True))
-
-    def unknown_partitions(self) -> Mapping[tuple[str, str], int]:
-        """How many partitions of a group have no lag, by (group id, reason). Absent from here: all are known."""
-        unknown = self.partitions.filter(pc.is_valid(self.partitions["unknown_reason"]))
-        counted = unknown.group_by(["group_id", "unknown_reason"]).aggregate([([], "count_all")])
-        names = zip(counted["group_id"].to_pylist(), counted["unknown_reason"].to_pylist(), strict=True)
-        return dict(zip(names, counted["count_all"].to_pylist(), strict=True))
-
 
 def lag_report(commits: pa.Table, sample: ClusterSample) -> LagReport:
     """Lag of every commit (columns of LAG_SCHEMA up to commit_timestamp_ms) by one later sample.

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +14,9 @@ import pyarrow.compute as pc
 
 from assignors.coordinator import coordinator_partition
 from streaming.evaluation.lag.commit_windows import Windows
-from streaming.evaluation.lag.lag import ClusterSample, LagReport
-from streaming.evaluation.lag.lag_seconds import AT_LEAST, LAG_SECONDS_SCHEMA, lag_seconds, lowest_end_offset_since
+from streaming.evaluation.lag.group_lags import group_lags
+from streaming.evaluation.lag.lag import ClusterSample, LagReport, TopicPartition
+from streaming.evaluation.lag.lag_seconds import LAG_SECONDS_SCHEMA, lag_seconds, lowest_end_offset_since
 from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
 from streaming.evaluation.lag.retention import RETENTION_SCHEMA, retention
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
@@ -22,54 +26,48 @@ from streaming.evaluation.lag.status import (
     STATUS_SCHEMA,
     StatusRules,
     Tails,
-    group_statuses,
+    status_names,
     statuses,
 )
 
-BY_GROUP_SCHEMA = pa.schema(
-    [
-        ("group_id", pa.string()),
-        ("lag_seconds", pa.float64()),
-        ("is_at_least", pa.bool_()),
-        ("records_lost", pa.int64()),
-        ("seconds_until_lost", pa.float64()),
-        ("status", pa.int8()),
-        ("completeness", pa.float64()),
-    ]
-)
-"""The most lag in seconds of the partitions it is known of, and whether that is only a bound; records lost in all;
-the least time until more are; the worst status. Null where no partition says.
-"""
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LagJudgement:
     """`partitions` has LAG_SCHEMA's columns and those of LAG_SECONDS_SCHEMA, STATUS_SCHEMA and RETENTION_SCHEMA."""
 
     report: LagReport
     partitions: pa.Table
 
-    def by_group(self) -> pa.Table:
-        """One row a group (BY_GROUP_SCHEMA), sorted by group id."""
-        judged = self.partitions
-        is_bound = pc.equal(judged["lag_seconds_kind"].cast(pa.string()), AT_LEAST)
-        bound = pc.if_else(is_bound, judged["lag_seconds"], None)
-        grouped = judged.append_column("bound", bound).group_by("group_id")
-        worst = grouped.aggregate(
-            [("lag_seconds", "max"), ("bound", "max"), ("records_lost", "sum"), ("seconds_until_lost", "min")]
-        ).sort_by("group_id")
-        status = group_statuses(judged["group_id"], judged.select(STATUS_SCHEMA.names)).sort_by("group_id")
-        is_at_least = pc.fill_null(pc.equal(worst["bound_max"], worst["lag_seconds_max"]), fill_value=False)
-        columns = [
-            worst["group_id"],
-            worst["lag_seconds_max"],
-            is_at_least,
-            worst["records_lost_sum"],
-            worst["seconds_until_lost_min"],
-            status["status"],
-            status["completeness"],
-        ]
-        return pa.table(columns, schema=BY_GROUP_SCHEMA)
+    @cached_property
+    def groups(self) -> pa.Table:
+        """One row a group (GROUP_LAGS_SCHEMA), summed up once."""
+        return group_lags(self.partitions)
+
+    @cached_property
+    def by_group(self) -> Mapping[str, Mapping[str, Any]]:
+        """The same rows by group id."""
+        return {row["group_id"]: row for row in self.groups.to_pylist()}
+
+    @cached_property
+    def by_partition(self) -> Mapping[str, Mapping[TopicPartition, int | None]]:
+        """The lag of each partition by group id and partition."""
+        found: dict[str, dict[TopicPartition, int | None]] = defaultdict(dict)
+        columns = (self.partitions[name].to_pylist() for name in ("group_id", "topic", "partition", "lag"))
+        for group_id, topic, partition, records in zip(*columns, strict=True):
+            found[group_id][topic, partition] = records
+        return found
+
+    def rows_of(self, group_id: str) -> Sequence[Mapping[str, Any]]:
+        """All that is known of one group's partitions, `status` by its name.
+
+        A name that no column of a table can hold (a lone surrogate: no record brings it, but an address can) has none.
+        """
+        if any("\ud800" <= sign <= "\udfff" for sign in group_id):
+            return ()
+        rows = self.partitions.filter(pc.equal(self.partitions["group_id"], group_id))
+        at = rows.column_names.index("status")
+        named: Sequence[Mapping[str, Any]] = rows.set_column(at, "status", status_names(rows["status"])).to_pylist()
+        return named
 
 
 def judge_lag(  # noqa: PLR0913, PLR0917 - all that one sample is judged by, named

@@ -169,6 +169,17 @@ def group_statuses(group_ids: pa.Array, partitions: pa.Table) -> pa.Table:
     return worst.select(columns_in_order).rename_columns(GROUP_STATUS_SCHEMA.names).cast(GROUP_STATUS_SCHEMA)
 
 
+def status_names(statuses: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Name each status; null where there is none.
+
+    >>> status_names(pa.chunked_array([pa.array([1, None, 5], pa.int8())])).to_pylist()
+    ['OK', None, 'STALL']
+    """
+    known = pa.array([status.value for status in Status], pa.int8())
+    names = pa.chunked_array([pa.array([status.name for status in Status])])
+    return names.take(pc.index_in(statuses, value_set=known))
+
+
 def is_suspect(judged: pa.Table) -> BoolArray:
     """The rows (STATUS_SCHEMA) that are WARN, or would be if all that is left were records."""
     suspect: BoolArray = judged["status_rule"].fill_null(-1).to_numpy()

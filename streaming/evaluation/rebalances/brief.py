@@ -9,6 +9,7 @@ import msgspec
 from streaming.evaluation.rebalances.member_changes import JOINED, REJOINED, WENT, MemberChange
 from streaming.evaluation.rebalances.rebalances import Rebalance
 from streaming.events import CLASSIC
+from streaming.group.members import member_name
 
 KEPT_NAMES = 32
 """Members named in each of them; where more came or went at once, their number is kept."""
@@ -77,7 +78,11 @@ def in_brief(rebalance: Rebalance) -> RebalanceInBrief:
 
 def _names(members: Iterable[MemberChange]) -> tuple[MemberName, ...]:
     named = (
-        MemberName(member.key, f"{member.client_id}@{member.client_host}", member.group_instance_id is not None)
+        MemberName(
+            member.key,
+            member_name(member.client_id, member.client_host, None),
+            member.group_instance_id is not None,
+        )
         for member in members
     )
     return tuple(named)[:KEPT_NAMES]

@@ -13,6 +13,7 @@ from streaming.combine import gaps
 from streaming.evaluation.phrases import counted
 from streaming.evaluation.rebalances import rebalances as words
 from streaming.evaluation.rebalances.member_changes import JOINED, REJOINED, RESUBSCRIBED, WENT
+from streaming.group.members import member_name
 
 Row = Mapping[str, Any]
 """A row of `rebalances`, by column."""
@@ -71,8 +72,8 @@ def _position(row: Row) -> tuple[str, int, int]:
 def sentence(row: Row) -> str:
     """One row of `rebalances` in words.
 
-    >>> row = {"kind": "static_rejoin", "changes": [{"group_instance_id": "pod-1", "changes": ["rejoined"]}]}
-    >>> sentence(row)
+    >>> pod = {"group_instance_id": "pod-1", "client_id": "app", "client_host": "/10.4.5.98", "changes": ["rejoined"]}
+    >>> sentence({"kind": "static_rejoin", "changes": [pod]})
     'static member pod-1 rejoined under a new member id; no rebalance'
     """
     if row["kind"] == words.STATIC_REJOIN:
@@ -119,7 +120,8 @@ def _that(row: Row, did: str) -> list[Row]:
 
 def _named(row: Row, did: str) -> str:
     names = [
-        member["group_instance_id"] or f"{member['client_id']} ({member['client_host']})" for member in _that(row, did)
+        member_name(member["client_id"], member["client_host"], member["group_instance_id"])
+        for member in _that(row, did)
     ]
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -7,21 +7,23 @@ from itertools import accumulate
 from typing import Final
 
 from streaming.combine.gaps import GAP_BUCKETS_SECONDS
-from streaming.prometheus.group_facts import GroupFacts, GroupFamily
+from streaming.evaluation.report import GroupReport
+from streaming.prometheus.group_facts import GroupFamily
 from streaming.prometheus.lines import Sample
 from streaming.signals.rebalances import COMMIT_GAP_SECONDS
 
 _BOUNDS = (*(str(float(bound)) for bound in GAP_BUCKETS_SECONDS), "+Inf")
 
 
-def _commit_gaps(facts: GroupFacts) -> Iterator[Sample]:
+def _commit_gaps(report: GroupReport) -> Iterator[Sample]:
     """Known gaps, kept with the group; a group without one has no series."""
-    if facts.gaps is None or not any(facts.gaps.buckets):
+    gaps = report.rebalances.commit_gaps
+    if gaps is None or not any(gaps.buckets):
         return
-    for bound, count in zip(_BOUNDS, accumulate(facts.gaps.buckets), strict=True):
-        yield Sample((facts.group_id, bound), count, "_bucket")
-    yield Sample((facts.group_id,), sum(facts.gaps.buckets), "_count")
-    yield Sample((facts.group_id,), facts.gaps.sum_ms / 1000, "_sum")
+    for bound, count in zip(_BOUNDS, accumulate(gaps.buckets), strict=True):
+        yield Sample((report.group_id, bound), count, "_bucket")
+    yield Sample((report.group_id,), sum(gaps.buckets), "_count")
+    yield Sample((report.group_id,), gaps.sum_ms / 1000, "_sum")
 
 
 GAP_FAMILIES: Final[tuple[GroupFamily, ...]] = ((COMMIT_GAP_SECONDS, _commit_gaps),)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import psutil
 
-from streaming.evaluation.conditions.condition_watch import Condition
+from streaming.evaluation.report import GroupReport
 from streaming.prometheus.exposure import REASONS
 from streaming.prometheus.families.members import member_lags
 from streaming.prometheus.lines import Sample
 from streaming.prometheus.shown import Shown
 from streaming.signals import Signal, fairness, groups, kafka_exporter, members, monitor, rebalances
-from streaming.state.registry import Present
+from streaming.state.present import Present
 
 Told = tuple[Signal, Sequence[Sample]]
 """A metric and all its samples."""
@@ -51,46 +51,31 @@ def of_the_cluster(present: Present, now_ms: int) -> Iterator[Told]:
         yield groups.GROUP_LISTING_GAPS, _counts([Counter(gap.reason for gap in listing.gaps)])
 
 
-def of_groups(present: Present, shown: Shown, now_ms: int) -> Iterator[Told]:
+def of_groups(present: Present, reports: Collection[GroupReport], shown: Shown, now_ms: int) -> Iterator[Told]:
     """What they tell of groups."""
-    held = list(_conditions(present, shown))
+    held = [(report.group_id, condition) for report in reports for condition in report.conditions]
     yield rebalances.GROUP_CONDITION, [Sample((group_id, one.name), 1) for group_id, one in held]
     since = [Sample((group_id, one.name), one.since_ms / 1000) for group_id, one in held]
     yield rebalances.GROUP_CONDITION_TIMESTAMP_SECONDS, since
-    yield fairness.UNOWNED_RECORDS, list(_unowned_records(present, shown))
+    waiting = [(report.group_id, report.lag.unowned_records) for report in reports]
+    known = [Sample((group_id,), records) for group_id, records in waiting if records is not None]
+    yield fairness.UNOWNED_RECORDS, known
     if present.listing is not None:
-        since_ms = present.rebalancing_since_ms
-        rebalancing = shown.groups.among(sorted(since_ms))
-        yield (
-            groups.GROUP_REBALANCING_SECONDS,
-            [Sample((group_id,), max(0, now_ms - since_ms[group_id]) / 1000) for group_id in rebalancing],
-        )
+        yield groups.GROUP_REBALANCING_SECONDS, list(_rebalancing(reports, now_ms))
     if members.MEMBER_LAG.name in shown.signals:
-        yield members.MEMBER_LAG, member_lags(present, shown.groups)
+        yield members.MEMBER_LAG, [] if present.lag is None else member_lags(reports, present.lag)
+
+
+def _rebalancing(reports: Iterable[GroupReport], now_ms: int) -> Iterator[Sample]:
+    for report in reports:
+        since_ms = report.rebalances.under_way_since_ms
+        if since_ms is not None:
+            yield Sample((report.group_id,), max(0, now_ms - since_ms) / 1000)
 
 
 def left_out(dropped: Mapping[str, int]) -> Iterator[Told]:
     """How many series the scrape itself lacks, by reason."""
     yield monitor.DROPPED_SERIES, [Sample((reason,), dropped[reason]) for reason in REASONS]
-
-
-def _conditions(present: Present, shown: Shown) -> Iterator[tuple[str, Condition]]:
-    """What is the matter with groups. Who it is, is in the table `group_conditions`."""
-    for group_id in shown.groups.among(sorted(present.conditions)):
-        record = present.groups.get(group_id)
-        if record is not None and not record.snapshot.is_over:
-            for condition in present.conditions[group_id]:
-                yield group_id, condition
-
-
-def _unowned_records(present: Present, shown: Shown) -> Iterator[Sample]:
-    """A sum of which a part is unknown is unknown."""
-    is_held_back = present.held_back_groups()
-    for group_id in shown.groups.among(sorted(present.unowned)):
-        records = present.unowned[group_id].records()
-        record = present.groups.get(group_id)
-        if records is not None and record is not None and not record.snapshot.is_over and not is_held_back(group_id):
-            yield Sample((group_id,), records)
 
 
 def _counts(of_parts: Iterable[Mapping[str, int]]) -> list[Sample]:

@@ -6,91 +6,60 @@ Unknown is no series. What-if is shown of groups that are not as fair as can be:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from streaming.evaluation.alternatives import TODAY, Alternative
-from streaming.evaluation.assignment.drift import REBALANCING, UNKNOWN, StrategyDrift
-from streaming.evaluation.fairness.fairness import among_members
 from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
-from streaming.evaluation.turn import GroupRecord
-from streaming.group.snapshot import ASSIGNING, RECONCILING
-from streaming.group.snapshot import REBALANCING as REBALANCING_STATES
-from streaming.prometheus.group_facts import GroupFacts, GroupFamily, Samples, single
+from streaming.evaluation.report import GroupReport
+from streaming.prometheus.group_facts import GroupFamily, Samples, single
 from streaming.prometheus.lines import Sample
-from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from streaming.signals import fairness
 
-_IN_BETWEEN = frozenset({ASSIGNING, RECONCILING, *REBALANCING_STATES})
 
-
-def _drift(facts: GroupFacts) -> Iterator[Sample]:
-    for drift in () if facts.is_held_back else _drifts(facts.record):
+def _drift(report: GroupReport) -> Iterator[Sample]:
+    for drift in report.assignment.drifts:
         if drift.drift_partitions is not None:
-            yield Sample((facts.group_id, drift.strategy), drift.drift_partitions)
+            yield Sample((report.group_id, drift.strategy), drift.drift_partitions)
 
 
-def _verdict(facts: GroupFacts) -> Iterator[Sample]:
-    """The verdict on the own strategy. That a rebalance is under way, a classic group's records never tell."""
-    snapshot = facts.record.snapshot
-    own = next((drift for drift in _drifts(facts.record) if drift.is_group_strategy), None)
-    verdict = own.verdict if own else None
-    if snapshot.protocol_type == CONSUMER_PROTOCOL_TYPE and snapshot.member_count():
-        if facts.is_held_back:
-            verdict = UNKNOWN
-        elif facts.state in _IN_BETWEEN:
-            verdict = REBALANCING
-    if verdict is not None:
-        strategy = own.strategy if own else snapshot.protocol or ""
-        yield Sample((facts.group_id, strategy, verdict), 1)
-
-
-def _drifts(record: GroupRecord) -> Iterable[StrategyDrift]:
-    return record.judgement.drifts if record.judgement else ()
-
-
-def _total(record: GroupRecord) -> Imbalance | None:
-    return among_members(record.judgement.imbalances, PARTITIONS) if record.judgement else None
+def _verdict(report: GroupReport) -> Iterator[Sample]:
+    """The verdict on the own strategy."""
+    own = report.assignment.own
+    if own is not None:
+        yield Sample((report.group_id, own.strategy, own.verdict), 1)
 
 
 def _of_members(value: Callable[[Imbalance], float | None]) -> Samples:
-    return single(lambda record: None if (total := _total(record)) is None else value(total))
+    return single(lambda report: None if (total := report.fairness.partitions) is None else value(total))
 
 
-def _avoidable(total: Imbalance) -> int | None:
-    if total.idle is None or total.idle_in_any_assignment is None:
-        return None
-    return max(0, total.idle - total.idle_in_any_assignment)
+def _scores(report: GroupReport) -> Iterator[Sample]:
+    for one in report.fairness.work:
+        if one.score is not None:
+            yield Sample((report.group_id, one.measure, one.scope), one.score)
 
 
-def _scores(facts: GroupFacts) -> Iterator[Sample]:
-    if not facts.is_held_back and facts.record.judgement is not None:
-        for one in (*facts.record.judgement.imbalances, *facts.work):
-            if one.topic is None and one.score is not None:
-                yield Sample((facts.group_id, one.measure, one.scope), one.score)
+def _work_ratios(report: GroupReport) -> Iterator[Sample]:
+    for one in report.fairness.work:
+        if one.measure != PARTITIONS and one.max_to_mean_ratio is not None:
+            yield Sample((report.group_id, one.measure, one.scope), one.max_to_mean_ratio)
 
 
-def _work_ratios(facts: GroupFacts) -> Iterator[Sample]:
-    for one in () if facts.is_held_back else facts.work:
-        if one.max_to_mean_ratio is not None:
-            yield Sample((facts.group_id, one.measure, one.scope), one.max_to_mean_ratio)
-
-
-def _topic_skew(facts: GroupFacts) -> Iterator[Sample]:
-    record = facts.record
-    if not facts.is_held_back and record.judgement is not None and record.judgement.skew is not None:
-        remedy = record.alternatives.remedy if record.alternatives else None
-        yield Sample((facts.group_id, remedy or ""), record.judgement.skew.surplus_partitions)
+def _topic_skew(report: GroupReport) -> Iterator[Sample]:
+    fairness_of_group = report.fairness
+    if fairness_of_group.skew_partitions is not None:
+        yield Sample((report.group_id, fairness_of_group.remedy or ""), fairness_of_group.skew_partitions)
 
 
 def _what_if(value: Callable[[Alternative], float | None]) -> Samples:
-    def samples(facts: GroupFacts) -> Iterator[Sample]:
-        found, total = facts.record.alternatives, _total(facts.record)
-        if facts.is_held_back or not found or total is None or total.score == 100:
+    def samples(report: GroupReport) -> Iterator[Sample]:
+        found, total = report.fairness.what_if, report.fairness.partitions
+        if not found or total is None or total.score == 100:
             return
         for one in found.outcomes:
             if one.strategy != TODAY and (figure := value(one)) is not None:
-                yield Sample((facts.group_id, one.strategy), figure)
+                yield Sample((report.group_id, one.strategy), figure)
 
     return samples
 
@@ -101,7 +70,7 @@ IMBALANCE_FAMILIES: Final[tuple[GroupFamily, ...]] = (
     (fairness.EXCESS_PARTITIONS, _of_members(lambda one: one.excess)),
     (fairness.IMBALANCE_RATIO, _of_members(lambda one: one.max_to_mean_ratio)),
     (fairness.IDLE_MEMBERS, _of_members(lambda one: one.idle)),
-    (fairness.AVOIDABLE_IDLE_MEMBERS, _of_members(_avoidable)),
+    (fairness.AVOIDABLE_IDLE_MEMBERS, _of_members(lambda one: one.avoidable_idle)),
     (fairness.MEMBER_PARTITIONS_MAX, _of_members(lambda one: one.largest)),
     (fairness.MEMBER_PARTITIONS_MIN, _of_members(lambda one: one.smallest)),
     (fairness.IMBALANCE_SCORE, _scores),

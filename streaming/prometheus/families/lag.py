@@ -43,11 +43,11 @@ class ColumnFamily(NamedTuple):
 
 
 COLUMN_FAMILIES: Final = (
-    ColumnFamily(signals.GROUP_LAG, "groups", "lag_sum"),
+    ColumnFamily(signals.GROUP_LAG, "groups", "lag"),
     ColumnFamily(signals.GROUP_LAG_SECONDS, "groups", "lag_seconds"),
-    ColumnFamily(signals.GROUP_LAG_SECONDS_IS_BOUND, "groups", "is_at_least"),
+    ColumnFamily(signals.GROUP_LAG_SECONDS_IS_BOUND, "groups", "lag_seconds_is_bound"),
     ColumnFamily(signals.LAG_UNKNOWN_PARTITIONS, "unknown", "count_all"),
-    ColumnFamily(signals.GROUP_BLOCKED_PARTITIONS, "groups", "blocked"),
+    ColumnFamily(signals.GROUP_BLOCKED_PARTITIONS, "groups", "blocked_partitions"),
     ColumnFamily(signals.GROUP_STATUS, "groups", "has_status"),
     ColumnFamily(signals.GROUP_STATUS_COMPLETENESS, "groups", "completeness"),
     ColumnFamily(signals.GROUP_RECORDS_LOST, "groups", "records_lost"),
@@ -67,9 +67,9 @@ COLUMN_FAMILIES: Final = (
     ColumnFamily(kafka_lag_exporter.GROUP_OFFSET, "group_partitions", "committed_offset"),
     ColumnFamily(kafka_lag_exporter.GROUP_LAG, "group_partitions", "lag"),
     ColumnFamily(kafka_lag_exporter.GROUP_LAG_SECONDS, "group_partitions", "lag_seconds"),
-    ColumnFamily(kafka_lag_exporter.GROUP_MAX_LAG, "groups", "lag_max"),
+    ColumnFamily(kafka_lag_exporter.GROUP_MAX_LAG, "groups", "max_partition_lag"),
     ColumnFamily(kafka_lag_exporter.GROUP_MAX_LAG_SECONDS, "groups", "lag_seconds"),
-    ColumnFamily(kafka_lag_exporter.GROUP_SUM_LAG, "groups", "lag_sum"),
+    ColumnFamily(kafka_lag_exporter.GROUP_SUM_LAG, "groups", "lag"),
     ColumnFamily(kafka_lag_exporter.GROUP_TOPIC_SUM_LAG, "group_topics", "lag_sum"),
     ColumnFamily(kafka_lag_exporter.PARTITION_LATEST_OFFSET, "partitions", "end_offset"),
     ColumnFamily(kafka_lag_exporter.PARTITION_EARLIEST_OFFSET, "partitions", "log_start_offset"),

@@ -1,26 +1,33 @@
-"""What is told of a group's rebalances: counted by cause, and moves by need. Both since it was first seen."""
+"""What is told of a group's rebalances: counted by cause, and moves by need. All since it was first seen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from streaming.prometheus.group_facts import GroupFacts, GroupFamily
+from streaming.evaluation.report import GroupReport
+from streaming.prometheus.group_facts import GroupFamily, single
 from streaming.prometheus.lines import Sample
 from streaming.signals import rebalances
 
 
-def _by_cause(facts: GroupFacts) -> Iterator[Sample]:
-    for cause, count in sorted(facts.record.story.totals.rebalances_by_cause.items()):
-        yield Sample((facts.group_id, cause), count)
+def _by_cause(report: GroupReport) -> Iterator[Sample]:
+    return _by_label(report, report.rebalances.by_cause)
 
 
-def _moved(facts: GroupFacts) -> Iterator[Sample]:
-    for need, partitions in sorted(facts.record.story.totals.moved_partitions.items()):
-        yield Sample((facts.group_id, need), partitions)
+def _moved(report: GroupReport) -> Iterator[Sample]:
+    return _by_label(report, report.rebalances.moved_partitions)
+
+
+def _by_label(report: GroupReport, counts: Mapping[str, int] | None) -> Iterator[Sample]:
+    for label, count in sorted((counts or {}).items()):
+        yield Sample((report.group_id, label), count)
 
 
 REBALANCE_FAMILIES: Final[tuple[GroupFamily, ...]] = (
+    (rebalances.REBALANCES, single(lambda report: report.rebalances.total)),
+    (rebalances.REBALANCES_FAILED, single(lambda report: report.rebalances.failed)),
+    (rebalances.EMPTY_TRANSITIONS, single(lambda report: report.rebalances.empty_transitions)),
     (rebalances.REBALANCES_BY_CAUSE, _by_cause),
     (rebalances.MOVED_PARTITIONS, _moved),
 )

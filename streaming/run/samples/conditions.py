@@ -16,7 +16,8 @@ from streaming.evaluation.conditions.unowned import UnownedNow, unowned_now
 from streaming.evaluation.lag.lag import ClusterSample, held_back_partitions
 from streaming.evaluation.lag.lag_judgement import LagJudgement
 from streaming.evaluation.rebalances.detectors import Limits
-from streaming.state.registry import Present, Registry
+from streaming.state.present import Present
+from streaming.state.registry import Registry
 
 
 def limits_of(judgement: JudgementSettings) -> Limits:

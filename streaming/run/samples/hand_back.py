@@ -13,7 +13,7 @@ from streaming.feedback.hand_back import awaited_facts
 from streaming.spark.checkpoint_files import HANDED_BACK
 from streaming.spark.files import Files
 from streaming.spark.source import lane_rows_file
-from streaming.state.registry import Present
+from streaming.state.present import Present
 
 SEND_AGAIN_SECONDS = 30.0
 """Facts without effect for so long were lost on the way (a batch takes a second): they are sent once more."""

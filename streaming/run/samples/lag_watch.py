@@ -36,7 +36,7 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.run.cluster_clock import ClusterClock
 from streaming.spark.files import Files
 from streaming.state.commit_book import BookView, CommitBook
-from streaming.state.registry import Present
+from streaming.state.present import Present
 
 STORED = "samples/lag"
 STORE_SECONDS = 60.0

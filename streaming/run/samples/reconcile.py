@@ -24,7 +24,7 @@ from streaming.integrity.reconcile import (
 from streaming.run.samples.hand_back import AwaitedFacts
 from streaming.sampling.groups import Groups
 from streaming.state.commit_book import CommitBook
-from streaming.state.registry import Present
+from streaming.state.present import Present
 
 _log = logging.getLogger(__name__)
 

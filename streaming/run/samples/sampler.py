@@ -32,7 +32,8 @@ from streaming.run.samples.work_watch import WorkWatch
 from streaming.sampling.brokers import Brokers
 from streaming.sampling.groups import Groups
 from streaming.state.commit_book import CommitBook
-from streaming.state.registry import Present, Registry
+from streaming.state.present import Present
+from streaming.state.registry import Registry
 
 _log = logging.getLogger(__name__)
 
@@ -154,8 +155,8 @@ class Sampler:
             if changed.num_rows:
                 self._tables.append(table, lag_rows(table, self._cluster, lag.report.sampled_at_ms, changed))
         self._lag_written, self._lag_written_seconds = lag.partitions, now_seconds
-        rates, sampled_at_ms = self._lag_watch.end_offset_rates(self._interval_seconds), lag.report.sampled_at_ms
-        work, rows = self._work_watch.measure(self._registry.present(), lag.partitions, rates, sampled_at_ms)
+        rates = self._lag_watch.end_offset_rates(self._interval_seconds)
+        work, rows = self._work_watch.measure(self._registry.present(), lag, rates)
         self._registry.put_work(work)
         try:
             self._tables.append(ASSIGNMENT_IMBALANCE, rows)

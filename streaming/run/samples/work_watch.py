@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from assignors import TopicPartition
 from streaming.delta.cells import Row
 from streaming.delta.fairness_rows import work_rows
 from streaming.delta.rows import arrow_table
@@ -21,10 +20,11 @@ from streaming.evaluation.assignment.recorded import recorded
 from streaming.evaluation.fairness.fairness import shared_work
 from streaming.evaluation.fairness.imbalance import LAG, THROUGHPUT, TOPIC, Division, Imbalance, Weights, divided
 from streaming.evaluation.judge import Judgement
+from streaming.evaluation.lag.lag_judgement import LagJudgement
 from streaming.evaluation.turn import GroupRecord
 from streaming.events import Position
 from streaming.group.snapshot import GroupSnapshot
-from streaming.state.registry import Present, WorkShares
+from streaming.state.present import Present, WorkShares
 
 ANOTHER_SCORE = 10.0
 """Points by which a score must differ from the one written last, to be written again."""
@@ -53,11 +53,9 @@ class WorkWatch:
         self._cluster = cluster
         self._watched: dict[str, _Watched] = {}
 
-    def measure(
-        self, present: Present, lag: pa.Table, rates: Weights, sampled_at_ms: int
-    ) -> tuple[Mapping[str, WorkShares], pa.Table]:
-        """All groups' shares, and the rows of ASSIGNMENT_IMBALANCE; `lag` and `rates` are of the sample."""
-        of_groups, is_held_back = _lag_by_group(lag), present.held_back_groups()
+    def measure(self, present: Present, lag: LagJudgement, rates: Weights) -> tuple[Mapping[str, WorkShares], pa.Table]:
+        """All groups' shares, and the rows of ASSIGNMENT_IMBALANCE; `rates` are of the sample of `lag`."""
+        of_groups, is_held_back = lag.by_partition, present.held_back_groups()
         known, self._watched = self._watched, {}
         work: dict[str, WorkShares] = {}
         rows = _Rows()
@@ -71,7 +69,7 @@ class WorkWatch:
                 *_measured(watched, LAG, of_groups.get(group_id, _NOTHING)),
                 *_measured(watched, THROUGHPUT, rates),
             ]
-            rows.add(work_rows(self._cluster, group_id, judgement, sampled_at_ms, changed))
+            rows.add(work_rows(self._cluster, group_id, judgement, lag.report.sampled_at_ms, changed))
             shares = (one for measure in (LAG, THROUGHPUT) for one in watched.shown[measure])
             work[group_id] = WorkShares(judgement.position, tuple(shares))
         return work, rows.table()
@@ -147,11 +145,3 @@ def is_another(written: tuple[float | None, str] | None, now: Imbalance) -> bool
     if score is None or now.score is None:
         return (score, reason) != (now.score, now.unknown_reason or now.score_reason)
     return abs(score - now.score) >= ANOTHER_SCORE
-
-
-def _lag_by_group(lag: pa.Table) -> Mapping[str, Mapping[TopicPartition, int | None]]:
-    by_group: dict[str, dict[TopicPartition, int | None]] = {}
-    columns = (lag[name].to_pylist() for name in ("group_id", "topic", "partition", "lag"))
-    for group_id, topic, partition, records in zip(*columns, strict=True):
-        by_group.setdefault(group_id, {})[topic, partition] = records
-    return by_group

@@ -62,7 +62,7 @@ def run(folder: Path, *arguments: str) -> Result:
     return CliRunner().invoke(history, ["--tables", str(folder), *arguments])
 
 
-CLIENT_B, CLIENT_C = "client-b (/127.0.0.1)", "client-c (/127.0.0.1)"
+CLIENT_B, CLIENT_C = "client-b@127.0.0.1", "client-c@127.0.0.1"
 A, B = member("a", {"orders": [0, 1]}), member("b", {"orders": [2, 3]})
 POD = member("a", {"orders": [0]}, instance_id="pod-1")
 ALL = member("a", {"orders": [0, 1, 2, 3]})
@@ -75,7 +75,7 @@ def test_a_groups_life_is_told_line_by_line_with_times(tmp_path: Path) -> None:
     assert result.stdout.splitlines() == [
         "1970-01-01 00:00:00.000  generation 1: seen for the first time; 2 members",
         f"1970-01-01 00:00:01.000  generation 2: {CLIENT_B} is gone; 1 member; 2 partitions moved, no fewer would do",
-        "1970-01-01 00:00:02.000  generation 3: client-a (/127.0.0.1) is gone; the group is empty",
+        "1970-01-01 00:00:02.000  generation 3: client-a@127.0.0.1 is gone; the group is empty",
         "1970-01-01 00:00:03.000  generation 3: deleted",
     ]
 
@@ -231,7 +231,7 @@ ROUND_ONE = cooperative(1, 2, member("a", {"orders": [0, 1]}, owned=[("orders", 
         ),
         (
             [written(0, 1, [ALL]), written(1, 2, [ALL, *(member(name) for name in "bcde")])],
-            f"{CLIENT_B}, {CLIENT_C}, client-d (/127.0.0.1) and 1 more joined; 5 members; no partition moved",
+            f"{CLIENT_B}, {CLIENT_C}, client-d@127.0.0.1 and 1 more joined; 5 members; no partition moved",
         ),
         (
             [written(0, 1, [A, B]), written(1, 2, [A, member("b", {"orders": [2, 3]}, ["orders", "sales"])])],
@@ -243,7 +243,7 @@ ROUND_ONE = cooperative(1, 2, member("a", {"orders": [0, 1]}, owned=[("orders", 
         ),
         (
             [*formed(0), joined(5, "n"), epoch_written(6, 4), target(7, "n", ()), target_epoch(8, 4)],
-            "client (/127.0.0.1) joined; 2 members; no partition moved",
+            "client@127.0.0.1 joined; 2 members; no partition moved",
         ),
         (
             [written(0, 1, [POD]), written(1, 1, [replace(POD, member_id="a2")])],

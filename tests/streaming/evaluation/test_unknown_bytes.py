@@ -10,11 +10,10 @@ import pytest
 from assignors import assignor_named
 from streaming.evaluation.assignment.drift import UNKNOWN
 from streaming.evaluation.assignment.leader import Leader
+from streaming.evaluation.evaluate import Recorded, evaluate
 from streaming.evaluation.judge import Judgement, judge
 from streaming.evaluation.lag.unsubscribed import ReadTopics, read_topics
 from streaming.evaluation.rebalances.rebalances import Rebalance
-from streaming.evaluation.severity.summary import Sampled, summarized
-from streaming.evaluation.severity.trouble import troubles
 from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.group.not_known import not_known
 from streaming.group.snapshot import GroupSnapshot
@@ -93,9 +92,10 @@ def test_two_owners_among_the_other_members_are_shown() -> None:
     """The unread bytes of a third member made it unknown; that no law is broken is unknown still."""
     twice = [holds("a", 0, 1), holds("b", 1, 2), without(ASSIGNMENT, holds("c"))]
     turn = take_turn(GroupRecord(GroupSnapshot("g")), [written(10, 3, twice)], STRATEGIES)
-    shown = summarized(turn.record, Sampled(), is_held_back=False)
-    assert (shown.owned_twice_partitions, shown.not_subscribed_partitions, shown.unowned_partitions) == (1, None, None)
-    assert [trouble.word for trouble in troubles(shown)] == ["two owners"]
+    shown = evaluate(Recorded("g", turn.record, state="Stable"))
+    laws = shown.assignment
+    assert (laws.owned_twice_partitions, laws.not_subscribed_partitions, laws.unowned_partitions) == (1, None, None)
+    assert [trouble.word for trouble in shown.troubles] == ["two owners"]
 
 
 def test_causes_that_are_proven_stay() -> None:

@@ -278,7 +278,7 @@ def scene(tables: Path) -> Scene:
     # No record brings a lone surrogate, and no table takes it.
     printable = {name: record for name, record in registry.present().groups.items() if name.isprintable()}
     present = replace(registry.present(), groups=printable)
-    shares, _ = WorkWatch(CLUSTER).measure(present, lag.partitions, rates, sample.sampled_at_ms)
+    shares, _ = WorkWatch(CLUSTER).measure(present, lag, rates)
     registry.put_work(shares)
     registry.put_gap_totals([_gaps_of("billing", 3_100, 7_800), _gaps_of("clickstream", 65_000, *[4_000] * 7)])
     registry.put_conditions(

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds
+from streaming.evaluation.lag.lag_judgement import LagJudgement
 from streaming.page.addresses import GROUP_API, group_address
 from streaming.page.application import Pages
 from streaming.page.clusters import ShownCluster
@@ -28,7 +31,9 @@ def registry_of(shown: Scene, *group_ids: str, ready: bool = True) -> Registry:
     present, registry = shown.registry.present(), Registry()
     registry.put_batch([present.groups[group_id] for group_id in group_ids], [])
     assert present.sample is not None
-    registry.put_sample(present.sample, present.lag)
+    assert present.lag is not None
+    of_groups = pc.is_in(present.lag.partitions["group_id"], pa.array(group_ids))
+    registry.put_sample(present.sample, LagJudgement(present.lag.report, present.lag.partitions.filter(of_groups)))
     registry.put_health(ready=ready, was_ready=True)
     return registry
 

@@ -49,7 +49,7 @@ def test_the_last_rebalances_are_told_the_newest_first(tmp_path: Path) -> None:
     life(tmp_path, group_id="other")
     told = reader(tmp_path)[0].last(record).told
     assert [(one.generation_id, one.kind) for one in told] == [(3, "rebalance"), (2, "rebalance"), (1, "first_seen")]
-    assert told[1].text.startswith("app (/10.4.5.98) is gone; 1 member; 6 partitions moved")
+    assert told[1].text.startswith("app@10.4.5.98 is gone; 1 member; 6 partitions moved")
 
 
 def test_no_other_days_files_are_read(tmp_path: Path) -> None:

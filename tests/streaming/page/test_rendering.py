@@ -16,7 +16,7 @@ from streaming.evaluation.lag.lag import ClusterSample
 from streaming.group.printable import printable
 from streaming.page.rendering import asset, page
 from streaming.page.watched import Watched
-from streaming.state.registry import Present
+from streaming.state.present import Present
 
 
 def no_group(group_id: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -10,10 +11,13 @@ import pytest
 import streaming.page.what_if
 from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec
 from assignors.what_if.what_if import what_if_as_json
+from streaming.evaluation.evaluate import Recorded, evaluate
+from streaming.evaluation.judge import judge
 from streaming.evaluation.turn import GroupRecord
+from streaming.events import GroupMetadataWritten, Position
 from streaming.group.snapshot import GroupSnapshot
-from streaming.page.what_if import TODAY, Alternative, answers
-from tests.streaming.groups import advanced, formed, member, written
+from streaming.page.what_if import TODAY, Alternative, Answers, answers
+from tests.streaming.groups import advanced, formed, member, metadata, written
 from tests.streaming.page.scene import STRATEGIES, TOPICS, Member, generation, record_of
 
 WIDE = ("orders", "payments", "shipments")
@@ -21,8 +25,13 @@ FIRST = generation(1, 60, "range", [Member(f"m-{letter}", WIDE) for letter in "a
 FIVE = record_of("g", [FIRST])
 
 
+def asked(record: GroupRecord, strategies: Sequence[str]) -> Answers:
+    """Return what the page of a group shows."""
+    return answers(evaluate(Recorded("g", record, state=record.snapshot.state)), record, strategies)
+
+
 def test_every_strategy_is_computed_for_the_usual_changes_and_today_stands_first() -> None:
-    found = answers(FIVE, STRATEGIES)
+    found = asked(FIVE, STRATEGIES)
     assert [change.change for change in found.changes] == ["as it is", "1 member more", "1 member fewer"]
     assert [one.strategy for one in found.changes[0].alternatives] == [TODAY, *STRATEGIES]
     today, by_range, by_roundrobin, *_ = found.changes[0].alternatives
@@ -35,7 +44,11 @@ def test_every_strategy_is_computed_for_the_usual_changes_and_today_stands_first
 
 def test_a_lone_member_cannot_leave() -> None:
     alone = record_of("g", [generation(1, 60, "range", [Member("m-a", ["orders"])])])
-    assert [change.change for change in answers(alone, STRATEGIES).changes] == ["as it is", "1 member more"]
+    assert [change.change for change in asked(alone, STRATEGIES).changes] == ["as it is", "1 member more"]
+
+
+def of_kind(**kind: str) -> GroupSnapshot:
+    return advanced([GroupMetadataWritten(Position(0, 1, 1), metadata(1, [member("a", {"orders": [0]})], **kind))])
 
 
 @pytest.mark.parametrize(
@@ -44,11 +57,17 @@ def test_a_lone_member_cannot_leave() -> None:
         (GroupSnapshot("g"), "nobody shares out partitions"),
         (advanced([written(1, 1, [member("a", {"orders": [0]})])]), "not known of: orders"),
         (advanced(formed(1)), "not known of: orders"),
+        (of_kind(protocol="stream"), "by a strategy that can be"),
+        (of_kind(protocol_type="connect"), "by a strategy that can be"),
     ],
 )
 def test_where_something_is_not_known_nothing_is_computed(snapshot: GroupSnapshot, why: str) -> None:
-    """Rule 1: a number of partitions that was guessed makes the answer a guess."""
-    found = answers(GroupRecord(snapshot), STRATEGIES)
+    """Rule 1: a number of partitions that was guessed makes the answer a guess.
+
+    Kafka Streams and Connect groups had a table, although no strategy was ever held against them.
+    """
+    judgement = judge(snapshot, [BUILT_IN[name] for name in STRATEGIES])
+    found = asked(GroupRecord(snapshot, judgement), STRATEGIES)
     assert found.changes == ()
     assert found.why_not is not None
     assert why in found.why_not
@@ -79,9 +98,9 @@ def test_a_large_group_shows_what_was_computed_with_its_verdict_and_leaves_chang
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     """Rule 2: the same numbers, without sizes."""
-    at_once = answers(FIVE, STRATEGIES).changes[0]
+    at_once = asked(FIVE, STRATEGIES).changes[0]
     monkeypatch.setattr(streaming.page.what_if, limit, 4)
-    found = answers(FIVE, STRATEGIES)
+    found = asked(FIVE, STRATEGIES)
     assert "rebalance-monitor what-if" in (found.why_not or "")
     (as_it_is,) = found.changes
     assert (as_it_is.change, as_it_is.members, as_it_is.partitions) == ("as it is", 5, 30)
@@ -90,7 +109,7 @@ def test_a_large_group_shows_what_was_computed_with_its_verdict_and_leaves_chang
 
 def test_a_users_own_strategies_stand_below_with_what_was_computed_in_their_own_process() -> None:
     """Rule 3: an answer, and what was done instead of one."""
-    found = answers(record_of("g", [FIRST], own=[Own(), Broken()]), (*STRATEGIES, "rack-first", "broken"))
+    found = asked(record_of("g", [FIRST], own=[Own(), Broken()]), (*STRATEGIES, "rack-first", "broken"))
     *_, own, broken = found.changes[0].alternatives
     by_roundrobin = next(one for one in found.changes[0].alternatives if one.strategy == "roundrobin")
     assert own == replace(by_roundrobin, strategy="rack-first", sizes=None)
@@ -103,4 +122,4 @@ def test_what_was_computed_for_another_generation_is_not_shown() -> None:
     second = generation(2, 30, "range", [Member("m-a", WIDE)])
     stale = record_of("g", [FIRST], own=[Own()]).alternatives
     now = msgspec.structs.replace(record_of("g", [FIRST, second], own=[Own()]), alternatives=stale)
-    assert [one.strategy for one in answers(now, STRATEGIES).changes[0].alternatives] == [TODAY, *STRATEGIES]
+    assert [one.strategy for one in asked(now, STRATEGIES).changes[0].alternatives] == [TODAY, *STRATEGIES]

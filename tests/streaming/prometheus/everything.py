@@ -17,7 +17,8 @@ from streaming.evaluation.lag.broker_clocks import ClockOffset
 from streaming.evaluation.lag.lag import LAG_SCHEMA, NO_END_OFFSET, LagReport
 from streaming.evaluation.lag.lag_judgement import LagJudgement
 from streaming.group.listing import GroupListing, ListedGroup, ListingGap
-from streaming.state.registry import Registry, WorkShares
+from streaming.state.present import WorkShares
+from streaming.state.registry import Registry
 from tests.streaming.page.scene import NOW_MS, scene
 
 STALE_AFTER_MS = 60_000

@@ -23,7 +23,8 @@ from streaming.prometheus.metrics import Exporter
 from streaming.prometheus.shown import Shown
 from streaming.signals import SIGNALS
 from streaming.signals.monitor import RESIDENT_MEMORY_BYTES
-from streaming.state.registry import Registry, WorkShares
+from streaming.state.present import WorkShares
+from streaming.state.registry import Registry
 from tests.streaming.groups import emptied, member, sampled, tombstoned, written
 from tests.streaming.http.answers import answer
 from tests.streaming.prometheus.test_metrics import NOW_MS, PARTITIONS, STALE_AFTER_MS, registry_of, sample_of
@@ -184,5 +185,5 @@ def test_what_is_kept_beside_a_text_is_what_is_known_now() -> None:
     registry.put_batch([again], [])
     answer(exporter)
     kept = cluster._groups._kept["g"]
-    assert kept.facts.record is again
-    assert kept.texts is text, "equal facts, the same text"
+    assert kept.parts[-1].snapshot is again.snapshot
+    assert kept.texts is text, "equal parts, the same text"

@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from streaming.evaluation.lag.broker_clocks import Records
-from streaming.evaluation.lag.status import Status
 from streaming.run.cluster_clock import ClusterClock
 from tests.streaming.run.samples.test_conditions import Monitor
 
@@ -55,8 +54,7 @@ class Story:
         """Return what is shown."""
         present = self.monitor.registry.present()
         assert present.lag is not None
-        status = present.lag.by_group()["status"][0].as_py()
-        return None if status is None else Status(status).name, tuple(sorted(self.monitor.holding()))
+        return present.lag.by_group["g"]["status"], tuple(sorted(self.monitor.holding()))
 
 
 def told(folder: Path, offset_ms: int, commit_every: int) -> list[Seen]:

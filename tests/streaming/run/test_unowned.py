@@ -10,13 +10,11 @@ import pytest
 
 from assignors import assignor_named
 from streaming.evaluation.lag.lag import ClusterSample
-from streaming.evaluation.severity.summary import GroupSummary
-from streaming.evaluation.severity.trouble import troubles
+from streaming.evaluation.report import GroupReport
 from streaming.evaluation.turn import take_turn
 from streaming.events import GroupMetadataWritten, Position, TopicMetadata
 from streaming.protocol.classic import ClassicMember
 from streaming.run.samples.hand_back import awaited_by_group
-from streaming.state.summaries import summary
 from tests.streaming.groups import member, metadata
 from tests.streaming.prometheus.test_metrics import named, scraped
 from tests.streaming.run.samples.test_conditions import Cluster, Monitor
@@ -65,11 +63,14 @@ class WatchedGroup(Monitor):
             for facts in awaited_by_group(present, present.sample).values():
                 self._take(facts)
 
-    def summary(self) -> GroupSummary:
-        """Return the group's line."""
-        found = summary(self.registry.present(), "g", is_fresh=True)
-        assert found is not None
-        return found
+    def report(self) -> GroupReport:
+        """Return what is said of the group."""
+        return self.registry.report_book.reports(self.registry.present(), is_fresh=True)["g"]
+
+    def unowned(self) -> tuple[int | None, int | None]:
+        """Return partitions without an owner, and records that wait there."""
+        report = self.report()
+        return report.assignment.unowned_partitions, report.lag.unowned_records
 
     def _take(self, events: Sequence[object]) -> None:
         known = self.records.get("g")
@@ -94,21 +95,21 @@ def test_a_topic_grows_and_the_client_does_not_notice(group: WatchedGroup) -> No
     """For an hour the verdict was `match`, lag 0 and nothing unowned, while records waited in the new partitions."""
     group.write_generation(1, reads("a", 0, 1))
     group.pass_minutes(2)
-    assert (group.summary().unowned_partitions, group.summary().unowned_records) == (0, None)
+    assert group.unowned() == (0, None)
     group.cluster.partitions["orders"] = 4
     group.cluster.end_offsets |= {("orders", 2): 10, ("orders", 3): 5}
     group.pass_minutes(2)
-    assert (group.summary().unowned_partitions, group.summary().unowned_records) == (2, 15)
+    assert group.unowned() == (2, 15)
     assert group.holding() == {}, "a client may take five minutes to notice"
     group.pass_minutes(5)
     assert group.holding() == {
         UNOWNED: "2 partitions without an owner for 6 minutes, 15 records wait: orders-2, orders-3"
     }
     assert named(scraped(group.registry), "rebalance_monitor_unowned_records") == {"group=g": 15}
-    assert [trouble.word for trouble in troubles(group.summary())] == ["unowned partitions"]
+    assert [trouble.word for trouble in group.report().troubles] == ["unowned partitions"]
     group.write_generation(2, reads("a", 0, 1, 2, 3))
     group.pass_minutes(1)
-    assert (group.holding(), group.summary().unowned_partitions) == ({}, 0)
+    assert (group.holding(), group.report().assignment.unowned_partitions) == ({}, 0)
 
 
 def test_committed_partitions_count_with_their_lag(group: WatchedGroup) -> None:
@@ -126,7 +127,7 @@ def test_an_unknown_offset_is_not_zero_records(group: WatchedGroup) -> None:
     group.write_generation(1, reads("a", 0), protocol="mine")
     group.pass_minutes(7)
     assert group.holding()[UNOWNED].endswith("unknown how many records wait: orders-1")
-    assert group.summary().unowned_records is None
+    assert group.report().lag.unowned_records is None
 
 
 def test_a_deleted_topic_pages_nobody(group: WatchedGroup) -> None:
@@ -140,8 +141,8 @@ def test_a_deleted_topic_pages_nobody(group: WatchedGroup) -> None:
     group.cluster.partitions["gone"] = None
     for _ in range(12):
         group.pass_minutes(1)
-        assert (group.holding(), group.summary().unowned_partitions) == ({}, 0)
-        assert troubles(group.summary()) == ()
+        assert (group.holding(), group.report().assignment.unowned_partitions) == ({}, 0)
+        assert group.report().troubles == ()
 
 
 def test_a_restart_does_not_start_the_time_again(group: WatchedGroup) -> None:
@@ -167,7 +168,7 @@ def test_a_cooperative_gap_is_legal_unless_the_next_round_never_comes(group: Wat
     group.pass_minutes(1)
     group.write_generation(2, reads("a", 0, owned=[0, 1]), reads("b"), protocol="cooperative-sticky")
     group.pass_minutes(4)
-    assert (group.holding(), group.summary().unowned_partitions) == ({}, 0)
+    assert (group.holding(), group.report().assignment.unowned_partitions) == ({}, 0)
     group.pass_minutes(3)
     assert [*group.holding()] == [UNOWNED]
 

@@ -9,8 +9,10 @@ import pytest
 from streaming.evaluation.severity.standing import HELD_MS
 from streaming.page.overview import overview
 from streaming.page.watched import Watched
+from streaming.state.present import Present
 from streaming.state.ranking import Ranking
-from streaming.state.registry import Present, Registry
+from streaming.state.registry import Registry
+from streaming.state.reports import ReportBook, Reports
 from tests.streaming.page.scene import CLUSTER, NOW_MS, scene
 
 
@@ -19,10 +21,14 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
     return scene(tmp_path_factory.mktemp("tables")).registry
 
 
+def reports_of(present: Present, *, is_fresh: bool = True) -> Reports:
+    return ReportBook().reports(present, is_fresh=is_fresh)
+
+
 def order(ranking: Ranking, present: Present, later_ms: int = 0) -> list[str]:
     """Return all groups by rank."""
     known = sorted(present.alive_groups())
-    return [known[at] for at in ranking.worst_first(present, known, NOW_MS + later_ms, is_fresh=True)]
+    return [known[at] for at in ranking.worst_first(present.sample, reports_of(present), known, NOW_MS + later_ms)]
 
 
 def calm(present: Present) -> Present:
@@ -66,17 +72,17 @@ def test_who_is_held_no_more_stands_where_it_belongs(registry: Registry) -> None
 
 
 def test_groups_that_nobody_ranked_come_last_by_name(registry: Registry) -> None:
-    """Rule 3: a group that only commits has no record of its own."""
+    """Rule 3: a group that came after the sample."""
     present, ranking = registry.present(), Ranking()
-    known = ["zzz-only-commits", "aaa-only-commits", *sorted(present.alive_groups())]
-    ranked = [known[at] for at in ranking.worst_first(present, known, NOW_MS, is_fresh=True)]
-    assert ranked[-2:] == ["aaa-only-commits", "zzz-only-commits"]
+    known = ["zzz-new", "aaa-new", *sorted(present.alive_groups())]
+    ranked = [known[at] for at in ranking.worst_first(present.sample, reports_of(present), known, NOW_MS)]
+    assert ranked[-2:] == ["aaa-new", "zzz-new"]
 
 
 def test_without_a_fresh_sample_groups_are_ranked_by_what_their_records_tell(registry: Registry) -> None:
     """Brokers that do not answer are no reason to show all groups or none."""
     present = registry.present()
     known = sorted(present.alive_groups())
-    ranked = [known[at] for at in Ranking().worst_first(present, known, NOW_MS, is_fresh=False)]
+    ranked = [known[at] for at in Ranking().worst_first(None, reports_of(present, is_fresh=False), known, NOW_MS)]
     listed = [one.group.group_id for one in overview(Watched(CLUSTER, present, NOW_MS, -1)).groups]
     assert ranked == listed

@@ -13,7 +13,8 @@ from streaming.evaluation.turn import GroupRecord
 from streaming.events import GroupEvent, Position
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
-from streaming.state.registry import Present, Registry, WorkShares
+from streaming.state.present import Present, WorkShares
+from streaming.state.registry import Registry
 from tests.streaming.groups import advanced, sampled, tombstoned, written
 
 

@@ -303,7 +303,7 @@ def test_a_member_that_does_not_reach_its_target_is_named_with_the_time_it_may_t
     (condition,) = looked.holding["g"]
     assert condition.name == "stuck_reconciliation"
     assert condition.detail == (
-        "members client@/127.0.0.1, client@/127.0.0.1 on the way to the target assignment for at least 7 minutes,"
+        "members client@127.0.0.1, client@127.0.0.1 on the way to the target assignment for at least 7 minutes,"
         " allowed are 5 minutes"
     )
     arrived = GroupRecord(advanced([current(300, number=4), current(301, "n", (), 4)], modern.snapshot))

@@ -54,22 +54,6 @@ def test_lag_is_the_difference_or_unknown(committed: int, end: int | None, lag: 
     assert row["log_start_offset"] == (None if end is None else 3)
 
 
-@pytest.mark.parametrize(
-    ("ends", "total", "why"),
-    [
-        ({("orders", 0): 10, ("orders", 1): 10}, 15, "the sum"),
-        ({("orders", 0): 10}, None, "one partition not sampled: the sum is unknown, not smaller"),
-        ({("orders", 0): 10, ("orders", 1): 0}, None, "one partition created anew"),
-        ({}, None, "nothing sampled"),
-    ],
-)
-def test_a_groups_sum_is_unknown_if_any_part_is(ends: dict[tuple[str, int], int], total: int | None, why: str) -> None:
-    commits = {("g", "orders", 0): 2, ("g", "orders", 1): 3, ("other", "orders", 0): 10}
-    by_group = report(commits, ends).by_group()
-    assert by_group["g"] == total, why
-    assert by_group["other"] == (0 if ends else None), "another group's lag is its own"
-
-
 OFFSETS_PARTITIONS = 50
 GROUP_PARTITION = coordinator_partition("g", OFFSETS_PARTITIONS)
 OTHER_PARTITION = (GROUP_PARTITION + 1) % OFFSETS_PARTITIONS
@@ -105,7 +89,6 @@ def test_an_unknown_lag_says_why(
     (row,) = lag.partitions.to_pylist()
     assert row["unknown_reason"] == reason, why
     assert row["lag"] == (6 if reason is None else None)
-    assert lag.unknown_partitions() == ({} if reason is None else {("g", reason): 1})
 
 
 def test_a_partition_the_topic_no_longer_has_says_so() -> None:
@@ -117,13 +100,11 @@ def test_a_partition_the_topic_no_longer_has_says_so() -> None:
         zip(lag.partitions["partition"].to_pylist(), lag.partitions["unknown_reason"].to_pylist(), strict=True)
     )
     assert reasons == {0: "no_end_offset", 1: None, 2: "partition_deleted", 7: "partition_deleted"}
-    assert lag.unknown_partitions() == {("g", "partition_deleted"): 2, ("h", "no_end_offset"): 1}
 
 
 def test_no_commits_give_an_empty_report() -> None:
     empty = report({}, {("orders", 0): 10})
     assert empty.partitions.schema == LAG_SCHEMA
-    assert empty.by_group() == {}
 
 
 COMMITTED = st.dictionaries(

@@ -3,16 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.evaluation.severity.summary import GroupSummary, HeldCondition, Shares
-from streaming.evaluation.severity.trouble import by_trouble, troubles
+from streaming.evaluation.assignment.drift import StrategyDrift
+from streaming.evaluation.conditions.condition_watch import Condition
+from streaming.evaluation.fairness.imbalance import MEMBER, PARTITIONS, Imbalance
+from streaming.evaluation.report import AssignmentReport, FairnessReport, GroupLag, GroupReport, Membership
+from streaming.evaluation.severity.trouble import place, troubles
 
-STORM = HeldCondition("rebalance_storm", 5, "9 rebalances in 10 minutes")
-FINE = GroupSummary("g", "classic", "Stable", protocol="range", verdict="match", drift_partitions=0, lag=0, status="OK")
+STORM = Condition("rebalance_storm", 5, "9 rebalances in 10 minutes")
+
+
+def group(group_id: str = "g", **facts: object) -> GroupReport:
+    """Return a group of which nothing is wrong but what the facts say, each by the name of its field."""
+    left = {"state": "Stable", "verdict": "match", "drift_partitions": 0, "records": 0, "status": "OK", **facts}
+
+    def given(names: str) -> dict[str, Any]:
+        return {name: left.pop(name) for name in names.split() if name in left}
+
+    own = msgspec.structs.replace(StrategyDrift("range", True, "match"), **given("verdict drift_partitions laws"))
+    laws = given("owned_twice_partitions not_subscribed_partitions unowned_partitions")
+    shares = Imbalance(measure=PARTITIONS, scope=MEMBER, **given("idle largest idle_in_any_assignment excess"))
+    report = GroupReport(
+        group_id,
+        Membership("classic", protocol="range", **given("state")),
+        AssignmentReport((own,), **laws),
+        FairnessReport((shares,), **given("skewed_topics remedy")),
+        lag=GroupLag(**given("records unknown seconds status records_lost seconds_until_lost unowned_records")),
+        **given("conditions not_known"),
+    )
+    assert not left, "every fact has its place"
+    return replace(report, troubles=troubles(report))
 
 
 @pytest.mark.parametrize(
@@ -21,12 +47,12 @@ FINE = GroupSummary("g", "classic", "Stable", protocol="range", verdict="match",
         ({}, [], "nothing is wrong"),
         ({"conditions": (STORM,)}, [(1, "rebalance storm")], "rule 1"),
         (
-            {"conditions": (HeldCondition("x", 5, "pod-1"),)},
+            {"conditions": (Condition("x", 5, "pod-1"),)},
             [(1, "x")],
             "rule 1, whatever conditions there will be",
         ),
         (
-            {"conditions": (HeldCondition("rolling_restart", 5, "2 members replaced"),)},
+            {"conditions": (Condition("rolling_restart", 5, "2 members replaced"),)},
             [],
             "rule 1: a deployment at work",
         ),
@@ -50,7 +76,7 @@ FINE = GroupSummary("g", "classic", "Stable", protocol="range", verdict="match",
         ({"verdict": "differs_from_java", "drift_partitions": None}, [], "rule 2: lawful, and proves nothing"),
         ({"unowned_partitions": 2}, [(3, "unowned")], "rule 3"),
         (
-            {"unowned_partitions": 2, "conditions": (HeldCondition("unowned_partitions", 5, "2 partitions"),)},
+            {"unowned_partitions": 2, "conditions": (Condition("unowned_partitions", 5, "2 partitions"),)},
             [(1, "unowned partitions")],
             "rule 3: the condition says it, and for how long",
         ),
@@ -62,72 +88,73 @@ FINE = GroupSummary("g", "classic", "Stable", protocol="range", verdict="match",
         ({"status": "REWIND"}, [(5, "REWIND")], "rule 5"),
         ({"status": "STALL"}, [(5, "STALL")], "rule 5"),
         ({"status": "STOP"}, [(5, "STOP")], "rule 5"),
-        ({"shares": Shares(idle_members=1, max_partitions=2)}, [(6, "idle")], "rule 6"),
-        ({"shares": Shares(idle_members=2, max_partitions=1)}, [], "rule 6: nobody has one to spare"),
+        ({"idle": 1, "largest": 2}, [(6, "idle")], "rule 6"),
+        ({"idle": 2, "largest": 1}, [], "rule 6: nobody has one to spare"),
         (
-            {"shares": Shares(idle_members=2, max_partitions=9, idle_in_any_assignment=2)},
+            {"idle": 2, "largest": 9, "idle_in_any_assignment": 2},
             [],
             "rule 6: no assignment could employ them",
         ),
-        ({"shares": Shares(excess_partitions=1)}, [(7, "uneven")], "rule 7"),
-        ({"shares": Shares(excess_partitions=1, skewed_topics=3, remedy="sticky")}, [(7, "topic skew")], "rule 7"),
-        ({"shares": Shares(excess_partitions=0)}, [], "rule 7: a gap that cannot be closed"),
-        ({"status": "WARN", "lag_seconds": 30.0}, [(8, "WARN")], "rule 8"),
-        ({"status": "WARN", "lag_seconds": 29.9}, [], "rule 8: not far behind"),
-        ({"status": "WARN", "lag_seconds": None}, [(8, "WARN")], "rule 8: how far is not known, and excuses nothing"),
+        ({"excess": 1}, [(7, "uneven")], "rule 7"),
+        ({"excess": 1, "skewed_topics": 3, "remedy": "sticky"}, [(7, "topic skew")], "rule 7"),
+        ({"excess": 0}, [], "rule 7: a gap that cannot be closed"),
+        ({"status": "WARN", "seconds": 30.0}, [(8, "WARN")], "rule 8"),
+        ({"status": "WARN", "seconds": 29.9}, [], "rule 8: not far behind"),
+        ({"status": "WARN", "seconds": None}, [(8, "WARN")], "rule 8: how far is not known, and excuses nothing"),
         ({"state": "Unknown", "not_known": ("held_back",)}, [(9, "unknown")], "rule 9"),
-        ({"lag": None, "lag_unknown": ("topic_deleted",)}, [(9, "lag unknown")], "rule 9"),
-        ({"lag": None}, [], "rule 9: a group that committed nothing has no lag to be known"),
+        ({"records": None, "unknown": ("topic_deleted",)}, [(9, "lag unknown")], "rule 9"),
+        ({"records": None}, [], "rule 9: a group that committed nothing has no lag to be known"),
         (
-            {"status": "STOP", "unowned_partitions": 1, "shares": Shares(excess_partitions=4)},
+            {"status": "STOP", "unowned_partitions": 1, "excess": 4},
             [(3, "unowned"), (5, "STOP"), (7, "uneven")],
             "the worst first",
         ),
     ],
 )
 def test_each_rule_says_what_is_wrong(changes: dict[str, object], expected: list[tuple[int, str]], why: str) -> None:
-    found = [(trouble.rule, trouble.word) for trouble in troubles(replace(FINE, **changes))]  # type: ignore[arg-type]
+    found = [(trouble.rule, trouble.word) for trouble in group(**changes).troubles]  # type: ignore[arg-type]
     assert found == expected, why
 
 
 WORST_FIRST = (
-    replace(FINE, conditions=(STORM,)),
-    replace(FINE, verdict="drift", drift_partitions=1, status="STOP"),
-    replace(FINE, verdict="drift", drift_partitions=1, lag_seconds=9e9),
-    replace(FINE, unowned_partitions=1),
-    replace(FINE, records_lost=1),
-    replace(FINE, status="STALL", lag_seconds=60.0),
-    replace(FINE, status="STOP", lag_seconds=59.0, lag=10**9),
-    replace(FINE, status="STOP", lag_seconds=59.0, lag=10),
-    replace(FINE, status="STOP", lag_seconds=None, lag=10**9),
-    replace(FINE, shares=Shares(idle_members=1, max_partitions=2)),
-    replace(FINE, shares=Shares(excess_partitions=1)),
-    replace(FINE, status="WARN", lag_seconds=30.0),
-    replace(FINE, state="Unknown"),
-    replace(FINE, lag_seconds=3.0),
-    replace(FINE, group_id="a"),
-    replace(FINE, group_id="b"),
-    replace(FINE, group_id="c", lag=None),
+    group(conditions=(STORM,)),
+    group(verdict="drift", drift_partitions=1, status="STOP"),
+    group(verdict="drift", drift_partitions=1, seconds=9e9),
+    group(unowned_partitions=1),
+    group(records_lost=1),
+    group(status="STALL", seconds=60.0),
+    group(status="STOP", seconds=59.0, records=10**9),
+    group(status="STOP", seconds=59.0, records=10),
+    group(status="STOP", seconds=None, records=10**9),
+    group(idle=1, largest=2),
+    group(excess=1),
+    group(status="WARN", seconds=30.0),
+    group(state="Unknown"),
+    group(seconds=3.0),
+    group("a"),
+    group("b"),
+    group("c", records=None),
 )
 
 
 @given(st.permutations(WORST_FIRST))
-def test_groups_stand_by_their_worst_trouble_then_their_number_then_lag_then_name(groups: list[GroupSummary]) -> None:
-    assert [group for group, _ in by_trouble(groups)] == list(WORST_FIRST)
+def test_groups_stand_by_their_worst_trouble_then_their_number_then_lag_then_name(groups: list[GroupReport]) -> None:
+    assert sorted(groups, key=place) == list(WORST_FIRST)
 
 
 @given(st.permutations(WORST_FIRST), st.sampled_from(WORST_FIRST))
-def test_one_trouble_more_never_puts_a_group_further_down(groups: list[GroupSummary], group: GroupSummary) -> None:
-    worse = replace(group, unowned_partitions=7)
-    before = [one for one, _ in by_trouble(groups)].index(group)
-    changed = [worse if one is group else one for one in groups]
-    assert [one for one, _ in by_trouble(changed)].index(worse) <= before
+def test_one_trouble_more_never_puts_a_group_further_down(groups: list[GroupReport], one: GroupReport) -> None:
+    worse = replace(one, assignment=replace(one.assignment, unowned_partitions=7))
+    worse = replace(worse, troubles=troubles(worse))
+    before = sorted(groups, key=place).index(one)
+    changed = [worse if each is one else each for each in groups]
+    assert sorted(changed, key=place).index(worse) <= before
 
 
 def test_words_name_who_since_when_and_the_remedy() -> None:
-    (storm,) = troubles(replace(FINE, conditions=(STORM,)))
+    (storm,) = group(conditions=(STORM,)).troubles
     assert (storm.text, storm.since_ms) == ("rebalance storm: 9 rebalances in 10 minutes", 5)
-    (skew,) = troubles(replace(FINE, shares=Shares(excess_partitions=2, skewed_topics=3, remedy="sticky")))
+    (skew,) = group(excess=2, skewed_topics=3, remedy="sticky").troubles
     assert skew.text == (
         "the busiest member has 2 partitions more than need be: "
         "the same members have the one more of 3 topics; sticky would end that"
@@ -136,7 +163,7 @@ def test_words_name_who_since_when_and_the_remedy() -> None:
 
 def test_a_trouble_says_how_many_records_wait_in_partitions_without_an_owner() -> None:
     """A partition without an owner is harm only if records wait in it."""
-    (found,) = troubles(replace(FINE, unowned_partitions=2, unowned_records=1_200))
+    (found,) = group(unowned_partitions=2, unowned_records=1_200).troubles
     assert found.text == "2 partitions without an owner, where 1,200 records wait"
 
 
@@ -145,8 +172,7 @@ def test_a_broken_law_is_named_in_plain_words() -> None:
     texts = [
         trouble.text
         for trouble in troubles(
-            replace(
-                FINE,
+            group(
                 verdict="drift",
                 drift_partitions=2,
                 laws=("assigned_twice", "member_missing"),

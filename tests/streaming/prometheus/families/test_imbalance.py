@@ -12,7 +12,8 @@ from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent, TopicMetadata, TopicsSampled
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
-from streaming.state.registry import Registry, WorkShares
+from streaming.state.present import WorkShares
+from streaming.state.registry import Registry
 from tests.streaming.groups import (
     current,
     emptied,
@@ -156,7 +157,12 @@ POLLED_MID_REBALANCE = answered(7, classic(classic_member("a", [0]), state="Prep
         ([written(5, 3, [member("m")]), emptied(6, 4)], "Empty", None, "nobody to assign to"),
         ([POLLED_MID_REBALANCE], "PreparingRebalance", "rebalancing", "so its coordinator says when asked"),
         (ASSIGNING, "Assigning", "rebalancing", "KIP-848: the coordinator is making the assignment"),
-        (RECONCILING, "Reconciling", "rebalancing", "KIP-848: members are on their way to it"),
+        (
+            RECONCILING,
+            "Reconciling",
+            "match",
+            "KIP-848: its targets stand, members are on their way",
+        ),
         (SETTLED, "Stable", "match", "KIP-848: they arrived"),
     ],
 )

@@ -60,7 +60,7 @@ def test_members_have_and_should_have_what_the_page_says(registry: Registry) -> 
         assert by_member(has, group) == {row.member_id: row.partitions for row in rows}
         assert by_member(should, group) == {row.member_id: row.expected for row in rows if row.expected is not None}
         assert by_member(lag, group) == {row.member_id: row.lag for row in rows if row.lag is not None}
-        verdicts.add(detail.group.verdict)
+        verdicts.add(detail.group.assignment.verdict)
     assert DRIFT in verdicts, "some group has members that should have something else"
 
 

@@ -15,7 +15,7 @@ from streaming.evaluation.turn import GroupRecord
 from streaming.events import GroupForgotten, HandedBackEvent, SkipSettled, TopicMetadata, TopicsSampled, decode_event
 from streaming.run.samples.hand_back import SEND_AGAIN_BATCHES, SEND_AGAIN_SECONDS, HandBack, awaited_by_group
 from streaming.spark.files import Files
-from streaming.state.registry import Present
+from streaming.state.present import Present
 from tests.streaming.groups import advanced, sampled, tombstoned, written
 
 

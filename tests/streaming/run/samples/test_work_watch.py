@@ -11,12 +11,13 @@ import pytest
 import streaming.run.samples.work_watch
 from assignors import assignor_named
 from assignors.coordinator import coordinator_partition
-from streaming.evaluation.lag.lag import ClusterSample, LogEnds
+from streaming.evaluation.lag.lag import ClusterSample, LagReport, LogEnds
+from streaming.evaluation.lag.lag_judgement import LagJudgement
 from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.run.samples.work_watch import WorkWatch
-from streaming.state.registry import Present, WorkShares
+from streaming.state.present import Present, WorkShares
 from tests.streaming.groups import emptied, member, target_epoch, written
 from tests.streaming.groups import epoch as epoch_written
 
@@ -37,13 +38,14 @@ def record(*events: GroupEvent) -> GroupRecord:
 GROUP = record(written(5, 3, TWO), KNOWN)
 
 
-def lag_of(lag: Lag) -> pa.Table:
-    """Return the lag of the group's partitions, as the sample's table has it."""
+def lag_of(lag: Lag, sampled_at_ms: int = 0) -> LagJudgement:
+    """Return the lag of the group's partitions at a sample."""
     rows = [{"group_id": "g", "topic": "orders", "partition": at, "lag": records} for at, records in lag.items()]
     schema = pa.schema(
         [("group_id", pa.string()), ("topic", pa.string()), ("partition", pa.int32()), ("lag", pa.int64())]
     )
-    return pa.Table.from_pylist(rows, schema=schema)
+    table = pa.Table.from_pylist(rows, schema=schema)
+    return LagJudgement(LagReport(sampled_at_ms, table), table)
 
 
 def measured(
@@ -51,7 +53,7 @@ def measured(
 ) -> tuple[WorkShares | None, list[dict[str, object]]]:
     """Return what one beat shows of the group, and the rows it writes."""
     by_partition = {("orders", at): rate for at, rate in rates.items()}
-    work, rows = watch.measure(Present(groups={"g": kept}), lag_of(lag), by_partition, 30_000 * beat)
+    work, rows = watch.measure(Present(groups={"g": kept}), lag_of(lag, 30_000 * beat), by_partition)
     return work.get("g"), rows.to_pylist()
 
 
@@ -157,7 +159,7 @@ def test_a_group_behind_an_open_transaction_is_not_measured() -> None:
     """What it is assigned now is hidden."""
     held = {coordinator_partition("g", 50): LogEnds(20, 15)}
     present = Present(groups={"g": GROUP}, sample=ClusterSample(0, offsets_topic=held, offsets_topic_partitions=50))
-    assert WorkWatch("prod").measure(present, lag_of(EVEN), {}, 0)[0] == {}
+    assert WorkWatch("prod").measure(present, lag_of(EVEN), {})[0] == {}
 
 
 def test_the_example_in_the_docstring_is_true() -> None:

@@ -1,0 +1,217 @@
+"""One group's report, from what its records tell and what the last sample adds.
+
+1. What an open transaction hides is left out: such a group is Unknown, its verdict `unknown`, and only counts of what
+   was read are told. Nothing of the sample is told of it.
+2. A classic group that a listing shows in the middle of a rebalance has no assignment at the moment: the verdict is
+   `rebalancing`, whatever was said of its last generation. No record tells that. A KIP-848 group that reconciles has
+   one, its targets, and keeps its verdict.
+3. A group without records only commits offsets (`assign()` in the Java client): its state and type are as listed. It
+   has no members, no assignment and no rebalances.
+4. Partitions without an owner, or with two, are those of the common laws, without those withheld for the next
+   cooperative round. While the assignment of a member is unknown, those found among the other members are a lower
+   bound, and none is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from streaming.combine.gaps import GapTotals
+from streaming.evaluation.assignment.common_laws import CommonLaws
+from streaming.evaluation.assignment.drift import REBALANCING, UNKNOWN, StrategyDrift
+from streaming.evaluation.conditions.condition_watch import Condition
+from streaming.evaluation.conditions.unowned import UnownedNow
+from streaming.evaluation.fairness.imbalance import TOPIC, Imbalance
+from streaming.evaluation.judge import Judgement
+from streaming.evaluation.lag.lag import HELD_BACK
+from streaming.evaluation.report import (
+    AssignmentReport,
+    FairnessReport,
+    GroupLag,
+    GroupReport,
+    Members,
+    Membership,
+    RebalanceReport,
+)
+from streaming.evaluation.severity.trouble import troubles
+from streaming.evaluation.turn import GroupRecord
+from streaming.events import CLASSIC
+from streaming.group.listing import ListedGroup
+from streaming.group.members import TopicPartitions
+from streaming.group.not_known import REBALANCES_FAILED, not_known
+from streaming.group.snapshot import ASSIGNING, EMPTY, GroupSnapshot
+from streaming.group.snapshot import REBALANCING as REBALANCING_STATES
+from streaming.group.snapshot import UNKNOWN as UNKNOWN_STATE
+from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
+
+_WITHOUT_ASSIGNMENT = frozenset({ASSIGNING, *REBALANCING_STATES})
+
+
+class Recorded(NamedTuple):
+    """What is known of a group without the last sample's lag; no `record` where it only commits.
+
+    `state` is as shown: the listing's where that is younger than the record. `measured` is lag and throughput of the
+    assignment that stands. `listed` is given of groups without a record only.
+    """
+
+    group_id: str
+    record: GroupRecord | None
+    is_held_back: bool = False
+    state: str = UNKNOWN_STATE
+    listed: ListedGroup | None = None
+    rebalancing_since_ms: int | None = None
+    measured: tuple[Imbalance, ...] = ()
+    commit_gaps: GapTotals | None = None
+    proven_failures: int = 0
+
+
+class Sampled(NamedTuple):
+    """What the last sample adds: a row of GROUP_LAGS_SCHEMA, the conditions that hold, partitions without an owner."""
+
+    lag: Mapping[str, Any] | None = None
+    conditions: tuple[Condition, ...] = ()
+    unowned: UnownedNow | None = None
+
+
+NOT_SAMPLED = Sampled()
+
+
+def evaluate(recorded: Recorded, sampled: Sampled = NOT_SAMPLED) -> GroupReport:
+    """Report one group that exists."""
+    return with_sample(_of_records(recorded), sampled)
+
+
+def with_sample(report: GroupReport, sampled: Sampled) -> GroupReport:
+    """The report with what a sample adds, instead of what an earlier one did."""
+    if report.is_held_back:
+        return replace(report, troubles=troubles(report))
+    row, unowned = sampled.lag or {}, sampled.unowned
+    lag = GroupLag(
+        records=row.get("lag"),
+        max_partition_records=row.get("max_partition_lag"),
+        unknown=tuple(row.get("lag_unknown", ())),
+        seconds=row.get("lag_seconds"),
+        seconds_is_bound=row.get("lag_seconds_is_bound"),
+        status=row.get("status"),
+        completeness=row.get("completeness"),
+        blocked_partitions=row.get("blocked_partitions"),
+        records_lost=row.get("records_lost"),
+        seconds_until_lost=row.get("seconds_until_lost"),
+        unowned_records=unowned.records() if unowned else None,
+    )
+    whole = replace(report, lag=lag, conditions=sampled.conditions)
+    return replace(whole, troubles=troubles(whole))
+
+
+def _of_records(recorded: Recorded) -> GroupReport:
+    record = recorded.record
+    if record is None:
+        return _only_commits(recorded)
+    snapshot, judgement = record.snapshot, record.judgement
+    if recorded.is_held_back:
+        return GroupReport(
+            group_id=recorded.group_id,
+            membership=Membership(snapshot.group_type),
+            assignment=AssignmentReport(_hidden(record)),
+            rebalances=_rebalances(recorded, record),
+            not_known=(HELD_BACK,),
+        )
+    assignment = _assignment(recorded.state, record)
+    return GroupReport(
+        group_id=recorded.group_id,
+        membership=Membership(
+            group_type=snapshot.group_type,
+            state=recorded.state,
+            generation_id=snapshot.generation_id,
+            protocol_type=snapshot.protocol_type,
+            protocol=snapshot.protocol,
+            members=_members(snapshot),
+            record_timestamp_ms=snapshot.position.timestamp_ms if snapshot.position else None,
+        ),
+        assignment=assignment,
+        fairness=_fairness(record, judgement, recorded.measured) if judgement else FairnessReport(),
+        rebalances=_rebalances(recorded, record),
+        members=Members(snapshot, assignment.own),
+        not_known=not_known(snapshot),
+    )
+
+
+def _only_commits(recorded: Recorded) -> GroupReport:
+    """Rule 3."""
+    if recorded.is_held_back:
+        return GroupReport(recorded.group_id, Membership(CLASSIC), not_known=(HELD_BACK,))
+    listed = recorded.listed
+    if listed is None:
+        return GroupReport(recorded.group_id, Membership(CLASSIC))
+    members = 0 if listed.state == EMPTY else None
+    state, group_type = listed.state or UNKNOWN_STATE, listed.group_type or CLASSIC
+    membership = Membership(group_type, state, protocol_type=listed.protocol_type or None, members=members)
+    return GroupReport(recorded.group_id, membership)
+
+
+def _hidden(record: GroupRecord) -> tuple[StrategyDrift, ...]:
+    """Rule 1."""
+    return (StrategyDrift(_own_strategy(record), True, UNKNOWN, HELD_BACK),) if _divides(record.snapshot) else ()
+
+
+def _own_strategy(record: GroupRecord) -> str:
+    drifts = record.judgement.drifts if record.judgement else ()
+    return next((drift.strategy for drift in drifts if drift.is_group_strategy), record.snapshot.protocol or "")
+
+
+def _divides(snapshot: GroupSnapshot) -> bool:
+    return snapshot.protocol_type == CONSUMER_PROTOCOL_TYPE and bool(snapshot.member_count())
+
+
+def _members(snapshot: GroupSnapshot) -> int | None:
+    """Number of members; None where some of their records are missing."""
+    is_told = snapshot.classic is not None if snapshot.modern is None else snapshot.modern.tells_state
+    return snapshot.member_count() if is_told else None
+
+
+def _assignment(state: str, record: GroupRecord) -> AssignmentReport:
+    snapshot, judgement, laws = record.snapshot, record.judgement, record.laws
+    drifts = tuple(sorted(judgement.drifts if judgement else (), key=lambda drift: not drift.is_group_strategy))
+    if state in _WITHOUT_ASSIGNMENT and _divides(snapshot):
+        others = (drift for drift in drifts if not drift.is_group_strategy)
+        drifts = (StrategyDrift(_own_strategy(record), True, REBALANCING), *others)
+    return AssignmentReport(
+        drifts=drifts,
+        assigned_by=judgement.assigned_by.implementation if judgement and judgement.assigned_by else None,
+        assigned_at_ms=judgement.position.timestamp_ms if judgement else None,
+        owned_twice_partitions=_at_least(laws, laws.owned_twice) if laws else None,
+        not_subscribed_partitions=_at_least(laws, laws.not_subscribed) if laws else None,
+        unowned_partitions=record.unowned_partitions(),
+    )
+
+
+def _at_least(laws: CommonLaws, broken: TopicPartitions) -> int | None:
+    """How many partitions break a law (rule 4)."""
+    return len(broken) if laws.is_known or broken else None
+
+
+def _fairness(record: GroupRecord, judgement: Judgement, measured: tuple[Imbalance, ...]) -> FairnessReport:
+    skew, what_if = judgement.skew, record.alternatives
+    return FairnessReport(
+        work=tuple(one for one in (*judgement.imbalances, *measured) if one.scope != TOPIC),
+        skewed_topics=skew.topics if skew else 0,
+        skew_partitions=skew.surplus_partitions if skew else None,
+        remedy=what_if.remedy if what_if else None,
+        what_if=what_if,
+    )
+
+
+def _rebalances(recorded: Recorded, record: GroupRecord) -> RebalanceReport:
+    totals, story = record.snapshot.totals, record.story.totals
+    cannot_prove = REBALANCES_FAILED in not_known(record.snapshot)
+    return RebalanceReport(
+        total=totals.rebalances,
+        failed=None if cannot_prove else totals.rebalances_failed + recorded.proven_failures,
+        empty_transitions=totals.empty_transitions,
+        by_cause=story.rebalances_by_cause,
+        moved_partitions=story.moved_partitions,
+        commit_gaps=recorded.commit_gaps,
+        under_way_since_ms=recorded.rebalancing_since_ms,
+    )

@@ -1,0 +1,91 @@
+"""Lag by group: the one sum over partitions, from which metrics, pages and API tell a group's lag.
+
+1. A group that an open transaction holds back is left out: nothing is known of its lag.
+2. A sum is known where each part is; the most and the least of a column are those of what is known.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.evaluation.lag.lag import HELD_BACK
+from streaming.evaluation.lag.lag_seconds import AT_LEAST
+from streaming.evaluation.lag.status import STATUS_SCHEMA, group_statuses, status_names
+
+GROUP_LAGS_SCHEMA = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("lag", pa.int64()),
+        ("max_partition_lag", pa.int64()),
+        ("lag_unknown", pa.list_(pa.string())),
+        ("lag_seconds", pa.float64()),
+        ("lag_seconds_is_bound", pa.bool_()),
+        ("status", pa.string()),
+        ("completeness", pa.float64()),
+        ("blocked_partitions", pa.int64()),
+        ("records_lost", pa.int64()),
+        ("seconds_until_lost", pa.float64()),
+    ]
+)
+"""One row a group, sorted by id: the sum of lag and why it is unknown, the most lag in seconds of the partitions it is
+known of and whether that is only a bound, the worst status, records lost in all, the least time until more are. Null
+where no partition says.
+"""
+
+_ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
+
+
+def of_groups_in_view(partitions: pa.Table) -> pa.Table:
+    """Leave out the rows of groups that are held back (rule 1)."""
+    is_held_back = pc.fill_null(pc.equal(partitions["unknown_reason"], HELD_BACK), fill_value=False)
+    return partitions.filter(pc.invert(is_held_back)) if pc.any(is_held_back).as_py() else partitions
+
+
+def group_lags(partitions: pa.Table) -> pa.Table:
+    """Sum up the rows of `LagJudgement.partitions` by group (GROUP_LAGS_SCHEMA)."""
+    rows = of_groups_in_view(partitions)
+    is_bound = pc.equal(rows["lag_seconds_kind"].cast(pa.string()), AT_LEAST)
+    by_group = (
+        rows.append_column("bound", pc.if_else(is_bound, rows["lag_seconds"], None))
+        .append_column("blocked", pc.if_else(rows["is_blocked"], 1, None))
+        .group_by("group_id")
+    )
+    sums = by_group.aggregate(
+        [
+            ("lag", "sum", _ALL_KNOWN),
+            ("lag", "max"),
+            ("lag_seconds", "max"),
+            ("bound", "max"),
+            ("blocked", "sum"),
+            ("records_lost", "sum"),
+            ("seconds_until_lost", "min"),
+        ]
+    ).sort_by("group_id")
+    is_at_least = pc.fill_null(pc.equal(sums["bound_max"], sums["lag_seconds_max"]), fill_value=False)
+    status = group_statuses(rows["group_id"], rows.select(STATUS_SCHEMA.names)).sort_by("group_id")
+    columns = {
+        "group_id": sums["group_id"],
+        "lag": sums["lag_sum"],
+        "max_partition_lag": sums["lag_max"],
+        "lag_unknown": _unknown_reasons(rows, sums["group_id"]),
+        "lag_seconds": sums["lag_seconds_max"],
+        "lag_seconds_is_bound": pc.if_else(pc.is_valid(sums["lag_seconds_max"]), is_at_least, None),
+        "status": status_names(status["status"]),
+        "completeness": status["completeness"],
+        "blocked_partitions": sums["blocked_sum"],
+        "records_lost": sums["records_lost_sum"],
+        "seconds_until_lost": sums["seconds_until_lost_min"],
+    }
+    return pa.table([columns[name] for name in GROUP_LAGS_SCHEMA.names], schema=GROUP_LAGS_SCHEMA)
+
+
+def _unknown_reasons(rows: pa.Table, group_ids: pa.ChunkedArray) -> pa.Array:
+    """Why the lag of some partition is unknown, by group; empty where all are known."""
+    unknown = rows.filter(pc.is_valid(rows["unknown_reason"])).group_by(["group_id", "unknown_reason"]).aggregate([])
+    reasons = defaultdict[str, list[str]](list)
+    for group_id, reason in zip(unknown["group_id"].to_pylist(), unknown["unknown_reason"].to_pylist(), strict=True):
+        reasons[group_id].append(reason)
+    return pa.array([sorted(reasons[group_id]) for group_id in group_ids.to_pylist()], pa.list_(pa.string()))
