@@ -14,28 +14,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from streaming.combine.gaps import GapTotals
 from streaming.evaluation.assignment.common_laws import CommonLaws
 from streaming.evaluation.assignment.drift import REBALANCING, UNKNOWN, StrategyDrift
 from streaming.evaluation.conditions.condition_watch import Condition
-from streaming.evaluation.conditions.unowned import UnownedNow
-from streaming.evaluation.fairness.imbalance import TOPIC, Imbalance
-from streaming.evaluation.judge import Judgement
-from streaming.evaluation.lag.lag import HELD_BACK
-from streaming.evaluation.report import (
+from streaming.evaluation.facts import (
     AssignmentReport,
     FairnessReport,
     GroupLag,
-    GroupReport,
     Members,
     Membership,
     RebalanceReport,
 )
-from streaming.evaluation.severity.trouble import troubles
+from streaming.evaluation.fairness.imbalance import TOPIC, Imbalance
+from streaming.evaluation.judge import Judgement
+from streaming.evaluation.lag.lag import HELD_BACK
+from streaming.evaluation.report import GroupReport
 from streaming.evaluation.turn import GroupRecord
 from streaming.events import CLASSIC
 from streaming.group.listing import ListedGroup
@@ -68,11 +64,11 @@ class Recorded(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """What the last sample adds: a row of GROUP_LAGS_SCHEMA, the conditions that hold, partitions without an owner."""
+    """What the last sample adds: lag, the conditions that hold, records that wait in partitions without an owner."""
 
-    lag: Mapping[str, Any] | None = None
+    lag: GroupLag = GroupLag()
     conditions: tuple[Condition, ...] = ()
-    unowned: UnownedNow | None = None
+    unowned_records: int | None = None
 
 
 NOT_SAMPLED = Sampled()
@@ -86,23 +82,17 @@ def evaluate(recorded: Recorded, sampled: Sampled = NOT_SAMPLED) -> GroupReport:
 def with_sample(report: GroupReport, sampled: Sampled) -> GroupReport:
     """The report with what a sample adds, instead of what an earlier one did."""
     if report.is_held_back:
-        return replace(report, troubles=troubles(report))
-    row, unowned = sampled.lag or {}, sampled.unowned
-    lag = GroupLag(
-        records=row.get("lag"),
-        max_partition_records=row.get("max_partition_lag"),
-        unknown=tuple(row.get("lag_unknown", ())),
-        seconds=row.get("lag_seconds"),
-        seconds_is_bound=row.get("lag_seconds_is_bound"),
-        status=row.get("status"),
-        completeness=row.get("completeness"),
-        blocked_partitions=row.get("blocked_partitions"),
-        records_lost=row.get("records_lost"),
-        seconds_until_lost=row.get("seconds_until_lost"),
-        unowned_records=unowned.records() if unowned else None,
+        return report
+    return GroupReport(
+        report.group_id,
+        report.membership,
+        report.assignment,
+        report.fairness,
+        report.rebalances,
+        report.members,
+        report.not_known,
+        *sampled,
     )
-    whole = replace(report, lag=lag, conditions=sampled.conditions)
-    return replace(whole, troubles=troubles(whole))
 
 
 def _of_records(recorded: Recorded) -> GroupReport:

@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from streaming.evaluation.report import FairnessReport, GroupReport
+from streaming.evaluation.facts import FairnessReport
+from streaming.evaluation.report import GroupReport
 from streaming.page.group import GroupDetail
 from streaming.page.overview import Listed
 from streaming.page.rebalances import LastRebalances
@@ -89,7 +90,7 @@ def _summary(group: GroupReport) -> dict[str, Any]:
         "owned_twice_partitions": assignment.owned_twice_partitions,
         "not_subscribed_partitions": assignment.not_subscribed_partitions,
         "unowned_partitions": assignment.unowned_partitions,
-        "unowned_records": lag.unowned_records,
+        "unowned_records": group.unowned_records,
         "conditions": [
             {"condition": held.name, "since_ms": held.since_ms, "detail": held.detail} for held in group.conditions
         ],

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import merge
+from operator import attrgetter
 
 from streaming.evaluation.report import GroupReport
-from streaming.evaluation.severity.trouble import place
 from streaming.page.watched import Watched
 
 MOST_ROWS = 100
@@ -33,7 +33,7 @@ class Overview:
     def named(self, part: str) -> tuple[Listed, ...]:
         """Groups whose id has `part` in it, whatever its case.
 
-        >>> from streaming.evaluation.report import Membership
+        >>> from streaming.evaluation.facts import Membership
         >>> orders = Listed(GroupReport("Orders", Membership("classic")), "prod", is_fresh=True)
         >>> Overview((orders,), 0).named("order") == (orders,), Overview((orders,), 0).named("x")
         (True, ())
@@ -45,7 +45,7 @@ class Overview:
 def overview(watched: Watched) -> Overview:
     """Everything that has a report; nothing before the log was read to its end once."""
     cluster, is_fresh = watched.cluster, watched.is_fresh
-    found = sorted(watched.reports.values(), key=place)
+    found = sorted(watched.reports.values(), key=attrgetter("place"))
     groups = tuple(Listed(group, cluster, is_fresh) for group in found)
     return Overview(groups, sum(bool(group.troubles) and group.troubles[0].rule <= 8 for group in found))
 
@@ -54,5 +54,5 @@ def together(overviews: Sequence[Overview]) -> Overview:
     """Several clusters' groups as one list, sorted as each of them is."""
     if len(overviews) == 1:
         return overviews[0]
-    groups = merge(*(one.groups for one in overviews), key=lambda one: place(one.group))
+    groups = merge(*(one.groups for one in overviews), key=attrgetter("group.place"))
     return Overview(tuple(groups), sum(one.in_trouble for one in overviews))

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.config.names import NameFilter
-from streaming.evaluation.lag.group_lags import of_groups_in_view
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_judgement import LagJudgement
 from streaming.evaluation.lag.lag_seconds import AT_LEAST
@@ -102,7 +101,7 @@ TABLES: Final[Mapping[str, Callable[[LagJudgement | None, ClusterSample | None, 
 
 def _told(lag: LagJudgement, shown: Shown) -> pa.Table:
     """Partitions of the groups that are shown and not held back (rule 1)."""
-    return only(of_groups_in_view(lag.partitions), "group_id", shown.groups)
+    return only(lag.in_view, "group_id", shown.groups)
 
 
 def only(table: pa.Table, column: str, names: NameFilter) -> pa.Table:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.severity.standing import Standing, standings
-from streaming.evaluation.severity.trouble import place
 from streaming.state.reports import Reports
 
 
@@ -43,6 +42,6 @@ class Ranking:
     def _standings(self, sample: ClusterSample | None, reports: Reports, now_ms: int) -> Mapping[str, Standing]:
         with self._lock:
             if self._ranked is None or self._ranked[0] is not sample:
-                places = {group_id: place(report) for group_id, report in reports.items()}
+                places = {group_id: report.place for group_id, report in reports.items()}
                 self._ranked = sample, standings(places, self._held, now_ms)
             return self._ranked[1]

@@ -1,7 +1,6 @@
 """Lag by group: the one sum over partitions, from which metrics, pages and API tell a group's lag.
 
-1. A group that an open transaction holds back is left out: nothing is known of its lag.
-2. A sum is known where each part is; the most and the least of a column are those of what is known.
+A sum is known where each part is; the most and the least of a column are those of what is known.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections import defaultdict
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.evaluation.lag.lag import HELD_BACK
 from streaming.evaluation.lag.lag_seconds import AT_LEAST
 from streaming.evaluation.lag.status import STATUS_SCHEMA, group_statuses, status_names
 
@@ -38,15 +36,8 @@ where no partition says.
 _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
 
 
-def of_groups_in_view(partitions: pa.Table) -> pa.Table:
-    """Leave out the rows of groups that are held back (rule 1)."""
-    is_held_back = pc.fill_null(pc.equal(partitions["unknown_reason"], HELD_BACK), fill_value=False)
-    return partitions.filter(pc.invert(is_held_back)) if pc.any(is_held_back).as_py() else partitions
-
-
-def group_lags(partitions: pa.Table) -> pa.Table:
-    """Sum up the rows of `LagJudgement.partitions` by group (GROUP_LAGS_SCHEMA)."""
-    rows = of_groups_in_view(partitions)
+def group_lags(rows: pa.Table) -> pa.Table:
+    """Sum up rows of `LagJudgement.partitions` by group (GROUP_LAGS_SCHEMA)."""
     is_bound = pc.equal(rows["lag_seconds_kind"].cast(pa.string()), AT_LEAST)
     by_group = (
         rows.append_column("bound", pc.if_else(is_bound, rows["lag_seconds"], None))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from assignors.coordinator import coordinator_partition
 from streaming.evaluation.lag.commit_windows import Windows
 from streaming.evaluation.lag.group_lags import group_lags
-from streaming.evaluation.lag.lag import ClusterSample, LagReport, TopicPartition
+from streaming.evaluation.lag.lag import HELD_BACK, ClusterSample, LagReport, TopicPartition
 from streaming.evaluation.lag.lag_seconds import LAG_SECONDS_SCHEMA, lag_seconds, lowest_end_offset_since
 from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
 from streaming.evaluation.lag.retention import RETENTION_SCHEMA, retention
@@ -39,14 +39,20 @@ class LagJudgement:
     partitions: pa.Table
 
     @cached_property
-    def groups(self) -> pa.Table:
-        """One row a group (GROUP_LAGS_SCHEMA), summed up once."""
-        return group_lags(self.partitions)
+    def in_view(self) -> pa.Table:
+        """The rows of groups that no open transaction holds back: of the others nothing is known."""
+        is_held_back = pc.fill_null(pc.equal(self.partitions["unknown_reason"], HELD_BACK), fill_value=False)
+        return self.partitions.filter(pc.invert(is_held_back)) if pc.any(is_held_back).as_py() else self.partitions
 
     @cached_property
-    def by_group(self) -> Mapping[str, Mapping[str, Any]]:
-        """The same rows by group id."""
-        return {row["group_id"]: row for row in self.groups.to_pylist()}
+    def groups(self) -> pa.Table:
+        """One row for each group of them (GROUP_LAGS_SCHEMA), summed up once."""
+        return group_lags(self.in_view)
+
+    @cached_property
+    def group_ids(self) -> frozenset[str]:
+        """Every group that committed a partition, those that are held back among them."""
+        return frozenset(pc.unique(self.partitions["group_id"]).to_pylist())
 
     @cached_property
     def by_partition(self) -> Mapping[str, Mapping[TopicPartition, int | None]]:

@@ -22,13 +22,14 @@ then the first by id. A group without any trouble comes after all that have one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from assignors.fairness.invariants import Law
 from streaming.evaluation.assignment.drift import DRIFT
 from streaming.evaluation.assignment.law_words import in_a_sentence, short_word
+from streaming.evaluation.facts import GroupFacts
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.rebalances.detectors import ROLLING_RESTART, UNOWNED_PARTITIONS
-from streaming.evaluation.report import GroupReport, Trouble
 from streaming.group.snapshot import UNKNOWN
 
 SOON_LOST_SECONDS = 3600
@@ -41,7 +42,17 @@ _STANDING = {
 _NO_TROUBLE = 10
 
 
-def troubles(group: GroupReport) -> tuple[Trouble, ...]:
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One rule that applies to a group, in words. `word` is short and one of few; `since_ms` where that is known."""
+
+    rule: int
+    word: str
+    text: str
+    since_ms: int | None = None
+
+
+def troubles(group: GroupFacts) -> tuple[Trouble, ...]:
     """Everything that is wrong, the worst first."""
     return tuple(trouble for rule in _RULES for trouble in rule(group))
 
@@ -50,22 +61,21 @@ Place = tuple[int, int, float, int, str]
 """Where a group stands among all, the least first. Example: `(2, -1, -30.0, -500, "orders")`."""
 
 
-def place(group: GroupReport) -> Place:
-    """Where a group stands for what is wrong with it."""
-    found, lag = group.troubles, group.lag
-    seconds = -1.0 if lag.seconds is None else lag.seconds
-    records = -1 if lag.records is None else lag.records
+def place(group: GroupFacts, found: tuple[Trouble, ...]) -> Place:
+    """Where a group stands for what was found wrong with it."""
+    seconds = -1.0 if group.lag.seconds is None else group.lag.seconds
+    records = -1 if group.lag.records is None else group.lag.records
     return (found[0].rule if found else _NO_TROUBLE, -len(found), -seconds, -records, group.group_id)
 
 
-def _conditions(group: GroupReport) -> Iterator[Trouble]:
+def _conditions(group: GroupFacts) -> Iterator[Trouble]:
     for held in group.conditions:
         if held.name != ROLLING_RESTART:
             name = held.name.replace("_", " ")
             yield Trouble(1, name, f"{name}: {held.detail}" if held.detail else name, held.since_ms)
 
 
-def _laws(group: GroupReport) -> Iterator[Trouble]:
+def _laws(group: GroupFacts) -> Iterator[Trouble]:
     twice, foreign = group.assignment.owned_twice_partitions, group.assignment.not_subscribed_partitions
     for law, partitions, what in (
         (Law.ASSIGNED_TWICE.value, twice, "with two owners, which both process the records"),
@@ -75,7 +85,7 @@ def _laws(group: GroupReport) -> Iterator[Trouble]:
             yield Trouble(2, short_word(law), f"{_counted(partitions, 'partition')} {what}")
 
 
-def _drift(group: GroupReport) -> Iterator[Trouble]:
+def _drift(group: GroupFacts) -> Iterator[Trouble]:
     own = group.assignment.own
     if own is None or own.verdict != DRIFT or not own.drift_partitions:
         return
@@ -88,14 +98,14 @@ def _drift(group: GroupReport) -> Iterator[Trouble]:
         yield Trouble(2, "drift", text)
 
 
-def _unowned(group: GroupReport) -> Iterator[Trouble]:
-    partitions, records = group.assignment.unowned_partitions, group.lag.unowned_records
+def _unowned(group: GroupFacts) -> Iterator[Trouble]:
+    partitions, records = group.assignment.unowned_partitions, group.unowned_records
     if partitions and not any(held.name == UNOWNED_PARTITIONS for held in group.conditions):
         wait = "" if records is None else f", where {_counted(records, 'record')} wait"
         yield Trouble(3, "unowned", f"{_counted(partitions, 'partition')} without an owner{wait}")
 
 
-def _loss(group: GroupReport) -> Iterator[Trouble]:
+def _loss(group: GroupFacts) -> Iterator[Trouble]:
     lost, seconds = group.lag.records_lost, group.lag.seconds_until_lost
     if lost:
         yield Trouble(4, "records lost", f"{_counted(lost, 'record')} lost to retention")
@@ -103,13 +113,13 @@ def _loss(group: GroupReport) -> Iterator[Trouble]:
         yield Trouble(4, "losing soon", f"retention takes unread records in {seconds:.0f} s")
 
 
-def _standing(group: GroupReport) -> Iterator[Trouble]:
+def _standing(group: GroupFacts) -> Iterator[Trouble]:
     status = group.lag.status
     if status in _STANDING:
         yield Trouble(5, status, _STANDING[status])
 
 
-def _idle(group: GroupReport) -> Iterator[Trouble]:
+def _idle(group: GroupFacts) -> Iterator[Trouble]:
     shares = group.fairness.partitions
     if shares is None or (shares.largest or 0) < 2:
         return
@@ -118,7 +128,7 @@ def _idle(group: GroupReport) -> Iterator[Trouble]:
         yield Trouble(6, "idle", f"{_counted(idle, 'idle member')} while another has {shares.largest:.0f}")
 
 
-def _excess(group: GroupReport) -> Iterator[Trouble]:
+def _excess(group: GroupFacts) -> Iterator[Trouble]:
     fairness, shares = group.fairness, group.fairness.partitions
     if shares is None or not shares.excess:
         return
@@ -131,13 +141,13 @@ def _excess(group: GroupReport) -> Iterator[Trouble]:
     yield Trouble(7, "topic skew", f"{text}: {skew}{remedy}")
 
 
-def _slow(group: GroupReport) -> Iterator[Trouble]:
+def _slow(group: GroupFacts) -> Iterator[Trouble]:
     lag = group.lag
     if lag.status == Status.WARN.name and (lag.seconds is None or lag.seconds >= BEHIND_SECONDS):
         yield Trouble(8, "WARN", "WARN: slower than its producers")
 
 
-def _unknown(group: GroupReport) -> Iterator[Trouble]:
+def _unknown(group: GroupFacts) -> Iterator[Trouble]:
     if group.membership.state == UNKNOWN:
         why = ", ".join(group.not_known).replace("_", " ")
         yield Trouble(9, "unknown", f"state unknown: {why}" if why else "state unknown")
@@ -149,7 +159,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-_RULES: tuple[Callable[[GroupReport], Iterator[Trouble]], ...] = (
+_RULES: tuple[Callable[[GroupFacts], Iterator[Trouble]], ...] = (
     _conditions,
     _laws,
     _drift,

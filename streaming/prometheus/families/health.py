@@ -57,7 +57,7 @@ def of_groups(present: Present, reports: Collection[GroupReport], shown: Shown, 
     yield rebalances.GROUP_CONDITION, [Sample((group_id, one.name), 1) for group_id, one in held]
     since = [Sample((group_id, one.name), one.since_ms / 1000) for group_id, one in held]
     yield rebalances.GROUP_CONDITION_TIMESTAMP_SECONDS, since
-    waiting = [(report.group_id, report.lag.unowned_records) for report in reports]
+    waiting = [(report.group_id, report.unowned_records) for report in reports]
     known = [Sample((group_id,), records) for group_id, records in waiting if records is not None]
     yield fairness.UNOWNED_RECORDS, known
     if present.listing is not None:

@@ -54,7 +54,7 @@ class Story:
         """Return what is shown."""
         present = self.monitor.registry.present()
         assert present.lag is not None
-        return present.lag.by_group["g"]["status"], tuple(sorted(self.monitor.holding()))
+        return present.lag.groups["status"][0].as_py(), tuple(sorted(self.monitor.holding()))
 
 
 def told(folder: Path, offset_ms: int, commit_every: int) -> list[Seen]:

@@ -70,7 +70,7 @@ class WatchedGroup(Monitor):
     def unowned(self) -> tuple[int | None, int | None]:
         """Return partitions without an owner, and records that wait there."""
         report = self.report()
-        return report.assignment.unowned_partitions, report.lag.unowned_records
+        return report.assignment.unowned_partitions, report.unowned_records
 
     def _take(self, events: Sequence[object]) -> None:
         known = self.records.get("g")
@@ -127,7 +127,7 @@ def test_an_unknown_offset_is_not_zero_records(group: WatchedGroup) -> None:
     group.write_generation(1, reads("a", 0), protocol="mine")
     group.pass_minutes(7)
     assert group.holding()[UNOWNED].endswith("unknown how many records wait: orders-1")
-    assert group.report().lag.unowned_records is None
+    assert group.report().unowned_records is None
 
 
 def test_a_deleted_topic_pages_nobody(group: WatchedGroup) -> None:

@@ -38,13 +38,14 @@ def test_a_groups_sum_is_unknown_if_any_part_is(
     ends: dict[tuple[str, int], int], lag: int | None, unknown: list[str], why: str
 ) -> None:
     commits = {("g", "orders", 0): 2, ("g", "orders", 1): 3, ("other", "orders", 0): 10}
-    by_group = judged(commits, ClusterSample(1_000, end_offsets=ends)).by_group
+    found = judged(commits, ClusterSample(1_000, end_offsets=ends)).groups.to_pylist()
+    by_group = {row["group_id"]: row for row in found}
     assert (by_group["g"]["lag"], by_group["g"]["lag_unknown"]) == (lag, unknown), why
     assert by_group["other"]["lag"] == (0 if ("orders", 0) in ends else None), "another group's lag is its own"
 
 
 def test_a_group_that_an_open_transaction_holds_back_has_no_row() -> None:
-    """Rule 1: what it committed since is hidden, so its lag is nobody's business."""
+    """What it committed since is hidden, so its lag is nobody's business."""
     held = coordinator_partition("g", 50)
     sample = ClusterSample(
         1_000,
