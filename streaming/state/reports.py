@@ -1,34 +1,95 @@
-"""Every group's report (`evaluation.evaluate`), from the present, kept as long as nothing it is made of changes.
+"""Every group's report (`evaluation.evaluate`), from the present.
 
 1. There are reports once the log was read to its end for the first time: none is made from half a log.
 2. Without a fresh sample nothing that rests on one is told: lag, status, conditions, listed states, measured work.
 3. A group that was deleted has no report, unless somebody still commits offsets under its name.
+4. What records tell is kept for as long as nothing it is made of changes. What a sample adds is added to the groups
+   that somebody asks for: most scrapes ask for those alone of which something is the matter.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
+from streaming.evaluation.conditions.condition_watch import Condition
+from streaming.evaluation.conditions.unowned import UnownedNow
 from streaming.evaluation.evaluate import Recorded, Sampled, evaluate, with_sample
 from streaming.evaluation.facts import GroupLag
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA
 from streaming.evaluation.lag.lag_judgement import LagJudgement
 from streaming.evaluation.rebalances.skips import proven_failures
 from streaming.evaluation.report import GroupReport
-from streaming.group.listing import shown_state
-from streaming.group.snapshot import UNKNOWN, GroupSnapshot
-from streaming.state.present import Present
-
-Reports = Mapping[str, GroupReport]
-"""By group id, sorted."""
+from streaming.group.listing import GroupListing, shown_state
+from streaming.group.snapshot import GroupSnapshot
+from streaming.state.present import Present, WorkShares
 
 
-class _Kept(NamedTuple):
-    recorded: Recorded
-    sampled: Sampled
-    report: GroupReport
+class _OfSample(NamedTuple):
+    """What of the present rests on the last sample."""
+
+    lag: LagJudgement | None = None
+    listing: GroupListing | None = None
+    rebalancing_since_ms: Mapping[str, int] = MappingProxyType({})
+    work: Mapping[str, WorkShares] = MappingProxyType({})
+    conditions: Mapping[str, tuple[Condition, ...]] = MappingProxyType({})
+    unowned: Mapping[str, UnownedNow] = MappingProxyType({})
+
+
+_NOTHING_SAMPLED, _NO_LAG = _OfSample(), GroupLag()
+
+
+def _of_sample(present: Present) -> _OfSample:
+    since_ms = present.rebalancing_since_ms
+    return _OfSample(present.lag, present.listing, since_ms, present.work, present.conditions, present.unowned)
+
+
+class Reports(Mapping[str, GroupReport]):
+    """By group id, sorted. `recorded` are the same without what a sample adds."""
+
+    def __init__(self, recorded: Mapping[str, GroupReport], of_sample: _OfSample) -> None:
+        self.recorded = recorded
+        self._of_sample = of_sample
+        self._whole: dict[str, GroupReport] = {}
+
+    @cached_property
+    def in_the_news(self) -> Sequence[str]:
+        """Groups of which a sample tells more than lag: a condition, or records that nobody reads."""
+        seen = self._of_sample
+        return sorted((seen.conditions.keys() | seen.unowned.keys()) & self.recorded.keys())
+
+    @cached_property
+    def _lags(self) -> Mapping[str, GroupLag]:
+        """Every group's lag, taken out of the columns at once."""
+        lag = self._of_sample.lag
+        if lag is None:
+            return {}
+        ids, *columns = (lag.groups[name].to_pylist() for name in GROUP_LAGS_SCHEMA.names)
+        return dict(zip(ids, map(GroupLag, *columns), strict=True))
+
+    def __getitem__(self, group_id: str) -> GroupReport:
+        """The group with what the sample adds. Raises KeyError."""
+        whole = self._whole.get(group_id)
+        if whole is None:
+            seen, unowned = self._of_sample, self._of_sample.unowned.get(group_id)
+            sampled = Sampled(
+                self._lags.get(group_id, _NO_LAG),
+                seen.conditions.get(group_id, ()),
+                unowned.records() if unowned else None,
+            )
+            whole = self._whole[group_id] = with_sample(self.recorded[group_id], sampled)
+        return whole
+
+    def __iter__(self) -> Iterator[str]:
+        """Group ids, sorted."""
+        return iter(self.recorded)
+
+    def __len__(self) -> int:
+        """How many groups there are."""
+        return len(self.recorded)
 
 
 class ReportBook:
@@ -36,82 +97,60 @@ class ReportBook:
 
     def __init__(self) -> None:
         self._making = threading.Lock()
-        self._kept: Mapping[str, _Kept] = {}
+        self._kept: Mapping[str, tuple[Recorded, GroupReport]] = {}
         self._last: tuple[Present, bool, Reports] | None = None
-        self._lags: tuple[LagJudgement | None, Mapping[str, GroupLag]] = (None, {})
 
     def reports(self, present: Present, *, is_fresh: bool) -> Reports:
         """All groups; none before the log was read to its end once."""
         with self._making:
             last = self._last
             if last is None or last[0] is not present or last[1] != is_fresh:
-                made = self._made(present, is_fresh=is_fresh) if present.health.was_ready else {}
+                seen = _of_sample(present) if is_fresh else _NOTHING_SAMPLED
+                known, self._kept = self._kept, {}
+                if present.health.was_ready:
+                    self._kept = {one.group_id: _kept(known.get(one.group_id), one) for one in _recorded(present, seen)}
+                made = Reports({group_id: report for group_id, (_, report) in self._kept.items()}, seen)
                 last = self._last = (present, is_fresh, made)
             return last[2]
 
-    def _made(self, present: Present, *, is_fresh: bool) -> Reports:
-        known = self._kept
-        self._kept = {
-            recorded.group_id: _kept(known.get(recorded.group_id), recorded, sampled)
-            for recorded, sampled in self._inputs(present, is_fresh=is_fresh)
-        }
-        return {group_id: kept.report for group_id, kept in self._kept.items()}
 
-    def _inputs(self, present: Present, *, is_fresh: bool) -> Iterator[tuple[Recorded, Sampled]]:
-        """What each group's report is made of, sorted by group id (rules 2 and 3)."""
-        lag = present.lag if is_fresh else None
-        listing, work = (present.listing, present.work) if is_fresh else (None, {})
-        is_held_back, lags, nothing = present.held_back_groups(), self._lags_of(lag), GroupLag()
-        committing = frozenset[str]() if lag is None else lag.group_ids
-        for group_id in sorted(committing.union(present.groups)):
-            record = present.groups.get(group_id)
-            if record is not None and record.snapshot.is_over:
-                record = None
-            if record is None and group_id not in committing:
-                continue
-            shares, unowned = work.get(group_id), present.unowned.get(group_id) if is_fresh else None
-            stands = record and shares and record.judgement and shares.position == record.judgement.position
-            yield (
-                Recorded(
-                    group_id,
-                    record,
-                    is_held_back(group_id),
-                    UNKNOWN if record is None else shown_state(record.snapshot, listing),
-                    listing.groups.get(group_id) if record is None and listing else None,
-                    present.rebalancing_since_ms.get(group_id) if listing else None,
-                    shares.imbalances if shares and stands else (),
-                    present.gap_totals.get(group_id),
-                    _proven_failures(record.snapshot, present) if record else 0,
-                ),
-                Sampled(
-                    lags.get(group_id, nothing),
-                    present.conditions.get(group_id, ()) if is_fresh else (),
-                    unowned.records() if unowned else None,
-                ),
-            )
-
-    def _lags_of(self, lag: LagJudgement | None) -> Mapping[str, GroupLag]:
-        """Every group's lag, taken out of the columns once a sample."""
-        if lag is None:
-            return {}
-        if self._lags[0] is not lag:
-            ids, *columns = (lag.groups[name].to_pylist() for name in GROUP_LAGS_SCHEMA.names)
-            self._lags = lag, dict(zip(ids, map(GroupLag, *columns), strict=True))
-        return self._lags[1]
-
-
-def _kept(known: _Kept | None, recorded: Recorded, sampled: Sampled) -> _Kept:
+def _kept(known: tuple[Recorded, GroupReport] | None, recorded: Recorded) -> tuple[Recorded, GroupReport]:
     """What is known while its inputs are the same. An equal record that is another object takes the other's place."""
-    if known is None or known.recorded.record is not recorded.record or known.recorded != recorded:
-        return _Kept(recorded, sampled, evaluate(recorded, sampled))
-    if known.sampled != sampled:
-        return _Kept(recorded, sampled, with_sample(known.report, sampled))
+    if known is None or known[0].record is not recorded.record or known[0] != recorded:
+        return recorded, evaluate(recorded)
     return known
+
+
+def _recorded(present: Present, seen: _OfSample) -> Iterator[Recorded]:
+    """What each group's report is made of, sorted by group id (rules 2 and 3)."""
+    is_held_back, gap_totals = present.held_back_groups(), present.gap_totals
+    listing, work, since_ms = seen.listing, seen.work, seen.rebalancing_since_ms
+    committing = frozenset[str]() if seen.lag is None else seen.lag.group_ids
+    for group_id in sorted(committing.union(present.groups)):
+        record = present.groups.get(group_id)
+        if record is None or record.snapshot.is_over:
+            if group_id in committing:
+                listed = listing.groups.get(group_id) if listing else None
+                yield Recorded(group_id, None, is_held_back(group_id), listed=listed)
+            continue
+        snapshot, judgement, shares = record.snapshot, record.judgement, work.get(group_id)
+        stands = shares and judgement and shares.position == judgement.position
+        yield Recorded(
+            group_id,
+            record,
+            is_held_back(group_id),
+            shown_state(snapshot, listing),
+            None,
+            since_ms.get(group_id),
+            shares.imbalances if shares and stands else (),
+            gap_totals.get(group_id),
+            _proven_failures(snapshot, present) if snapshot.unsettled_skips else 0,
+        )
 
 
 def _proven_failures(snapshot: GroupSnapshot, present: Present) -> int:
     """Failed rebalances that the group's own state does not count yet."""
-    if not snapshot.unsettled_skips or snapshot.position is None:
+    if snapshot.position is None:
         return 0
     lane = present.lanes.get(snapshot.position.kafka_partition)
     return 0 if lane is None else proven_failures(snapshot.unsettled_skips, lane)

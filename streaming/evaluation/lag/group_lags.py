@@ -33,6 +33,7 @@ known of and whether that is only a bound, the worst status, records lost in all
 where no partition says.
 """
 
+_REASONS = pa.list_(pa.string())
 _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
 
 
@@ -79,4 +80,5 @@ def _unknown_reasons(rows: pa.Table, group_ids: pa.ChunkedArray) -> pa.Array:
     reasons = defaultdict[str, list[str]](list)
     for group_id, reason in zip(unknown["group_id"].to_pylist(), unknown["unknown_reason"].to_pylist(), strict=True):
         reasons[group_id].append(reason)
-    return pa.array([sorted(reasons[group_id]) for group_id in group_ids.to_pylist()], pa.list_(pa.string()))
+    nothing: list[str] = []
+    return pa.array([sorted(reasons.get(group_id, nothing)) for group_id in group_ids.to_pylist()], _REASONS)

@@ -146,9 +146,9 @@ def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> 
 def held_back_groups(sample: ClusterSample) -> Callable[[str], bool]:
     """Tell of a group id whether an open transaction hides what its coordinator wrote last (rule 1)."""
     held = held_back_partitions(sample)
-    return cache(
-        lambda group_id: bool(held) and coordinator_partition(group_id, sample.offsets_topic_partitions) in held
-    )
+    if not held:
+        return lambda group_id: False  # noqa: ARG005 - nobody is
+    return cache(lambda group_id: coordinator_partition(group_id, sample.offsets_topic_partitions) in held)
 
 
 def held_back_partitions(sample: ClusterSample) -> frozenset[int]:

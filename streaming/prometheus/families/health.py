@@ -51,19 +51,25 @@ def of_the_cluster(present: Present, now_ms: int) -> Iterator[Told]:
         yield groups.GROUP_LISTING_GAPS, _counts([Counter(gap.reason for gap in listing.gaps)])
 
 
-def of_groups(present: Present, reports: Collection[GroupReport], shown: Shown, now_ms: int) -> Iterator[Told]:
-    """What they tell of groups."""
-    held = [(report.group_id, condition) for report in reports for condition in report.conditions]
+def of_groups(
+    present: Present,
+    recorded: Collection[GroupReport],
+    in_the_news: Collection[GroupReport],
+    shown: Shown,
+    now_ms: int,
+) -> Iterator[Told]:
+    """What they tell of groups: `recorded` are all, `in_the_news` those whose reports have conditions."""
+    held = [(report.group_id, condition) for report in in_the_news for condition in report.conditions]
     yield rebalances.GROUP_CONDITION, [Sample((group_id, one.name), 1) for group_id, one in held]
     since = [Sample((group_id, one.name), one.since_ms / 1000) for group_id, one in held]
     yield rebalances.GROUP_CONDITION_TIMESTAMP_SECONDS, since
-    waiting = [(report.group_id, report.unowned_records) for report in reports]
+    waiting = [(report.group_id, report.unowned_records) for report in in_the_news]
     known = [Sample((group_id,), records) for group_id, records in waiting if records is not None]
     yield fairness.UNOWNED_RECORDS, known
     if present.listing is not None:
-        yield groups.GROUP_REBALANCING_SECONDS, list(_rebalancing(reports, now_ms))
+        yield groups.GROUP_REBALANCING_SECONDS, list(_rebalancing(recorded, now_ms))
     if members.MEMBER_LAG.name in shown.signals:
-        yield members.MEMBER_LAG, [] if present.lag is None else member_lags(reports, present.lag)
+        yield members.MEMBER_LAG, [] if present.lag is None else member_lags(recorded, present.lag)
 
 
 def _rebalancing(reports: Iterable[GroupReport], now_ms: int) -> Iterator[Sample]:
