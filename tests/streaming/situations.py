@@ -1,0 +1,292 @@
+"""One group in every situation that the monitor tells apart, made by the code that makes it in a running monitor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from assignors import assignor_named
+from assignors.coordinator import coordinator_partition
+from streaming.combine.lanes import PartitionSnapshot
+from streaming.evaluation.conditions.condition_watch import Condition
+from streaming.evaluation.conditions.unowned import unowned_now
+from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds
+from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.evaluation.turn import GroupRecord, Turn, take_turn
+from streaming.events import (
+    CLASSIC,
+    SHARE,
+    STREAMS,
+    GroupEvent,
+    GroupMetadataWritten,
+    Position,
+    RecordUnreadable,
+    TopicMetadata,
+    TopicsSampled,
+)
+from streaming.group.listing import GroupListing, ListedGroup
+from streaming.group.snapshot import GroupSnapshot
+from streaming.protocol.classic import ClassicMember
+from streaming.state.registry import Registry
+from tests.streaming.groups import (
+    current,
+    emptied,
+    epoch,
+    formed,
+    joined,
+    member,
+    metadata,
+    modern_member,
+    sampled,
+    target,
+    target_epoch,
+    tombstoned,
+    written,
+)
+from tests.streaming.lags import judged_lag
+from tests.streaming.polled.answers import answered, classic, classic_member
+
+GROUP, CLUSTER, NOW_MS, PARTITIONS = "g", "prod", 1_000_000, 50
+HOME = coordinator_partition(GROUP, PARTITIONS)
+STRATEGIES = [assignor_named(name) for name in ("range", "roundrobin", "sticky", "uniform", "server-range")]
+
+Offsets = Mapping[tuple[str, int], int]
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What happened: events, one batch each, then a sample. `committed` are offsets, `ends` the end offsets.
+
+    `listed` is what the last listing has of the group. `is_later_than_records`: the sample shows what no record tells,
+    so that rows of the tables, which are as of a record, may tell another verdict or state.
+    """
+
+    why: str
+    events: Sequence[GroupEvent] = ()
+    committed: Offsets = field(default_factory=dict)
+    ends: Offsets = field(default_factory=lambda: {("orders", number): 100 for number in range(3)})
+    starts: Offsets = field(default_factory=dict)
+    topics: Mapping[str, int | None] = field(default_factory=lambda: {"orders": 3})
+    listed: ListedGroup | None = None
+    conditions: tuple[Condition, ...] = ()
+    is_held_back: bool = False
+    sampled_ago_ms: int = 0
+    is_later_than_records: bool = False
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a monitor has in that situation: its registry, and what it wrote."""
+
+    registry: Registry
+    turns: Sequence[Turn]
+    lanes: Mapping[int, PartitionSnapshot]
+    lag: LagJudgement
+
+
+def shown(situation: Situation) -> Shown:
+    """Let it happen."""
+    record, turns = GroupRecord(GroupSnapshot(GROUP)), []
+    for event in situation.events:
+        turns.append(take_turn(record, [event], STRATEGIES))
+        record = turns[-1].record
+    registry, lanes = Registry(), {0: PartitionSnapshot(0, 10_000, -1, {}, {})}
+    registry.put_batch([record] if turns else [], lanes.values())
+    sample = _sample(situation)
+    lag = judged_lag(_commits(situation.committed), sample)
+    listing = GroupListing(sample.sampled_at_ms, {GROUP: situation.listed} if situation.listed else {})
+    registry.put_sample(sample, lag, listing)
+    unowned = unowned_now(registry.present().alive_groups(), lag.partitions, sample)
+    registry.put_conditions({GROUP: situation.conditions} if situation.conditions else {}, unowned)
+    registry.put_health(ready=True, was_ready=True)
+    return Shown(registry, turns, lanes, lag)
+
+
+def _sample(situation: Situation) -> ClusterSample:
+    sampled_at_ms = NOW_MS - situation.sampled_ago_ms
+    ends = {number: LogEnds(20, 20) for number in range(PARTITIONS)}
+    if situation.is_held_back:
+        ends[HOME] = LogEnds(20, 15)
+    return ClusterSample(
+        sampled_at_ms,
+        {topic: TopicMetadata(count, sampled_at_ms) for topic, count in situation.topics.items()},
+        situation.ends,
+        situation.starts,
+        ends,
+        PARTITIONS,
+    )
+
+
+def _commits(committed: Offsets) -> pa.Table:
+    rows = [
+        {"group_id": GROUP, "topic": topic, "partition": number, "committed_offset": offset, "commit_timestamp_ms": 1}
+        for (topic, number), offset in committed.items()
+    ]
+    return pa.Table.from_pylist(rows, schema=pa.schema(list(LAG_SCHEMA)[:5]))
+
+
+def generation(members: Iterable[ClassicMember], **kind: str) -> GroupEvent:
+    """A generation of another kind than range."""
+    return GroupMetadataWritten(Position(0, 5, 5), metadata(3, members, **kind))
+
+
+def without(member_of: ClassicMember, part: str) -> ClassicMember:
+    """A member one part of which could not be read."""
+    return replace(member_of, **{part: None})
+
+
+def known(**partitions: int | None) -> TopicsSampled:
+    """Partition counts, sampled after everything that is written; topics have ids."""
+    return TopicsSampled({topic: TopicMetadata(count, 10**9, topic_id="id") for topic, count in partitions.items()})
+
+
+def of(*members: ClassicMember) -> GroupEvent:
+    """A generation of range with these members."""
+    return written(5, 3, members)
+
+
+NAMES = sampled(9_000, orders=3)
+A, B = member("a", {"orders": [0, 1]}), member("b", {"orders": [2]})
+STABLE = [written(5, 3, [A, B]), NAMES]
+CAUGHT_UP = {("orders", number): 100 for number in range(3)}
+BEHIND = {("orders", 0): 40, ("orders", 1): 100, ("orders", 2): 70}
+TARGETS = [
+    *formed(0),
+    known(orders=2),
+    joined(5, "n", modern_member()),
+    epoch(6, 4),
+    target(7, held=(("id", (0,)),)),
+    target(8, "n", (("id", (1,)),)),
+    target_epoch(9, 4),
+]
+STORM = Condition("rebalance_storm", 900_000, "9 rebalances in 10 minutes")
+
+
+def listed(state: str, group_type: str = "classic", protocol_type: str = "consumer") -> ListedGroup:
+    """What a coordinator lists."""
+    return ListedGroup(group_type, protocol_type, state, 1)
+
+
+SITUATIONS = {
+    "stable": Situation("as range does it, and all is read", STABLE, CAUGHT_UP),
+    "behind": Situation("it has lag", STABLE, BEHIND),
+    "never committed": Situation("there is no lag to be known", STABLE),
+    "drift": Situation("not as range does it", [of(member("a", {"orders": [0, 1, 2]}), member("b")), NAMES], BEHIND),
+    "idle member": Situation("two of four", [of(A, B, member("c"), member("d")), NAMES], BEHIND),
+    "topic skew": Situation(
+        "the same members have the one more",
+        [
+            written(
+                5,
+                3,
+                [
+                    *(member(name, {topic: [at] for topic in "tuv"}, "tuv") for at, name in enumerate("ab")),
+                    member("c", {}, "tuv"),
+                ],
+            ),
+            sampled(9_000, t=2, u=2, v=2),
+        ],
+    ),
+    "empty": Situation("the last member left, records wait", [*STABLE, emptied(7, 4)], BEHIND),
+    "deleted": Situation("its tombstone came", [*STABLE, tombstoned(7)]),
+    "deleted, commits go on": Situation(
+        "somebody uses the name with assign()",
+        [*STABLE, tombstoned(7)],
+        BEHIND,
+        listed=listed("Empty", protocol_type=""),
+    ),
+    "commits only": Situation(
+        "assign() in the Java client: 404 on page and API, lag in /metrics",
+        committed=BEHIND,
+        listed=listed("Empty", protocol_type=""),
+    ),
+    "commits only, not listed": Situation("no right to list it", committed=BEHIND),
+    "commits only, blocked": Situation("behind an open transaction", committed=BEHIND, is_held_back=True),
+    "blocked": Situation(
+        "an open transaction hides what happened last",
+        STABLE,
+        BEHIND,
+        conditions=(STORM,),
+        is_held_back=True,
+        is_later_than_records=True,
+    ),
+    "stale sample": Situation(
+        "brokers have not answered for minutes", STABLE, BEHIND, conditions=(STORM,), sampled_ago_ms=300_000
+    ),
+    "preparing a rebalance": Situation(
+        "a listing shows what no record tells",
+        STABLE,
+        BEHIND,
+        listed=listed("PreparingRebalance"),
+        is_later_than_records=True,
+    ),
+    "polled in mid-rebalance": Situation(
+        "the coordinator shows no assignment",
+        [answered(7, classic(classic_member("a", [0]), state="PreparingRebalance"))],
+    ),
+    "reconciling": Situation("KIP-848: members are on their way to their targets", TARGETS, {("orders", 0): 4}),
+    "assigning": Situation("KIP-848: the coordinator is making the assignment", TARGETS[:-3]),
+    "reconciled": Situation(
+        "KIP-848: they arrived",
+        [*TARGETS, current(10, held=(("id", (0,)),), number=4), current(11, "n", (("id", (1,)),), number=4)],
+        {("orders", 0): 4, ("orders", 1): 100},
+    ),
+    "reconciling to an unfair target": Situation(
+        "KIP-848: /metrics said rebalancing, page and table said drift",
+        [
+            *formed(0),
+            known(orders=2),
+            joined(5, "n", modern_member(server_assignor="range")),
+            joined(6, "m", modern_member(server_assignor="range")),
+            epoch(7, 4),
+            target(8, held=(("id", (0, 1)),)),
+            target(9, "n", ()),
+            target_epoch(10, 4),
+        ],
+    ),
+    "half known": Situation("records of a KIP-848 group were compacted away", [epoch(0, 3)]),
+    "share group": Situation("members share partitions", formed(0, group_type=SHARE)),
+    "streams group": Situation(
+        "its state is in a listing only", formed(0, group_type=STREAMS), listed=listed("NotReady", STREAMS, "streams")
+    ),
+    "Kafka Streams": Situation("tasks, not partitions", [generation([A, B], protocol="stream"), NAMES], BEHIND),
+    "Kafka Connect": Situation("no partitions at all", [generation([A], protocol_type="connect")]),
+    "strategy of a stranger": Situation("nobody knows `mine`", [generation([A, B], protocol="mine"), NAMES], BEHIND),
+    "assignment unreadable": Situation("of one member", [of(A, without(B, "assignment")), NAMES], BEHIND),
+    "subscription unreadable": Situation("of one member", [of(A, without(B, "subscription")), NAMES], BEHIND),
+    "record unreadable": Situation(
+        "the last one went to quarantine",
+        [*STABLE, RecordUnreadable(Position(0, 7, 7), CLASSIC, "group", "")],
+        BEHIND,
+    ),
+    "topic sizes unknown": Situation("not sampled yet", STABLE[:1], BEHIND),
+    "no owner": Situation("of one partition, records wait", [of(A, member("b")), NAMES], BEHIND),
+    "two owners": Situation("of one partition", [of(A, member("b", {"orders": [1, 2]})), NAMES], BEHIND),
+    "not subscribed": Situation(
+        "the owner does not subscribe",
+        [of(A, member("b", {"orders": [2]}, ("t",))), sampled(9_000, orders=3, t=0)],
+        BEHIND,
+    ),
+    "topic deleted": Situation("after the commit", STABLE, BEHIND, topics={"orders": None}),
+    "no leader": Situation(
+        "for a partition: its end is unknown", STABLE, BEHIND, ends={("orders", 0): 100, ("orders", 1): 100}
+    ),
+    "records lost": Situation(
+        "retention was faster", STABLE, BEHIND, starts={("orders", number): 60 for number in range(3)}
+    ),
+    "storm": Situation("a condition holds", STABLE, CAUGHT_UP, conditions=(STORM,)),
+    "failed rebalance": Situation(
+        "joined and never synced, proven by the log", [*STABLE, written(7, 6, [A, B])], CAUGHT_UP
+    ),
+    "static member": Situation(
+        "it came back under a new member id",
+        [
+            of(member("a", {"orders": [0, 1]}, instance_id="pod-0"), B),
+            NAMES,
+            written(7, 3, [member("a2", {"orders": [0, 1]}, instance_id="pod-0"), B]),
+        ],
+        BEHIND,
+    ),
+}

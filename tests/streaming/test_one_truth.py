@@ -1,0 +1,224 @@
+"""Law 9: whoever asks about a group hears the same, from `/metrics`, tables, page, API or command line.
+
+The metric said `rebalancing` where page and table said `drift`; groups that only commit had lag in `/metrics` and no
+page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from streaming.cli.text.conditions import standing_sentence
+from streaming.delta.rows import condition_rows, lag_rows, turn_rows
+from streaming.delta.tables import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
+from streaming.evaluation.conditions.condition_watch import ConditionChange
+from streaming.evaluation.rebalances.rebalance_words import sentence
+from streaming.evaluation.report import GroupReport
+from streaming.page.application import Pages
+from streaming.page.rendering import whole
+from streaming.prometheus.metrics import Exporter
+from streaming.prometheus.shown import Shown as Asked
+from tests.streaming.http.answers import answer
+from tests.streaming.page.test_application import STRATEGIES as PAGE_STRATEGIES
+from tests.streaming.page.test_application import Seen, ask, shown_cluster
+from tests.streaming.prometheus.test_metrics import named
+from tests.streaming.situations import CLUSTER, GROUP, NOW_MS, SITUATIONS, Shown, Situation, shown
+
+STALE_AFTER_MS = 30_000
+"""As `shown_cluster` of the pages has it."""
+NOTHING = "\N{EN DASH}"
+
+
+def report_of(had: Shown, situation: Situation) -> GroupReport | None:
+    """Return the one report that everybody renders."""
+    is_fresh = situation.sampled_ago_ms <= STALE_AFTER_MS
+    return had.registry.report_book.reports(had.registry.present(), is_fresh=is_fresh).get(GROUP)
+
+
+def facts(report: GroupReport) -> dict[str, Any]:
+    """Return what is compared, by the names that the API has."""
+    membership, assignment, lag, total = report.membership, report.assignment, report.lag, report.fairness.partitions
+    return {
+        "group_type": membership.group_type,
+        "state": membership.state,
+        "protocol_type": membership.protocol_type,
+        "protocol": membership.protocol,
+        "generation_id": membership.generation_id,
+        "members": membership.members,
+        "verdict": assignment.verdict,
+        "drift_partitions": assignment.drift_partitions,
+        "unowned_partitions": assignment.unowned_partitions,
+        "unowned_records": report.unowned_records,
+        "max_partitions": total and total.largest,
+        "excess_partitions": total and total.excess,
+        "idle_members": total and total.idle,
+        "score": total and total.score,
+        "remedy": report.fairness.remedy,
+        "conditions": {(one.name, one.since_ms) for one in report.conditions},
+        "lag": lag.records,
+        "lag_unknown": set(lag.unknown),
+        "lag_seconds": lag.seconds,
+        "status": lag.status,
+        "records_lost": lag.records_lost,
+        "rebalances_total": report.rebalances.total,
+    }
+
+
+def metrics(had: Shown) -> Mapping[tuple[str, tuple[tuple[str, str], ...]], float]:
+    exporter = Exporter([(CLUSTER, had.registry)], lambda: NOW_MS, STALE_AFTER_MS, Asked())
+    samples = [one for family in text_string_to_metric_families(answer(exporter)) for one in family.samples]
+    return {
+        (one.name, tuple(sorted(one.labels.items()))): one.value for one in samples if one.labels.get("group") == GROUP
+    }
+
+
+def told_by_metrics(had: Shown) -> dict[str, Any]:
+    """Return the same facts from `/metrics`: no series is unknown, an empty label too."""
+    series = metrics(had)
+
+    def value(name: str, **labels: str) -> float | None:
+        found = named(series, f"rebalance_monitor_{name}", group=GROUP, **labels)
+        assert len(found) <= 1, f"{name} is told once"
+        return next(iter(found.values()), None)
+
+    def labels(name: str) -> list[dict[str, str]]:
+        return [dict(labelled) for (family, labelled), _ in series.items() if family == f"rebalance_monitor_{name}"]
+
+    (state,) = labels("group_state")
+    verdict, status, skew = labels("assignment_verdict"), labels("group_status"), labels("topic_skew")
+    own = verdict[0]["strategy"] if verdict else None
+    since = named(series, "rebalance_monitor_group_condition_timestamp_seconds", group=GROUP)
+    return {
+        "group_type": state["group_type"],
+        "state": state["state"],
+        "protocol_type": state["protocol_type"] or None,
+        "protocol": state["protocol"] or None,
+        "generation_id": value("group_generation"),
+        "members": value("group_members"),
+        "verdict": verdict[0]["verdict"] if verdict else None,
+        "drift_partitions": None if own is None else value("drift_partitions", strategy=own),
+        "unowned_partitions": value("unowned_partitions"),
+        "unowned_records": value("unowned_records"),
+        "max_partitions": value("member_partitions_max"),
+        "excess_partitions": value("excess_partitions"),
+        "idle_members": value("idle_members"),
+        "score": value("imbalance_score", measure="partitions", scope="member"),
+        "remedy": (skew[0]["remedy"] or None) if skew else None,
+        "conditions": {(name.removeprefix("condition="), int(1000 * at)) for name, at in since.items()},
+        "lag": value("group_lag"),
+        "lag_unknown": {one["reason"] for one in labels("lag_unknown_partitions")} - {"held_back"},
+        "lag_seconds": value("group_lag_seconds"),
+        "status": status[0]["status"] if status else None,
+        "records_lost": value("group_records_lost"),
+        "rebalances_total": value("rebalances_total"),
+    }
+
+
+def told_by_api(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the same facts from the API."""
+    of_shares = ("max_partitions", "excess_partitions", "idle_members", "score", "remedy")
+    return {
+        **{name: document[name] for name in facts_named(document)},
+        **{name: document["shares"][name] for name in of_shares},
+        "conditions": {(one["condition"], one["since_ms"]) for one in document["conditions"]},
+        "lag_unknown": set(document["lag_unknown"]),
+    }
+
+
+def facts_named(document: Mapping[str, Any]) -> list[str]:
+    of_report = (
+        "group_type state protocol_type protocol generation_id members verdict drift_partitions unowned_partitions "
+        "unowned_records lag lag_seconds status records_lost rebalances_total"
+    )
+    return [name for name in of_report.split() if name in document]
+
+
+def pages_of(had: Shown, tables: Path) -> Pages:
+    return Pages([shown_cluster(CLUSTER, had.registry, tables, NOW_MS)], PAGE_STRATEGIES)
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_metrics_page_and_api_tell_what_the_report_tells(name: str, tmp_path: Path) -> None:
+    situation = SITUATIONS[name]
+    had = shown(situation)
+    report, pages = report_of(had, situation), pages_of(had, tmp_path)
+    if report is None:
+        assert metrics(had) == {}, "no series of a group that is gone"
+        assert [ask(pages, f"/{where}/{GROUP}").status[:3] for where in ("groups", "api/v1/groups")] == ["404", "404"]
+        return
+    expected = facts(report)
+    assert told_by_metrics(had) == expected, situation.why
+    document = ask(pages, f"/api/v1/groups/{GROUP}").json()
+    assert told_by_api(document) == expected, situation.why
+    (listed,) = ask(pages, "/api/v1/groups").json()["groups"]
+    assert told_by_api(listed) == expected, situation.why
+    assert [one["text"] for one in document["troubles"]] == [trouble.text for trouble in report.troubles]
+    text = Seen(ask(pages, f"/groups/{GROUP}").text).text
+    for said in (
+        f"state {report.membership.state} type {report.membership.group_type} ",
+        f" strategy {report.membership.protocol or NOTHING} ",
+        f" members {whole(report.membership.members)} ",
+        f" rebalances {whole(report.rebalances.total)}",
+        *(trouble.text for trouble in report.troubles),
+    ):
+        assert said in text, situation.why
+    line = Seen(ask(pages, "/").text).text
+    assert all(trouble.word in line for trouble in report.troubles), situation.why
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_tables_and_commands_tell_what_the_report_tells(name: str) -> None:
+    """Rows are as of a record: what a sample shows later is in none of them."""
+    situation = SITUATIONS[name]
+    had = shown(situation)
+    report = report_of(had, situation)
+    if report is None:
+        return
+    rows = turn_rows(CLUSTER, had.turns, had.lanes)
+    if rows[GROUP_GENERATIONS] and report.rebalances.total is not None:
+        last = rows[GROUP_GENERATIONS][-1]
+        assert last["rebalances_total"] == report.rebalances.total
+        assert last["rebalances_failed_total"] == report.rebalances.failed
+        assert last["empty_transitions_total"] == report.rebalances.empty_transitions
+        if not situation.is_later_than_records:
+            assert last["protocol"] == report.membership.protocol
+            assert last["generation_id"] == report.membership.generation_id
+            assert report.membership.members in {None, len(last["members"] or ())}
+    own = [row for row in rows[ASSIGNMENT_DRIFT] if row["is_group_strategy"]]
+    is_present = bool(own) and own[-1]["generation_id"] == report.membership.generation_id
+    if is_present and report.assignment.own is not None and not situation.is_later_than_records:
+        told, verdict = own[-1], report.assignment.own
+        assert (told["strategy"], told["verdict"]) == (verdict.strategy, verdict.verdict), situation.why
+        assert told["drift_partitions"] == verdict.drift_partitions
+    for row in rows[ASSIGNMENT_IMBALANCE][-1:]:
+        assert not report.fairness.work or row["generation_id"] == report.membership.generation_id
+    if not report.is_held_back and report.lag.records is not None:
+        lag = lag_rows(GROUP_LAG, CLUSTER, NOW_MS, had.lag.partitions).to_pylist()
+        assert sum(row["lag"] for row in lag) == report.lag.records
+    for text in (sentence(row) for row in rows[REBALANCES]):
+        for member in report.members.each:
+            assert f"{member.client_id} ({member.client_host})" not in text, "one spelling of a member"
+    changes = [ConditionChange(GROUP, one, True, None) for one in report.conditions]
+    said = [standing_sentence(row) for row in condition_rows(CLUSTER, NOW_MS, changes)]
+    assert all(one.detail in line for one, line in zip(report.conditions, said, strict=True))
+
+
+def test_there_are_as_many_situations_as_the_monitor_tells_apart() -> None:
+    """Each verdict, each reason why lag is unknown, each kind of group; law 9 is worth what is tried of it."""
+    reports = [report_of(shown(one), one) for one in SITUATIONS.values()]
+    told = [report for report in reports if report is not None]
+    assert {report.membership.group_type for report in told} == {"classic", "consumer", "share", "streams"}
+    assert {report.assignment.verdict for report in told} >= {
+        None, "match", "drift", "unknown", "rebalancing", "not_evaluated"
+    }  # fmt: skip
+    assert {report.membership.state for report in told} >= {
+        "Stable", "Empty", "Unknown", "Reconciling", "Assigning", "PreparingRebalance", "NotReady"
+    }  # fmt: skip
+    assert len(SITUATIONS) >= 25
+    assert not math.isnan(sum(report.lag.records or 0 for report in told))
