@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.combine.gaps import CommitGap
-from streaming.combine.lanes import PartitionSnapshot, QuarantinedRecord
+from streaming.combine.lanes import QuarantinedRecord
 from streaming.delta.cells import LAST_MS, Row, record_cells, utc
 from streaming.delta.fairness_rows import alternative_rows, partition_rows
 from streaming.delta.tables import (
@@ -27,12 +27,12 @@ from streaming.evaluation.conditions.condition_watch import ConditionChange
 from streaming.evaluation.judge import Judgement
 from streaming.evaluation.lag.status import status_names
 from streaming.evaluation.rebalances.member_changes import MemberChange
-from streaming.evaluation.rebalances.skips import proven_failures
+from streaming.evaluation.rebalances.skips import Decided, failed_rebalances
 from streaming.evaluation.rebalances.story import ToldRebalance
 from streaming.evaluation.turn import Turn
 from streaming.events import Position
 from streaming.group.members import GroupMember, TopicPartitions, members
-from streaming.group.not_known import REBALANCES_FAILED, not_known
+from streaming.group.not_known import not_known
 from streaming.group.snapshot import GroupSnapshot
 
 
@@ -41,13 +41,13 @@ def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=table.schema)
 
 
-def turn_rows(cluster: str, turns: Iterable[Turn], lanes: Mapping[int, PartitionSnapshot]) -> Mapping[Table, list[Row]]:
-    """What the turns of one batch add to the tables. `lanes` tell which skipped generations are proven failures."""
+def turn_rows(cluster: str, turns: Iterable[Turn], decisions: Decided) -> Mapping[Table, list[Row]]:
+    """What the turns of one batch add to the tables. `decisions` are those on skips that their snapshots have."""
     tables = (GROUP_GENERATIONS, REBALANCES, ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, WHAT_IF)
     rows: dict[Table, list[Row]] = {table: [] for table in tables}
     for turn in turns:
         group_id = turn.record.snapshot.group_id
-        rows[GROUP_GENERATIONS] += [_generation_row(cluster, snapshot, lanes) for snapshot in turn.history]
+        rows[GROUP_GENERATIONS] += [_generation_row(cluster, snapshot, decisions) for snapshot in turn.history]
         rows[REBALANCES] += [_rebalance_row(cluster, group_id, told) for told in turn.rebalances]
         for judgement in turn.judgements:
             key = {**record_cells(cluster, judgement.position), "group_id": group_id}
@@ -82,11 +82,10 @@ def commit_gap_rows(cluster: str, gaps: Iterable[CommitGap]) -> Mapping[Table, l
     return {COMMIT_GAPS: rows}
 
 
-def _generation_row(cluster: str, snapshot: GroupSnapshot, lanes: Mapping[int, PartitionSnapshot]) -> Row:
+def _generation_row(cluster: str, snapshot: GroupSnapshot, decisions: Decided) -> Row:
     classic, modern, position, totals = snapshot.classic, snapshot.modern, snapshot.position, snapshot.totals
     if position is None:
         raise ValueError(f"{snapshot.group_id}: a snapshot in the history stems from a record")
-    lane = lanes.get(position.kafka_partition, PartitionSnapshot(position.kafka_partition))
     return {
         **record_cells(cluster, position),
         "group_id": snapshot.group_id,
@@ -100,17 +99,10 @@ def _generation_row(cluster: str, snapshot: GroupSnapshot, lanes: Mapping[int, P
         "members": None if snapshot.is_over else _members(snapshot),
         "not_known": list(not_known(snapshot)),
         "rebalances_total": totals.rebalances,
-        "rebalances_failed_total": _failed(snapshot, lane),
+        "rebalances_failed_total": failed_rebalances(snapshot, decisions),
         "empty_transitions_total": totals.empty_transitions,
         "incarnations": totals.incarnations,
     }
-
-
-def _failed(snapshot: GroupSnapshot, lane: PartitionSnapshot) -> int | None:
-    """Rebalances proven to have failed; None where nothing could prove one."""
-    if REBALANCES_FAILED in not_known(snapshot):
-        return None
-    return snapshot.totals.rebalances_failed + proven_failures(snapshot.unsettled_skips, lane)
 
 
 def _members(snapshot: GroupSnapshot) -> list[Row]:

@@ -36,7 +36,7 @@ from streaming.evaluation.turn import GroupRecord
 from streaming.events import CLASSIC
 from streaming.group.listing import ListedGroup
 from streaming.group.members import TopicPartitions
-from streaming.group.not_known import REBALANCES_FAILED, not_known
+from streaming.group.not_known import not_known
 from streaming.group.snapshot import ASSIGNING, EMPTY, GroupSnapshot
 from streaming.group.snapshot import REBALANCING as REBALANCING_STATES
 from streaming.group.snapshot import UNKNOWN as UNKNOWN_STATE
@@ -60,7 +60,7 @@ class Recorded(NamedTuple):
     rebalancing_since_ms: int | None = None
     measured: tuple[Imbalance, ...] = ()
     commit_gaps: GapTotals | None = None
-    proven_failures: int = 0
+    failed_rebalances: int | None = None
 
 
 class Sampled(NamedTuple):
@@ -195,10 +195,9 @@ def _fairness(record: GroupRecord, judgement: Judgement, measured: tuple[Imbalan
 
 def _rebalances(recorded: Recorded, record: GroupRecord) -> RebalanceReport:
     totals, story = record.snapshot.totals, record.story.totals
-    cannot_prove = REBALANCES_FAILED in not_known(record.snapshot)
     return RebalanceReport(
         total=totals.rebalances,
-        failed=None if cannot_prove else totals.rebalances_failed + recorded.proven_failures,
+        failed=recorded.failed_rebalances,
         empty_transitions=totals.empty_transitions,
         by_cause=story.rebalances_by_cause,
         moved_partitions=story.moved_partitions,

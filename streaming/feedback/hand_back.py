@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from streaming.combine.lanes import PartitionSnapshot
 from streaming.evaluation.assignment.sampled_topics import awaited_topics
 from streaming.evaluation.lag.lag import ClusterSample
-from streaming.evaluation.rebalances.skips import settlements
+from streaming.evaluation.rebalances.skips import Decided, settlements
 from streaming.events import GroupForgotten, HandedBackEvent, TopicMetadata, TopicsSampled
 from streaming.group.history import awaits_names
 from streaming.group.snapshot import GroupSnapshot
@@ -23,17 +22,16 @@ FORGET_AFTER_MS = 7 * 24 * 3_600_000
 def awaited_facts(
     snapshot: GroupSnapshot,
     sample: ClusterSample,
-    lane: PartitionSnapshot | None,
+    decisions: Decided,
     untold: Iterable[GroupSnapshot] = (),
 ) -> tuple[HandedBackEvent, ...]:
     """Everything the group does not know yet and could, what it has still to tell of earlier records included."""
-    settled = settlements(snapshot.unsettled_skips, lane) if lane else ()
     if snapshot.is_over and sample.sampled_at_ms - _died_at_ms(snapshot) > FORGET_AFTER_MS:
         return (GroupForgotten(),)
     topics: dict[str, TopicMetadata] = {}
     for waiting in (*untold, snapshot):
         topics |= _awaited_topics(waiting, sample)
-    return (*([TopicsSampled(topics)] if topics else []), *settled)
+    return (*([TopicsSampled(topics)] if topics else []), *settlements(snapshot, decisions))
 
 
 def _died_at_ms(snapshot: GroupSnapshot) -> int:

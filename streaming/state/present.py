@@ -13,6 +13,7 @@ from streaming.evaluation.conditions.unowned import UnownedNow
 from streaming.evaluation.fairness.imbalance import Imbalance
 from streaming.evaluation.lag.lag import ClusterSample, held_back_groups
 from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.evaluation.rebalances.skips import Decided
 from streaming.evaluation.turn import GroupRecord
 from streaming.events import Position
 from streaming.group.listing import GroupListing
@@ -72,6 +73,7 @@ class Present:
     conditions: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
     unowned: Mapping[str, UnownedNow] = field(default_factory=dict)
     work: Mapping[str, WorkShares] = field(default_factory=dict)
+    decided_skips: Decided = field(default_factory=dict)
 
     def alive_groups(self) -> Mapping[str, GroupRecord]:
         """Groups that exist, by id, sorted."""

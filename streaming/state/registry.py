@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from streaming.combine.gaps import GapTotals
@@ -12,10 +12,11 @@ from streaming.evaluation.conditions.condition_watch import Condition
 from streaming.evaluation.conditions.unowned import UnownedNow
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.evaluation.rebalances.skips import decided
 from streaming.evaluation.turn import GroupRecord
 from streaming.events import POLLED_PARTITION
 from streaming.group.listing import GroupListing, rebalancing_since_ms
-from streaming.group.snapshot import REBALANCING
+from streaming.group.snapshot import REBALANCING, GroupSnapshot
 from streaming.integrity.read_up_to import ReadUpTo, passed, sampled_end
 from streaming.state.present import Health, Present, WorkShares
 from streaming.state.reports import ReportBook
@@ -48,7 +49,13 @@ class Registry:
                 for group_id, at_ms in self._present.rebalancing_since_ms.items()
                 if not _has_ended_rebalance(self._present.groups.get(group_id), groups.get(group_id))
             }
-            self._present = replace(self._present, groups=groups, lanes=known, rebalancing_since_ms=since_ms)
+            self._present = replace(
+                self._present,
+                groups=groups,
+                lanes=known,
+                rebalancing_since_ms=since_ms,
+                decided_skips=decided(self._present.decided_skips, _with_skips(groups), known),
+            )
 
     def put_gap_totals(self, closed: Iterable[GapsClosed]) -> None:
         """Take in the totals of commit gaps that changed; those of a group that ended are kept no longer."""
@@ -123,6 +130,10 @@ class Registry:
             health = replace(known, ready=now_ready, was_ready=known.was_ready or now_ready, times_ready=times_ready)
             self._present = _with_health(self._present, health)
         return now_ready
+
+
+def _with_skips(groups: Mapping[str, GroupRecord]) -> Iterator[GroupSnapshot]:
+    return (record.snapshot for record in groups.values() if record.snapshot.unsettled_skips)
 
 
 def _has_ended_rebalance(before: GroupRecord | None, after: GroupRecord | None) -> bool:

@@ -21,10 +21,9 @@ from streaming.evaluation.evaluate import Recorded, Sampled, evaluate, with_samp
 from streaming.evaluation.facts import GroupLag
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA
 from streaming.evaluation.lag.lag_judgement import LagJudgement
-from streaming.evaluation.rebalances.skips import proven_failures
+from streaming.evaluation.rebalances.skips import failed_rebalances
 from streaming.evaluation.report import GroupReport
 from streaming.group.listing import GroupListing, shown_state
-from streaming.group.snapshot import GroupSnapshot
 from streaming.state.present import Present, WorkShares
 
 
@@ -144,13 +143,5 @@ def _recorded(present: Present, seen: _OfSample) -> Iterator[Recorded]:
             since_ms.get(group_id),
             shares.imbalances if shares and stands else (),
             gap_totals.get(group_id),
-            _proven_failures(snapshot, present) if snapshot.unsettled_skips else 0,
+            failed_rebalances(snapshot, present.decided_skips),
         )
-
-
-def _proven_failures(snapshot: GroupSnapshot, present: Present) -> int:
-    """Failed rebalances that the group's own state does not count yet."""
-    if snapshot.position is None:
-        return 0
-    lane = present.lanes.get(snapshot.position.kafka_partition)
-    return 0 if lane is None else proven_failures(snapshot.unsettled_skips, lane)

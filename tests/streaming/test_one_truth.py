@@ -19,6 +19,7 @@ from streaming.delta.rows import condition_rows, lag_rows, turn_rows
 from streaming.delta.tables import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
 from streaming.evaluation.conditions.condition_watch import ConditionChange
 from streaming.evaluation.rebalances.rebalance_words import sentence
+from streaming.evaluation.rebalances.skips import decided
 from streaming.evaluation.report import GroupReport
 from streaming.page.application import Pages
 from streaming.page.rendering import whole
@@ -180,7 +181,8 @@ def test_tables_and_commands_tell_what_the_report_tells(name: str) -> None:
     report = report_of(had, situation)
     if report is None:
         return
-    rows = turn_rows(CLUSTER, had.turns, had.lanes)
+    history = (snapshot for turn in had.turns for snapshot in turn.history)
+    rows = turn_rows(CLUSTER, had.turns, decided({}, history, had.lanes))
     if rows[GROUP_GENERATIONS] and report.rebalances.total is not None:
         last = rows[GROUP_GENERATIONS][-1]
         assert last["rebalances_total"] == report.rebalances.total

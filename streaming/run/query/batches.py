@@ -33,6 +33,7 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table, commit_gap_rows, quarantine_rows, turn_rows
 from streaming.delta.tables import GROUP_GENERATIONS, Table
 from streaming.evaluation.lag.broker_clocks import Records
+from streaming.evaluation.rebalances.skips import decided
 from streaming.evaluation.turn import Turn, decode_turn
 from streaming.events import OFFSETS_TOPIC, POLLED_PARTITION
 from streaming.group.snapshot import GONE
@@ -153,7 +154,9 @@ class BatchSink:
         lanes: Mapping[int, PartitionSnapshot],
         batch_id: int,
     ) -> None:
-        rows: dict[Table, list[Row]] = {**turn_rows(self._cluster, turns, lanes)}
+        history = (snapshot for turn in turns for snapshot in turn.history)
+        decisions = decided(self._registry.present().decided_skips, history, lanes)
+        rows: dict[Table, list[Row]] = {**turn_rows(self._cluster, turns, decisions)}
         quarantined = (record for batch in partition_batches for record in batch.quarantined)
         rows.update(quarantine_rows(self._cluster, quarantined))
         rows.update(commit_gap_rows(self._cluster, gaps))

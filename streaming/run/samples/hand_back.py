@@ -29,9 +29,7 @@ def awaited_by_group(present: Present, sample: ClusterSample) -> AwaitedFacts:
     """What each group could know by now and does not; groups that want for nothing are left out."""
     awaited = {}
     for group_id, record in present.groups.items():
-        position = record.snapshot.position
-        lane = present.lanes.get(position.kafka_partition) if position else None
-        if events := awaited_facts(record.snapshot, sample, lane, record.untold):
+        if events := awaited_facts(record.snapshot, sample, present.decided_skips, record.untold):
             awaited[group_id] = events
     return awaited
 

@@ -30,6 +30,7 @@ from streaming.delta.tables import (
 )
 from streaming.evaluation.fairness.imbalance import LAG, Imbalance
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample
+from streaming.evaluation.rebalances.skips import decided
 from streaming.evaluation.turn import GroupRecord, Turn, take_turn
 from streaming.events import GroupEvent, Position
 from streaming.group.snapshot import GroupSnapshot
@@ -111,8 +112,8 @@ def test_every_record_of_a_turn_is_a_row_with_the_totals_as_of_it() -> None:
 @pytest.mark.parametrize(("last_missing", "failed"), [(-1, 2), (15, 0)])
 def test_failures_that_the_log_proves_count_from_the_first_row_on(last_missing: int, failed: int) -> None:
     turn = turn_of([written(10, 1), written(20, 4), tombstoned(30)])
-    lanes = {0: PartitionSnapshot(0, 30, last_missing)}
-    rows = turn_rows("c", [turn], lanes)[GROUP_GENERATIONS]
+    decisions = decided({}, turn.history, {0: PartitionSnapshot(0, 30, last_missing)})
+    rows = turn_rows("c", [turn], decisions)[GROUP_GENERATIONS]
     assert [row["rebalances_failed_total"] for row in rows] == [0, failed, failed], "and never fewer later"
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.combine.lanes import PartitionSnapshot
 from streaming.evaluation.lag.lag import ClusterSample
-from streaming.evaluation.rebalances.skips import log_was_whole, proven_failures, settlements
+from streaming.evaluation.rebalances.skips import decided, failed_rebalances, log_was_whole, settlements
 from streaming.events import GroupEvent, GroupForgotten, HandedBackEvent, SkipSettled, TopicMetadata, TopicsSampled
 from streaming.feedback.hand_back import FORGET_AFTER_MS, awaited_facts
+from streaming.group.snapshot import GroupSnapshot
 from tests.streaming.groups import (
     SECOND_MS,
     advanced,
@@ -25,12 +28,17 @@ from tests.streaming.groups import (
 )
 
 NOW_MS = 100 * SECOND_MS
-WHOLE = PartitionSnapshot(0, last_offset=50)
+LANE = PartitionSnapshot(0, last_offset=50)
 HOLED = PartitionSnapshot(0, last_offset=50, last_missing_offset=15)
 RACKS = (("r1", "r2"), ("r2", None))
 SAMPLE = ClusterSample(NOW_MS, {"orders": TopicMetadata(2, NOW_MS, RACKS, "id"), "gone": TopicMetadata(None, NOW_MS)})
 ORDERS = TopicMetadata(2, NOW_MS)
 GONE = TopicMetadata(None, NOW_MS)
+
+
+def asked(snapshot: GroupSnapshot, sample: ClusterSample = SAMPLE, untold: Sequence[GroupSnapshot] = ()) -> object:
+    """Return what is handed back where nothing of the log is missing."""
+    return awaited_facts(snapshot, sample, decided({}, [snapshot], {0: LANE}), untold)
 
 
 def whole(kafka_offset: int, generation_id: int) -> GroupEvent:
@@ -93,7 +101,7 @@ IDENTIFIED = TopicMetadata(2, NOW_MS, topic_id="id")
 def test_a_group_awaits_what_it_does_not_know_and_somebody_does(
     events: list[GroupEvent], facts: tuple[HandedBackEvent, ...], why: str
 ) -> None:
-    assert awaited_facts(advanced(events), SAMPLE, WHOLE) == facts, why
+    assert asked(advanced(events)) == facts, why
 
 
 @pytest.mark.parametrize("end", [[tombstoned(9)], [*left(9), epoch(12, 4)]], ids=["deleted", "empty"])
@@ -101,8 +109,8 @@ def test_names_are_asked_for_as_long_as_a_row_waits_for_them_also_when_the_group
     """A console consumer that comes and goes within a second leaves rows; they ought to name its topics."""
     waiting = advanced(formed(4))
     gone = advanced(end, waiting)
-    assert awaited_facts(gone, SAMPLE, WHOLE, [waiting]) == (TopicsSampled({"orders": IDENTIFIED}),)
-    assert awaited_facts(gone, SAMPLE, WHOLE, [advanced([TopicsSampled({"orders": IDENTIFIED})], waiting)]) == ()
+    assert asked(gone, untold=[waiting]) == (TopicsSampled({"orders": IDENTIFIED}),)
+    assert asked(gone, untold=[advanced([TopicsSampled({"orders": IDENTIFIED})], waiting)]) == ()
 
 
 @pytest.mark.parametrize(
@@ -118,10 +126,10 @@ def test_names_are_asked_for_as_long_as_a_row_waits_for_them_also_when_the_group
 def test_once_handed_back_nothing_is_awaited_any_more(events: list[GroupEvent]) -> None:
     """Level-triggered: the same comparison that finds a fact missing finds it there; otherwise it is sent for ever."""
     snapshot = advanced(events)
-    facts = awaited_facts(snapshot, SAMPLE, WHOLE)
+    facts = asked(snapshot)
     assert facts != ()
-    assert awaited_facts(snapshot, SAMPLE, WHOLE) == facts, "lost on the way, found missing again"
-    assert awaited_facts(advanced(facts, snapshot), SAMPLE, WHOLE) == ()
+    assert asked(snapshot) == facts, "lost on the way, found missing again"
+    assert asked(advanced(facts, snapshot)) == ()
 
 
 @pytest.mark.parametrize(
@@ -130,7 +138,7 @@ def test_once_handed_back_nothing_is_awaited_any_more(events: list[GroupEvent]) 
 def test_a_group_dead_for_a_week_is_forgotten(age_ms: int, forgotten: bool) -> None:
     dead = advanced([written(10, 1), tombstoned(11)])
     sample = ClusterSample(11 * SECOND_MS + age_ms)
-    assert awaited_facts(dead, sample, WHOLE) == ((GroupForgotten(),) if forgotten else ())
+    assert asked(dead, sample) == ((GroupForgotten(),) if forgotten else ())
 
 
 SKIPPING = advanced([whole(10, 1), whole(20, 4)])
@@ -151,22 +159,36 @@ def test_only_a_stretch_that_was_read_whole_proves_a_failure(last_missing: int, 
     lane = PartitionSnapshot(0, last_offset=50, last_missing_offset=last_missing)
     (skip,) = SKIPPING.unsettled_skips
     assert log_was_whole(skip, lane) == whole, why
-    assert proven_failures([skip], lane) == (2 if whole else 0)
-    assert settlements([skip], lane) == (SkipSettled(20, log_was_whole=whole),)
+    decisions = decided({}, [SKIPPING], {0: lane})
+    assert failed_rebalances(SKIPPING, decisions) == (2 if whole else 0)
+    assert settlements(SKIPPING, decisions) == (SkipSettled(20, log_was_whole=whole),)
+
+
+def test_what_was_decided_once_stands_whatever_is_missing_later() -> None:
+    """Defect 8: a transaction marker behind a failed rebalance made the table's counter fall from 1 to 0."""
+    before = decided({}, [SKIPPING], {0: LANE})
+    holed_since = PartitionSnapshot(0, last_offset=60, last_missing_offset=55)
+    assert decided(before, [SKIPPING], {0: holed_since}) == before == {("g", 20): True}
+    assert decided({}, [SKIPPING], {0: holed_since}) == {("g", 20): False}, "seen for the first time, it is not proven"
+    assert decided(before, [whole_log()], {0: LANE}) == {}, "settled, it need not be remembered"
+
+
+def whole_log() -> GroupSnapshot:
+    return advanced([SkipSettled(20, log_was_whole=True)], SKIPPING)
 
 
 def test_without_its_lane_a_skip_is_not_settled() -> None:
     known = advanced([sampled(5, orders=2)], SKIPPING)
-    assert awaited_facts(known, SAMPLE, None) == ()
-    assert awaited_facts(known, SAMPLE, HOLED) == (SkipSettled(20, log_was_whole=False),)
+    assert awaited_facts(known, SAMPLE, decided({}, [known], {})) == ()
+    assert awaited_facts(known, SAMPLE, decided({}, [known], {0: HOLED})) == (SkipSettled(20, log_was_whole=False),)
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=8, unique_by=lambda one: one[0]))
 def test_settling_by_the_lane_counts_what_the_rows_called_proven(steps: list[tuple[int, int]]) -> None:
     """A row shows the proven failures before their settlement: the total after it must be the same."""
     snapshot = advanced(written(offset, generation) for offset, generation in sorted(steps))
-    for lane in (WHOLE, HOLED):
-        shown = snapshot.totals.rebalances_failed + proven_failures(snapshot.unsettled_skips, lane)
-        settled = advanced(settlements(snapshot.unsettled_skips, lane), snapshot)
-        assert settled.totals.rebalances_failed == shown
+    for lane in (LANE, HOLED):
+        decisions = decided({}, [snapshot], {0: lane})
+        settled = advanced(settlements(snapshot, decisions), snapshot)
+        assert settled.totals.rebalances_failed == failed_rebalances(snapshot, decisions)
         assert settled.unsettled_skips == ()
