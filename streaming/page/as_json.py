@@ -15,8 +15,8 @@ import msgspec
 from streaming.evaluation.facts import FairnessReport
 from streaming.evaluation.report import GroupReport
 from streaming.page.group import GroupDetail
+from streaming.page.last_rebalances import LastRebalances
 from streaming.page.overview import Listed
-from streaming.page.rebalances import LastRebalances
 from streaming.page.watched import Watched
 from streaming.page.what_if import Answers
 

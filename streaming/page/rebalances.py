@@ -22,28 +22,11 @@ from streaming.errors import RemedyError
 from streaming.evaluation.rebalances.brief import RebalanceInBrief
 from streaming.evaluation.rebalances.rebalance_words import Row, sentence, with_gaps, without_upgrades_ends
 from streaming.evaluation.turn import GroupRecord
+from streaming.page.last_rebalances import LastRebalances, Told
 
 MOST_TOLD = 20
 KEPT_SECONDS = 10.0
 KEPT_GROUPS = 64
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One rebalance, or what else happened to a group's membership, in words. Names in it are as members gave them."""
-
-    timestamp_ms: int
-    generation_id: int | None
-    kind: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class LastRebalances:
-    """The last of them, the newest first; `why_not` says why they could not be read."""
-
-    told: tuple[Told, ...] = ()
-    why_not: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

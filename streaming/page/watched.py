@@ -10,9 +10,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from streaming.state.present import Present
 from streaming.state.reports import ReportBook, Reports
+
+
+class AllReports(Protocol):
+    """Who makes the reports of a present."""
+
+    def __call__(self, present: Present, *, is_fresh: bool) -> Reports:
+        """Every group's."""
+
 
 CATCHING_UP, STALE, NOT_READY, READY = "catching_up", "stale", "not_ready", "ready"
 
@@ -25,12 +34,12 @@ class Watched:
     present: Present
     now_ms: int
     stale_after_ms: int
-    book: ReportBook = field(default_factory=ReportBook)
+    all_reports: AllReports = field(default_factory=lambda: ReportBook().reports)
 
     @property
     def reports(self) -> Reports:
         """All its groups."""
-        return self.book.reports(self.present, is_fresh=self.is_fresh)
+        return self.all_reports(self.present, is_fresh=self.is_fresh)
 
     @property
     def phase(self) -> str:

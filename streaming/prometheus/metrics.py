@@ -121,7 +121,7 @@ class _Cluster:
         is_fresh = present.sample is not None and now_ms - present.sample.sampled_at_ms <= stale_after_ms
         own = self._text(health(present, memory_bytes, is_fresh=is_fresh))
         lines: list[Lines] = []
-        reports = self._registry.report_book.reports(present, is_fresh=is_fresh)
+        reports = self._registry.reports(present, is_fresh=is_fresh)
         if present.health.was_ready:
             recorded = [reports.recorded[group_id] for group_id in self._shown.groups.among(reports)]
             lines += [texts.lines(recorded) for texts in (self._groups, self._members) if not texts.is_empty]

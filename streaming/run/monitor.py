@@ -194,4 +194,4 @@ def _access(metrics: MetricsSettings) -> Access:
 
 def _watched(watch: ClusterWatch, stale_after_ms: int) -> Watched:
     present = watch.registry.present()
-    return Watched(watch.cluster, present, present.cluster_ms(now_ms()), stale_after_ms, watch.registry.report_book)
+    return Watched(watch.cluster, present, present.cluster_ms(now_ms()), stale_after_ms, watch.registry.reports)

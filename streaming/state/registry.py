@@ -19,7 +19,7 @@ from streaming.group.listing import GroupListing, rebalancing_since_ms
 from streaming.group.snapshot import REBALANCING, GroupSnapshot
 from streaming.integrity.read_up_to import ReadUpTo, passed, sampled_end
 from streaming.state.present import Health, Present, WorkShares
-from streaming.state.reports import ReportBook
+from streaming.state.reports import ReportBook, Reports
 
 
 class Registry:
@@ -28,12 +28,18 @@ class Registry:
     def __init__(self) -> None:
         self._present = Present()
         self._lock = threading.Lock()
-        self.report_book = ReportBook()
+        self._book = ReportBook()
+        self._making = threading.Lock()
 
     def present(self) -> Present:
         """The present as one consistent value."""
         with self._lock:
             return self._present
+
+    def reports(self, present: Present, *, is_fresh: bool) -> Reports:
+        """Every group's report as of a present. Many who ask at the same time cost no more than one."""
+        with self._making:
+            return self._book.reports(present, is_fresh=is_fresh)
 
     def put_batch(
         self, records: Iterable[GroupRecord], lanes: Iterable[PartitionSnapshot], forgotten: Iterable[str] = ()

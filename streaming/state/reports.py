@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -92,25 +91,24 @@ class Reports(Mapping[str, GroupReport]):
 
 
 class ReportBook:
-    """The reports of one cluster. Many who ask cost no more than one. Several threads may ask."""
+    """The reports of one cluster, kept from one present to the next. One thread at a time may ask."""
 
     def __init__(self) -> None:
-        self._making = threading.Lock()
         self._kept: Mapping[str, tuple[Recorded, GroupReport]] = {}
         self._last: tuple[Present, bool, Reports] | None = None
 
     def reports(self, present: Present, *, is_fresh: bool) -> Reports:
         """All groups; none before the log was read to its end once."""
-        with self._making:
-            last = self._last
-            if last is None or last[0] is not present or last[1] != is_fresh:
-                seen = _of_sample(present) if is_fresh else _NOTHING_SAMPLED
-                known, self._kept = self._kept, {}
-                if present.health.was_ready:
-                    self._kept = {one.group_id: _kept(known.get(one.group_id), one) for one in _recorded(present, seen)}
-                made = Reports({group_id: report for group_id, (_, report) in self._kept.items()}, seen)
-                last = self._last = (present, is_fresh, made)
+        last = self._last
+        if last is not None and last[0] is present and last[1] == is_fresh:
             return last[2]
+        seen = _of_sample(present) if is_fresh else _NOTHING_SAMPLED
+        known, self._kept = self._kept, {}
+        if present.health.was_ready:
+            self._kept = {one.group_id: _kept(known.get(one.group_id), one) for one in _recorded(present, seen)}
+        made = Reports({group_id: report for group_id, (_, report) in self._kept.items()}, seen)
+        self._last = (present, is_fresh, made)
+        return made
 
 
 def _kept(known: tuple[Recorded, GroupReport] | None, recorded: Recorded) -> tuple[Recorded, GroupReport]:

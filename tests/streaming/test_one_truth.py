@@ -39,7 +39,7 @@ NOTHING = "\N{EN DASH}"
 def report_of(had: Shown, situation: Situation) -> GroupReport | None:
     """Return the one report that everybody renders."""
     is_fresh = situation.sampled_ago_ms <= STALE_AFTER_MS
-    return had.registry.report_book.reports(had.registry.present(), is_fresh=is_fresh).get(GROUP)
+    return had.registry.reports(had.registry.present(), is_fresh=is_fresh).get(GROUP)
 
 
 def facts(report: GroupReport) -> dict[str, Any]:

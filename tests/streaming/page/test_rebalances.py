@@ -13,7 +13,8 @@ from streaming.combine.gaps import CommitGap
 from streaming.delta.rows import arrow_table, commit_gap_rows
 from streaming.delta.tables import COMMIT_GAPS, PARTITIONED_BY, REBALANCES
 from streaming.evaluation.turn import GroupRecord
-from streaming.page.rebalances import KEPT_SECONDS, LastRebalances, RebalanceReader
+from streaming.page.last_rebalances import LastRebalances
+from streaming.page.rebalances import KEPT_SECONDS, RebalanceReader
 from tests.streaming.page.scene import CLUSTER, Member, generation, record_of
 
 A, B = Member("app-a", ["orders"]), Member("app-b", ["orders"])

@@ -65,7 +65,7 @@ class WatchedGroup(Monitor):
 
     def report(self) -> GroupReport:
         """Return what is said of the group."""
-        return self.registry.report_book.reports(self.registry.present(), is_fresh=True)["g"]
+        return self.registry.reports(self.registry.present(), is_fresh=True)["g"]
 
     def unowned(self) -> tuple[int | None, int | None]:
         """Return partitions without an owner, and records that wait there."""
