@@ -11,9 +11,11 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping
 
 from streaming.combine.lanes import PartitionBatch
+from streaming.evaluation.lag.lag import ClusterSample
 from streaming.events import OFFSETS_TOPIC
-from streaming.integrity.continuity import read_of_another
+from streaming.integrity.continuity import ends_before_read, lost_before_read, read_of_another
 from streaming.spark.files import Files
+from streaming.state.present import Present
 from streaming.state.registry import Registry
 
 STORED_ID = "offsets_topic_id"
@@ -111,6 +113,23 @@ class LostRecords:
                 sum(new.values()),
                 ", ".join(map(str, sorted(new))),
             )
+
+
+class LogWatch:
+    """One thread's: the sampler's. Says what a sample shows of the log."""
+
+    def __init__(self, cluster: str, registry: Registry, files: Files) -> None:
+        self._cluster = cluster
+        self._registry = registry
+        self._topic_read = TopicRead(cluster, registry, files)
+        self._lost_records = LostRecords(cluster)
+
+    def tell(self, before: Present, sample: ClusterSample) -> None:
+        """Compare the sample with how far reading was `before` it."""
+        positions = before.health.positions
+        self._topic_read.tell(sample.offsets_topic_id, positions)
+        tell_rewound(self._cluster, self._registry, ends_before_read(before.lanes, sample.offsets_topic))
+        self._lost_records.tell(lost_before_read(positions, sample.offsets_topic), positions)
 
 
 class ForeignRecords:

@@ -35,10 +35,11 @@ from streaming.prometheus.exposure import Bounds
 from streaming.prometheus.metrics import Exporter
 from streaming.prometheus.shown import asked_for
 from streaming.run.failures import SparkEndedError
+from streaming.run.ground import Ground
 from streaming.run.samples.upkeep import Upkeep
 from streaming.run.strategies import users_references
 from streaming.run.tries import Tries
-from streaming.run.watch import ClusterWatch, Ground
+from streaming.run.watch import ClusterWatch
 from streaming.sampling.connection import Connection
 from streaming.spark.causes import plain_cause
 from streaming.spark.session import is_running, spark_session

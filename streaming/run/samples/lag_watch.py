@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -51,7 +51,10 @@ Versioned = tuple[int, bytes]
 
 
 class LogReader(Protocol):
-    """The questions to brokers about what a group reads next."""
+    """The questions to brokers: what there is of topics, and what a group reads next."""
+
+    def sample(self, topics: Collection[str]) -> ClusterSample:
+        """What they say of these topics now."""
 
     def last_stable_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Where the log ends for consumers under read_committed."""
@@ -122,14 +125,15 @@ class LagWatch:
         stored = _Stored(self._ends.encode(), self._starts.encode(), self._book.stored_windows(), corrections_ms)
         self._files.write(STORED, msgspec.msgpack.encode(stored))
 
-    def read_partitions(self, view: BookView, present: Present) -> BookView:
-        """The view without partitions that their groups have left for good."""
+    def read_partitions(self, present: Present) -> BookView:
+        """The commits known now, without those of partitions that their groups have left for good."""
+        view = self._book.view()
         left = is_unsubscribed(view.commits, self._topics_read(present))
         return view.only(~left.to_numpy(zero_copy_only=False))
 
-    def in_cluster_time(self, sample: ClusterSample) -> ClusterSample:
-        """The sample with the times of the brokers' clocks."""
-        return self._clock.take_sample(sample)
+    def sample(self, topics: Collection[str]) -> ClusterSample:
+        """Sample the brokers, with the times of their clocks."""
+        return self._clock.take_sample(self._brokers.sample(topics))
 
     def judge(self, view: BookView, before: Present, sample: ClusterSample) -> LagJudgement:
         """Judge the view's commits by a sample made after it; `before` is what was known when the view was taken."""

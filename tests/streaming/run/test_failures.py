@@ -18,14 +18,13 @@ from streaming.cli.logs import _is_not_of_py4j
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.tables import REBALANCES
 from streaming.errors import MAY_PASS, STAYS, RemedyError
-from streaming.run import failures as failures_module
 from streaming.run.failures import (
-    CheckpointRemovedError,
     Failures,
     SparkEndedError,
-    check_what_a_run_stands_on,
 )
+from streaming.run.query import no_use as no_use_module
 from streaming.run.query.batches import BatchFailedError, BatchSink
+from streaming.run.query.no_use import CheckpointRemovedError, check_what_a_run_stands_on
 from streaming.spark import folder as folder_module
 from streaming.spark.checkpoint import CheckpointDamagedError
 from tests.streaming.spark.checkpoints import remove, truncate, unpack_checkpoint
@@ -133,7 +132,7 @@ class Stands:
 
 @pytest.fixture
 def stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stands:
-    monkeypatch.setattr(failures_module, "is_running", lambda _: True)
+    monkeypatch.setattr(no_use_module, "is_running", lambda _: True)
     return Stands(tmp_path)
 
 
@@ -170,7 +169,7 @@ def test_a_checkpoint_older_than_the_tables_ends_the_run(stands: Stands) -> None
 
 
 def test_a_spark_that_is_gone_is_one_line(stands: Stands, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures_module, "is_running", lambda _: False)
+    monkeypatch.setattr(no_use_module, "is_running", lambda _: False)
     with pytest.raises(SparkEndedError) as ended:
         stands.check()
     assert ended.value.exit_code == MAY_PASS

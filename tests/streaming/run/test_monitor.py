@@ -127,12 +127,11 @@ def test_brokers_that_fall_silent_are_one_line_and_one_more_when_they_are_back(
     silent, back = KafkaConnectionError("gone"), None
     beats = Beats(back, silent, NodeNotReadyError("still"), silent, back, back, silent, back)
     sampler = Sampler(
-        cluster="eu", registry=Registry(), interval_seconds=0.01, lag_table_seconds=1,
-        **dict.fromkeys(
-            ("brokers", "groups", "reconciler", "book", "tables", "hand_back", "topic_read", "lag_watch", "conditions",
-             "readiness", "upkeep")
-        ),
-    )  # fmt: skip
+        cluster="eu",
+        registry=Registry(),
+        interval_seconds=0.01,
+        **dict.fromkeys(("groups", "lag_watch", "readiness", "after")),
+    )
     monkeypatch.setattr(sampler, "beat", beats)
     with caplog.at_level(logging.INFO):
         sampler.run(beats.stop)

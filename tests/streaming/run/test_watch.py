@@ -10,7 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from streaming.run.cluster_clock import ClusterClock
-from streaming.run.watch import _Run
+from streaming.run.query.keeper import QueryKeeper
 from streaming.state.registry import Registry
 
 
@@ -19,9 +19,9 @@ def test_a_query_that_fails_for_one_reason_is_said_once_until_it_was_ready_in_be
 ) -> None:
     """Rule 3, as of clusters that cannot be watched: pauses that began again half a year ago are not those of today."""
     monkeypatch.setattr("streaming.run.tries.LONGEST_PAUSE_SECONDS", 0.01)
-    monkeypatch.setattr("streaming.run.watch.BatchSink", lambda **_: SimpleNamespace(failure=None))
+    monkeypatch.setattr("streaming.run.query.keeper.BatchSink", lambda **_: SimpleNamespace(failure=None))
     stop, registry, started = threading.Event(), Registry(), []
-    run = object.__new__(_Run)
+    run = object.__new__(QueryKeeper)
     run._cluster, run._registry, run._clock = "eu", registry, ClusterClock("eu", lambda: 0)
     run._book = run._files = None  # type: ignore[assignment]
     run._readiness = SimpleNamespace(start_over=lambda: None)  # type: ignore[assignment]
@@ -37,7 +37,7 @@ def test_a_query_that_fails_for_one_reason_is_said_once_until_it_was_ready_in_be
     monkeypatch.setattr(run, "_start_query", fail)
     monkeypatch.setattr(run, "_check_ground", lambda _: None)
     with caplog.at_level(logging.ERROR):
-        run._keep_query_alive(None, None, None, stop)  # type: ignore[arg-type]
+        run.keep(None, None, None, stop)  # type: ignore[arg-type]
     assert len(started) == 5
     assert [message.partition(": ")[0] for message in caplog.messages] == ["eu", "eu"]
     assert (registry.present().health.ready, registry.present().health.query_restarts) == (False, 4)

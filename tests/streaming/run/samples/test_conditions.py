@@ -27,12 +27,14 @@ from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.record_batches import Tail
 from streaming.run.cluster_clock import ClusterClock
-from streaming.run.continuity import TopicRead
+from streaming.run.continuity import LogWatch
 from streaming.run.samples.conditions import GroupConditions, limits_of
+from streaming.run.samples.feedback import Feedback
 from streaming.run.samples.hand_back import HandBack
+from streaming.run.samples.lag_tables import LagTables
 from streaming.run.samples.lag_watch import LagWatch
 from streaming.run.samples.readiness import Readiness
-from streaming.run.samples.sampler import Sampler
+from streaming.run.samples.sampler import AfterSample, Sampler
 from streaming.run.samples.upkeep import Upkeep
 from streaming.state.commit_book import CommitBook
 from streaming.state.registry import Registry
@@ -120,20 +122,18 @@ class Monitor:
         self.read()
         self.sampler = Sampler(
             cluster="prod",
-            brokers=self.cluster,  # type: ignore[arg-type]
-            groups=self.cluster,  # type: ignore[arg-type]
-            reconciler=None,
             registry=self.registry,
-            book=self.book,
-            tables=self.tables,
-            hand_back=HandBack(files),
-            topic_read=TopicRead("prod", self.registry, files),
+            groups=self.cluster,  # type: ignore[arg-type]
             lag_watch=LagWatch("prod", self.book, files, limits, self.cluster, self.cluster.clock),
-            conditions=GroupConditions("prod", self.registry, self.tables, limits),
             readiness=Readiness(lambda: True),
+            after=AfterSample(
+                Feedback(HandBack(files), None),
+                LogWatch("prod", self.registry, files),
+                GroupConditions("prod", self.registry, self.tables, limits),
+                LagTables("prod", self.registry, self.tables, 3600),
+                Upkeep(self.tables, 90, 3600),
+            ),
             interval_seconds=5,
-            lag_table_seconds=3600,
-            upkeep=Upkeep(self.tables, 90, 3600),
         )
 
     def read(self) -> None:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.evaluation.lag.lag import LAG_SCHEMA
+from streaming.run.samples.lag_tables import _LAG_NUMBERS, _changed
 from streaming.run.samples.readiness import Readiness
-from streaming.run.samples.sampler import _LAG_NUMBERS, _changed
 from streaming.state.registry import Registry
 from tests.streaming.run.samples.test_conditions import Monitor
 

@@ -1,0 +1,56 @@
+"""What an earlier run knew, read back from the state store."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+from py4j.protocol import Py4JError
+from pyarrow.lib import ArrowException
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from streaming.combine.lanes import GapsClosed, PartitionSnapshot, commits_table
+from streaming.config.load import Settings
+from streaming.evaluation.turn import GroupRecord
+from streaming.events import OFFSETS_TOPIC
+from streaming.run.failures import SparkEndedError
+from streaming.run.query.batches import polled_positions
+from streaming.run.query.freed_memory import return_freed_memory
+from streaming.spark.causes import is_spark_gone, plain_cause
+from streaming.spark.checkpoint import CheckpointDamagedError, batch_end_positions, last_committed_batch
+from streaming.spark.checkpoint_files import QUERY
+from streaming.spark.files import Files
+from streaming.spark.state import stored_state
+from streaming.state.commit_book import CommitBook
+from streaming.state.registry import Registry
+
+_log = logging.getLogger(__name__)
+
+
+def restore(session: SparkSession, settings: Settings, files: Files, registry: Registry, book: CommitBook) -> None:
+    """Rebuild registry and book, as of the last batch that is wholly done. Raises CheckpointDamagedError."""
+    batch_id, cluster = last_committed_batch(files), settings.kafka.cluster
+    if batch_id is None:
+        return
+    groups, lanes = _stored_state(session, settings, files)
+    for lane in lanes:
+        book.apply(commits_table(lane.commits))
+    registry.put_batch(groups, lanes)
+    registry.put_gap_totals(GapsClosed((), {**lane.gap_totals()}) for lane in lanes)
+    read = batch_end_positions(files, batch_id, OFFSETS_TOPIC)
+    registry.put_health(batch_id=batch_id, positions=read or polled_positions(registry.present().lanes))
+    return_freed_memory()
+    _log.info("%s: restored %d groups and %d partitions as of batch %d", cluster, len(groups), len(lanes), batch_id)
+
+
+def _stored_state(
+    session: SparkSession, settings: Settings, files: Files
+) -> tuple[list[GroupRecord], list[PartitionSnapshot]]:
+    try:
+        return stored_state(session, files.uri(QUERY))
+    except (PySparkException, Py4JError, msgspec.DecodeError, ArrowException) as failure:
+        if is_spark_gone(failure):
+            raise SparkEndedError from None
+        what = f"{QUERY}/state cannot be read: {plain_cause(failure)}"
+        raise CheckpointDamagedError(settings.paths.checkpoint, what) from failure

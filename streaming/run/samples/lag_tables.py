@@ -1,0 +1,70 @@
+"""Lag, status and how work is shared, written to the tables now and then. The registry has the shares as of then."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.delta.on_disk import DeltaTables
+from streaming.delta.rows import lag_rows
+from streaming.delta.tables import ASSIGNMENT_IMBALANCE, GROUP_LAG, PARTITION_STATUS
+from streaming.evaluation.fairness.imbalance import Weights
+from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.run.samples.work_watch import WorkWatch
+from streaming.state.registry import Registry
+
+
+class LagTables:
+    """One thread's: the sampler's."""
+
+    def __init__(self, cluster: str, registry: Registry, tables: DeltaTables, every_seconds: float) -> None:
+        self._cluster = cluster
+        self._registry = registry
+        self._tables = tables
+        self._every_seconds = every_seconds
+        self._work_watch = WorkWatch(cluster)
+        self._written: pa.Table | None = None
+        self._written_seconds = float("-inf")
+
+    @property
+    def are_due(self) -> bool:
+        """Whether the last time is long enough ago."""
+        return time.monotonic() - self._written_seconds >= self._every_seconds
+
+    def write(self, lag: LagJudgement, rates: Weights) -> None:
+        """Write what changed since the last time; `rates` are records per second of each topic partition."""
+        now_seconds = time.monotonic()
+        for table, numbers in _WRITTEN_WHEN_CHANGED.items():
+            changed = lag.partitions if self._written is None else _changed(lag.partitions, self._written, numbers)
+            if changed.num_rows:
+                self._tables.append(table, lag_rows(table, self._cluster, lag.report.sampled_at_ms, changed))
+        self._written, self._written_seconds = lag.partitions, now_seconds
+        work, rows = self._work_watch.measure(self._registry.present(), lag, rates)
+        self._registry.put_work(work)
+        try:
+            self._tables.append(ASSIGNMENT_IMBALANCE, rows)
+        except Exception:
+            self._work_watch.forget_written()
+            raise
+
+
+_LAG_NUMBERS = ("committed_offset", "end_offset", "log_start_offset", "lag")
+_WRITTEN_WHEN_CHANGED = {GROUP_LAG: _LAG_NUMBERS, PARTITION_STATUS: ("status", "records_lost")}
+"""By table the columns a change of which makes a new row; of what merely grows with time none does."""
+
+
+def _changed(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa.Table:
+    """Rows that were not there like this. Unknowns (null) are compared as -1, which no offset or status is."""
+
+    def comparable(rows: pa.Table) -> pa.Table:
+        for name in numbers:
+            rows = rows.set_column(rows.column_names.index(name), name, pc.fill_null(rows[name], -1))
+        return rows
+
+    keys = ["group_id", "topic", "partition", *numbers]
+    fresh = comparable(now.select(keys)).append_column("row", pa.array(range(now.num_rows), pa.int64()))
+    rows = fresh.join(comparable(before.select(keys)), keys=keys, join_type="left anti")["row"]
+    return now.take(rows.combine_chunks().sort())
