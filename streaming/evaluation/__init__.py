@@ -1,8 +1,9 @@
-"""What a group's state means: pure functions from the known to verdicts, each with what it was judged from.
+"""What the state of a group means: pure functions from known values to verdicts and reports.
 
-One folder per question: `assignment` (is it what the strategy promises?), `fairness` (how evenly is work shared?),
-`rebalances` (what happened, why, what did it cost?), `lag` (how far behind, since when, what is lost?), `conditions`
-(what is the matter, since when?), `severity` (which group first?). `turn.py` is one group's part of one micro-batch.
+One folder per question: `assignment` (does it follow the strategy?), `fairness` (how evenly is work shared?),
+`rebalances` (what happened, why, at what cost?), `lag` (how far behind, since when, what is lost?), `conditions`
+(what is wrong over time?), `severity` (which group first?). `turn.py` processes one group's part of a micro-batch.
+`evaluate.py` builds a group's report from the results and the last sample.
 
 May import `group`, `combine`, `events`, `protocol`, `signals` and `assignors`.
 """

@@ -1,7 +1,7 @@
-"""Pages for people and JSON for programs on the port of `/metrics`: what the registry holds, put in order and in words.
+"""Web pages and the JSON API on the port of `/metrics`. They render reports of groups.
 
-    Present ──► watched ──► summary, trouble ──► overview ─┐
-                       └──► group, heat_map, ... ──────────┴──► rendering (HTML) or as_json ──► application (WSGI)
+    GroupReport ──► overview, group, heat_map, ... ──► rendering (HTML) or as_json ──► application (WSGI)
 
-Everything but `application` and `rebalances` is a pure function of values. Unknown is None, shown as `?` or said.
+All modules but `application`, `clusters` and `rebalances` are pure functions of values. None means unknown and is shown
+as `?`. May import `state` and all packages below it; only `rebalances` may read tables.
 """

@@ -3,7 +3,7 @@
 Rules:
 
 1. A group that vanished has no series left behind: what is shown is made of what is known now. Text that is kept
-   between scrapes is kept by what it was made of (`group_facts`, `families.lag`).
+   between scrapes is kept by what it was made of (`group_texts`, `families.lag`).
 2. Until a cluster's monitor has caught up for the first time it shows its own health and nothing else: no verdict from
    half a log.
 3. A sample older than `stale_after_ms` is not the present any more, so nothing that rests on it is shown, and the
@@ -37,7 +37,7 @@ from streaming.prometheus.families.health import (
 )
 from streaming.prometheus.families.lag import ColumnTexts
 from streaming.prometheus.families.members import member_families
-from streaming.prometheus.group_facts import GroupTexts
+from streaming.prometheus.group_texts import GroupTexts
 from streaming.prometheus.lines import Writer
 from streaming.prometheus.shown import EVERYTHING, Shown
 from streaming.signals import GROUP, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER, MEMBER, SIGNALS, Signal

@@ -1,4 +1,4 @@
-"""What is known at this moment: groups, their last commits, and their order by severity. Threads put whole values in.
+"""The current state of a cluster: groups, their last commits, their reports, and their order by severity.
 
-May import `evaluation` and what lies below it.
+May import `evaluation` and all packages below it.
 """

@@ -8,7 +8,7 @@ from typing import Final
 
 from streaming.combine.gaps import GAP_BUCKETS_SECONDS
 from streaming.evaluation.report import GroupReport
-from streaming.prometheus.group_facts import GroupFamily
+from streaming.prometheus.group_texts import GroupFamily
 from streaming.prometheus.lines import Sample
 from streaming.signals.rebalances import COMMIT_GAP_SECONDS
 

@@ -10,7 +10,7 @@ from streaming.prometheus.families.gaps import GAP_FAMILIES
 from streaming.prometheus.families.imbalance import IMBALANCE_FAMILIES
 from streaming.prometheus.families.owners import OWNER_FAMILIES
 from streaming.prometheus.families.rebalances import REBALANCE_FAMILIES
-from streaming.prometheus.group_facts import GroupFamily, single
+from streaming.prometheus.group_texts import GroupFamily, single
 from streaming.prometheus.lines import Sample
 from streaming.signals import groups, kafka_exporter
 

@@ -12,7 +12,7 @@ from typing import Final
 from streaming.evaluation.alternatives import TODAY, Alternative
 from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
 from streaming.evaluation.report import GroupReport
-from streaming.prometheus.group_facts import GroupFamily, Samples, single
+from streaming.prometheus.group_texts import GroupFamily, Samples, single
 from streaming.prometheus.lines import Sample
 from streaming.signals import fairness
 

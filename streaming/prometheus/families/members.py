@@ -9,7 +9,7 @@ from streaming.evaluation.assignment.member_shares import TopicShare, lag_of
 from streaming.evaluation.lag.lag_judgement import LagJudgement
 from streaming.evaluation.report import GroupReport
 from streaming.group.members import GroupMember
-from streaming.prometheus.group_facts import GroupFamily, Samples
+from streaming.prometheus.group_texts import GroupFamily, Samples
 from streaming.prometheus.lines import Sample
 from streaming.signals import members as signals
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from streaming.evaluation.report import GroupReport
-from streaming.prometheus.group_facts import GroupFamily, single
+from streaming.prometheus.group_texts import GroupFamily, single
 from streaming.prometheus.lines import Sample
 from streaming.signals import fairness
 

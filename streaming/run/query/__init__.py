@@ -1,4 +1,4 @@
-"""What Spark's query stands on, and what the driver does with each micro-batch (`batches.py`).
+"""Spark's query: what it needs to start, how it is kept running, and what the driver does with each micro-batch.
 
-May import `run.cluster_clock` and `run.continuity`.
+May import all modules of `run` but `cluster_run`, `watch`, `monitor` and `rebuild`.
 """

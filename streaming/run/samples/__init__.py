@@ -1,4 +1,4 @@
-"""What the monitor does at each sample of the brokers: lag, conditions, readiness, facts for groups, upkeep.
+"""The sampling loop: lag, conditions, readiness, feedback to groups, and maintenance of the tables.
 
-`sampler.py` puts it together. May import the rest of `run` but `watch` and `monitor`.
+`sampler.py` calls the other modules in order. May import all modules of `run` but `cluster_run`, `watch` and `monitor`.
 """
