@@ -25,7 +25,7 @@ assignor_option = click.option(
 @click.argument("file", type=click.File("rb"), default="-")
 @assignor_option
 def assign(file: BinaryIO, references: tuple[str, ...]) -> None:
-    r"""Compute the assignment of each scenario in FILE or on standard input.
+    """Compute the assignment of each scenario in FILE or on standard input.
 
     Each input line is one scenario as a JSON object:
 
@@ -39,7 +39,7 @@ def assign(file: BinaryIO, references: tuple[str, ...]) -> None:
     Each output line is {"id", "assignment": {member_id: [[topic, partition], ...]}}. For cooperative-sticky it also has
     "rebalance_needed" and "assignment_after_second_round". If a scenario fails, its line is {"id", "error"}, and the
     exit code is 1.
-    """
+    """  # noqa: D301 - click keeps the lines after a real backspace character
     failed = False
     try:
         catalogue = Catalogue(references)

@@ -31,7 +31,7 @@ MOST_IDLE_NAMED = 3
 @click.option("--id", "wanted", help="Id of the scenario, if FILE has several.")
 @assignor_option
 def compare(file: BinaryIO, wanted: str | None, references: tuple[str, ...]) -> None:
-    r"""Compare all strategies for the scenario in FILE ("-" is standard input).
+    """Compare all strategies for the scenario in FILE ("-" is standard input).
 
     The format of FILE is the input format of `assign`. Columns of the output:
 
@@ -43,7 +43,7 @@ def compare(file: BinaryIO, wanted: str | None, references: tuple[str, ...]) -> 
     moves, kept    partitions that change or keep their present owner
     idle           members without a partition
     rounds         rebalances until the assignment is reached
-    """
+    """  # noqa: D301 - click keeps the lines after a real backspace character
     try:
         group = parse_group(_scenario(file.read(), wanted))
         with Catalogue(references) as catalogue:

@@ -20,7 +20,7 @@ from streaming.errors import RemedyError
 
 @click.group()
 def config() -> None:
-    """Check the settings. Set them in a TOML file or as environment variables."""
+    """Check the settings. Each one can be set in a TOML file or as an environment variable."""
 
 
 @config.command()

@@ -54,7 +54,7 @@ class _Growth(click.ParamType[tuple[str, int]]):
 @click.command()
 @click.argument("group")
 @click.option("--strategy", "only", multiple=True, help="Compute only this strategy. Repeatable [default: all].")
-@click.option("--members", default=0, help="Number of members that join (+1) or leave (-2).")
+@click.option("--members", default=0, help="Number of members that join, or leave if negative: +1, -2.")
 @click.option(
     "--partitions", multiple=True, type=_Growth(), help="Increase this topic to COUNT partitions. Repeatable."
 )
@@ -74,7 +74,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     file: Path | None,
     references: tuple[str, ...],
 ) -> None:
-    r"""Compute the assignment of each strategy for GROUP, from the partitions that its members hold today.
+    """Compute the assignment of each strategy for GROUP, from the partitions that its members hold today.
 
     The command reads the table `group_generations`. The partitions of a topic are counted up to the highest one that a
     member holds. Columns of the output:
@@ -87,7 +87,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     topic spread   largest difference between two subscribers of one topic
     moves          partitions that would move to a different member
     rounds         rebalances until the assignment is reached
-    """
+    """  # noqa: D301 - click keeps the lines after a real backspace character
     change = Change(members, dict(partitions))
     try:
         spec, owners = group_of(_last_row(group, tables or settings_of(file).paths.tables, cluster))
