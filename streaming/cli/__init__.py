@@ -48,8 +48,8 @@ class _CommandsOnDemand(click.Group):
 @click.group(cls=_CommandsOnDemand, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kafka-rebalance-monitor")
 def main() -> None:
-    """Show why a Kafka consumer group is unfair, wrong or restless.
+    """Show why the assignment of a Kafka consumer group is unfair, wrong or keeps changing.
 
-    Try it: `rebalance-monitor demo` starts a broker, real consumer groups and the monitor, and shows them live.
-    For your own cluster: `rebalance-monitor run --config FILE`, then look at http://127.0.0.1:9560/metrics.
+    To try it, run `rebalance-monitor demo`. It starts a broker, real consumer groups and the monitor, and shows them
+    live. For your own cluster, run `rebalance-monitor run --config FILE`. Then open http://127.0.0.1:9560/metrics.
     """

@@ -17,7 +17,7 @@ assignor_option = click.option(
     "references",
     multiple=True,
     metavar="MODULE:ATTRIBUTE",
-    help="A strategy of your own; repeatable. Installed packages may offer others by entry point.",
+    help="Add your own strategy. Repeatable. Installed packages can add strategies by entry point.",
 )
 
 
@@ -25,17 +25,21 @@ assignor_option = click.option(
 @click.argument("file", type=click.File("rb"), default="-")
 @assignor_option
 def assign(file: BinaryIO, references: tuple[str, ...]) -> None:
-    r"""Assign the scenarios in FILE, or on standard input, one JSON object a line.
+    """Compute the assignment of each scenario in FILE or on standard input.
+
+    Each input line is one scenario as a JSON object:
 
     \b
     {"id": "a", "strategy": "range", "partitions": {"t0": 3},
      "members": [{"member_id": "c0", "topics": ["t0"]}]}
 
-    Members may have "instance_id", "rack", "owned" ([[topic, partition], ...]) and "generation"; a scenario "racks"
-    ({topic: [[rack or null of each replica] of each partition]}). Each output line is {"id", "assignment": {member_id:
-    [[topic, partition], ...]}}, for cooperative-sticky also "rebalance_needed" and "assignment_after_second_round"; or
-    {"id", "error"}, and then the exit code is 1.
-    """
+    Members can also have "instance_id", "rack", "owned" ([[topic, partition], ...]) and "generation". A scenario can
+    also have "racks" ({topic: [[rack or null of each replica] of each partition]}).
+
+    Each output line is {"id", "assignment": {member_id: [[topic, partition], ...]}}. For cooperative-sticky it also has
+    "rebalance_needed" and "assignment_after_second_round". If a scenario fails, its line is {"id", "error"}, and the
+    exit code is 1.
+    """  # noqa: D301 - click keeps the lines after a real backspace character
     failed = False
     try:
         catalogue = Catalogue(references)

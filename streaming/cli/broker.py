@@ -15,22 +15,24 @@ from streaming.jars import BROKER_SETS, KAFKA_VERSION
 
 
 @click.command()
-@click.option("--port", type=click.IntRange(1, 65_535), help="Port for clients [default: a free one].")
+@click.option("--port", type=click.IntRange(1, 65_535), help="Port for clients [default: a free port].")
 @click.option(
-    "--folder", type=click.Path(path_type=Path), help="Keep topics here [default: a folder deleted at the end]."
+    "--folder",
+    type=click.Path(path_type=Path),
+    help="Folder for topics and log [default: a temporary folder, deleted at the end].",
 )
 @click.option(
-    "--property", "properties", multiple=True, metavar="NAME=VALUE", help="A property of Kafka's; repeatable."
+    "--property", "properties", multiple=True, metavar="NAME=VALUE", help="Set a Kafka broker property. Repeatable."
 )
 @click.option(
     "--kafka-version",
     type=click.Choice(tuple(BROKER_SETS)),
     default=KAFKA_VERSION,
     show_default=True,
-    help="Kafka's version; the jars of another one than the default are fetched when it is first asked for.",
+    help="Kafka version. The jars of any other version than the default are downloaded at its first use.",
 )
 def broker(port: int | None, folder: Path | None, properties: tuple[str, ...], kafka_version: str) -> None:
-    """Run a real single-node Kafka broker on 127.0.0.1 until Ctrl-C; print its address when it answers."""
+    """Run a real single-node Kafka broker on 127.0.0.1 until Ctrl-C. Print its address when it answers."""
     with ExitStack() as stack:
         kept = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-monitor-broker-")))
         overrides = dict(map(_name_and_value, properties))

@@ -28,20 +28,22 @@ MOST_IDLE_NAMED = 3
 
 @click.command()
 @click.argument("file", type=click.File("rb"))
-@click.option("--id", "wanted", help="Which scenario of several in FILE.")
+@click.option("--id", "wanted", help="Id of the scenario, if FILE has several.")
 @assignor_option
 def compare(file: BinaryIO, wanted: str | None, references: tuple[str, ...]) -> None:
-    r"""Compare all strategies for the scenario in FILE ("-" is standard input), in the form `assign` reads.
+    """Compare all strategies for the scenario in FILE ("-" is standard input).
+
+    The format of FILE is the input format of `assign`. Columns of the output:
 
     \b
-    sizes          members x partitions: 2x3 is two members with three each
-    imbalance      the largest member less the smallest
-    score          the differences summed over all pairs of members
-    topic spread   the widest difference between two subscribers of one topic
-    moves, kept    of the partitions that have an owner now
+    sizes          members x partitions: 2x3 is two members with three partitions each
+    imbalance      partitions of the largest member minus partitions of the smallest
+    score          sum of the differences between all pairs of members
+    topic spread   largest difference between two subscribers of one topic
+    moves, kept    partitions that change or keep their present owner
     idle           members without a partition
-    rounds         rebalances until it is reached
-    """
+    rounds         rebalances until the assignment is reached
+    """  # noqa: D301 - click keeps the lines after a real backspace character
     try:
         group = parse_group(_scenario(file.read(), wanted))
         with Catalogue(references) as catalogue:

@@ -20,13 +20,13 @@ from streaming.errors import RemedyError
 
 @click.group()
 def config() -> None:
-    """Settings: a TOML file, every one of them also an environment variable."""
+    """Check the settings. Each one can be set in a TOML file or as an environment variable."""
 
 
 @config.command()
 @config_option
 def check(file: Path | None) -> None:
-    """Check the settings and print them, secrets left out; or name everything that is wrong, at once."""
+    """Print the effective settings without secrets, or all errors in them."""
     try:
         settings = load_settings(file)
     except RemedyError as error:
@@ -36,17 +36,17 @@ def check(file: Path | None) -> None:
 
 
 def _toml_of(name: str, given: Section | Mapping[str, Section]) -> Iterator[str]:
-    """One section, or each of those that are named by whoever writes the file."""
+    """One section, or all sections of a group whose names the user chooses."""
     if isinstance(given, Section):
         yield from _toml(name, given)
     elif given:
         yield from chain.from_iterable(_toml(f"{name}.{key}", section) for key, section in given.items())
     else:
-        yield f"# Further clusters, each in a section of its own: [{name}.NAME]; there is none.\n"
+        yield f"# Further clusters: one section [{name}.NAME] for each. None is configured.\n"
 
 
 def _toml(name: str, section: Section) -> Iterator[str]:
-    """A section, then the sections in it; what is not set and has no default is a comment."""
+    """A section, then the sections in it. A setting without a value and a default is a comment."""
     yield f"# {(type(section).__doc__ or '').strip()}\n[{name}]"
     inner = {key: value for key, value in section if isinstance(value, Section)}
     for key, value in section:

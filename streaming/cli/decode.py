@@ -37,11 +37,13 @@ def decode_line(line: bytes) -> bytes:
 @click.command()
 @click.argument("file", type=click.File("rb"), default="-")
 def decode(file: BinaryIO) -> None:
-    """Decode records of __consumer_offsets from FILE, or from standard input.
+    """Decode records of __consumer_offsets from FILE or from standard input.
 
-    Each input line is a JSON object with base64 "key" and "value" (null for a tombstone). Each output line is
-    {"record", "key", "value"} as Kafka's own tools print them, with the consumer protocol's bytes of classic members
-    spelled out under "decoded"; or {"error", "field"} for a record that Kafka can't read either.
+    Each input line is a JSON object with base64 "key" and "value" (null for a tombstone).
+
+    Each output line is {"record", "key", "value"} in the format of Kafka's own tools. For classic members, "decoded"
+    holds the decoded bytes of the consumer protocol. For a record that Kafka cannot read either, the line is
+    {"error", "field"}.
     """
     output = sys.stdout.buffer
     for line in file:  # a binary file is split at line feeds alone: names can hold U+2028

@@ -32,23 +32,23 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
     "--duration-s",
     type=click.FloatRange(min=0, min_open=True),
     default=math.inf,
-    help="End by itself after that long, start included [default: run until Ctrl-C].",
+    help="Stop after this number of seconds, including the start [default: run until Ctrl-C].",
 )
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
     default=".demo",
     show_default=True,
-    help="Tables and logs are kept here until the next demo.",
+    help="Folder for tables and logs. They stay there until the next demo.",
 )
 @click.option(
     "--metrics-port", type=click.IntRange(1, 65_535), default=9560, show_default=True, help="Port of /metrics."
 )
 def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
-    """Start a real broker, real consumer groups and the monitor, and show what it says of them until Ctrl-C.
+    """Start a real broker, real consumer groups and the monitor, and show what the monitor reports until Ctrl-C.
 
-    Stops everything at the end. The exit code is 0 if the monitor got ready, 130 for Ctrl-C before that, and 1, with
-    one line that says why, if something failed or the monitor was not ready within the duration.
+    The demo stops everything at the end. Exit code 0: the monitor was ready. 130: Ctrl-C before the monitor was ready.
+    1: something failed, or the monitor was not ready within the duration; one line describes the error.
     """
     started = time.monotonic()
     for stop_signal in _STOP_SIGNALS:

@@ -1,4 +1,4 @@
-"""`rebalance-monitor groups`: which groups there are and who is in them, asked of the brokers."""
+"""`rebalance-monitor groups`: the groups of a cluster and their members, requested from the brokers."""
 
 from __future__ import annotations
 
@@ -63,22 +63,26 @@ _RIGHTS = {
 @click.option(
     "--bootstrap-server", metavar="HOST:PORT", help="Broker to ask [default: kafka.bootstrap_servers of the settings]."
 )
-@click.option("--cluster", metavar="NAME", help="Which, where the settings have several.")
+@click.option("--cluster", metavar="NAME", help="Name of the cluster, if the settings have several.")
 @config_option
-@click.option("--state", "states", multiple=True, help="Only groups in this state, such as Stable; repeatable.")
+@click.option(
+    "--state", "states", multiple=True, help="Show only groups in this state, for example Stable. Repeatable."
+)
 @click.option(
     "--type",
     "group_types",
     multiple=True,
     type=click.Choice(GROUP_TYPES, case_sensitive=False),
-    help="Only groups of this type; repeatable.",
+    help="Show only groups of this type. Repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a group and line, members included.")
-@click.option("-v", "--verbose", is_flag=True, help="A row for each member, with its partitions.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line for each group, with its members."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Show one row for each member, with its partitions.")
 @click.option(
     "--tables",
     metavar="PATH",
-    help="Folder of the tables that tell conditions [default: paths.tables of the settings, for the settings' broker].",
+    help="Folder of the tables with conditions [default: paths.tables of the settings; none with --bootstrap-server].",
 )
 def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     bootstrap_server: str | None,
@@ -92,10 +96,14 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 ) -> None:
     """List the groups of a cluster: classic, consumer (KIP-848), share and streams.
 
-    Asks the brokers and reads no topic, so it needs no right but DESCRIBE. "?" is what a broker did not tell. Fairness
-    is that of partitions, held against the fairest valid assignment; a topic's are counted up to the last that somebody
-    holds. Where a monitor writes tables, what it last found to be the matter with a group (a storm, a silent member,
-    ...) stands beside it, and since when, in UTC; `history GROUP` says more.
+    The command asks the brokers and reads no topic. It needs only the right DESCRIBE. "?" means that a broker did not
+    report the value.
+
+    Fairness compares the partitions of the members with the fairest valid assignment. The partitions of a topic are
+    counted up to the highest one that a member holds.
+
+    If a monitor writes tables, the output also has the active conditions of each group (a storm, a silent member, ...)
+    with their start times in UTC. For more, run `history GROUP`.
     """
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)

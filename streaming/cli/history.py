@@ -27,19 +27,21 @@ _Position = tuple[str, int, int]
 
 @click.command()
 @click.argument("group")
-@click.option("--last", default=20, show_default=True, type=click.IntRange(1), help="How many of them, at most.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a row and line, every column.")
+@click.option("--last", default=20, show_default=True, type=click.IntRange(1), help="Maximum number of rebalances.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line for each row, with every column.")
 @click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables of the settings].")
-@click.option("--cluster", metavar="NAME", help="Only this cluster, where the tables hold several.")
+@click.option("--cluster", metavar="NAME", help="Use only this cluster, if the tables hold several.")
 @config_option
 def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     group: str, last: int, as_json: bool, tables: str | None, cluster: str | None, file: Path | None
 ) -> None:
-    """Tell the last rebalances of GROUP: when, why, who, what moved and what had to, how fair it is. Times are UTC.
+    """Describe the last rebalances of GROUP. Times are UTC.
 
-    Between them stands when something began to be the matter with the group, and when it ended; last what still is.
-    Reads the tables `rebalances`, `commit_gaps`, `assignment_imbalance` and `group_conditions`; the monitor may run
-    meanwhile, or not.
+    For each rebalance: time, cause, members, moved partitions, necessary moves and fairness. The start and end of each
+    condition are listed between the rebalances. Conditions that are still active come last.
+
+    The command reads the tables `rebalances`, `commit_gaps`, `assignment_imbalance` and `group_conditions`. The monitor
+    can run at the same time.
     """
     try:
         told = _told(group, tables or settings_of(file).paths.tables, cluster, last)

@@ -1,4 +1,4 @@
-"""`rebalance-monitor jars`: bring every jar now, so that nothing waits for it later."""
+"""`rebalance-monitor jars`: download every jar now, so that nothing waits for it later."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ from streaming.jars import BROKER_SETS, FIRST_RUN, JAR_SETS, JarSetName, cache_f
 
 @click.command()
 @click.option(
-    "--every-kafka", is_flag=True, help=f"Those of a broker of every version too: Kafka {', '.join(BROKER_SETS)}."
+    "--every-kafka",
+    is_flag=True,
+    help=f"Also download the broker jars of each version: Kafka {', '.join(BROKER_SETS)}.",
 )
 def jars(*, every_kafka: bool) -> None:
-    """Fetch and verify the jars of Spark, Delta and Kafka (once a user; then it takes a second)."""
+    """Download and verify the jars of Spark, Delta and Kafka.
+
+    The download happens once per user. After that, the command takes a second.
+    """
     console = Console(stderr=True)
     try:
         fetch_jars(console, tuple(JAR_SETS) if every_kafka else FIRST_RUN)

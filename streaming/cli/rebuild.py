@@ -15,27 +15,29 @@ from streaming.errors import RemedyError
 
 
 @click.command()
-@click.option("--cluster", metavar="NAME", help="Whose checkpoint, where several clusters are configured.")
+@click.option("--cluster", metavar="NAME", help="Name of the cluster, if several clusters are configured.")
 @click.option(
     "--repair-tables",
     "is_repairing",
     is_flag=True,
-    help="Repair damaged tables first. What is taken out of a table is kept beside it.",
+    help="Repair damaged tables first. Files that are taken out of a table are kept beside it.",
 )
 @config_option
 def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
-    """Make a new checkpoint from topic and tables, keeping totals; the old one is moved aside.
+    """Create a new checkpoint from the topic and the tables. Counters keep their values.
 
-    Needed when a checkpoint is damaged, of another version, or bound to settings you want to change. The next run reads
-    the topic from its start: rows that the tables have are not written again, counters go on from where they were.
-    Of several clusters it is that of one; the others' stay as they are.
+    Use this command if a checkpoint is damaged, if it belongs to a different version, or if you want to change a
+    setting that is frozen in it. The old checkpoint is moved aside. The next run reads the topic from its start. Rows
+    that the tables already have are not written again. With several clusters, the command rebuilds the checkpoint of
+    one cluster. The other checkpoints do not change.
 
-    Damaged tables are refused: nothing changes then. --repair-tables restores each to its last good version, or takes
-    damaged files out, or moves the table aside and begins a new one; it prints which. Rows of records that the topic
-    still has are written again by the next run, of this cluster; other rows that were taken out stay out.
+    If tables are damaged, the command fails and changes nothing. With --repair-tables, it repairs each damaged table
+    first and prints how. It restores the last good version, takes damaged files out, or moves the table aside and
+    starts a new one. The next run of this cluster writes rows again if their records are still in the topic. Other
+    rows that were taken out stay out.
 
-    Exit codes: 0 rebuilt; 1 not rebuilt, and another try may go well; 78 not rebuilt, and no try will until somebody
-    changes something. Then the old checkpoint is where it was.
+    Exit codes: 0 rebuilt; 1 not rebuilt, another try may succeed; 78 not rebuilt, change something first. If the
+    command fails, the old checkpoint stays where it was.
     """
     start_logging("INFO")
     try:

@@ -1,4 +1,4 @@
-"""`rebalance-monitor run`: watch a cluster until told to stop."""
+"""`rebalance-monitor run`: watch a cluster until a signal stops the process."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ config_option = click.option(
     "--config",
     "file",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="TOML file [default: settings from the environment and defaults].",
+    help="TOML file with settings [default: only the environment and the default values].",
 )
 log_level_option = click.option(
     "--log-level",
     type=click.Choice(["DEBUG", "INFO", "WARNING", "ERROR"], case_sensitive=False),
     default="INFO",
     show_default=True,
-    help="How much to tell on standard error.",
+    help="Log level on standard error.",
 )
 
 
@@ -39,17 +39,16 @@ log_level_option = click.option(
 @config_option
 @log_level_option
 def run(file: Path | None, log_level: str) -> None:
-    """Watch a cluster, or several: read __consumer_offsets, write Delta tables, serve /metrics.
+    """Watch one or more clusters: read __consumer_offsets, write Delta tables, serve /metrics.
 
-    Stops cleanly on Ctrl-C or SIGTERM and goes on from its checkpoint at the next start. Without a configuration it
-    watches localhost:9092 and keeps checkpoint and tables below ~/.local/state/kafka-rebalance-monitor;
-    `rebalance-monitor config check` shows every setting.
+    Ctrl-C or SIGTERM stops the monitor cleanly. The next start continues from the checkpoint. Without a configuration,
+    the monitor watches localhost:9092 and stores checkpoint and tables below ~/.local/state/kafka-rebalance-monitor.
+    `rebalance-monitor config check` prints every setting.
 
-    Each section [clusters.NAME] of the configuration is one cluster more. Of several, one that cannot be watched is
-    said, shown as not ready and tried again; the others go on.
+    Each section [clusters.NAME] of the configuration adds a cluster. If one of several clusters cannot be watched, the
+    log reports it, its status is not ready, and the monitor tries again. The other clusters continue.
 
-    Exit codes: 0 stopped; 1 failed, and another start may go well; 78 no start will until somebody changes something
-    (2: the arguments).
+    Exit codes: 0 stopped; 1 failed, another start may succeed; 78 failed, change something first; 2 wrong arguments.
     """
     start_logging(log_level)
     sys.setswitchinterval(SWITCH_SECONDS)

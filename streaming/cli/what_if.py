@@ -1,4 +1,4 @@
-"""`rebalance-monitor what-if`: what every strategy would make of a living group, as it is or changed."""
+"""`rebalance-monitor what-if`: the assignment of each strategy for a real group, also after a change."""
 
 from __future__ import annotations
 
@@ -53,12 +53,14 @@ class _Growth(click.ParamType[tuple[str, int]]):
 
 @click.command()
 @click.argument("group")
-@click.option("--strategy", "only", multiple=True, help="Only this strategy; repeatable [default: all].")
-@click.option("--members", default=0, help="So many join, or leave if negative: +1, -2.")
-@click.option("--partitions", multiple=True, type=_Growth(), help="This topic grows to so many partitions; repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="The whole answer as one JSON object.")
+@click.option("--strategy", "only", multiple=True, help="Compute only this strategy. Repeatable [default: all].")
+@click.option("--members", default=0, help="Number of members that join, or leave if negative: +1, -2.")
+@click.option(
+    "--partitions", multiple=True, type=_Growth(), help="Increase this topic to COUNT partitions. Repeatable."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the whole result as one JSON object.")
 @click.option("--tables", metavar="PATH", help="Folder of the tables [default: paths.tables of the settings].")
-@click.option("--cluster", metavar="NAME", help="Only this cluster, where the tables hold several.")
+@click.option("--cluster", metavar="NAME", help="Use only this cluster, if the tables hold several.")
 @config_option
 @assignor_option
 def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
@@ -72,17 +74,20 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     file: Path | None,
     references: tuple[str, ...],
 ) -> None:
-    r"""Compute what each strategy would make of GROUP, from the partitions its members hold today.
+    """Compute the assignment of each strategy for GROUP, from the partitions that its members hold today.
 
-    Reads the table `group_generations`. Partitions of a topic are counted up to the last that somebody holds.
+    The command reads the table `group_generations`. The partitions of a topic are counted up to the highest one that a
+    member holds. Columns of the output:
 
     \b
-    sizes          members x partitions: 2x3 is two members with three each
-    score          100 is as fair as any valid assignment can be
-    excess         of the busiest member over what the fairest assignment gives its busiest
-    topic spread   the widest difference between two subscribers of one topic
-    moves          partitions that another member would get
-    """
+    sizes          members x partitions: 2x3 is two members with three partitions each
+    score          0 to 100; 100 is as fair as any valid assignment can be
+    excess         partitions of the busiest member beyond the fairest possible maximum
+    idle           members without a partition
+    topic spread   largest difference between two subscribers of one topic
+    moves          partitions that would move to a different member
+    rounds         rebalances until the assignment is reached
+    """  # noqa: D301 - click keeps the lines after a real backspace character
     change = Change(members, dict(partitions))
     try:
         spec, owners = group_of(_last_row(group, tables or settings_of(file).paths.tables, cluster))

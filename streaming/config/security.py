@@ -1,14 +1,14 @@
-"""`kafka.security`: how the brokers know us, and we them.
+"""`kafka.security`: authentication and encryption between the monitor and the brokers.
 
-Rules, each an error of one line at start:
+Rules. Each violation is an error of one line at start:
 
-1. A setting that the protocol or the mechanism has no use for is an error: who sets it believes in more than there is.
-2. A mechanism has all it needs: PLAIN and SCRAM a user name and a password, OAUTHBEARER endpoint, id and secret.
-3. A secret is given once: as a value (best from the environment) or as a file.
-4. A file that is named is there, can be read and is not empty.
-5. The client's private key is PKCS#8 in PEM: Java reads no other.
-6. A file that holds a secret, or the private key, is open to nobody else (`private_files`).
-7. A key's password is set if, and only if, the key has one: OpenSSL would ask for it at the terminal and wait.
+1. A setting that the protocol or the mechanism does not use is an error. It would promise security that is not there.
+2. A mechanism has all its settings: PLAIN and SCRAM a user name and a password; OAUTHBEARER endpoint, id and secret.
+3. A secret is set once: as a value (best from the environment) or as a file.
+4. A file in a setting exists, can be read and is not empty.
+5. The client's private key is PKCS#8 in PEM. Java reads no other format.
+6. A file with a secret or the private key is closed to other users (`private_files`).
+7. A key's password is set if, and only if, the key has one. If not, OpenSSL would ask for it at the terminal and wait.
 """
 
 from __future__ import annotations
@@ -85,34 +85,44 @@ TokenEndpoint = Annotated[str, AfterValidator(_without_user)]
 
 
 class SecuritySettings(Section):
-    """How the brokers know us, and we them: one configuration for Spark's Kafka source and all questions."""
+    """Authentication and encryption between the monitor and the brokers, for Spark's Kafka source and all requests."""
 
     protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        "PLAINTEXT", description="Kafka's security.protocol: with SSL or SASL_SSL all is encrypted"
+        "PLAINTEXT", description="Kafka's security.protocol. SSL and SASL_SSL encrypt all connections."
     )
     ca_file: CertificateFile | None = Field(
-        None, description="PEM file of the authorities that sign brokers' certificates; without it, the system's"
+        None,
+        description="PEM file with the CA certificates that sign the brokers' certificates. If not set: the CA"
+        " certificates of the system.",
     )
-    verify_hostname: bool = Field(True, description="whether a broker's certificate must be made out to its name")
-    certificate_file: CertificateFile | None = Field(None, description="PEM file of the client's certificate (mTLS)")
-    key_file: KeyFile | None = Field(None, description="PEM file of the client's private key, PKCS#8")
-    key_password: SecretStr | None = Field(None, description="password of that key, if it has one")
-    key_password_file: SecretFile | None = Field(None, description="file that holds the key's password")
+    verify_hostname: bool = Field(
+        True, description="Whether the certificate of a broker must match the broker's host name."
+    )
+    certificate_file: CertificateFile | None = Field(None, description="PEM file with the client's certificate (mTLS).")
+    key_file: KeyFile | None = Field(None, description="PEM file with the client's private key in PKCS#8.")
+    key_password: SecretStr | None = Field(None, description="Password of key_file, if the key has one.")
+    key_password_file: SecretFile | None = Field(None, description="File with the password of the key.")
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = Field(
-        None, description="Kafka's sasl.mechanism, for SASL_PLAINTEXT and SASL_SSL"
+        None, description="Kafka's sasl.mechanism, for SASL_PLAINTEXT and SASL_SSL."
     )
-    username: str | None = Field(None, min_length=1, description="user name for PLAIN and SCRAM")
-    password: SecretStr | None = Field(None, min_length=1, description="its password")
-    password_file: SecretFile | None = Field(None, description="file that holds the password")
+    username: str | None = Field(None, min_length=1, description="User name for PLAIN and SCRAM.")
+    password: SecretStr | None = Field(None, min_length=1, description="Password of username.")
+    password_file: SecretFile | None = Field(None, description="File with the password of username.")
     oauth_token_endpoint: TokenEndpoint | None = Field(
-        None, pattern="^https?://", description="URL that gives tokens to clients (client credentials grant)"
+        None, pattern="^https?://", description="URL of the token endpoint (client credentials grant)."
     )
-    oauth_client_id: str | None = Field(None, min_length=1, description="our id at that endpoint")
-    oauth_client_secret: SecretStr | None = Field(None, min_length=1, description="our secret there")
-    oauth_client_secret_file: SecretFile | None = Field(None, description="file that holds this secret")
-    oauth_scope: str | None = Field(None, description="scope to ask for, if the endpoint wants one")
+    oauth_client_id: str | None = Field(
+        None, min_length=1, description="Client id of the monitor at the token endpoint."
+    )
+    oauth_client_secret: SecretStr | None = Field(
+        None, min_length=1, description="Client secret of the monitor at the token endpoint."
+    )
+    oauth_client_secret_file: SecretFile | None = Field(None, description="File with the client secret.")
+    oauth_scope: str | None = Field(None, description="Scope to request, if the token endpoint requires one.")
     oauth_ca_file: CertificateFile | None = Field(
-        None, description="PEM file of the authorities that sign the endpoint's certificate; without it, the system's"
+        None,
+        description="PEM file with the CA certificates that sign the token endpoint's certificate. If not set: the CA"
+        " certificates of the system.",
     )
 
     @property

@@ -1,4 +1,4 @@
-"""Every setting, its default and what it is for. The descriptions are the reference the README prints."""
+"""Every setting with its default and its meaning. `rebalance-monitor config check` prints the descriptions."""
 
 from __future__ import annotations
 
@@ -71,9 +71,13 @@ ClusterSection = Annotated[str, AfterValidator(_fit_for_a_folder)]
 class KafkaSettings(Section):
     """The cluster to watch."""
 
-    bootstrap_servers: BootstrapServers = Field("localhost:9092", description="host:port, several separated by commas")
-    cluster: str = Field("default", min_length=1, description="name of the cluster in tables and labels")
-    connect_timeout_seconds: Seconds = Field(30, description="how long to wait for a broker at start before giving up")
+    bootstrap_servers: BootstrapServers = Field(
+        "localhost:9092", description="Addresses of brokers as host:port, separated by commas."
+    )
+    cluster: str = Field("default", min_length=1, description="Name of the cluster in tables and labels.")
+    connect_timeout_seconds: Seconds = Field(
+        30, description="Time to wait for a broker at start. After this time the connection fails."
+    )
     security: SecuritySettings = SecuritySettings()
 
 
@@ -83,59 +87,73 @@ SourceKind = Literal["offsets-topic", "admin-api"]
 
 
 class ClusterSettings(Section):
-    """One more cluster, watched beside that of [kafka] by a query of its own."""
+    """A further cluster, watched in addition to the cluster of [kafka]. It has its own query."""
 
-    bootstrap_servers: BootstrapServers = Field(description="host:port, several separated by commas")
+    bootstrap_servers: BootstrapServers = Field(description="Addresses of brokers as host:port, separated by commas.")
     cluster: str | None = Field(
-        None, min_length=1, description="name of the cluster in tables and labels; not set: that of the section"
+        None,
+        min_length=1,
+        description="Name of the cluster in tables and labels. If not set: the name of the section.",
     )
-    connect_timeout_seconds: Seconds | None = Field(None, description="not set: as in [kafka]")
-    source_kind: SourceKind | None = Field(None, description="source.kind of this cluster; not set: as in [source]")
+    connect_timeout_seconds: Seconds | None = Field(
+        None, description="Time to wait for a broker. If not set: the value in [kafka]."
+    )
+    source_kind: SourceKind | None = Field(
+        None, description="Value of source.kind for this cluster. If not set: the value in [source]."
+    )
     checkpoint: AbsolutePath | None = Field(
-        None, description="its query's progress; not set: a folder of the section's name in paths.checkpoint-clusters"
+        None,
+        description="Folder of the checkpoint of this cluster's query. If not set: the folder NAME in the folder"
+        " paths.checkpoint-clusters, where NAME is the name of the section.",
     )
     security: SecuritySettings | None = Field(
-        None, description="a section of its own, taken whole; not set: as in [kafka.security]"
+        None, description="A complete section for this cluster. If not set: [kafka.security]. The two are not merged."
     )
 
 
 class SourceSettings(Section):
-    """Where groups and commits are known from."""
+    """Where the monitor reads groups and committed offsets."""
 
     kind: SourceKind = Field(
         OFFSETS_TOPIC_SOURCE,
-        description="offsets-topic reads __consumer_offsets; admin-api asks the brokers every sampling.interval_seconds"
-        " where that topic cannot be read, and knows less; frozen when the checkpoint is created",
+        description="offsets-topic: read __consumer_offsets. admin-api: ask the brokers every"
+        " sampling.interval_seconds. Use admin-api if you cannot read that topic; less is known then. The value cannot"
+        " change after the checkpoint is created.",
     )
-    max_records_per_batch: int = Field(2_000_000, ge=1, description="records one micro-batch takes at most")
-    trigger_seconds: Seconds = Field(2, description="how often a micro-batch starts when there is something new")
+    max_records_per_batch: int = Field(2_000_000, ge=1, description="Maximum number of records in one micro-batch.")
+    trigger_seconds: Seconds = Field(2, description="Interval between micro-batches while there are new records.")
 
 
 class SparkSettings(Section):
-    """Spark itself."""
+    """Spark."""
 
     master: SparkMaster = Field(
         "local[2]",
-        description="Spark master URL; local[n] is n tasks at a time, with several clusters for each of them",
+        description="Spark master URL. local[n] runs n tasks at a time; with several clusters, n tasks for each"
+        " cluster.",
     )
-    driver_memory: str = Field("1g", description="heap of the driver's JVM")
-    shuffle_partitions: int = Field(2, ge=1, description="state partitions; frozen when the checkpoint is created")
-    combine_tasks: int = Field(2, ge=1, description="Python tasks that read and reduce the log side by side")
-    ui: bool = Field(False, description="whether Spark's own web page is served")
+    driver_memory: str = Field("1g", description="Heap size of the driver's JVM.")
+    shuffle_partitions: int = Field(
+        2, ge=1, description="Number of state partitions. The value cannot change after the checkpoint is created."
+    )
+    combine_tasks: int = Field(2, ge=1, description="Number of Python tasks that read and reduce the log in parallel.")
+    ui: bool = Field(False, description="Whether Spark serves its own web UI.")
     log_level: str = Field(
-        "ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Spark's log level"
+        "ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Spark's log level."
     )
-    conf: SparkConf = Field({}, description="further Spark settings, as they are")
+    conf: SparkConf = Field({}, description="Further Spark properties, passed to Spark unchanged.")
 
 
 class PathSettings(Section):
-    """Where things are kept. Any path Spark can reach."""
+    """Where the monitor stores its data. Any path that Spark can reach."""
 
     checkpoint: AbsolutePath = Field(
-        default_factory=lambda: str(_state_home() / "checkpoint"), description="the query's progress"
+        default_factory=lambda: str(_state_home() / "checkpoint"),
+        description="Folder of the checkpoint: the query's progress.",
     )
     tables: AbsolutePath = Field(
-        default_factory=lambda: str(_state_home() / "tables"), description="root of the Delta tables, of all clusters"
+        default_factory=lambda: str(_state_home() / "tables"),
+        description="Root folder of the Delta tables. All clusters share it.",
     )
 
     @model_validator(mode="after")
@@ -156,14 +174,16 @@ def lie_apart(one: str, other: str) -> bool:
 
 
 class TableSettings(Section):
-    """How the Delta tables are kept small."""
+    """How the monitor limits the size of the Delta tables."""
 
-    retention_days: int = Field(90, ge=1, description="rows older than this are deleted")
-    tidy_seconds: Seconds = Field(900, description="how often small files are merged and old rows deleted")
+    retention_days: int = Field(90, ge=1, description="Rows older than this number of days are deleted.")
+    tidy_seconds: Seconds = Field(
+        900, description="Interval of table maintenance, which merges small files and deletes old rows."
+    )
     versions_kept_hours: int = Field(
         2,
         ge=1,
-        description="how long a reader may go on with a version of a table that it opened; time travel ends there, too",
+        description="How long a reader can use the table version that it opened. Time travel has the same limit.",
     )
 
 
@@ -179,42 +199,61 @@ Pattern = Annotated[str, AfterValidator(_pattern)]
 
 
 class MetricsSettings(Section):
-    """The HTTP port, and how much /metrics shows; tables and pages are always whole."""
+    """The HTTP port, and how much detail /metrics shows. Tables and pages have no such limits."""
 
-    host: str = Field("127.0.0.1", description="address to listen on; loopback unless you say otherwise")
-    port: int = Field(9560, ge=0, le=65535, description="port of /metrics and the pages; 0 takes a free one")
-    tls_certificate_file: str = Field("", description="PEM file of a certificate and its chain: the port speaks TLS")
-    tls_key_file: str = Field("", description="PEM file of its private key, for its owner's eyes only (chmod 600)")
+    host: str = Field(
+        "127.0.0.1", description="Address to listen on. The default accepts connections from this machine only."
+    )
+    port: int = Field(9560, ge=0, le=65535, description="Port of /metrics and the pages. 0 selects a free port.")
+    tls_certificate_file: str = Field(
+        "", description="PEM file with a certificate and its chain. If set, the port uses TLS."
+    )
+    tls_key_file: str = Field(
+        "", description="PEM file with the private key of that certificate, closed to other users (chmod 600)."
+    )
     basic_auth_users_file: str = Field(
-        "", description="who may ask: NAME:HASH a line, bcrypt as htpasswd -B writes it, chmod 600; empty: everybody"
+        "",
+        description="File of the users who can read the port, one NAME:HASH per line. HASH is bcrypt, as written by"
+        " htpasswd -B. Set mode 600 (chmod 600). If empty, everybody can read the port.",
     )
 
     groups_allow: Pattern = Field(
-        ".*", min_length=1, description="groups that /metrics shows: a regular expression (RE2) for the whole group id"
+        ".*", min_length=1, description="Groups that /metrics shows: a regular expression (RE2) for the whole group id."
     )
-    groups_deny: Pattern = Field("", description="groups that it does not, though allowed; empty denies none")
+    groups_deny: Pattern = Field(
+        "",
+        description="Groups that /metrics does not show, even if groups_allow matches. If empty, no group is denied.",
+    )
     topics_allow: Pattern = Field(
         ".*",
         min_length=1,
-        description="topics that /metrics shows, likewise; a group's own sums are of all its topics all the same",
+        description="Topics that /metrics shows: a regular expression (RE2) for the whole name. The sums of a group"
+        " still include all its topics.",
     )
-    topics_deny: Pattern = Field("", description="topics that it does not, though allowed; empty denies none")
+    topics_deny: Pattern = Field(
+        "",
+        description="Topics that /metrics does not show, even if topics_allow matches. If empty, no topic is denied.",
+    )
     granularity: Literal["group", "topic", "partition", "member"] = Field(
         "partition",
-        description="how finely /metrics tells of groups, each with all before it; only member has labels of members",
+        description="Finest detail of groups in /metrics: group, topic, partition or member. Each value includes the"
+        " values before it. Only member adds labels of members.",
     )
     compatible_with: tuple[Literal["kafka_exporter", "kafka_lag_exporter"], ...] = Field(
         ("kafka_exporter",),
-        description="exporters whose metrics /metrics has beside its own, by their names and labels",
+        description="Exporters whose metrics /metrics also has, with their names and labels.",
     )
     top_k: int = Field(
-        0, ge=0, description="so many groups, the worst, are shown so finely, the others by group; 0: all groups are"
+        0,
+        ge=0,
+        description="Number of worst groups that /metrics shows at the full granularity. The other groups are shown at"
+        " group level. 0: all groups at the full granularity.",
     )
     max_series: int = Field(
         1_500_000,
         ge=1_000,
-        description="series that /metrics has at most: beyond that the finest go first, of the groups least in trouble;"
-        " rebalance_monitor_dropped_series tells how many",
+        description="Maximum number of series in /metrics. Above this number the finest series are left out first, of"
+        " the groups with the least trouble first. rebalance_monitor_dropped_series counts them.",
     )
 
     @model_validator(mode="after")
@@ -225,42 +264,59 @@ class MetricsSettings(Section):
 
 
 class SamplingSettings(Section):
-    """What is asked of the brokers beside the log."""
+    """What the monitor asks the brokers in addition to reading the log."""
 
     interval_seconds: Seconds = Field(
         5,
-        description="how often end offsets and topic metadata are sampled; with source.kind admin-api, groups, too",
+        description="Interval between samples of end offsets and topic metadata. With source.kind admin-api, also of"
+        " groups.",
     )
-    lag_table_seconds: Seconds = Field(30, description="how often lag is written to the table group_lag")
+    lag_table_seconds: Seconds = Field(30, description="Interval between writes of lag to the table group_lag.")
     reconcile_seconds: Seconds = Field(
-        600, description="how often all committed offsets are compared with what the coordinators know"
+        600, description="Interval between comparisons of all committed offsets with those of the coordinators."
     )
-    request_timeout_seconds: Seconds = Field(15, description="how long one request to a broker may take")
+    request_timeout_seconds: Seconds = Field(15, description="Maximum duration of one request to a broker.")
 
 
 class JudgementSettings(Section):
-    """What is judged."""
+    """How the monitor evaluates groups."""
 
     strategies: tuple[str, ...] = Field(
         ("range", "roundrobin", "sticky", "cooperative-sticky", "uniform", "server-range"),
-        description="strategies expected assignments are made by",
+        description="Strategies for which the monitor computes expected assignments.",
     )
-    assignors: tuple[str, ...] = Field((), description="your own strategies, each as module:attribute")
-    assignor_limit_seconds: Seconds = Field(10, description="how long one of yours may take for a group")
-    storm_window_seconds: Seconds = Field(600, description="over how long rebalances, comings and goings are counted")
-    storm_rebalances: int = Field(5, ge=2, description="rebalances within that time that are a storm")
-    flaps: int = Field(3, ge=2, description="times a member comes and goes within that time to be called flapping")
+    assignors: tuple[str, ...] = Field((), description="Your own strategies, each as module:attribute.")
+    assignor_limit_seconds: Seconds = Field(
+        10, description="Maximum duration of one computation of your own strategy for one group."
+    )
+    storm_window_seconds: Seconds = Field(
+        600, description="Time window in which rebalances, joins and departures of members are counted."
+    )
+    storm_rebalances: int = Field(
+        5, ge=2, description="Number of rebalances within storm_window_seconds that is a rebalance storm."
+    )
+    flaps: int = Field(
+        3,
+        ge=2,
+        description="Number of times that a member joins and leaves within storm_window_seconds to be a flapping"
+        " member.",
+    )
     cooperative_rounds: int = Field(
-        5, ge=3, description="cooperative generations in a row in which nothing changed that are taken for endless"
+        5,
+        ge=3,
+        description="Number of consecutive cooperative generations without a change that is an endless cooperative"
+        " rejoin.",
     )
     round_seconds: Seconds = Field(
         300,
-        description="how long one rebalance may leave partitions without an owner or a commit, or a deployment take",
+        description="Longest normal time of a rebalance or a deployment. Partitions without an owner or a commit are"
+        " a condition only after this time.",
     )
     allowed_lag: int = Field(
         0,
         ge=0,
-        description="a lag of at most this many records counts as none for a partition's status and for silence",
+        description="A lag of at most this number of records counts as no lag, for the status of partitions and for"
+        " silent groups and members.",
     )
 
     @field_validator("strategies")

@@ -22,6 +22,12 @@ def run(text: str, *arguments: str) -> Result:
     return CliRunner().invoke(compare, ["-", *arguments], input=text.encode())
 
 
+def test_the_help_shows_each_column_on_its_own_line() -> None:
+    """A raw docstring has no backspace character for click: all lines ran together."""
+    lines = CliRunner().invoke(compare, ["--help"]).output.splitlines()
+    assert "  rounds         rebalances until the assignment is reached" in lines
+
+
 def rows(result: Result) -> dict[str, list[str]]:
     """Read the table back: the cells of each strategy."""
     lines = [line[1:-1].split("│") for line in result.stdout.splitlines() if line.startswith("│")]

@@ -72,7 +72,7 @@ def test_a_cluster_is_looked_at_alone_and_the_search_stays_in_it(pages: Pages) -
 
 def test_a_group_that_one_cluster_has_needs_no_cluster_in_its_address(pages: Pages) -> None:
     """Rule 2: addresses in runbooks and alerts of a monitor that had one cluster lead where they led."""
-    assert "30 should 15" in Seen(ask(pages, "/groups/fraud-detection").text).text
+    assert "30 expected 15" in Seen(ask(pages, "/groups/fraud-detection").text).text
     assert ask(pages, f"{GROUP_API}fraud-detection").json()["cluster"] == US
 
 
