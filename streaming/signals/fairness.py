@@ -156,8 +156,8 @@ UNOWNED_PARTITIONS: Final = Signal(
     unit="partitions",
     help="Partitions of subscribed, existing topics that no member owns. It does not matter whether a member owned"
     " them before. Partitions that a cooperative rebalance withholds for its next round are not counted.",
-    unknown="A subscribed topic was not sampled yet, a member's assignment is unknown, the group is rebalancing, has"
-    " no members or does not divide partitions, or an open transaction hides it.",
+    unknown="A subscribed topic was not sampled yet, or a member's assignment is unknown. Or the group is rebalancing,"
+    " has no members, or does not divide partitions. Or an open transaction hides the group.",
     example="rebalance_monitor_unowned_partitions > 0",
 )
 UNOWNED_RECORDS: Final = Signal(

@@ -1,4 +1,4 @@
-"""The group: its state, members and generation, and the listing of groups, which shows rebalances in progress."""
+"""The group: state, members and generation, and the listing of groups, which shows rebalances in progress."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ GROUP_STATE: Final = Signal(
     label_values=MappingProxyType({"group_type": ("classic", "consumer", "share", "streams")}),
     help="1 for the group's type, strategy and state, as Kafka names them. The state is Unknown if an open transaction"
     " hides the group or records are missing.",
-    unknown="Never absent: each group has exactly one series. PreparingRebalance, CompletingRebalance and the state of"
-    " a streams group are in no record. They come from the last listing of groups.",
+    unknown="The group does not exist. Each existing group has exactly one series. PreparingRebalance,"
+    " CompletingRebalance and the state of a streams group are in no record. They come from the last listing of"
+    " groups.",
     example='count by (cluster, state) (rebalance_monitor_group_state{group_type="classic"})',
 )
 GROUP_MEMBERS: Final = Signal(

@@ -1,4 +1,4 @@
-"""Lag: in records and seconds, the status of the group, and records lost to retention. As of the last sample."""
+"""Lag: lag in records and seconds, status of the group, and records lost to retention, as of the last sample."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 from streaming.signals.signal import OF_A_GROUP, Signal
 
-_UNKNOWN_EVERYWHERE = "Unknown for every partition of the group."
+_UNKNOWN_EVERYWHERE = "The value is unknown for every partition of the group."
 
 GROUP_LAG: Final = Signal(
     name="rebalance_monitor_group_lag",

@@ -7,7 +7,7 @@ from typing import Final
 
 from streaming.signals.signal import CLUSTER, COUNTER, OF_A_CLUSTER, Signal
 
-_ALWAYS = "Never absent."
+_ALWAYS = "The metric is never absent."
 
 READY: Final = Signal(
     name="rebalance_monitor_ready",

@@ -1,4 +1,4 @@
-"""Rebalances: how many, their causes, moved partitions, commit gaps, and the active conditions."""
+"""Rebalances: number, causes, moved partitions, commit gaps and active conditions."""
 
 from __future__ import annotations
 

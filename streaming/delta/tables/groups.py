@@ -219,8 +219,9 @@ GROUP_CONDITIONS = Table(
 
 COMMIT_GAPS = Table(
     "commit_gaps",
-    "the time without a commit of a group at one rebalance. The row in rebalances has the same position. Written when"
-    " the gap is closed, at most judgement.round_seconds after the rebalance. No rows with source.kind admin-api",
+    "the time without a commit of a group at one rebalance. The row in rebalances has the same position."
+    " Written when the gap is closed, at the latest with the first record of the same partition of __consumer_offsets"
+    " that is more than judgement.round_seconds later. No rows with source.kind admin-api",
     pa.schema(
         [
             *RECORD,
