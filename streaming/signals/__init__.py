@@ -1,13 +1,13 @@
-"""What is measured, said once: names, types, units, labels, words and an example query of every metric.
+"""Definitions of all metrics: name, type, unit, labels, help text and an example query.
 
-The exporter, dashboards, alerts and `dashboards/METRICS.md` take all of it from here, so that none of them can tell of
-a metric that another does not know. Values only: nothing here knows prometheus-client, Spark or a clock.
+The exporter, dashboards, alerts and `dashboards/METRICS.md` use these definitions, so they always show the same
+metrics. The package contains values only. It does not use prometheus-client, Spark or a clock.
 
-signal.py              what a definition is
-groups.py, ...         the definitions, a module for each subject
-kafka_exporter.py, ... those that other exporters made known, under the names and labels they have there
-catalogue.py           all of them by name
-reference.py           all of them as a page to read
+signal.py              the type of a definition
+groups.py, ...         the definitions, one module per subject
+kafka_exporter.py, ... metrics with the names and labels of other exporters
+catalogue.py           all definitions by name
+reference.py           all definitions as a Markdown page
 """
 
 from streaming.signals.catalogue import SIGNALS, SUBJECTS, Subject

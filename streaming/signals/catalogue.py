@@ -23,7 +23,7 @@ from streaming.signals.signal import Signal
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Metrics that are read together, in the order in which they are defined."""
+    """Metrics of one subject, in the order of their definitions."""
 
     title: str
     about: str
@@ -31,7 +31,7 @@ class Subject:
 
 
 def _subject(module: ModuleType) -> Subject:
-    """What a module defines; its docstring begins with the title and goes on with what it is about."""
+    """Return the definitions of a module. Its docstring has the title, a colon and a description."""
     title, _, about = (module.__doc__ or "").partition(": ")
     defined = tuple(value for value in vars(module).values() if isinstance(value, Signal))
     return Subject(title, " ".join(about.split()), defined)
@@ -43,9 +43,9 @@ SUBJECTS: Final[tuple[Subject, ...]] = tuple(
         (fairness, rebalances, lag, partitions, groups, members, monitor, kafka_exporter, kafka_lag_exporter),
     ),
 )
-"""What is our own first, in the order in which somebody on call asks."""
+"""Our own metrics first, in the order in which an engineer on call needs them."""
 
 SIGNALS: Final[Mapping[str, Signal]] = MappingProxyType(
     {signal.name: signal for subject in SUBJECTS for signal in subject.signals}
 )
-"""Every metric by its name; `exported_names` are those of its series."""
+"""Every metric by its name. `exported_names` returns the names of its series."""

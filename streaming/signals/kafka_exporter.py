@@ -1,7 +1,8 @@
-"""As kafka_exporter: names and labels of github.com/danielqsj/kafka_exporter, for dashboards people already have.
+"""As kafka_exporter: names and labels of github.com/danielqsj/kafka_exporter, for existing dashboards.
 
-What it shows as -1 because it is not known has no series here. It has no label for the cluster; with several clusters
-in one monitor all of these have `cluster`, as its own `--kafka.labels` would give them.
+kafka_exporter shows -1 for unknown values. Here they have no series. kafka_exporter has no label for the cluster. If
+the monitor watches several clusters, each of these metrics has the label `cluster`, as with kafka_exporter's option
+`--kafka.labels`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from streaming.signals.signal import CLUSTER, KAFKA_EXPORTER, PARTITION, TOPIC, 
 _GROUP_TOPIC = ("consumergroup", "topic")
 _GROUP_PARTITION = ("consumergroup", "topic", "partition")
 _PARTITION = ("topic", "partition")
-_SEE_REASONS = "`rebalance_monitor_lag_unknown_partitions` says why."
-_NOT_SAMPLED = "The partition has no leader, or no group has to do with the topic."
+_SEE_REASONS = "For the reason, see `rebalance_monitor_lag_unknown_partitions`."
+_NOT_SAMPLED = "The partition has no leader, or no group uses the topic."
 
 CONSUMERGROUP_CURRENT_OFFSET: Final = Signal(
     name="kafka_consumergroup_current_offset",
@@ -23,7 +24,7 @@ CONSUMERGROUP_CURRENT_OFFSET: Final = Signal(
     granularity=PARTITION,
     family_set=KAFKA_EXPORTER,
     help="Committed offset.",
-    unknown="The group never committed there, or an open transaction hides what it committed last.",
+    unknown="The group never committed an offset of the partition, or an open transaction hides its last commit.",
     example="sum by (consumergroup, topic) (rate(kafka_consumergroup_current_offset[5m]))",
 )
 CONSUMERGROUP_CURRENT_OFFSET_SUM: Final = Signal(
@@ -32,8 +33,8 @@ CONSUMERGROUP_CURRENT_OFFSET_SUM: Final = Signal(
     labels=_GROUP_TOPIC,
     granularity=TOPIC,
     family_set=KAFKA_EXPORTER,
-    help="Committed offsets, summed over those partitions of the topic that the group committed.",
-    unknown="The group never committed in the topic, or an open transaction hides what it committed last.",
+    help="Sum of the committed offsets of the topic. Partitions without a commit are left out.",
+    unknown="The group never committed an offset of the topic, or an open transaction hides its last commit.",
     example="sum by (consumergroup) (rate(kafka_consumergroup_current_offset_sum[5m]))",
 )
 CONSUMERGROUP_LAG: Final = Signal(
@@ -43,7 +44,7 @@ CONSUMERGROUP_LAG: Final = Signal(
     granularity=PARTITION,
     family_set=KAFKA_EXPORTER,
     help="Records after the committed offset.",
-    unknown=f"The end offset is not known, or is before the committed one. {_SEE_REASONS}",
+    unknown=f"The end offset is unknown, or it is before the committed offset. {_SEE_REASONS}",
     example="topk(10, kafka_consumergroup_lag)",
 )
 CONSUMERGROUP_LAG_SUM: Final = Signal(
@@ -52,8 +53,8 @@ CONSUMERGROUP_LAG_SUM: Final = Signal(
     labels=_GROUP_TOPIC,
     granularity=TOPIC,
     family_set=KAFKA_EXPORTER,
-    help="Records after the committed offset, summed over those partitions of the topic that the group committed.",
-    unknown=f"The lag of one of these partitions is not known. {_SEE_REASONS}",
+    help="Records after the committed offset, summed over the topic. Partitions without a commit are left out.",
+    unknown=f"The lag of one of these partitions is unknown. {_SEE_REASONS}",
     example="topk(10, sum by (consumergroup) (kafka_consumergroup_lag_sum))",
 )
 CONSUMERGROUP_MEMBERS: Final = Signal(
@@ -62,7 +63,7 @@ CONSUMERGROUP_MEMBERS: Final = Signal(
     labels=("consumergroup",),
     family_set=KAFKA_EXPORTER,
     help="Members of the group.",
-    unknown="As for `rebalance_monitor_group_members`.",
+    unknown="The same as for `rebalance_monitor_group_members`.",
     example="kafka_consumergroup_members == 0",
 )
 TOPIC_PARTITIONS: Final = Signal(
@@ -72,7 +73,7 @@ TOPIC_PARTITIONS: Final = Signal(
     granularity=TOPIC,
     family_set=KAFKA_EXPORTER,
     help="Partitions of the topic.",
-    unknown="No group has to do with the topic, or the brokers know no such topic.",
+    unknown="No group uses the topic, or the brokers know no such topic.",
     example="sum(kafka_topic_partitions)",
 )
 TOPIC_PARTITION_CURRENT_OFFSET: Final = Signal(
@@ -81,7 +82,7 @@ TOPIC_PARTITION_CURRENT_OFFSET: Final = Signal(
     labels=_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_EXPORTER,
-    help="End of the partition's log: the offset its next record will have.",
+    help="End offset of the partition: the offset of its next record.",
     unknown=_NOT_SAMPLED,
     example="sum by (topic) (rate(kafka_topic_partition_current_offset[5m]))",
 )
@@ -91,7 +92,7 @@ TOPIC_PARTITION_OLDEST_OFFSET: Final = Signal(
     labels=_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_EXPORTER,
-    help="Start of the partition's log: what is before it retention took.",
+    help="Log start offset of the partition. Records before it are deleted.",
     unknown=_NOT_SAMPLED,
     example="sum by (topic) (kafka_topic_partition_current_offset - kafka_topic_partition_oldest_offset)",
 )
@@ -101,7 +102,7 @@ BROKERS: Final = Signal(
     labels=(),
     granularity=CLUSTER,
     family_set=KAFKA_EXPORTER,
-    help="Brokers of the cluster, as far as it names them at the moment: those that are down are not among them.",
-    unknown="Brokers were not sampled lately.",
+    help="Brokers in the cluster's metadata. Brokers that are down are not counted.",
+    unknown="There is no recent sample of the brokers.",
     example="min_over_time(kafka_brokers[1h])",
 )

@@ -1,8 +1,9 @@
 """As kafka-lag-exporter: names and labels of github.com/seglo/kafka-lag-exporter, the only standard for lag in seconds.
 
-Members are no labels here (`member_host`, `consumer_id`, `client_id` there): the member's id is another one after each
-restart, and a series for each would never end. What it shows as NaN or Inf has no series here, and its extrapolation
-beyond what was sampled is a lower bound.
+kafka-lag-exporter has labels for the member: `member_host`, `consumer_id`, `client_id`. Here these labels do not exist.
+A member gets a new id at each restart, so the number of series would grow without limit. kafka-lag-exporter shows NaN
+or Inf for unknown values. Here they have no series. kafka-lag-exporter extrapolates beyond its samples. Here the value
+is a lower bound.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from streaming.signals.signal import KAFKA_LAG_EXPORTER, PARTITION, TOPIC, Signa
 _GROUP = ("cluster_name", "group")
 _GROUP_PARTITION = ("cluster_name", "group", "topic", "partition")
 _PARTITION = ("cluster_name", "topic", "partition")
-_SEE_REASONS = "`rebalance_monitor_lag_unknown_partitions` says why."
-_NOT_SAMPLED = "The partition has no leader, or no group has to do with the topic."
+_SEE_REASONS = "For the reason, see `rebalance_monitor_lag_unknown_partitions`."
+_UNKNOWN_EVERYWHERE = f"The lag of every partition is unknown. {_SEE_REASONS}"
+_NOT_SAMPLED = "The partition has no leader, or no group uses the topic."
 
 GROUP_OFFSET: Final = Signal(
     name="kafka_consumergroup_group_offset",
@@ -24,7 +26,7 @@ GROUP_OFFSET: Final = Signal(
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
     help="Committed offset.",
-    unknown="The group never committed there, or an open transaction hides what it committed last.",
+    unknown="The group never committed an offset of the partition, or an open transaction hides its last commit.",
     example="sum by (cluster_name, group) (rate(kafka_consumergroup_group_offset[5m]))",
 )
 GROUP_LAG: Final = Signal(
@@ -34,7 +36,7 @@ GROUP_LAG: Final = Signal(
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
     help="Records after the committed offset.",
-    unknown=f"The end offset is not known, or is before the committed one. {_SEE_REASONS}",
+    unknown=f"The end offset is unknown, or it is before the committed offset. {_SEE_REASONS}",
     example="topk(25, kafka_consumergroup_group_lag)",
 )
 GROUP_LAG_SECONDS: Final = Signal(
@@ -43,9 +45,9 @@ GROUP_LAG_SECONDS: Final = Signal(
     labels=_GROUP_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
-    help="How long ago the next record was written that the group has to read there; at least that long where it is"
-    " older than every sample kept.",
-    unknown=f"The lag is not known, or nothing was sampled yet that tells its time. {_SEE_REASONS}",
+    help="Age of the oldest record of the partition that the group has not committed. A lower bound if the record is"
+    " older than every stored sample.",
+    unknown=f"The lag is unknown, or no sample shows the record's time yet. {_SEE_REASONS}",
     example="max by (cluster_name, group) (kafka_consumergroup_group_lag_seconds)",
 )
 GROUP_MAX_LAG: Final = Signal(
@@ -53,8 +55,9 @@ GROUP_MAX_LAG: Final = Signal(
     unit="records",
     labels=_GROUP,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Most records after the committed offset of one of the group's partitions of which that is known.",
-    unknown=f"It is known of none of them. {_SEE_REASONS}",
+    help="Largest number of records after the committed offset of one partition. Partitions with unknown lag are left"
+    " out.",
+    unknown=_UNKNOWN_EVERYWHERE,
     example="topk(50, kafka_consumergroup_group_max_lag)",
 )
 GROUP_MAX_LAG_SECONDS: Final = Signal(
@@ -62,8 +65,8 @@ GROUP_MAX_LAG_SECONDS: Final = Signal(
     unit="seconds",
     labels=_GROUP,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Most lag in seconds of one of the group's partitions of which that is known.",
-    unknown=f"It is known of none of them. {_SEE_REASONS}",
+    help="Largest lag in seconds of one partition. Partitions with unknown lag are left out.",
+    unknown=_UNKNOWN_EVERYWHERE,
     example="kafka_consumergroup_group_max_lag_seconds > 180",
 )
 GROUP_SUM_LAG: Final = Signal(
@@ -71,8 +74,8 @@ GROUP_SUM_LAG: Final = Signal(
     unit="records",
     labels=_GROUP,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Records the group has yet to commit.",
-    unknown=f"The lag of one of its partitions is not known. {_SEE_REASONS}",
+    help="Records that the group has not committed yet.",
+    unknown=f"The lag of one partition is unknown. {_SEE_REASONS}",
     example="sum by (cluster_name) (kafka_consumergroup_group_sum_lag)",
 )
 GROUP_TOPIC_SUM_LAG: Final = Signal(
@@ -81,8 +84,8 @@ GROUP_TOPIC_SUM_LAG: Final = Signal(
     labels=("cluster_name", "group", "topic"),
     granularity=TOPIC,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Records the group has yet to commit in the topic.",
-    unknown=f"The lag of one of the partitions is not known. {_SEE_REASONS}",
+    help="Records of the topic that the group has not committed yet.",
+    unknown=f"The lag of one partition is unknown. {_SEE_REASONS}",
     example="topk(10, kafka_consumergroup_group_topic_sum_lag)",
 )
 PARTITION_LATEST_OFFSET: Final = Signal(
@@ -91,7 +94,7 @@ PARTITION_LATEST_OFFSET: Final = Signal(
     labels=_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
-    help="End of the partition's log: the offset its next record will have.",
+    help="End offset of the partition: the offset of its next record.",
     unknown=_NOT_SAMPLED,
     example="sum by (cluster_name, topic) (rate(kafka_partition_latest_offset[5m]))",
 )
@@ -101,7 +104,7 @@ PARTITION_EARLIEST_OFFSET: Final = Signal(
     labels=_PARTITION,
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
-    help="Start of the partition's log: what is before it retention took.",
+    help="Log start offset of the partition. Records before it are deleted.",
     unknown=_NOT_SAMPLED,
     example="kafka_partition_latest_offset - kafka_partition_earliest_offset",
 )

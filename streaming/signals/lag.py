@@ -1,4 +1,4 @@
-"""Lag: in records and seconds, what it says of the group, and what retention takes. All as of the last sample."""
+"""Lag: lag in records and seconds, status of the group, and records lost to retention, as of the last sample."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from typing import Final
 
 from streaming.signals.signal import OF_A_GROUP, Signal
 
-_NO_PARTITION_SAYS = "Of none of the group's partitions it is known."
+_UNKNOWN_EVERYWHERE = "The value is unknown for every partition of the group."
 
 GROUP_LAG: Final = Signal(
     name="rebalance_monitor_group_lag",
     unit="records",
-    help="Records the group has yet to commit.",
-    unknown="The lag of one of the group's partitions is not known: a sum without it would be too small. See"
+    help="Records that the group has not committed yet.",
+    unknown="The lag of one partition is unknown. A sum without it would be too small. For the reason, see"
     " `rebalance_monitor_lag_unknown_partitions`.",
     example="topk(10, rebalance_monitor_group_lag)",
 )
 GROUP_LAG_SECONDS: Final = Signal(
     name="rebalance_monitor_group_lag_seconds",
     unit="seconds",
-    help="How long ago the next record was written that the group has to read; of its partitions the most.",
-    unknown=_NO_PARTITION_SAYS,
+    help="Age of the oldest record that the group has not committed. Maximum over all partitions with known lag.",
+    unknown=_UNKNOWN_EVERYWHERE,
     example="rebalance_monitor_group_lag_seconds > 600",
 )
 GROUP_LAG_SECONDS_IS_BOUND: Final = Signal(
     name="rebalance_monitor_group_lag_seconds_is_bound",
     unit="boolean",
-    help="1 where that is a lower bound: the record is older than every sample kept.",
-    unknown="The lag in seconds itself is not known.",
+    help="1 if the group's lag in seconds is a lower bound, because the record is older than every stored sample."
+    " Otherwise 0.",
+    unknown="The group's lag in seconds is unknown.",
     example="rebalance_monitor_group_lag_seconds and on (cluster, group)"
     " rebalance_monitor_group_lag_seconds_is_bound == 1",
 )
@@ -48,15 +49,15 @@ LAG_UNKNOWN_PARTITIONS: Final = Signal(
             )
         }
     ),
-    help="Partitions of the group whose lag is not known, by reason.",
-    unknown="There is none: the lag of all partitions is known.",
+    help="Partitions of the group whose lag is unknown, by reason.",
+    unknown="The lag of every partition is known.",
     example='sum by (cluster, group) (rebalance_monitor_lag_unknown_partitions{reason!="topic_deleted"})',
 )
 GROUP_BLOCKED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_group_blocked_partitions",
     unit="partitions",
     help="Partitions in which the group has read everything before an open transaction.",
-    unknown="There is none.",
+    unknown="There is no such partition, or an open transaction hides the group's last commits.",
     example="rebalance_monitor_group_blocked_partitions > 0",
 )
 GROUP_STATUS: Final = Signal(
@@ -65,27 +66,29 @@ GROUP_STATUS: Final = Signal(
     labels=(*OF_A_GROUP, "status"),
     label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
     help="1 for the worst status of the group's partitions.",
-    unknown=_NO_PARTITION_SAYS,
+    unknown=_UNKNOWN_EVERYWHERE,
     example='rebalance_monitor_group_status{status=~"STOP|STALL|REWIND"}',
 )
 GROUP_STATUS_COMPLETENESS: Final = Signal(
     name="rebalance_monitor_group_status_completeness",
     unit="share",
-    help="Share of the group's partitions whose status rests on ten commits.",
-    unknown=_NO_PARTITION_SAYS,
+    help="Share of the group's partitions whose status is based on ten commits, 0 to 1.",
+    unknown="The group never committed an offset, or an open transaction hides its last commits.",
     example="avg by (cluster) (rebalance_monitor_group_status_completeness)",
 )
 GROUP_RECORDS_LOST: Final = Signal(
     name="rebalance_monitor_group_records_lost",
     unit="records",
-    help="Offsets that retention took before the group committed them.",
-    unknown=_NO_PARTITION_SAYS,
+    help="Offsets that retention deleted before the group committed them.",
+    unknown=_UNKNOWN_EVERYWHERE,
     example="rebalance_monitor_group_records_lost > 0",
 )
 GROUP_SECONDS_UNTIL_LOST: Final = Signal(
     name="rebalance_monitor_group_seconds_until_lost",
     unit="seconds",
-    help="Time until retention takes records the group has not committed, at its present rate.",
-    unknown="No log start moves towards the group's commits, or that is not known.",
+    help="Time until retention deletes records that the group has not committed, at the current rate. 0 if records are"
+    " lost already.",
+    unknown="For every partition: the group has no lag, the log start moved less than twice in the last 24 hours, or"
+    " the lag is unknown.",
     example="rebalance_monitor_group_seconds_until_lost < 3600",
 )

@@ -1,4 +1,7 @@
-"""Members: who owns what, and who should. Only at the granularity `member`: a member's id is another at every start."""
+"""Members: the actual and expected owners of partitions. Only at the granularity `member`.
+
+A member gets a new member id at every start.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,9 @@ MEMBER_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*_OF_A_MEMBER, "topic"),
     granularity=MEMBER,
-    help="Partitions of the topic that the member has; 0 of a topic it subscribes to and has nothing of.",
-    unknown="No record tells what the member has, or members divide something else than partitions.",
+    help="Partitions of the topic that the member holds. 0 if the member subscribes to the topic and holds none of its"
+    " partitions.",
+    unknown="No record shows what the member holds, or the members do not divide partitions.",
     example="sum by (cluster, group, member) (rebalance_monitor_member_partitions)",
 )
 MEMBER_EXPECTED_PARTITIONS: Final = Signal(
@@ -22,9 +26,9 @@ MEMBER_EXPECTED_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*_OF_A_MEMBER, "topic"),
     granularity=MEMBER,
-    help="Partitions of the topic that the member should have by the group's own strategy.",
-    unknown="The verdict is neither match nor drift: `rebalance_monitor_assignment_verdict`. Or a member with misplaced"
-    " partitions came back under another id.",
+    help="Partitions of the topic that the member should hold by the group's own strategy.",
+    unknown="The verdict is neither match nor drift, see `rebalance_monitor_assignment_verdict`. Or a member with"
+    " misplaced partitions rejoined with a different member id.",
     example="rebalance_monitor_member_partitions != rebalance_monitor_member_expected_partitions",
 )
 MEMBER_LAG: Final = Signal(
@@ -32,7 +36,7 @@ MEMBER_LAG: Final = Signal(
     unit="records",
     labels=_OF_A_MEMBER,
     granularity=MEMBER,
-    help="Records of all that the member has which the group has yet to commit.",
-    unknown="The lag of one of its partitions is not known, or nothing was committed there.",
+    help="Records that the group has not committed yet, in the partitions that the member holds.",
+    unknown="The lag of one of its partitions is unknown, or the group never committed an offset of it.",
     example="topk by (cluster, group) (1, rebalance_monitor_member_lag)",
 )

@@ -1,4 +1,4 @@
-"""The monitor itself: whether to believe what it says, how far it has read, and what it costs."""
+"""The monitor itself: whether its values are current, how far it has read, and its resource use."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 
 from streaming.signals.signal import CLUSTER, COUNTER, OF_A_CLUSTER, Signal
 
-_ALWAYS = "It is always there."
+_ALWAYS = "The metric is never absent."
 
 READY: Final = Signal(
     name="rebalance_monitor_ready",
     unit="boolean",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="1 when caught up with the log and in touch with the brokers.",
+    help="1 if the monitor has read the log to its end and has a recent sample of the brokers.",
     unknown=_ALWAYS,
     example="rebalance_monitor_ready == 0",
 )
@@ -24,7 +24,7 @@ SOURCE: Final = Signal(
     labels=(*OF_A_CLUSTER, "source"),
     label_values=MappingProxyType({"source": ("offsets-topic", "admin-api")}),
     granularity=CLUSTER,
-    help="1 for where groups and commits are known from.",
+    help="1 for the source of groups and commits: the topic __consumer_offsets or the group coordinators (admin-api).",
     unknown=_ALWAYS,
     example='rebalance_monitor_source{source="admin-api"}',
 )
@@ -48,8 +48,8 @@ UNKNOWN: Final = Signal(
         }
     ),
     granularity=CLUSTER,
-    help="1 for each thing this source cannot tell.",
-    unknown="The source can tell it.",
+    help="1 for each kind of information that this source does not provide.",
+    unknown="The source provides this information.",
     example='rebalance_monitor_unknown{what="hidden_groups"}',
 )
 RECORDS_READ: Final = Signal(
@@ -59,7 +59,7 @@ RECORDS_READ: Final = Signal(
     labels=(*OF_A_CLUSTER, "kind"),
     granularity=CLUSTER,
     help="Records read, by kind.",
-    unknown="None of that kind was read.",
+    unknown="No record of this kind was read.",
     example="sum by (cluster) (rate(rebalance_monitor_records_read_total[5m]))",
 )
 RECORDS_SKIPPED: Final = Signal(
@@ -68,9 +68,9 @@ RECORDS_SKIPPED: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Records that were not used, or of which one member was not, by reason. All but foreign_partition are in "
-    "quarantine.",
-    unknown="No record was left out for that reason.",
+    help="Records that the monitor ignored, completely or for one member, by reason. The table quarantine has all of"
+    " them except foreign_partition.",
+    unknown="No record was ignored for this reason.",
     example="increase(rebalance_monitor_records_skipped_total[1h]) > 0",
 )
 OFFSETS_TOPIC_LAG: Final = Signal(
@@ -78,8 +78,8 @@ OFFSETS_TOPIC_LAG: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Records of __consumer_offsets not read yet, to the high watermark.",
-    unknown="That partition was not sampled lately, or there is no log to read (admin-api).",
+    help="Records of __consumer_offsets that the monitor has not read yet, up to the high watermark.",
+    unknown="The partition was not sampled recently, or there is no log to read (admin-api).",
     example="sum by (cluster) (rebalance_monitor_offsets_topic_lag)",
 )
 OFFSETS_TOPIC_HELD_BACK: Final = Signal(
@@ -87,8 +87,9 @@ OFFSETS_TOPIC_HELD_BACK: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Records of __consumer_offsets that an open transaction holds back; their groups are unknown meanwhile.",
-    unknown="That partition was not sampled lately, or there is no log to read (admin-api).",
+    help="Records of __consumer_offsets that an open transaction hides. Meanwhile the groups of this partition are"
+    " unknown.",
+    unknown="The partition was not sampled recently, or there is no log to read (admin-api).",
     example="rebalance_monitor_offsets_topic_held_back > 0",
 )
 OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
@@ -96,8 +97,9 @@ OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
     unit="offset",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Offset to which __consumer_offsets is handed out: where the first open transaction begins, else the end.",
-    unknown="That partition was not sampled lately, or there is no log to read (admin-api).",
+    help="Last stable offset of the partition of __consumer_offsets: the start of the first open transaction, or the"
+    " end of the log.",
+    unknown="The partition was not sampled recently, or there is no log to read (admin-api).",
     example="changes(rebalance_monitor_offsets_topic_last_stable_offset[5m]) == 0",
 )
 CLOCK_OFFSET_SECONDS: Final = Signal(
@@ -105,7 +107,7 @@ CLOCK_OFFSET_SECONDS: Final = Signal(
     unit="seconds",
     labels=(*OF_A_CLUSTER, "broker"),
     granularity=CLUSTER,
-    help="Clock of the broker minus clock of the monitor, estimated from the times of records.",
+    help="Clock of the broker minus clock of the monitor, estimated from the timestamps of records.",
     unknown="No record of the broker was read in the last ten minutes, or there is no log to read (admin-api).",
     example="max by (cluster, broker) (abs(rebalance_monitor_clock_offset_seconds))",
 )
@@ -114,8 +116,8 @@ CLOCK_OFFSET_WITHIN_SECONDS: Final = Signal(
     unit="seconds",
     labels=(*OF_A_CLUSTER, "broker"),
     granularity=CLUSTER,
-    help="Largest error of that estimate.",
-    unknown="The estimate itself is not known.",
+    help="Largest possible error of the estimated clock offset.",
+    unknown="The clock offset is unknown.",
     example="rebalance_monitor_clock_offset_within_seconds > 5",
 )
 LAST_BATCH_SECONDS: Final = Signal(
@@ -123,7 +125,7 @@ LAST_BATCH_SECONDS: Final = Signal(
     unit="seconds",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Duration of the last micro-batch, from its start in the driver to its last table.",
+    help="Duration of the last micro-batch, from its start in the driver to the write of its last table.",
     unknown="There was no batch since the start.",
     example="max_over_time(rebalance_monitor_last_batch_seconds[15m])",
 )
@@ -132,7 +134,7 @@ STATE_ROWS: Final = Signal(
     unit="rows",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Groups and partitions kept in state.",
+    help="Groups and partitions in the monitor's state.",
     unknown=_ALWAYS,
     example="deriv(rebalance_monitor_state_rows[1d])",
 )
@@ -142,7 +144,8 @@ QUERY_RESTARTS: Final = Signal(
     unit="restarts",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Times the query was started again after a failure; of several clusters also tries to watch one that failed.",
+    help="Restarts of the streaming query after a failure. With several clusters, also attempts to watch a cluster"
+    " that failed.",
     unknown=_ALWAYS,
     example="increase(rebalance_monitor_query_restarts_total[15m]) > 0",
 )
@@ -152,8 +155,8 @@ DROPPED_SERIES: Final = Signal(
     labels=(*OF_A_CLUSTER, "reason"),
     label_values=MappingProxyType({"reason": ("top_k", "max_series")}),
     granularity=CLUSTER,
-    help="Series left out of this scrape, by the setting that has them left out: metrics.top_k or metrics.max_series.",
-    unknown=f"{_ALWAYS} What was never asked for (names, granularity) is not counted.",
+    help="Series left out of this scrape, by the setting that caused it: metrics.top_k or metrics.max_series.",
+    unknown=f"{_ALWAYS} Series that the settings do not select (names, granularity) are not counted.",
     example='rebalance_monitor_dropped_series{reason="max_series"} > 0',
 )
 RESIDENT_MEMORY_BYTES: Final = Signal(
@@ -161,7 +164,8 @@ RESIDENT_MEMORY_BYTES: Final = Signal(
     unit="bytes",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Memory of the monitor's processes; the same for each cluster of an instance, for they share them.",
+    help="Memory of the monitor's processes. All clusters share these processes, so the value is the same for each"
+    " cluster.",
     unknown=_ALWAYS,
     example="max(max_over_time(rebalance_monitor_resident_memory_bytes[1h]))",
 )

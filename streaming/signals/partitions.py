@@ -1,4 +1,4 @@
-"""Topics and partitions: lag below a group's own sums. Shown down to the granularity that is set."""
+"""Topics and partitions: the lag of each topic and partition. The setting `metrics.granularity` selects the detail."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from streaming.signals.signal import OF_A_GROUP, PARTITION, TOPIC, Signal
 
 _OF_A_TOPIC = (*OF_A_GROUP, "topic")
 _OF_A_PARTITION = (*_OF_A_TOPIC, "partition")
-_SEE_REASONS = "`rebalance_monitor_lag_unknown_partitions` says why."
+_SEE_REASONS = "For the reason, see `rebalance_monitor_lag_unknown_partitions`."
 
 TOPIC_LAG: Final = Signal(
     name="rebalance_monitor_topic_lag",
     unit="records",
     labels=_OF_A_TOPIC,
     granularity=TOPIC,
-    help="Records of the topic that the group has yet to commit.",
-    unknown=f"The lag of a partition of the topic is not known: a sum without it would be too small. {_SEE_REASONS}",
+    help="Records of the topic that the group has not committed yet.",
+    unknown=f"The lag of a partition of the topic is unknown. A sum without it would be too small. {_SEE_REASONS}",
     example="topk(10, rebalance_monitor_topic_lag)",
 )
 PARTITION_LAG: Final = Signal(
@@ -25,8 +25,8 @@ PARTITION_LAG: Final = Signal(
     unit="records",
     labels=_OF_A_PARTITION,
     granularity=PARTITION,
-    help="Records of the partition that the group has yet to commit.",
-    unknown=f"The end offset is not known, or is before the committed one. {_SEE_REASONS}",
+    help="Records of the partition that the group has not committed yet.",
+    unknown=f"The end offset is unknown, or it is before the committed offset. {_SEE_REASONS}",
     example="max by (cluster, group, topic) (rebalance_monitor_partition_lag)"
     " > 10 * avg by (cluster, group, topic) (rebalance_monitor_partition_lag)",
 )
@@ -35,8 +35,8 @@ PARTITION_LAG_SECONDS: Final = Signal(
     unit="seconds",
     labels=_OF_A_PARTITION,
     granularity=PARTITION,
-    help="How long ago the next record was written that the group has to read of the partition.",
-    unknown="The lag is not known, or no sample of the partition is.",
+    help="Age of the oldest record of the partition that the group has not committed.",
+    unknown="The lag is unknown, or there is no recent sample of the partition.",
     example="rebalance_monitor_partition_lag_seconds > 600",
 )
 PARTITION_LAG_SECONDS_IS_BOUND: Final = Signal(
@@ -44,8 +44,8 @@ PARTITION_LAG_SECONDS_IS_BOUND: Final = Signal(
     unit="boolean",
     labels=_OF_A_PARTITION,
     granularity=PARTITION,
-    help="1 where that is a lower bound: the record is older than every sample kept.",
-    unknown="It is no bound, or not known at all.",
+    help="1 if the partition's lag in seconds is a lower bound, because the record is older than every stored sample.",
+    unknown="The lag in seconds is exact or unknown.",
     example="rebalance_monitor_partition_lag_seconds and on (cluster, group, topic, partition)"
     " rebalance_monitor_partition_lag_seconds_is_bound",
 )
@@ -56,6 +56,7 @@ PARTITION_STATUS: Final = Signal(
     label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
     granularity=PARTITION,
     help="1 for the status of the partition.",
-    unknown="The lag is not known, or no commit was seen since the monitor began to look.",
+    unknown="The lag is unknown, or the monitor has seen no commit since it started to watch. Or only transaction"
+    " markers may be left, or the group has read everything before an open transaction.",
     example='rebalance_monitor_partition_status{status=~"STOP|STALL|REWIND"}',
 )

@@ -1,4 +1,4 @@
-"""Rebalances: how many, why, what they moved, how long they cost, and what the last ones show together."""
+"""Rebalances: number, causes, moved partitions, commit gaps and active conditions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ REBALANCES: Final = Signal(
     name="rebalance_monitor_rebalances_total",
     kind=COUNTER,
     unit="rebalances",
-    help="Generations since the group was first seen, transitions to Empty left out.",
-    unknown="There is no such group; a group that is there starts at 0.",
+    help="Generations since the group was first seen, without transitions to Empty.",
+    unknown="The group does not exist. An existing group starts at 0.",
     example="topk(10, sum by (cluster, group) (increase(rebalance_monitor_rebalances_total[1h])))",
 )
 REBALANCES_FAILED: Final = Signal(
     name="rebalance_monitor_rebalances_failed_total",
     kind=COUNTER,
     unit="rebalances",
-    help="Generations proven to have been joined and never synced.",
-    unknown="Nothing could prove one: coordinators that are asked (admin-api) tell of none.",
+    help="Generations that members joined and that were never synced. Only proven ones are counted.",
+    unknown="The group is a classic group and `source.kind` is `admin-api`: the coordinators do not report failed"
+    " rebalances.",
     example="increase(rebalance_monitor_rebalances_failed_total[1h]) > 0",
 )
 EMPTY_TRANSITIONS: Final = Signal(
@@ -28,7 +29,7 @@ EMPTY_TRANSITIONS: Final = Signal(
     kind=COUNTER,
     unit="transitions",
     help="Times the group's last member left.",
-    unknown="There is no such group; a group that is there starts at 0.",
+    unknown="The group does not exist. An existing group starts at 0.",
     example="increase(rebalance_monitor_empty_transitions_total[15m]) > 0 and rebalance_monitor_group_members == 0",
 )
 REBALANCES_BY_CAUSE: Final = Signal(
@@ -50,8 +51,8 @@ REBALANCES_BY_CAUSE: Final = Signal(
             )
         }
     ),
-    help="Rebalances read since the group was first seen, by primary cause; generations without a record left out.",
-    unknown="No rebalance of that cause was read.",
+    help="Rebalances read since the group was first seen, by primary cause. Generations without a record are left out.",
+    unknown="No rebalance with this cause was read.",
     example='sum by (cause) (increase(rebalance_monitor_rebalances_by_cause_total{group="payments"}[1d]))',
 )
 MOVED_PARTITIONS: Final = Signal(
@@ -60,18 +61,18 @@ MOVED_PARTITIONS: Final = Signal(
     unit="partitions",
     labels=(*OF_A_GROUP, "necessary"),
     label_values=MappingProxyType({"necessary": ("true", "false", "unknown")}),
-    help="Partitions that went from one owner to another; necessary false: an assignment as balanced left them where"
-    " they were; unknown: the fewest are not known.",
-    unknown="No partition was moved so.",
+    help="Partitions that moved from one owner to a different owner. necessary=false: an equally balanced assignment"
+    " would have left them in place. necessary=unknown: the smallest possible number of moves is unknown.",
+    unknown="No partition moved in this way.",
     example='topk(10, increase(rebalance_monitor_moved_partitions_total{necessary="false"}[1d]))',
 )
 COMMIT_GAP_SECONDS: Final = Signal(
     name="rebalance_monitor_commit_gap_seconds",
     kind=HISTOGRAM,
     unit="seconds",
-    help="Time from a group's last commit before a rebalance to its first one after; unknown ones left out.",
-    unknown="No gap of the group is known; those that are not, and why, are in the table `commit_gaps`. Begins anew"
-    " when the checkpoint is rebuilt or the group deleted.",
+    help="Time from a group's last commit before a rebalance to its first commit after it. Unknown gaps are left out.",
+    unknown="No gap of the group is known. The table `commit_gaps` has the unknown gaps and the reasons. The histogram"
+    " starts again at 0 when the checkpoint is rebuilt or the group is deleted.",
     example="histogram_quantile(0.9, sum by (cluster, group, le)"
     " (rate(rebalance_monitor_commit_gap_seconds_bucket[1d])))",
 )
@@ -99,9 +100,9 @@ GROUP_CONDITION: Final = Signal(
     unit="boolean",
     labels=(*OF_A_GROUP, "condition"),
     label_values=_CONDITIONS,
-    help="1 for each condition that holds at the last sample: a storm, a flapping member, a stuck rebalance, ...",
-    unknown="The condition does not hold, or is not known to. Who it is, and since when: table `group_conditions`, or"
-    " `rebalance-monitor history GROUP`.",
+    help="1 for each condition that is active at the last sample: a storm, a flapping member, a stuck rebalance, ...",
+    unknown="The condition is not active, or this is unknown. For members and start time, see the table"
+    " `group_conditions` or run `rebalance-monitor history GROUP`.",
     example='rebalance_monitor_group_condition{condition="rebalance_storm"}'
     ' unless on (cluster, group) rebalance_monitor_group_condition{condition="rolling_restart"}',
 )
@@ -110,8 +111,7 @@ GROUP_CONDITION_TIMESTAMP_SECONDS: Final = Signal(
     unit="seconds",
     labels=(*OF_A_GROUP, "condition"),
     label_values=_CONDITIONS,
-    help="Since when each condition holds that does at the last sample, in seconds since 1970; a restart of the monitor"
-    " changes nothing.",
-    unknown="The condition does not hold, or is not known to.",
+    help="Start time of each active condition, in seconds since 1970. A restart of the monitor does not change it.",
+    unknown="The condition is not active, or this is unknown.",
     example="time() - rebalance_monitor_group_condition_timestamp_seconds > 3600",
 )

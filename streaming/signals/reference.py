@@ -1,7 +1,8 @@
-"""All definitions as one page in Markdown: `dashboards/METRICS.md`, written by `python -m tests.metrics_reference`."""
+"""All definitions as one Markdown page: `dashboards/METRICS.md`. `python -m tests.metrics_reference` writes it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from streaming.signals.catalogue import SUBJECTS, Subject
@@ -10,18 +11,18 @@ from streaming.signals.signal import HISTOGRAM, Signal, exported_names
 _INTRODUCTION = """\
 # Metrics
 
-Written by `python -m tests.metrics_reference` from `streaming/signals/`, checked by the tests.
+`python -m tests.metrics_reference` writes this page from `streaming/signals/`. The tests check it.
 
-On `127.0.0.1:9560/metrics` unless told otherwise, in Prometheus' text format or OpenMetrics. Until the monitor has
-caught up with the log once it shows its own health and nothing else.
+The default address is `127.0.0.1:9560/metrics`. The format is Prometheus' text format or OpenMetrics. Until the monitor
+has read the log to its end for the first time, it exports only the metrics of its own health.
 
-**What is not known has no series**: never 0, -1, NaN or the last value. What has no series equals nothing, 0 neither;
-`absent(...)` and `unless` ask for that.
+**An unknown value has no series.** It is never 0, -1, NaN or the last value. A comparison such as `== 0` does not match
+an absent series. Use `absent(...)` or `unless` to find one.
 """
 
 
 def metrics_reference() -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n".join((_INTRODUCTION, *_contents(), *(line for subject in SUBJECTS for line in _section(subject))))
 
 
@@ -36,7 +37,7 @@ def _contents() -> Iterator[str]:
 
 
 def _first_sentence(signal: Signal) -> str:
-    return signal.help.partition(": ")[0].partition("; ")[0].removesuffix(".")
+    return re.split(r"[.:;] ", signal.help, maxsplit=1)[0].removesuffix(".")
 
 
 def _section(subject: Subject) -> Iterator[str]:
@@ -53,7 +54,7 @@ def _entry(signal: Signal) -> Iterator[str]:
     yield ""
     yield signal.help
     yield ""
-    yield f"- {signal.kind}, unit: {signal.unit}; told of each {signal.granularity}"
+    yield f"- {signal.kind}, unit: {signal.unit}, granularity: {signal.granularity}"
     yield f"- labels: {', '.join(f'`{label}`' for label in signal.labels) or 'none'}"
     for label, values in signal.label_values.items():
         yield f"- `{label}` is one of {', '.join(f'`{value}`' for value in values)}"

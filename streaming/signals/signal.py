@@ -1,14 +1,14 @@
-"""One metric's definition.
+"""The definition of one metric.
 
 Rules:
 
-1. A name is as it is exported: a counter's ends in `_total`. A histogram is exported under three names
-   (`exported_names`), none of which is its own.
-2. A name that ends in a unit (`_seconds`, `_bytes`, `_ratio`, and what is counted: `_partitions`, `_members`) is in it.
-3. Labels are in the order in which the exporter gives their values. Those of which all values are known have them in
-   `label_values`.
-4. `help` says what a sample is, `unknown` why there may be none: absent is never 0.
-5. The example is PromQL that asks what somebody on call would ask, of metrics and labels that are defined.
+1. `name` is the exported name. The name of a counter ends in `_total`. A histogram has three exported names
+   (`exported_names`), and none of them equals `name`.
+2. If a name ends in a unit (`_seconds`, `_bytes`, `_ratio`, `_partitions`, `_members`, ...), the values have this unit.
+3. Labels have the order in which the exporter writes their values. If all values of a label are known, `label_values`
+   lists them.
+4. `help` describes a sample. `unknown` describes why there may be no series. No series never means 0.
+5. `example` is a PromQL query for an engineer on call. It uses only defined metrics and labels.
 
 Conventions: https://prometheus.io/docs/practices/naming/
 """
@@ -32,8 +32,8 @@ TOPIC: Final = "topic"
 PARTITION: Final = "partition"
 MEMBER: Final = "member"
 GRANULARITIES: Final[tuple[Granularity, ...]] = (CLUSTER, GROUP, TOPIC, PARTITION, MEMBER)
-"""What it is told of, the coarsest first. What the monitor says of itself is told of the cluster, whatever its labels:
-there are never more of those series than `__consumer_offsets` has partitions.
+"""All granularities, the coarsest first. Metrics of the monitor itself have the granularity `cluster`, whatever their
+labels. Each of them has at most as many series as `__consumer_offsets` has partitions.
 """
 
 FamilySet = Literal["own", "kafka_exporter", "kafka_lag_exporter"]
@@ -41,16 +41,16 @@ OWN: Final = "own"
 KAFKA_EXPORTER: Final = "kafka_exporter"
 KAFKA_LAG_EXPORTER: Final = "kafka_lag_exporter"
 FAMILY_SETS: Final[tuple[FamilySet, ...]] = (OWN, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER)
-"""Whose names they are: ours, or those of an exporter that people already have dashboards for."""
+"""Origin of the metric names: this project, or a different exporter for which dashboards already exist."""
 
 OF_A_CLUSTER: Final = ("cluster",)
 OF_A_GROUP: Final = ("cluster", "group")
-"""Labels of what is said of a cluster, and of a group."""
+"""Labels of metrics per cluster and per group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """A metric, with everything that anybody says of it (rules 1 to 5).
+    """A metric with all its texts (rules 1 to 5).
 
     Example: `Signal(name="rebalance_monitor_ready", unit="boolean", labels=OF_A_CLUSTER, ...)`.
     """
@@ -68,7 +68,7 @@ class Signal:
 
 
 def exported_names(signal: Signal) -> tuple[str, ...]:
-    """The names of its series (rule 1).
+    """Return the names of the metric's series (rule 1).
 
     >>> from streaming.signals.rebalances import COMMIT_GAP_SECONDS, REBALANCES
     >>> exported_names(REBALANCES)

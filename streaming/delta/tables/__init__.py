@@ -1,8 +1,8 @@
-"""The schema of every Delta table. The reference in `docs/TABLES.md` is printed from here: `describe_tables`.
+"""The schema of every Delta table. `describe_tables` writes the reference `docs/TABLES.md` from it.
 
-All tables are partitioned by cluster and date. Rows that stem from a record are keyed by its position (cluster,
-kafka_partition, kafka_offset): a record read twice is one row. What is sampled is keyed by the moment of its
-sample, too; where it is of a record's assignment (`assignment_imbalance`), by both.
+All tables are partitioned by cluster and date. The key of a row from a record is the record's position (cluster,
+kafka_partition, kafka_offset), so a record that is read twice makes one row. The key of a sampled row contains the
+sample's time. Rows that combine a record's assignment with a sample (`assignment_imbalance`) have both keys.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ TABLES = (
 
 
 def describe_tables() -> Iterator[str]:
-    """The tables as Markdown, for `docs/TABLES.md`."""
+    """Return the tables as Markdown for `docs/TABLES.md`."""
     for table in TABLES:
-        yield f"## `{table.name}`\n\nOne row: {table.row}.\n\n| column | type | what it holds |\n|---|---|---|"
+        yield f"## `{table.name}`\n\nOne row: {table.row}.\n\n| column | type | description |\n|---|---|---|"
         for field in table.schema:
             comment = (field.metadata or {}).get(b"comment", b"").decode()
             yield f"| `{field.name}` | {_type_name(field.type)} | {comment} |"

@@ -1,4 +1,4 @@
-"""Tables of verdicts on assignments."""
+"""Table of the verdicts on assignments."""
 
 from __future__ import annotations
 
@@ -24,39 +24,50 @@ _MISPLACED = pa.struct(
 )
 
 _DRIFT_PARTITIONS = (
-    "partitions whose owner breaks a rule of the strategy (of another strategy: that it would place elsewhere);"
-    " null where unknown"
+    "partitions whose owner breaks a rule of the strategy; for other strategies: partitions that the strategy would"
+    " assign to a different member; null if unknown"
 )
 _ASSIGNED_BY = (
-    "java, librdkafka, kafka-python, aiokafka, kafkajs, sarama, franz-go, kafka-go, faust, broker (KIP-848) or unknown"
+    "library that computed the assignment: java, librdkafka, kafka-python, aiokafka, kafkajs, sarama, franz-go,"
+    " kafka-go, faust, broker (KIP-848) or unknown"
 )
 
 ASSIGNMENT_DRIFT = Table(
     "assignment_drift",
-    "one generation against one strategy's expected assignment",
+    "one generation, compared with the expected assignment of one strategy",
     pa.schema(
         [
             *RECORD,
             GROUP,
             GENERATION,
-            column("strategy", pa.string(), "strategy the expectation was made by"),
-            column("is_group_strategy", pa.bool_(), "whether it is the group's own"),
+            column("strategy", pa.string(), "strategy that computed the expected assignment"),
+            column("is_group_strategy", pa.bool_(), "true if this is the group's own strategy"),
             column(
                 "verdict",
                 pa.string(),
-                "match; drift: a law is broken, or the leader's own library answers otherwise; equivalent: another"
-                " answer, as even; withheld: a cooperative first round; differs_from_java: lawful, and not what Java"
-                " gives; rebalancing: the coordinator is making the epoch's assignment; unknown; not_evaluated. Of"
-                " other strategies same or differs",
+                "for the group's own strategy: match; drift: a law is broken, or the leader's own library computes a"
+                " different assignment; equivalent: different, but equally even; withheld: the first round of a"
+                " cooperative rebalance; differs_from_java: lawful, but Java computes a different assignment;"
+                " rebalancing: the coordinator is computing the assignment of the epoch; unknown; not_evaluated. For"
+                " other strategies: same, differs, unknown or not_evaluated",
             ),
-            column("reason", pa.string(), "why it is unknown or not evaluated; empty otherwise"),
+            column(
+                "reason",
+                pa.string(),
+                "reason for the verdict, if it is unknown, not_evaluated or differs_from_java, or if it is drift by a"
+                " strategy that is not evaluated; otherwise empty",
+            ),
             column("drift_partitions", pa.int32(), _DRIFT_PARTITIONS),
-            column("misplaced", pa.list_(_MISPLACED), "those partitions, where the verdict is drift"),
-            column("laws", pa.list_(pa.string()), "the laws that are broken, where the verdict is drift"),
+            column(
+                "misplaced",
+                pa.list_(_MISPLACED),
+                "these partitions with actual and expected owners, if the verdict is drift",
+            ),
+            column("laws", pa.list_(pa.string()), "the broken laws, if the verdict is drift"),
             column("assigned_by", pa.string(), _ASSIGNED_BY),
-            column("evidence", pa.list_(pa.string()), "what the leader wrote, from which that follows"),
+            column("evidence", pa.list_(pa.string()), "data written by the leader that shows assigned_by"),
             NOT_KNOWN,
-            column("metadata_sampled_time", TIME, "age of the oldest topic metadata the verdict rests on"),
+            column("metadata_sampled_time", TIME, "sample time of the oldest topic metadata used for the verdict"),
         ]
     ),
 )

@@ -1,4 +1,4 @@
-"""What all tables share: their form, the columns of a record and of a sample, partitions as values."""
+"""Definitions for all tables: the table type, the columns of records and samples, and the types of partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMED_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table's name, what one row is, and its columns; each column's comment is in its field's metadata."""
+    """A table's name, a description of one row, and its columns. The metadata of a field has the column's comment."""
 
     name: str
     row: str
@@ -21,7 +21,7 @@ class Table:
 
 
 def column(name: str, kind: pa.DataType, comment: str) -> pa.Field:
-    """Make a column with its comment, which the reference is printed from."""
+    """Make a column with its comment for the reference."""
     return pa.field(name, kind, metadata={"comment": comment})
 
 
@@ -29,19 +29,22 @@ CLUSTER = column("cluster", pa.string(), "name of the Kafka cluster, from the co
 RECORD = (
     CLUSTER,
     column("date", pa.date32(), "UTC date of record_time"),
-    column("kafka_partition", pa.int32(), "partition of __consumer_offsets; -1: its coordinator was asked"),
-    column("kafka_offset", pa.int64(), "offset of the record in it; of an answer its number"),
+    column(
+        "kafka_partition", pa.int32(), "partition of __consumer_offsets; -1 for polled rows (source.kind admin-api)"
+    ),
+    column("kafka_offset", pa.int64(), "offset of the record in this partition; for polled rows: a sequence number"),
     column(
         "record_time",
         TIME,
-        "the coordinator's time on the record; of a group that is Gone, of the listing; of an answer, of the poll",
+        "the coordinator's timestamp of the record; for a group in state Gone: time of the listing; for"
+        " polled rows: time of the poll",
     ),
 )
 GROUP = column("group_id", pa.string(), "consumer group")
 SAMPLED = (
     CLUSTER,
     column("date", pa.date32(), "UTC date of sampled_time"),
-    column("sampled_time", TIME, "when end offsets were asked for, after the commits were read"),
+    column("sampled_time", TIME, "time of the request for end offsets, after the commits were read"),
 )
 SAMPLED_PARTITION = (
     *SAMPLED,
@@ -52,4 +55,4 @@ SAMPLED_PARTITION = (
 GENERATION = column(
     "generation_id", pa.int32(), "generation (classic) or epoch; null for classic groups with source.kind admin-api"
 )
-NOT_KNOWN = column("not_known", pa.list_(pa.string()), "what the verdict had to do without")
+NOT_KNOWN = column("not_known", pa.list_(pa.string()), "information that was missing for the verdict")

@@ -1,4 +1,4 @@
-"""Tables of what every sample says of committed partitions."""
+"""Tables of the lag and the status of committed partitions at each sample."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from streaming.delta.tables.columns import (
 
 GROUP_LAG = Table(
     "group_lag",
-    "one committed partition of one group at one sample; written when something changed since the last",
+    "one committed partition of one group at one sample; written if something changed since the last sample",
     pa.schema(
         [
             *SAMPLED_PARTITION,
             column("committed_offset", pa.int64(), "next offset the group will read"),
-            column("commit_time", TIME, "the coordinator's time on that commit"),
-            column("end_offset", pa.int64(), "end of the partition; null where it could not be sampled"),
-            column("log_start_offset", pa.int64(), "start of the partition; null where it could not be sampled"),
+            column("commit_time", TIME, "the coordinator's timestamp of the commit"),
+            column("end_offset", pa.int64(), "end offset of the partition; null if it could not be sampled"),
+            column(
+                "log_start_offset", pa.int64(), "log start offset of the partition; null if it could not be sampled"
+            ),
             column(
                 "lag",
                 pa.int64(),
-                "end_offset - committed_offset, without offsets before the next record; null where unknown",
+                "end_offset - committed_offset, without offsets before the next record; null if unknown",
             ),
             column(
                 "unknown_reason",
@@ -32,16 +34,24 @@ GROUP_LAG = Table(
                 "why lag is unknown: held_back, topic_deleted, partition_deleted, no_end_offset, end_before_commit,"
                 " maybe_only_markers",
             ),
-            column("lag_seconds", pa.float64(), "how long ago the next record to be read was written, in seconds"),
-            column("lag_seconds_kind", pa.string(), "exact, at_least (older than all samples kept) or unknown"),
-            column("within_seconds", pa.float64(), "how far off lag_seconds can be, in seconds; null unless exact"),
+            column("lag_seconds", pa.float64(), "age of the next record to be read, in seconds; null if unknown"),
+            column(
+                "lag_seconds_kind",
+                pa.string(),
+                "exact, at_least (the record is older than every stored sample) or unknown",
+            ),
+            column(
+                "within_seconds",
+                pa.float64(),
+                "largest possible error of lag_seconds, in seconds; null unless lag_seconds_kind is exact",
+            ),
         ]
     ),
 )
 
 PARTITION_STATUS = Table(
     "partition_status",
-    "the status of one committed partition of one group as of one sample; written when it changed",
+    "the status of one committed partition of one group at one sample; written if it changed",
     pa.schema(
         [
             *SAMPLED_PARTITION,
@@ -49,17 +59,30 @@ PARTITION_STATUS = Table(
             column(
                 "status_rule",
                 pa.int8(),
-                "number of the rule that gives the status, or the reason why it is unknown: 8 blocked by an open"
-                " transaction, 9 maybe only transaction markers left (evaluation/lag/status.py)",
+                "number of the rule for the status (streaming/evaluation/lag/status.py), or for why it is unknown: 8:"
+                " blocked by an open transaction, 9: maybe only transaction markers are left",
             ),
             column("completeness", pa.float64(), "share of the ten commits that are known, 0 to 1"),
             column("committed_offset", pa.int64(), "next offset the group will read"),
-            column("lag", pa.int64(), "records the group has yet to commit; null where unknown"),
-            column("records_lost", pa.int64(), "offsets that retention took before the group committed them"),
-            column("lost_since_time", TIME, "since when; null where nothing is lost"),
-            column("lost_since_kind", pa.string(), "exact, or at_least: it was lost before the oldest sample kept"),
-            column("seconds_until_lost", pa.float64(), "time until retention takes more, at its present rate"),
-            column("seconds_until_lost_kind", pa.string(), "estimate or at_least"),
+            column("lag", pa.int64(), "records that the group has not committed yet; null if unknown"),
+            column(
+                "records_lost",
+                pa.int64(),
+                "offsets that retention deleted before the group committed them; null if unknown",
+            ),
+            column("lost_since_time", TIME, "time since which records are lost; null if nothing is lost"),
+            column(
+                "lost_since_kind",
+                pa.string(),
+                "exact, or at_least: they were lost before the oldest stored sample; null if nothing is lost",
+            ),
+            column(
+                "seconds_until_lost",
+                pa.float64(),
+                "time until retention deletes records that the group has not committed, in seconds, at the current"
+                " rate; 0 if records are lost already; null if unknown, or if there is no lag",
+            ),
+            column("seconds_until_lost_kind", pa.string(), "estimate or at_least; null if seconds_until_lost is null"),
         ]
     ),
 )

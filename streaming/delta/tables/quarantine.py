@@ -1,4 +1,4 @@
-"""The table of what nobody could read."""
+"""The table of records that could not be decoded."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from streaming.delta.tables.columns import (
 
 QUARANTINE = Table(
     "quarantine",
-    "one record of which something could not be decoded: all of it, or the bytes of one member",
+    "one record that could not be decoded, completely or for one member",
     pa.schema(
         [
             *RECORD,
-            column("key", pa.binary(), "the record's key, as it is"),
-            column("value", pa.binary(), "the record's value, as it is"),
-            column("reason", pa.string(), "what was wrong, the same word as in the metric's label"),
+            column("key", pa.binary(), "the record's key, unchanged"),
+            column("value", pa.binary(), "the record's value, unchanged"),
+            column(
+                "reason",
+                pa.string(),
+                "reason of the decode failure, as in the label `reason` of rebalance_monitor_records_skipped_total",
+            ),
             column(
                 "field",
                 pa.string(),
-                "the field at which reading ended; value.members[...]: only that member is unknown",
+                "the field where decoding stopped; value.members[...]: only this member is unknown",
             ),
         ]
     ),
