@@ -58,10 +58,10 @@ def fairness() -> list[AnyPanel]:
 def _owners() -> AnyPanel:
     card = Card(
         "Who owns what, and who should",
-        "Partitions of each topic that each member has, and should have by the group's own strategy: a difference is "
-        "drift. Lag: records of all that the member has, of all topics.",
-        "a series a member is shown only where the monitor's setting `metrics.granularity` is `member`, for a member's "
-        "id is another at every start. The group's page has it always. " + MEMBER_PARTITIONS.unknown,
+        "Partitions of each topic that each member has, and should have by the group's strategy. A difference is drift. "
+        "Lag: the sum over all partitions of the member, in records.",
+        "The setting `metrics.granularity` is not `member`. Series with member ids are optional, because each restart of a "
+        "member creates new series. The group's page always shows members. " + MEMBER_PARTITIONS.unknown,
         "shown at granularity member only: see the group's page",
         width=24,
         height=10,
@@ -141,7 +141,7 @@ def _ratios() -> AnyPanel:
         "Most work of one over the mean",
         "2: somebody has twice what all have on average, of partitions, lag or throughput. Unlike the score it does "
         "not ask whether any assignment could do better.",
-        f"of lag and throughput: {WORK_IMBALANCE_RATIO.unknown}",
+        WORK_IMBALANCE_RATIO.unknown,
         width=8,
     )
     queries = [
@@ -188,7 +188,7 @@ def _what_if() -> AnyPanel:
         "What if it had another strategy?",
         "Excess partitions that each strategy would leave, and partitions that would move once to get there; the first "
         "row is the one to take. `as it is`: what the group has now.",
-        f"the table has only the row `as it is`: {WHAT_IF_EXCESS_PARTITIONS.unknown}",
+        f"The table has only the row `as it is`. {WHAT_IF_EXCESS_PARTITIONS.unknown}",
     )
     as_it_is = f'label_replace({ONE_GROUP.each(EXCESS_PARTITIONS)}, "strategy", "as it is", "", "")'
     columns: list[Column] = [

@@ -74,9 +74,9 @@ def _moved() -> AnyPanel:
 def _members() -> AnyPanel:
     card = Card(
         "Members, and rebalances that went wrong",
-        "Members at the last recorded generation. Failed: generations that were joined and proven never to be synced. "
-        "Emptied: the last member left.",
-        f"of members: {GROUP_MEMBERS.unknown}",
+        "Members at the last recorded generation. Failed: rebalances that members joined and that never completed, as far "
+        "as the log proves it. Emptied: the last member left.",
+        f"Members: {GROUP_MEMBERS.unknown}",
         width=8,
     )
     queries = [
