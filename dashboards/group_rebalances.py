@@ -74,8 +74,8 @@ def _moved() -> AnyPanel:
 def _members() -> AnyPanel:
     card = Card(
         "Members, and rebalances that went wrong",
-        "Members at the last recorded generation. Failed: rebalances that members joined and that never completed, as far "
-        "as the log proves it. Emptied: the last member left.",
+        "Members at the last recorded generation. Failed: rebalances that members joined and that never completed, as "
+        "far as the log proves it. Emptied: the last member left.",
         f"Members: {GROUP_MEMBERS.unknown}",
         width=8,
     )
