@@ -60,8 +60,8 @@ def _owners() -> AnyPanel:
         "Who owns what, and who should",
         "Partitions of each topic that each member has, and should have by the group's strategy. A difference is "
         "drift. Lag: the sum over all partitions of the member, in records.",
-        "The setting `metrics.granularity` is not `member`. Series with member ids are optional, because each restart of "
-        "a member creates new series. The group's page always shows members. " + MEMBER_PARTITIONS.unknown,
+        "The setting `metrics.granularity` is not `member`. Series with member ids are optional, because each restart "
+        "of a member creates new series. The group's page always shows members. " + MEMBER_PARTITIONS.unknown,
         "shown at granularity member only: see the group's page",
         width=24,
         height=10,
