@@ -79,7 +79,9 @@ def _partition_lags(watched: Watched, group: GroupReport) -> tuple[PartitionLag,
         return ()
     of_group = group.members.each
     owners = {at: member.name for member in of_group for at in member.assigned or ()}
-    is_known = group.membership.state != UNKNOWN and all(member.assigned is not None for member in of_group)
+    only_commits = group.members.snapshot is None
+    is_known = not only_commits and group.membership.state != UNKNOWN
+    is_known = is_known and all(member.assigned is not None for member in of_group)
     found = [
         _partition_lag(row, owners.get((row["topic"], row["partition"])), is_all_known=is_known)
         for row in watched.present.lag.rows_of(group.group_id)

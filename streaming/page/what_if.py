@@ -94,7 +94,7 @@ def _why_not(group: GroupReport, record: GroupRecord | None) -> str | None:
     if group.is_held_back:
         return "an open transaction hides what the group does now"
     if record is None or not group.is_evaluated:
-        return "nobody shares out partitions here by a strategy that can be evaluated"
+        return "the group has no assignment that can be evaluated"
     if missing := unknown_topics(record.snapshot):
         return f"the number of partitions is not known of: {', '.join(missing[:3])}"
     if unknown_inputs(record.snapshot):

@@ -211,6 +211,14 @@ def test_tables_and_commands_tell_what_the_report_tells(name: str) -> None:
     assert all(one.detail in line for one, line in zip(report.conditions, said, strict=True))
 
 
+def test_who_reads_for_a_group_that_only_commits_is_unknown(tmp_path: Path) -> None:
+    """Its clients call assign(): that nobody reads would be a guess, and a wrong one."""
+    pages = pages_of(shown(SITUATIONS["commits only"]), tmp_path)
+    partitions = ask(pages, f"/api/v1/groups/{GROUP}").json()["partitions"]
+    assert {(one["owner"], one["is_owner_known"]) for one in partitions} == {(None, False)}
+    assert "The group only commits offsets." in Seen(ask(pages, f"/groups/{GROUP}").text).text
+
+
 def test_there_are_as_many_situations_as_the_monitor_tells_apart() -> None:
     """Each verdict, each reason why lag is unknown, each kind of group; law 9 is worth what is tried of it."""
     reports = [report_of(shown(one), one) for one in SITUATIONS.values()]

@@ -54,11 +54,11 @@ def of_kind(**kind: str) -> GroupSnapshot:
 @pytest.mark.parametrize(
     ("snapshot", "why"),
     [
-        (GroupSnapshot("g"), "nobody shares out partitions"),
+        (GroupSnapshot("g"), "no assignment that can be evaluated"),
         (advanced([written(1, 1, [member("a", {"orders": [0]})])]), "not known of: orders"),
         (advanced(formed(1)), "not known of: orders"),
-        (of_kind(protocol="stream"), "by a strategy that can be"),
-        (of_kind(protocol_type="connect"), "by a strategy that can be"),
+        (of_kind(protocol="stream"), "no assignment that can be evaluated"),
+        (of_kind(protocol_type="connect"), "no assignment that can be evaluated"),
     ],
 )
 def test_where_something_is_not_known_nothing_is_computed(snapshot: GroupSnapshot, why: str) -> None:
