@@ -82,7 +82,7 @@ def _owners() -> AnyPanel:
 def _busiest() -> AnyPanel:
     card = Card(
         "Who holds too much",
-        "The member with most partitions, where that is more than need be, and since when.",
+        "The busiest member of a group whose busiest member has more partitions than necessary, and the start time.",
         BUSIEST_MEMBER.unknown,
         "nobody holds too much, as far as is known",
     )

@@ -1,19 +1,20 @@
-"""One group's report, from what its records tell and what the last sample adds.
+"""One group's report, from its records and the last sample.
 
-1. What an open transaction hides is left out: such a group is Unknown, its verdict `unknown`, and only counts of what
-   was read are told. Nothing of the sample is told of it.
-2. A classic group that a listing shows in the middle of a rebalance has no assignment at the moment: the verdict is
-   `rebalancing`, whatever was said of its last generation. No record tells that. A KIP-848 group that reconciles has
-   one, its targets, and keeps its verdict.
-3. A group without records only commits offsets (`assign()` in the Java client): its state and type are as listed. It
-   has no members, no assignment and no rebalances.
-4. Partitions without an owner, or with two, are those of the common laws, without those withheld for the next
-   cooperative round. While the assignment of a member is unknown, those found among the other members are a lower
-   bound, and none is unknown.
+1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report has only the
+   counts of records that were read. It has no values from the sample.
+2. If a listing shows a classic group in a rebalance, the group has no assignment at that time. The verdict is
+   `rebalancing`. No record shows such a rebalance. A reconciling KIP-848 group has an assignment: its targets. It keeps
+   its verdict.
+3. A group without records only commits offsets (`assign()` in the Java client). Its state and type come from the
+   listing. It has no members, no assignment and no rebalances.
+4. Partitions without an owner or with two owners come from the common laws. Partitions that are withheld for the next
+   cooperative round do not count. If the assignment of a member is unknown, the count is a lower bound, and 0 is
+   unknown.
 """
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import NamedTuple
 
 from streaming.combine.gaps import GapTotals
@@ -31,6 +32,7 @@ from streaming.evaluation.facts import (
 from streaming.evaluation.fairness.imbalance import TOPIC, Imbalance
 from streaming.evaluation.judge import Judgement
 from streaming.evaluation.lag.lag import HELD_BACK
+from streaming.evaluation.rebalances.skips import Decided, failed_rebalances
 from streaming.evaluation.report import GroupReport
 from streaming.evaluation.turn import GroupRecord
 from streaming.events import CLASSIC
@@ -60,7 +62,7 @@ class Recorded(NamedTuple):
     rebalancing_since_ms: int | None = None
     measured: tuple[Imbalance, ...] = ()
     commit_gaps: GapTotals | None = None
-    failed_rebalances: int | None = None
+    decided_skips: Decided = MappingProxyType({})
 
 
 class Sampled(NamedTuple):
@@ -197,7 +199,7 @@ def _rebalances(recorded: Recorded, record: GroupRecord) -> RebalanceReport:
     totals, story = record.snapshot.totals, record.story.totals
     return RebalanceReport(
         total=totals.rebalances,
-        failed=recorded.failed_rebalances,
+        failed=failed_rebalances(record.snapshot, recorded.decided_skips),
         empty_transitions=totals.empty_transitions,
         by_cause=story.rebalances_by_cause,
         moved_partitions=story.moved_partitions,

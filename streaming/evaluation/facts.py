@@ -40,7 +40,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class AssignmentReport:
-    """What each strategy says of the assignment, the group's own first; and how many partitions break a common law.
+    """The verdict of each strategy, the group's own first, and the number of partitions that break a common law.
 
     `assigned_by` is whose program assigned, `assigned_at_ms` the time of the record that the verdicts are on.
     """
@@ -72,8 +72,9 @@ class AssignmentReport:
 class FairnessReport:
     """How evenly work is shared: partitions as they were assigned, lag and throughput as last measured.
 
-    `skewed_topics` are those of which the same members have the one more, `skew_partitions` what that adds up to;
-    `remedy` is the strategy that would end it with fewest moves. `what_if` is computed of the assignment that stands.
+    `skewed_topics` counts the topics whose extra partition always goes to the same members. `skew_partitions` is the
+    sum of these partitions. `remedy` is the strategy that removes the skew with the fewest moves. `what_if` is computed
+    for the present assignment.
     """
 
     work: tuple[Imbalance, ...] = ()
@@ -90,7 +91,7 @@ class FairnessReport:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceReport:
-    """Counts since the group was first seen: of what was read, whatever hides the present.
+    """Counts since the group was first seen. They are known even if an open transaction hides later records.
 
     `under_way_since_ms` is the first listing since the last record that showed the group in the middle of a rebalance.
     """
@@ -106,7 +107,7 @@ class RebalanceReport:
 
 @dataclass(frozen=True)
 class Members:
-    """Who is in the group. What follows is worked out once, when somebody asks."""
+    """The members of the group. Each property is computed once, on first use."""
 
     snapshot: GroupSnapshot | None = None
     own: StrategyDrift | None = None
@@ -137,7 +138,7 @@ class Members:
 class GroupLag(NamedTuple):
     """Lag of all committed partitions together, its fields in the order of GROUP_LAGS_SCHEMA.
 
-    `unknown` says why that of some is not known, `seconds_is_bound` that `seconds` is a lower bound.
+    `unknown` holds the reasons if the lag of a partition is unknown. If `seconds_is_bound`, `seconds` is a lower bound.
     """
 
     records: int | None = None

@@ -1,4 +1,4 @@
-"""Everything the monitor says about one group, as one value. Whoever shows a group shows what stands here."""
+"""Everything the monitor knows about one group, as one value. All outputs render it."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ class GroupReport(GroupFacts, frozen=True, dict=True):
 
     @property
     def place(self) -> Place:
-        """Where it stands among all groups, the one to look at first first."""
+        """Sort key: the group with the worst trouble comes first."""
         return place(self, self.troubles)

@@ -47,8 +47,8 @@ class Cell:
 class MemberRow:
     """One member; `cells` are by topic, None where it does not subscribe. `expected` and `lag` None where unknown.
 
-    `beside` tells members of one name apart: how its member id ends, or a static member's host. `partitions` None: no
-    record told what it shall have.
+    `beside` tells members of one name apart: how its member id ends, or a static member's host. `partitions` is None
+    if no record holds the member's assignment.
     """
 
     member_id: str

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RebalanceLine:
     """One rebalance, or what else happened to a group's membership, in words. Names in it are as members gave them."""
 
     timestamp_ms: int
@@ -19,5 +19,5 @@ class Told:
 class LastRebalances:
     """The last of them, the newest first; `why_not` says why they could not be read."""
 
-    told: tuple[Told, ...] = ()
+    told: tuple[RebalanceLine, ...] = ()
     why_not: str | None = None

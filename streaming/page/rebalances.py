@@ -22,7 +22,7 @@ from streaming.errors import RemedyError
 from streaming.evaluation.rebalances.brief import RebalanceInBrief
 from streaming.evaluation.rebalances.rebalance_words import Row, sentence, with_gaps, without_upgrades_ends
 from streaming.evaluation.turn import GroupRecord
-from streaming.page.last_rebalances import LastRebalances, Told
+from streaming.page.last_rebalances import LastRebalances, RebalanceLine
 
 MOST_TOLD = 20
 KEPT_SECONDS = 10.0
@@ -86,5 +86,5 @@ class RebalanceReader:
             return ()
 
 
-def _told(row: Row) -> Told:
-    return Told(int(row["record_time"].timestamp() * 1000), row["generation_id"], row["kind"], sentence(row))
+def _told(row: Row) -> RebalanceLine:
+    return RebalanceLine(int(row["record_time"].timestamp() * 1000), row["generation_id"], row["kind"], sentence(row))

@@ -127,8 +127,8 @@ class _Cluster:
             lines += [texts.lines(recorded) for texts in (self._groups, self._members) if not texts.is_empty]
             if is_fresh:
                 own |= self._text(of_the_cluster(present, now_ms))
-                in_the_news = [reports[group_id] for group_id in self._shown.groups.among(reports.in_the_news)]
-                told = self._asked_for(of_groups(present, recorded, in_the_news, self._shown, now_ms))
+                with_findings = [reports[group_id] for group_id in self._shown.groups.among(reports.with_findings)]
+                told = self._asked_for(of_groups(present, recorded, with_findings, self._shown, now_ms))
                 lines += [self._columns.lines(present.lag, present.sample), SampleLines(list(told), self._writers)]
         return _Look(present.sample if is_fresh else None, reports, now_ms, own, lines)
 

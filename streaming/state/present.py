@@ -84,7 +84,7 @@ class Present:
         return monitor_ms + (0 if self.sample is None else self.sample.clock_correction_ms)
 
     def held_back_groups(self) -> Callable[[str], bool]:
-        """Tell of a group id whether an open transaction hides what its coordinator wrote last.
+        """Return a function that checks if an open transaction blocks a group.
 
         Under read_committed nothing behind the first open transaction of a partition is handed out, other groups'
         records included. What such a group does now is unknown.

@@ -1,10 +1,11 @@
 """Every group's report (`evaluation.evaluate`), from the present.
 
-1. There are reports once the log was read to its end for the first time: none is made from half a log.
-2. Without a fresh sample nothing that rests on one is told: lag, status, conditions, listed states, measured work.
-3. A group that was deleted has no report, unless somebody still commits offsets under its name.
-4. What records tell is kept for as long as nothing it is made of changes. What a sample adds is added to the groups
-   that somebody asks for: most scrapes ask for those alone of which something is the matter.
+1. Before the monitor has read the log to its end for the first time, there are no reports.
+2. Without a fresh sample, all values from samples are unknown: lag, status, conditions, listed states, measured work.
+   Groups that only commit offsets keep a report, because their commits are in the log.
+3. A deleted group has no report, unless a client still commits offsets under its name.
+4. The part of a report that comes from records is kept until its inputs change. The part that comes from a sample is
+   added when a caller asks for the group. Most scrapes ask only for groups with a condition.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from streaming.evaluation.evaluate import Recorded, Sampled, evaluate, with_samp
 from streaming.evaluation.facts import GroupLag
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA
 from streaming.evaluation.lag.lag_judgement import LagJudgement
-from streaming.evaluation.rebalances.skips import failed_rebalances
+from streaming.evaluation.rebalances.skips import decided
 from streaming.evaluation.report import GroupReport
 from streaming.group.listing import GroupListing, shown_state
 from streaming.state.present import Present, WorkShares
@@ -37,7 +38,7 @@ class _OfSample(NamedTuple):
     unowned: Mapping[str, UnownedNow] = MappingProxyType({})
 
 
-_NOTHING_SAMPLED, _NO_LAG = _OfSample(), GroupLag()
+_NOTHING_SAMPLED, _NO_LAG, _NOTHING_DECIDED = _OfSample(), GroupLag(), dict[tuple[str, int], bool]()
 
 
 def _of_sample(present: Present) -> _OfSample:
@@ -54,8 +55,8 @@ class Reports(Mapping[str, GroupReport]):
         self._whole: dict[str, GroupReport] = {}
 
     @cached_property
-    def in_the_news(self) -> Sequence[str]:
-        """Groups of which a sample tells more than lag: a condition, or records that nobody reads."""
+    def with_findings(self) -> Sequence[str]:
+        """Groups with a condition or an unowned partition in the last sample."""
         seen = self._of_sample
         return sorted((seen.conditions.keys() | seen.unowned.keys()) & self.recorded.keys())
 
@@ -122,7 +123,7 @@ def _recorded(present: Present, seen: _OfSample) -> Iterator[Recorded]:
     """What each group's report is made of, sorted by group id (rules 2 and 3)."""
     is_held_back, gap_totals = present.held_back_groups(), present.gap_totals
     listing, work, since_ms = seen.listing, seen.work, seen.rebalancing_since_ms
-    committing = frozenset[str]() if seen.lag is None else seen.lag.group_ids
+    committing = frozenset[str]() if present.lag is None else present.lag.group_ids
     for group_id in sorted(committing.union(present.groups)):
         record = present.groups.get(group_id)
         if record is None or record.snapshot.is_over:
@@ -141,5 +142,5 @@ def _recorded(present: Present, seen: _OfSample) -> Iterator[Recorded]:
             since_ms.get(group_id),
             shares.imbalances if shares and stands else (),
             gap_totals.get(group_id),
-            failed_rebalances(snapshot, present.decided_skips),
+            decided(present.decided_skips, [snapshot], {}) if snapshot.unsettled_skips else _NOTHING_DECIDED,
         )

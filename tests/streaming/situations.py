@@ -276,6 +276,9 @@ SITUATIONS = {
     "records lost": Situation(
         "retention was faster", STABLE, BEHIND, starts={("orders", number): 60 for number in range(3)}
     ),
+    "commits only, stale sample": Situation(
+        "its commits are in the log: 404 would be wrong", committed=BEHIND, sampled_ago_ms=300_000
+    ),
     "storm": Situation("a condition holds", STABLE, CAUGHT_UP, conditions=(STORM,)),
     "failed rebalance": Situation(
         "joined and never synced, proven by the log", [*STABLE, written(7, 6, [A, B])], CAUGHT_UP

@@ -15,8 +15,10 @@ FAIR = "fair"
 def unfairness(total: Imbalance, skewed_topics: int) -> Iterator[str]:
     """What is not as fair as can be; nothing of what no valid assignment could make fairer.
 
-    >>> list(unfairness(Imbalance(measure="partitions", scope="member", score=50, excess=2), skewed_topics=4))
-    ['the busiest member has 2 partitions too many', 'topic skew: the same members get the one more of 4 topics']
+    >>> for line in unfairness(Imbalance(measure="partitions", scope="member", score=50, excess=2), skewed_topics=4):
+    ...     print(line)
+    the busiest member has 2 partitions too many
+    topic skew: the same members have the extra partition of 4 topics
     """
     if total.excess:
         noun = "partition" if total.excess == 1 else "partitions"
@@ -25,7 +27,7 @@ def unfairness(total: Imbalance, skewed_topics: int) -> Iterator[str]:
     if avoidable > 0 and total.score is not None:
         yield f"{avoidable} {'member is' if avoidable == 1 else 'members are'} idle and need not be"
     if skewed_topics:
-        yield f"topic skew: the same members get the one more of {skewed_topics} topics"
+        yield f"topic skew: the same members have the extra partition of {skewed_topics} topics"
 
 
 def judged(spec: GroupSpec, assignment: GroupAssignment) -> tuple[Imbalance | None, TopicSkew | None]:

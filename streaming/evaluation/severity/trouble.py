@@ -132,12 +132,12 @@ def _excess(group: GroupFacts) -> Iterator[Trouble]:
     fairness, shares = group.fairness, group.fairness.partitions
     if shares is None or not shares.excess:
         return
-    text = f"the busiest member has {_counted(int(shares.excess), 'partition')} more than need be"
+    text = f"the busiest member has {_counted(int(shares.excess), 'partition')} more than necessary"
     if not fairness.skewed_topics:
         yield Trouble(7, "uneven", text)
         return
     remedy = f"; {fairness.remedy} would end that" if fairness.remedy else ""
-    skew = f"the same members have the one more of {_counted(fairness.skewed_topics, 'topic')}"
+    skew = f"the same members have the extra partition of {_counted(fairness.skewed_topics, 'topic')}"
     yield Trouble(7, "topic skew", f"{text}: {skew}{remedy}")
 
 

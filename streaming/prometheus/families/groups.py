@@ -1,4 +1,4 @@
-"""What is told of each group as long as nothing happens to it: members, state, and counts that never fall."""
+"""Series that change only with the records of the group: members, state, and counters."""
 
 from __future__ import annotations
 

@@ -54,16 +54,16 @@ def of_the_cluster(present: Present, now_ms: int) -> Iterator[Told]:
 def of_groups(
     present: Present,
     recorded: Collection[GroupReport],
-    in_the_news: Collection[GroupReport],
+    with_findings: Collection[GroupReport],
     shown: Shown,
     now_ms: int,
 ) -> Iterator[Told]:
-    """What they tell of groups: `recorded` are all, `in_the_news` those whose reports have conditions."""
-    held = [(report.group_id, condition) for report in in_the_news for condition in report.conditions]
+    """Series of groups: `recorded` are all groups, `with_findings` those with a condition or an unowned partition."""
+    held = [(report.group_id, condition) for report in with_findings for condition in report.conditions]
     yield rebalances.GROUP_CONDITION, [Sample((group_id, one.name), 1) for group_id, one in held]
     since = [Sample((group_id, one.name), one.since_ms / 1000) for group_id, one in held]
     yield rebalances.GROUP_CONDITION_TIMESTAMP_SECONDS, since
-    waiting = [(report.group_id, report.unowned_records) for report in in_the_news]
+    waiting = [(report.group_id, report.unowned_records) for report in with_findings]
     known = [Sample((group_id,), records) for group_id, records in waiting if records is not None]
     yield fairness.UNOWNED_RECORDS, known
     if present.listing is not None:

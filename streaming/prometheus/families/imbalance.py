@@ -1,6 +1,6 @@
 """What is told of fairness: how evenly work is shared, what is wrong, and what another strategy would make of it.
 
-Of partitions it is told from the records; of lag and throughput from the last sample that they were measured by.
+Values on partitions come from records. Values on lag and throughput come from the last measurement.
 Unknown is no series. What-if is shown of groups that are not as fair as can be: of the others there is nothing to gain.
 """
 

@@ -1,4 +1,4 @@
-"""What is told of a group's rebalances: counted by cause, and moves by need. All since it was first seen."""
+"""Counters of a group's rebalances, by cause, and of moved partitions, by necessity, since the group was first seen."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_a_person_reads_a_table_that_begins_with_today(tmp_path: Path) -> None:
 def test_multi_topic_range_skew_is_called_that_and_who_removes_it_is_named(tmp_path: Path) -> None:
     shown = run(tmp_path, [SKEWED], "--strategy", "range", "--strategy", "sticky").output
     assert "Today: the busiest member has 2 partitions too many;" in shown
-    assert "topic skew: the same members get the one more of 4 topics." in shown
+    assert "topic skew: the same members have the extra partition of 4 topics." in shown
     assert "sticky would remove that and move 2 partitions." in shown
 
 

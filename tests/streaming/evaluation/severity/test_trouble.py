@@ -159,8 +159,8 @@ def test_words_name_who_since_when_and_the_remedy() -> None:
     assert (storm.text, storm.since_ms) == ("rebalance storm: 9 rebalances in 10 minutes", 5)
     (skew,) = group(excess=2, skewed_topics=3, remedy="sticky").troubles
     assert skew.text == (
-        "the busiest member has 2 partitions more than need be: "
-        "the same members have the one more of 3 topics; sticky would end that"
+        "the busiest member has 2 partitions more than necessary: "
+        "the same members have the extra partition of 3 topics; sticky would end that"
     )
 
 

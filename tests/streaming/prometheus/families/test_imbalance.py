@@ -9,7 +9,7 @@ import pytest
 from assignors import assignor_named
 from streaming.evaluation.fairness.imbalance import LAG, Imbalance
 from streaming.evaluation.turn import GroupRecord, take_turn
-from streaming.events import GroupEvent, TopicMetadata, TopicsSampled
+from streaming.events import GroupEvent
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
 from streaming.state.present import WorkShares
@@ -28,14 +28,10 @@ from tests.streaming.groups import (
 )
 from tests.streaming.polled.answers import answered, classic, classic_member
 from tests.streaming.prometheus.test_metrics import NOW_MS, named, registry_of, sample_of, scraped
+from tests.streaming.situations import known
 
 STRATEGIES = [assignor_named(name) for name in ("range", "sticky", "uniform")]
 TOPICS = ("t", "u", "v")
-
-
-def known(**partitions: int) -> TopicsSampled:
-    """Return partition counts, sampled after everything that is written."""
-    return TopicsSampled({topic: TopicMetadata(count, 10**9, topic_id="id") for topic, count in partitions.items()})
 
 
 def record(*events: GroupEvent) -> GroupRecord:
