@@ -112,8 +112,8 @@ def _conditions_now() -> AnyPanel:
         height=4,
     )
     ready = f'{READY.name}{{cluster="$cluster"}} == 1'
-    is_told = f"0 * count({ONE_GROUP.each(GROUP_STATE)} and on (cluster) {ready})"
-    return figure(card, f"count({ONE_GROUP.each(GROUP_CONDITION)}) or {is_told}", Look(steps=ANY, mappings=NONE))
+    should_report = f"0 * count({ONE_GROUP.each(GROUP_STATE)} and on (cluster) {ready})"
+    return figure(card, f"count({ONE_GROUP.each(GROUP_CONDITION)}) or {should_report}", Look(steps=ANY, mappings=NONE))
 
 
 def _words() -> AnyPanel:

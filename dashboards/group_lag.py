@@ -123,7 +123,7 @@ def _until_lost() -> AnyPanel:
 def _unknown() -> AnyPanel:
     card = Card(
         "Partitions of unknown lag or status",
-        "By reason; a partition of unknown lag is in no sum. `held_back`: an open transaction hides what was "
+        "By reason; a partition of unknown lag is in no sum. `blocked`: an open transaction hides what was "
         "committed. `topic_deleted`: the group still has offsets of a topic that is gone. `maybe_only_markers`: only "
         "transaction markers may be left, and the monitor has no READ on the topic. `read up to an open transaction`: "
         "lag is known, status is not.",

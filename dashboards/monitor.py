@@ -17,7 +17,7 @@ from streaming.signals.monitor import (
     CLOCK_OFFSET_WITHIN_SECONDS,
     DROPPED_SERIES,
     LAST_BATCH_SECONDS,
-    OFFSETS_TOPIC_HELD_BACK,
+    OFFSETS_TOPIC_BLOCKED,
     OFFSETS_TOPIC_LAG,
     QUERY_RESTARTS,
     READY,
@@ -53,7 +53,7 @@ def dashboard() -> build.Dashboard:
             _cannot_know(),
             _firing(),
         ],
-        "How far has it read?": [_behind(), _held_back(), _read(), _skipped()],
+        "How far has it read?": [_behind(), _blocked(), _read(), _skipped()],
         "How old is what it says?": [_batch(), _listing_age(), _listing_gaps(), _clocks()],
         "What does it cost?": [_memory(), _state_rows(), _scrape_seconds(), _scrape_samples(), _dropped()],
     }
@@ -135,14 +135,14 @@ def _behind() -> AnyPanel:
     return lines(card, [Query(sum_by("cluster", CLUSTERS.each(OFFSETS_TOPIC_LAG)), "{{cluster}}")])
 
 
-def _held_back() -> AnyPanel:
+def _blocked() -> AnyPanel:
     card = Card(
         "Records held back by an open transaction",
         "Everything behind it in that partition of `__consumer_offsets` cannot be read, other groups' records too: "
         "those groups are unknown meanwhile. For long: kafka-transactions.sh find-hanging names the producer.",
-        OFFSETS_TOPIC_HELD_BACK.unknown,
+        OFFSETS_TOPIC_BLOCKED.unknown,
     )
-    held = sum_by("cluster", CLUSTERS.each(OFFSETS_TOPIC_HELD_BACK))
+    held = sum_by("cluster", CLUSTERS.each(OFFSETS_TOPIC_BLOCKED))
     return lines(card, [Query(held, "{{cluster}}")], Look(steps=ANY))
 
 

@@ -165,8 +165,8 @@ def bars_of_now(card: Card, queries: Sequence[Query], look: Look = COUNT) -> Any
 
 
 def _color_of_now(look: Look) -> build.FieldColor:
-    is_judged = look.steps or look.mappings
-    mode = dashboard.FieldColorModeId.THRESHOLDS if is_judged else dashboard.FieldColorModeId.FIXED
+    is_evaluated = look.steps or look.mappings
+    mode = dashboard.FieldColorModeId.THRESHOLDS if is_evaluated else dashboard.FieldColorModeId.FIXED
     return _color(mode, NEITHER)
 
 

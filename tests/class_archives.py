@@ -32,7 +32,7 @@ from streaming.embedded import EmbeddedBroker
 from streaming.embedded.broker import PERFORMANCE_OPTIONS
 from streaming.java import find_java
 from streaming.run.monitor import Monitor
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
 
 SPARK_CONF = "REBALANCE_MONITOR_SPARK__CONF"
 _LOCK = Path(streaming.jars.__file__).with_name("jars.lock")
@@ -102,13 +102,13 @@ def _watch(kafka: EmbeddedBroker, work: Path, java_option: str) -> None:
     stop = threading.Event()
     monitor = Monitor(load_settings(file), stop, lambda _: None)
     [watch] = monitor._watches
-    threading.Thread(target=_stop_when_ready, args=(watch.registry, stop), daemon=True).start()
+    threading.Thread(target=_stop_when_ready, args=(watch.monitor_state, stop), daemon=True).start()
     monitor.run()
 
 
-def _stop_when_ready(registry: Registry, stop: threading.Event) -> None:
+def _stop_when_ready(monitor_state: MonitorState, stop: threading.Event) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
-    while not registry.present().health.ready and time.monotonic() < deadline:
+    while not monitor_state.view().health.ready and time.monotonic() < deadline:
         time.sleep(0.2)
     stop.set()
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from assignors.fairness.balance_laws import BALANCE_LAWS
+from assignors.fairness.balance_rules import BALANCE_RULES
 from assignors.fairness.measures import effective_owners
 from assignors.ordering import sorted_names
 from assignors.racks import member_rack
@@ -28,7 +28,7 @@ KEEPERS = ("sticky", COOPERATIVE, "uniform")
 """The strategies that promise to keep what balance allows."""
 
 
-class Law(str, Enum):
+class Rule(str, Enum):
     """What was broken; the value is the name a report shows."""
 
     MEMBER_MISSING = "member_missing"
@@ -49,7 +49,7 @@ class Violation:
     ``partition`` is the one whose owner breaks the law; None where it is no single partition's fault.
     """
 
-    law: Law
+    rule: Rule
     detail: str
     partition: TopicPartition | None = None
 
@@ -58,7 +58,7 @@ def violations(group: GroupSpec, assignment: GroupAssignment, strategy: str | No
     """List the laws ``assignment`` breaks; empty is lawful.
 
     ``strategy`` adds what that one promises; a custom or unknown one has the common laws only. Balance and stickiness
-    are judged only where the common laws hold: of a broken assignment they would say nothing.
+    are evaluated only where the common laws hold: of a broken assignment they would say nothing.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 2})
@@ -69,13 +69,13 @@ def violations(group: GroupSpec, assignment: GroupAssignment, strategy: str | No
     withheld = _withheld(group, assignment) if strategy == COOPERATIVE else frozenset()
     missing = [partition for partition in _missing(group, assignment) if partition not in withheld]
     found += [
-        Violation(Law.UNASSIGNED, f"{_named(partition)} is assigned to nobody", partition) for partition in missing
+        Violation(Rule.UNASSIGNED, f"{_named(partition)} is assigned to nobody", partition) for partition in missing
     ]
     if strategy == COOPERATIVE:
         found += _handed_over_early(group, assignment)
-    balance_law = BALANCE_LAWS.get(strategy or "")
-    if not found and not withheld and balance_law:
-        found += [Violation(Law.UNBALANCED, detail) for detail in balance_law(group, assignment)]
+    balance_rule = BALANCE_RULES.get(strategy or "")
+    if not found and not withheld and balance_rule:
+        found += [Violation(Rule.UNBALANCED, detail) for detail in balance_rule(group, assignment)]
     if not found and strategy in KEEPERS:
         found += _moved_needlessly(group, assignment)
     return found
@@ -84,9 +84,9 @@ def violations(group: GroupSpec, assignment: GroupAssignment, strategy: str | No
 def _wrong_members(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:
     expected = {member.member_id for member in group.members}
     for member_id in sorted_names(expected - assignment.members.keys()):
-        yield Violation(Law.MEMBER_MISSING, f"{member_id} has no assignment, not even an empty one")
+        yield Violation(Rule.MEMBER_MISSING, f"{member_id} has no assignment, not even an empty one")
     for member_id in sorted_names(assignment.members.keys() - expected):
-        yield Violation(Law.UNKNOWN_MEMBER, f"{member_id} is not in the group")
+        yield Violation(Rule.UNKNOWN_MEMBER, f"{member_id} is not in the group")
 
 
 def _wrong_partitions(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:
@@ -99,14 +99,14 @@ def _wrong_partitions(group: GroupSpec, assignment: GroupAssignment) -> Iterator
             holders[partition] = (*holders[partition], member_id) if partition in holders else alone
             if partition[0] not in subscribed:
                 detail = f"{member_id} has {_named(partition)} and is not subscribed to it"
-                yield Violation(Law.NOT_SUBSCRIBED, detail, partition)
+                yield Violation(Rule.NOT_SUBSCRIBED, detail, partition)
             elif not group.exists(partition):
                 detail = f"{_named(partition)} of {member_id} does not exist"
-                yield Violation(Law.UNKNOWN_PARTITION, detail, partition)
+                yield Violation(Rule.UNKNOWN_PARTITION, detail, partition)
     for partition, member_ids in holders.items():
         if len(member_ids) > 1:
             detail = f"{_named(partition)} is assigned to {' and '.join(member_ids)}"
-            yield Violation(Law.ASSIGNED_TWICE, detail, partition)
+            yield Violation(Rule.ASSIGNED_TWICE, detail, partition)
 
 
 def _missing(group: GroupSpec, assignment: GroupAssignment) -> Iterator[TopicPartition]:
@@ -135,7 +135,7 @@ def _handed_over_early(group: GroupSpec, assignment: GroupAssignment) -> Iterato
         for partition in assignment.members[member_id]:
             if partition in owners and partition not in owned.get(member_id, ()):
                 detail = f"{member_id} gets {_named(partition)} while {owners[partition]} still owns it"
-                yield Violation(Law.HANDED_OVER_EARLY, detail, partition)
+                yield Violation(Rule.HANDED_OVER_EARLY, detail, partition)
 
 
 def _moved_needlessly(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:
@@ -151,7 +151,7 @@ def _moved_needlessly(group: GroupSpec, assignment: GroupAssignment) -> Iterator
     kept = sum(held.get(partition) == member_id for partition, member_id in owners.items())
     most = _most_that_can_be_kept(group, owners)
     if kept < most:
-        yield Violation(Law.MOVED_NEEDLESSLY, f"{most - kept} partitions moved that could have stayed")
+        yield Violation(Rule.MOVED_NEEDLESSLY, f"{most - kept} partitions moved that could have stayed")
 
 
 def _most_that_can_be_kept(group: GroupSpec, owners: dict[TopicPartition, str]) -> int:

@@ -19,13 +19,13 @@ from rich.table import Column, Table
 from streaming.cli.logs import settings_of
 from streaming.cli.run import config_option
 from streaming.cli.text.conditions import Row, condition_shown, since_shown
-from streaming.cli.text.fairness import in_short, judged
+from streaming.cli.text.fairness import evaluated, in_short
 from streaming.cli.text.shown import output_console, shown
 from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings
 from streaming.errors import RemedyError
+from streaming.evaluation.assignment.assignment_inputs import assignment_inputs
 from streaming.evaluation.assignment.group_spec import assigned_partitions
-from streaming.evaluation.assignment.recorded import recorded
 from streaming.events import POLLED_PARTITION, Position
 from streaming.group.advance import advance
 from streaming.group.listing import (
@@ -151,10 +151,10 @@ def _conditions(settings: Settings, tables: str | None, *, is_other_cluster: boo
     """What the tables tell of the settings' cluster; None where there are none, or none of the cluster asked."""
     if tables is None and is_other_cluster:
         return None
-    from streaming.delta.stored import NoTableError, standing_conditions  # noqa: PLC0415 - slow to import
+    from streaming.delta.stored import NoTableError, active_conditions  # noqa: PLC0415 - slow to import
 
     try:
-        rows = standing_conditions(tables or settings.paths.tables, settings.kafka.cluster)
+        rows = active_conditions(tables or settings.paths.tables, settings.kafka.cluster)
     except NoTableError:
         if tables is not None:
             raise
@@ -190,7 +190,7 @@ class _Group:
     group_id: str
     listed: ListedGroup
     described: DescribedGroup | None
-    not_told: str | None
+    not_reported: str | None
 
     @property
     def state(self) -> str | None:
@@ -209,14 +209,14 @@ def _ask(asked: Groups, wanted: _Wanted) -> tuple[GroupListing, list[_Group]]:
         {group_id: listed.group_type for group_id, listed in candidates.items()}
     )
     found = (
-        _Group(group_id, candidates[group_id], *_told(description))
+        _Group(group_id, candidates[group_id], *_reported(description))
         for group_id, description in sorted(described.items())
         if not isinstance(description, GroupNotFound)
     )
     return listing, [group for group in found if wanted.has(group)]
 
 
-def _told(description: DescribedGroup | Unanswered) -> tuple[DescribedGroup | None, str | None]:
+def _reported(description: DescribedGroup | Unanswered) -> tuple[DescribedGroup | None, str | None]:
     return (None, description.reason) if isinstance(description, Unanswered) else (description, None)
 
 
@@ -227,7 +227,7 @@ def _listing_warnings(listing: GroupListing) -> Iterator[str]:
 
 
 def _description_warnings(found: Collection[_Group]) -> Iterator[str]:
-    reasons = Counter(group.not_told for group in found if group.not_told)
+    reasons = Counter(group.not_reported for group in found if group.not_reported)
     for reason, count in sorted(reasons.items()):
         yield f"members of {count} groups are not told: {_RIGHTS.get(reason, reason)}"
 
@@ -243,7 +243,7 @@ def _json(group: _Group, conditions: Conditions | None) -> dict[str, Any]:
         "group_epoch": described and described.group_epoch,
         "assignment_epoch": described and described.assignment_epoch,
         "members": described and [_member_json(described, member) for member in described.members],
-        "not_told": group.not_told,
+        "not_reported": group.not_reported,
         "conditions": None
         if conditions is None
         else [
@@ -306,9 +306,9 @@ def _fairness(group_id: str, described: DescribedGroup) -> str | None:
     if described.protocol == KAFKA_STREAMS_PROTOCOL:
         return ""
     event, refusals = described_event(group_id, described, Position(POLLED_PARTITION, 0, 0))
-    known = recorded(advance(GroupSnapshot(group_id), event))
+    known = assignment_inputs(advance(GroupSnapshot(group_id), event))
     spec = replace(known.spec, partitions=assigned_partitions(known.owners))
-    return None if refusals else in_short(*judged(spec, known.assignment))
+    return None if refusals else in_short(*evaluated(spec, known.assignment))
 
 
 def _member_rows(group: DescribedGroup) -> list[list[str]]:

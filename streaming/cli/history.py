@@ -14,7 +14,7 @@ import click
 
 from streaming.cli.logs import settings_of
 from streaming.cli.run import config_option
-from streaming.cli.text.conditions import Row, change_sentence, condition_changes, standing_rows, standing_sentence
+from streaming.cli.text.conditions import Row, active_rows, active_sentence, change_sentence, condition_changes
 from streaming.cli.text.fairness import unfairness
 from streaming.cli.text.gaps import gaps_of
 from streaming.cli.text.shown import output_console, shown
@@ -44,20 +44,20 @@ def history(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     can run at the same time.
     """
     try:
-        told = _told(group, tables or settings_of(file).paths.tables, cluster, last)
+        history = _read_history(group, tables or settings_of(file).paths.tables, cluster, last)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     if as_json:
-        for row in told.rebalances:
+        for row in history.rebalances:
             click.echo(json.dumps(row, default=str, ensure_ascii=True))
         return
-    several = len({row["cluster"] for row in told.rebalances}) > 1
-    for line in _lines(told, several=several):
+    several = len({row["cluster"] for row in history.rebalances}) > 1
+    for line in _lines(history, several=several):
         output_console().print(line, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _History:
     """The last rows of `rebalances`, those of `group_conditions` since then, and those that began and did not end.
 
     `unfair` has phrases by the position of a row of `rebalances`.
@@ -69,30 +69,30 @@ class _Told:
     standing: Sequence[Row]
 
 
-def _told(group: str, root: str, cluster: str | None, last: int) -> _Told:
+def _read_history(group: str, root: str, cluster: str | None, last: int) -> _History:
     rebalances = _rows(group, root, cluster)[-last:]
-    changes, standing = condition_changes(root, cluster, group), standing_rows(root, cluster, group)
+    changes, standing = condition_changes(root, cluster, group), active_rows(root, cluster, group)
     if not rebalances and not changes:
         raise RemedyError(
             f"{root} has no rebalance of {group!r}: `rebalance-monitor groups` lists the groups there are"
         )
     if rebalances:
         changes = [row for row in changes if row["sampled_time"] >= rebalances[0]["record_time"]]
-    return _Told(rebalances, _unfair(group, root, cluster), changes, standing)
+    return _History(rebalances, _unfair(group, root, cluster), changes, standing)
 
 
-def _lines(told: _Told, *, several: bool) -> Iterator[str]:
+def _lines(history: _History, *, several: bool) -> Iterator[str]:
     """Everything in the order of time, and at last what holds now."""
     lines = []
-    for row in told.rebalances:
-        said = "; ".join([shown(sentence(row)), *told.unfair.get(_position(row), ())])
+    for row in history.rebalances:
+        said = "; ".join([shown(sentence(row)), *history.unfair.get(_position(row), ())])
         lines.append((row["record_time"], row, f"generation {row['generation_id']}: {said}"))
-    lines += [(row["sampled_time"], row, change_sentence(row)) for row in told.changes]
+    lines += [(row["sampled_time"], row, change_sentence(row)) for row in history.changes]
     for when, row, text in sorted(lines, key=itemgetter(0)):
         at = when.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
         yield f"{at}  {_of_cluster(row, several=several)}{text}"
-    for row in told.standing:
-        yield f"{_of_cluster(row, several=several)}{standing_sentence(row)}"
+    for row in history.standing:
+        yield f"{_of_cluster(row, several=several)}{active_sentence(row)}"
 
 
 def _of_cluster(row: Row, *, several: bool) -> str:
@@ -107,12 +107,12 @@ def _rows(group: str, root: str, cluster: str | None) -> Sequence[Row]:
     if not rows:
         return ()
     with_their_gaps = sorted(with_gaps(rows, gaps_of(group, root, cluster)), key=itemgetter("cluster"))
-    told = (without_upgrades_ends(list(of)) for _, of in groupby(with_their_gaps, key=itemgetter("cluster")))
-    return list(merge(*told, key=itemgetter("record_time")))
+    history = (without_upgrades_ends(list(of)) for _, of in groupby(with_their_gaps, key=itemgetter("cluster")))
+    return list(merge(*history, key=itemgetter("record_time")))
 
 
 def _position(row: Row) -> _Position:
-    return row["cluster"], row["kafka_partition"], row["kafka_offset"]
+    return row["cluster"], row["offsets_topic_partition"], row["offsets_topic_offset"]
 
 
 def _unfair(group: str, root: str, cluster: str | None) -> Mapping[_Position, Sequence[str]]:

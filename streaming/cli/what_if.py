@@ -26,7 +26,7 @@ from assignors.what_if.what_if import what_if as computed
 from streaming.cli.assign import assignor_option
 from streaming.cli.logs import settings_of
 from streaming.cli.run import config_option
-from streaming.cli.text.fairness import judged, unfairness
+from streaming.cli.text.fairness import evaluated, unfairness
 from streaming.cli.text.shown import output_console, shown
 from streaming.custom.catalogue import Catalogue
 from streaming.errors import RemedyError
@@ -159,7 +159,9 @@ def _about_today(spec: GroupSpec, owners: Owners, answer: WhatIf) -> Iterator[st
     held: dict[str, list[tuple[str, int]]] = {member.member_id: [] for member in spec.members}
     for topic_partition, member_id in sorted(owners.items()):
         held[member_id].append(topic_partition)
-    total, skew = judged(spec, GroupAssignment({member_id: tuple(of_member) for member_id, of_member in held.items()}))
+    total, skew = evaluated(
+        spec, GroupAssignment({member_id: tuple(of_member) for member_id, of_member in held.items()})
+    )
     wrong = list(unfairness(total, skew.topics if skew else 0)) if total else []
     if wrong:
         yield "Today: " + "; ".join(wrong) + "."

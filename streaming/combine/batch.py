@@ -21,8 +21,8 @@ class RecordsBatch:
     def __init__(self, records: pa.RecordBatch) -> None:
         self._keys = records.column("key")
         self._values = records.column("value")
-        self.kafka_partition = records.column("kafka_partition").to_numpy()
-        self.kafka_offset = records.column("kafka_offset").to_numpy()
+        self.offsets_topic_partition = records.column("offsets_topic_partition").to_numpy()
+        self.offsets_topic_offset = records.column("offsets_topic_offset").to_numpy()
         self.timestamp_ms = records.column("timestamp_ms").to_numpy()
         self.missing_below = np.full(records.num_rows, -1, dtype=np.int64)
         key, value = BinaryColumn.of(self._keys), BinaryColumn.of(self._values)
@@ -34,7 +34,9 @@ class RecordsBatch:
 
     def record(self, row: int) -> tuple[Position, bytes | None, bytes | None]:
         """Position, key and value of one row."""
-        position = Position(int(self.kafka_partition[row]), int(self.kafka_offset[row]), int(self.timestamp_ms[row]))
+        position = Position(
+            int(self.offsets_topic_partition[row]), int(self.offsets_topic_offset[row]), int(self.timestamp_ms[row])
+        )
         return position, self._keys[row].as_py(), self._values[row].as_py()
 
     def vouch_for_commit(self, row: int, committed_offset: int) -> None:
@@ -47,16 +49,18 @@ class RecordsBatch:
 
     def miss(self, position: Position) -> None:
         """Take a record for missing, for it told nothing."""
-        behind = (self.kafka_partition == position.kafka_partition) & (self.kafka_offset > position.kafka_offset)
-        self.missing_below[behind] = np.maximum(self.missing_below[behind], position.kafka_offset)
+        behind = (self.offsets_topic_partition == position.offsets_topic_partition) & (
+            self.offsets_topic_offset > position.offsets_topic_offset
+        )
+        self.missing_below[behind] = np.maximum(self.missing_below[behind], position.offsets_topic_offset)
 
     def commits(self) -> pa.Table:
         """All vouched commits, in log order, with what is missing below each."""
         rows = pa.array(np.flatnonzero(self.is_commit))
         columns = [
-            pa.array(self.kafka_partition),
+            pa.array(self.offsets_topic_partition),
             self._canonical_keys(),
-            pa.array(self.kafka_offset),
+            pa.array(self.offsets_topic_offset),
             pa.array(self.timestamp_ms),
             pa.array(self._committed_offset),
             pa.array(self.missing_below),

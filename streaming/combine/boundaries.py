@@ -33,7 +33,7 @@ class Boundary(msgspec.Struct, frozen=True):
     group: bytes
     group_id: str
     generation_id: int | None
-    kafka_offset: int
+    offsets_topic_offset: int
     timestamp_ms: int
     missing_below: int
 
@@ -61,7 +61,7 @@ def boundary_at(key: bytes, group_id: str, event: LogEvent, missing_below: int) 
     elif not isinstance(event, GroupTombstoned):
         return None
     at = event.position
-    return Boundary(group_of(key), group_id, generation_id, at.kafka_offset, at.timestamp_ms, missing_below)
+    return Boundary(group_of(key), group_id, generation_id, at.offsets_topic_offset, at.timestamp_ms, missing_below)
 
 
 def group_numbers(keys: pa.Array, groups: Sequence[bytes]) -> Int64Array:
@@ -89,7 +89,7 @@ def group_numbers(keys: pa.Array, groups: Sequence[bytes]) -> Int64Array:
 
 
 def clock_steps(
-    clock_seconds: int, kafka_offset: Int64Array, timestamp_ms: Int64Array, missing_below: Int64Array
+    clock_seconds: int, offsets_topic_offset: Int64Array, timestamp_ms: Int64Array, missing_below: Int64Array
 ) -> Int64Array:
     """Where records of one partition, in log order, take its clock on: rows of (seconds, offset, missing_below).
 
@@ -101,7 +101,7 @@ def clock_steps(
     """
     latest = np.maximum.accumulate(np.concatenate(([clock_seconds], np.floor_divide(timestamp_ms, _TICK_MS))))
     rows = np.flatnonzero(np.diff(latest) > 0)
-    return np.column_stack([latest[rows + 1], kafka_offset[rows], missing_below[rows]])
+    return np.column_stack([latest[rows + 1], offsets_topic_offset[rows], missing_below[rows]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,9 @@ class Clock:
         """What it says after the batch."""
         return int(self.steps[-1, 0]) if len(self.steps) else self.start_seconds
 
-    def seconds_at(self, kafka_offset: int) -> int:
+    def seconds_at(self, offsets_topic_offset: int) -> int:
         """What it says with the record at an offset of the batch read."""
-        passed = int(np.searchsorted(self.steps[:, 1], kafka_offset, side="right"))
+        passed = int(np.searchsorted(self.steps[:, 1], offsets_topic_offset, side="right"))
         return int(self.steps[passed - 1, 0]) if passed else self.start_seconds
 
     def first_after(self, seconds: int) -> tuple[int, int] | None:

@@ -12,20 +12,21 @@ import pyarrow as pa
 from streaming.combine.batch import RecordsBatch
 from streaming.combine.boundaries import Boundary, boundary_at, clock_steps, encode_steps
 from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, key_codes, last_per_slot
-from streaming.combine.lanes import PartitionBatch, QuarantinedRecord, commits_bytes, encode_partition_event
 from streaming.combine.own_partitions import OwnPartitions
+from streaming.combine.partition_state import DecodeFailure, PartitionBatch, commits_bytes, encode_partition_event
 from streaming.combine.runs import RUN_SCHEMA, joined_runs, runs_of
 from streaming.combine.wire import BoolArray, Int64Array
-from streaming.events import LogEvent, Position, encode_event, log_event, unreadable_event
+from streaming.events import LogEvent, Position, decode_failed_event, encode_event, log_event
 from streaming.protocol import RecordType, UndecodableRecord, decode
 from streaming.protocol.classic import Refusal
 from streaming.protocol.offset_commit import offset_commit
 
-GROUP_LANE = "group"
-PARTITION_LANE = "partition"
+GROUP_KIND = "group"
+PARTITION_KIND = "partition"
 
-LANE_SCHEMA = pa.schema([("lane", pa.string()), ("lane_key", pa.string()), ("payload", pa.binary())])
-"""Rows for the stateful step. `lane_key` is a group id or a Kafka partition's number; `payload` an event or a batch."""
+STATE_ROW_SCHEMA = pa.schema([("state_kind", pa.string()), ("state_key", pa.string()), ("payload", pa.binary())])
+"""Rows for the stateful step. `state_key` is a group id or a Kafka partition's number; `payload` an event or a
+batch."""
 
 PENDING_COMMIT_ROWS = 1_000_000
 """Rows are reduced when so many have gathered, and again when they are twice those that were left.
@@ -33,7 +34,7 @@ PENDING_COMMIT_ROWS = 1_000_000
 So memory follows the number of keys, not of records, and no row is reduced much more than once.
 """
 
-LaneRow = tuple[str, str, bytes]
+StateRow = tuple[str, str, bytes]
 
 _COMMIT_TYPES = (RecordType.OFFSET_COMMIT, RecordType.OFFSET_COMMIT_LEGACY)
 
@@ -46,14 +47,14 @@ class _Span:
     last_offset: int
     last_missing_offset: int = -1
     records_read: Counter[str] = field(default_factory=Counter)
-    quarantined: list[QuarantinedRecord] = field(default_factory=list)
+    decode_failures: list[DecodeFailure] = field(default_factory=list)
     foreign_records: int = 0
     boundaries: list[Boundary] = field(default_factory=list)
     clock_seconds: int = -1
     clock_steps: list[Int64Array] = field(default_factory=list)
 
     def take_clock_on(self, mine: BoolArray, batch: RecordsBatch) -> None:
-        columns = (batch.kafka_offset, batch.timestamp_ms, batch.missing_below)
+        columns = (batch.offsets_topic_offset, batch.timestamp_ms, batch.missing_below)
         steps = clock_steps(self.clock_seconds, *(column[mine] for column in columns))
         if len(steps):
             self.clock_steps.append(steps)
@@ -72,40 +73,48 @@ class Combiner:
     def __init__(self, own_partitions: OwnPartitions = _EVERY_PARTITION) -> None:
         self._own_partitions = own_partitions
         self._spans: dict[int, _Span] = {}
-        self._group_rows: list[LaneRow] = []
+        self._group_rows: list[StateRow] = []
         self._fresh: list[pa.Table] = []
         self._fresh_rows = 0
         self._reduced = COMMIT_SCHEMA.empty_table()
         self._runs = RUN_SCHEMA.empty_table()
 
     def add(self, records: pa.RecordBatch) -> None:
-        """Take in records with columns key, value, kafka_partition, kafka_offset, timestamp_ms."""
+        """Take in records with columns key, value, offsets_topic_partition, offsets_topic_offset, timestamp_ms."""
         if records.num_rows == 0:
             return
         batch = RecordsBatch(records)
-        partitions = [int(kafka_partition) for kafka_partition in np.unique(batch.kafka_partition)]
-        for kafka_partition in partitions:
-            self._extend_span(kafka_partition, batch)
+        partitions = [
+            int(offsets_topic_partition) for offsets_topic_partition in np.unique(batch.offsets_topic_partition)
+        ]
+        for offsets_topic_partition in partitions:
+            self._extend_span(offsets_topic_partition, batch)
         for row in np.flatnonzero(~batch.is_commit):
             self._read_one(batch, int(row))
-        for kafka_partition in partitions:
-            self._spans[kafka_partition].take_clock_on(batch.kafka_partition == kafka_partition, batch)
+        for offsets_topic_partition in partitions:
+            self._spans[offsets_topic_partition].take_clock_on(
+                batch.offsets_topic_partition == offsets_topic_partition, batch
+            )
         self._keep_commits(batch.commits())
 
-    def rows(self) -> Iterator[LaneRow]:
+    def rows(self) -> Iterator[StateRow]:
         """Membership events in log order, then one row for each Kafka partition that was read."""
         yield from self._group_rows
         self._reduce()
-        for kafka_partition, span in sorted(self._spans.items()):
-            commits, runs = (_of_partition(table, kafka_partition) for table in (self._reduced, self._runs))
-            yield PARTITION_LANE, str(kafka_partition), _encode_span(kafka_partition, span, commits, runs)
+        for offsets_topic_partition, span in sorted(self._spans.items()):
+            commits, runs = (_of_partition(table, offsets_topic_partition) for table in (self._reduced, self._runs))
+            yield (
+                PARTITION_KIND,
+                str(offsets_topic_partition),
+                _encode_span(offsets_topic_partition, span, commits, runs),
+            )
 
-    def _extend_span(self, kafka_partition: int, batch: RecordsBatch) -> None:
-        mine = batch.kafka_partition == kafka_partition
-        offsets = batch.kafka_offset[mine]
-        span = self._spans.get(kafka_partition)
+    def _extend_span(self, offsets_topic_partition: int, batch: RecordsBatch) -> None:
+        mine = batch.offsets_topic_partition == offsets_topic_partition
+        offsets = batch.offsets_topic_offset[mine]
+        span = self._spans.get(offsets_topic_partition)
         if span is None:
-            span = self._spans[kafka_partition] = _Span(int(offsets[0]), int(offsets[0]) - 1)
+            span = self._spans[offsets_topic_partition] = _Span(int(offsets[0]), int(offsets[0]) - 1)
         missing_below = _missing_below(span, offsets)
         batch.missing_below[mine] = missing_below
         span.last_missing_offset = int(missing_below[-1])
@@ -118,7 +127,7 @@ class Combiner:
     def _read_one(self, batch: RecordsBatch, row: int) -> None:
         """The exact way, for everything the bulk rules do not vouch for."""
         position, key, value = batch.record(row)
-        span = self._spans[position.kafka_partition]
+        span = self._spans[position.offsets_topic_partition]
         refusals: list[Refusal] = []
         try:
             record = decode(key, value)
@@ -127,29 +136,29 @@ class Combiner:
                 batch.vouch_for_commit(row, committed_offset)
             elif (grouped := log_event(record, position, refusals)) is not None:
                 group_id, event = grouped
-                if self._tell_group(group_id, event):
+                if self._report_group(group_id, event):
                     boundary = boundary_at(key or b"", group_id, event, int(batch.missing_below[row]))
                     span.boundaries += [boundary] if boundary else []
                 else:
                     span.foreign_records += 1
                     refusals.clear()
         except UndecodableRecord as undecodable:
-            span.quarantined.append(_quarantined(position, key, value, undecodable))
+            span.decode_failures.append(_decode_failure(position, key, value, undecodable))
             # A generation that could not be read is no proof of one that was never synced.
-            span.last_missing_offset = max(span.last_missing_offset, position.kafka_offset)
+            span.last_missing_offset = max(span.last_missing_offset, position.offsets_topic_offset)
             batch.miss(position)
-            if key is not None and (grouped := unreadable_event(key, position)) is not None:
-                self._tell_group(*grouped)
+            if key is not None and (grouped := decode_failed_event(key, position)) is not None:
+                self._report_group(*grouped)
         else:
             _count(span, RecordType(record.key_type), 1, is_tombstone=record.value is None)
             # One row a record, however many members wrote what nobody can read: the row has the whole record.
-            span.quarantined += [_quarantined(position, key, value, refusal) for _, refusal in refusals[:1]]
+            span.decode_failures += [_decode_failure(position, key, value, refusal) for _, refusal in refusals[:1]]
 
-    def _tell_group(self, group_id: str, event: LogEvent) -> bool:
+    def _report_group(self, group_id: str, event: LogEvent) -> bool:
         """Hand the event to its group, and return True, if the record stands in the group's own partition."""
-        is_own = self._own_partitions.is_own(group_id, event.position.kafka_partition)
+        is_own = self._own_partitions.is_own(group_id, event.position.offsets_topic_partition)
         if is_own:
-            self._group_rows.append((GROUP_LANE, group_id, encode_event(event)))
+            self._group_rows.append((GROUP_KIND, group_id, encode_event(event)))
         return is_own
 
     def _keep_commits(self, commits: pa.Table) -> None:
@@ -163,7 +172,7 @@ class Combiner:
             return
         fresh = pa.concat_tables(self._fresh)
         keys, code = key_codes(fresh)
-        is_own = self._own_partitions.own_rows(keys, code, fresh["kafka_partition"].to_numpy())
+        is_own = self._own_partitions.own_rows(keys, code, fresh["offsets_topic_partition"].to_numpy())
         if not is_own.all():
             fresh = self._without_foreign(fresh, is_own)
             keys, code = key_codes(fresh)
@@ -178,14 +187,14 @@ class Combiner:
 
     def _without_foreign(self, commits: pa.Table, is_own: BoolArray) -> pa.Table:
         """The commits in their groups' own partitions; the others are counted."""
-        foreign = np.unique(commits["kafka_partition"].to_numpy()[~is_own], return_counts=True)
-        for kafka_partition, records in zip(*foreign, strict=True):
-            self._spans[int(kafka_partition)].foreign_records += int(records)
+        foreign = np.unique(commits["offsets_topic_partition"].to_numpy()[~is_own], return_counts=True)
+        for offsets_topic_partition, records in zip(*foreign, strict=True):
+            self._spans[int(offsets_topic_partition)].foreign_records += int(records)
         return commits.filter(pa.array(is_own))
 
 
-def _of_partition(table: pa.Table, kafka_partition: int) -> pa.Table:
-    return table.filter(pa.array(table["kafka_partition"].to_numpy() == kafka_partition))
+def _of_partition(table: pa.Table, offsets_topic_partition: int) -> pa.Table:
+    return table.filter(pa.array(table["offsets_topic_partition"].to_numpy() == offsets_topic_partition))
 
 
 def _missing_below(span: _Span, offsets: Int64Array) -> Int64Array:
@@ -199,12 +208,12 @@ def _count(span: _Span, record_type: RecordType, records: int, *, is_tombstone: 
         span.records_read[record_type.name.lower() + ("_tombstone" if is_tombstone else "")] += records
 
 
-def _quarantined(
+def _decode_failure(
     position: Position, key: bytes | None, value: bytes | None, undecodable: UndecodableRecord
-) -> QuarantinedRecord:
-    return QuarantinedRecord(
-        position.kafka_partition,
-        position.kafka_offset,
+) -> DecodeFailure:
+    return DecodeFailure(
+        position.offsets_topic_partition,
+        position.offsets_topic_offset,
         position.timestamp_ms,
         key,
         value,
@@ -213,15 +222,15 @@ def _quarantined(
     )
 
 
-def _encode_span(kafka_partition: int, span: _Span, commits: pa.Table, runs: pa.Table) -> bytes:
+def _encode_span(offsets_topic_partition: int, span: _Span, commits: pa.Table, runs: pa.Table) -> bytes:
     return encode_partition_event(
         PartitionBatch(
-            kafka_partition=kafka_partition,
+            offsets_topic_partition=offsets_topic_partition,
             first_offset=span.first_offset,
             last_offset=span.last_offset,
             last_missing_offset=span.last_missing_offset,
             records_read=dict(span.records_read),
-            quarantined=tuple(span.quarantined),
+            decode_failures=tuple(span.decode_failures),
             commits=commits_bytes(commits),
             boundaries=tuple(span.boundaries),
             runs=commits_bytes(runs),

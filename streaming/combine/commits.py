@@ -7,7 +7,7 @@ Layouts (OffsetCommitKey v1, OffsetCommitValue v0-v4 of Kafka's coordinator):
            metadata is int16 length + bytes, in v4 an unsigned varint of length + 1; v4 ends with tagged fields
 
 A row the rules here cannot vouch for (a key of legacy type 0, a long v4 metadata, an unusual tag, a negative offset,
-bytes missing or trailing) is not judged: it goes to the exact decoder. So the fast path may be strict without ever
+bytes missing or trailing) is not evaluated: it goes to the exact decoder. So the fast path may be strict without ever
 refusing a good record.
 """
 
@@ -31,7 +31,7 @@ none.
 """
 
 WINDOW_COMMITS = 10
-"""How many commits a group partition is judged by: Burrow's `intervals`."""
+"""How many commits a group partition is evaluated by: Burrow's `intervals`."""
 
 SLOT_MS = 1_000
 """Of the commits within a second the last one counts: Burrow's `min-distance`, as its sample configuration has it."""
@@ -41,9 +41,9 @@ _LATEST_MS = 1 << 62
 
 COMMIT_SCHEMA = pa.schema(
     [
-        ("kafka_partition", pa.int32()),
+        ("offsets_topic_partition", pa.int32()),
         ("key", pa.binary()),
-        ("kafka_offset", pa.int64()),
+        ("offsets_topic_offset", pa.int64()),
         ("timestamp_ms", pa.int64()),
         ("committed_offset", pa.int64()),
     ]
@@ -131,7 +131,7 @@ def last_per_key(commits: pa.Table) -> pa.Table:
     Rows of one partition must stand in log order, which is how it is read. A group has one partition; should a key
     turn up in two, then neither hides the other's, however the partitions are spread over tasks.
     """
-    identity = ["kafka_partition", "key"]
+    identity = ["offsets_topic_partition", "key"]
     numbered = commits.select(identity).append_column("row", pa.array(np.arange(commits.num_rows)))
     last = numbered.group_by(identity).aggregate([("row", "max")])["row_max"]
     return commits.take(pa.array(np.sort(last.to_numpy())))
@@ -149,7 +149,7 @@ def clipped_times(timestamps_ms: Int64Array) -> Int64Array:
 
 
 def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table:
-    """What a batch keeps for the windows commits are judged by: each key's last commit of every slot, in log order.
+    """What a batch keeps for the windows commits are evaluated by: each key's last commit of every slot, in log order.
 
     At most WINDOW_COMMITS a key, the newest: as many push everything older out of a window. Reduced in one go or piece
     by piece, windows come out alike; that is why slots are the clock's, and why a slot that the clock goes back to is
@@ -158,18 +158,18 @@ def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table
     """
     slot = clipped_times(commits["timestamp_ms"].to_numpy()) // SLOT_MS
     key = pa.array(key_codes(commits)[1] if code is None else code)
-    columns = [commits["kafka_partition"], key, slot, pc.equal(commits["committed_offset"], TOMBSTONE)]
-    identity = ["kafka_partition", "key", "slot", "is_tombstone"]
+    columns = [commits["offsets_topic_partition"], key, slot, pc.equal(commits["committed_offset"], TOMBSTONE)]
+    identity = ["offsets_topic_partition", "key", "slot", "is_tombstone"]
     numbered = pa.table([*columns, np.arange(commits.num_rows)], names=[*identity, "row"])
     last = numbered.group_by(identity).aggregate([("row", "max")])["row_max"]
     rows = np.sort(last.to_numpy())
-    one_key = numbered.select(["kafka_partition", "key"]).take(pa.array(rows))
+    one_key = numbered.select(["offsets_topic_partition", "key"]).take(pa.array(rows))
     return commits.take(pa.array(rows[_newer_of_same(one_key) < WINDOW_COMMITS]))
 
 
 def _newer_of_same(keys: pa.Table) -> Int64Array:
     """How many later rows are equal to each row."""
-    partition, key = keys["kafka_partition"].to_numpy(), keys["key"].to_numpy()
+    partition, key = keys["offsets_topic_partition"].to_numpy(), keys["key"].to_numpy()
     by_key = np.lexsort((key, partition))
     starts = np.flatnonzero(
         (np.diff(partition[by_key], prepend=-1) != 0) | (np.diff(key[by_key].astype(np.int64), prepend=-1) != 0)

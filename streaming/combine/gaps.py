@@ -51,7 +51,7 @@ OffsetAndMs = tuple[int, int]
 """Log offset and time of a commit."""
 
 
-class Standing(NamedTuple):
+class PartitionCommits(NamedTuple):
     """A partition's last commit, and its commits in this generation: the first one's time and how many (0: none)."""
 
     last_offset: int
@@ -60,7 +60,7 @@ class Standing(NamedTuple):
     run_commits: int
 
 
-class Answer(NamedTuple):
+class FirstCommit(NamedTuple):
     """What came of one partition behind a boundary: its first commit and the offset of its first tombstone; -1: none.
 
     `first_missing` is the highest missing offset below that commit.
@@ -84,7 +84,7 @@ class OpenGap(msgspec.Struct, frozen=True):
         first: the group's first commit behind the boundary, and the highest missing offset below it.
         worst: the longest of the partitions' gaps so far, with the partition's key.
         is_worst_known: whether every partition's gap so far is.
-        answered_up_to: the offset of the last record that took a partition out of `awaited`.
+        answered_up_to: the offset of the last record that took a partition out of `pending`.
 
     """
 
@@ -94,7 +94,7 @@ class OpenGap(msgspec.Struct, frozen=True):
     closes_after_seconds: int
     missing_below: int
     before: OffsetAndMs | None
-    awaited: dict[bytes, OffsetAndMs]
+    pending: dict[bytes, OffsetAndMs]
     usual_interval_ms: int | None
     first: tuple[int, int, int] | None = None
     worst: tuple[int, bytes] | None = None
@@ -131,11 +131,11 @@ def opened(  # noqa: PLR0913, PLR0917 - all that a boundary finds
     generation_id: int,
     closes_after_seconds: int,
     missing_below: int,
-    partitions: Mapping[bytes, Standing],
+    partitions: Mapping[bytes, PartitionCommits],
     since_offset: int | None,
 ) -> OpenGap:
     """Open a gap. `partitions` are the group's live commits by key, `since_offset` is its last boundary, if known."""
-    awaited = {key: (standing.last_offset, standing.last_ms) for key, standing in partitions.items()}
+    pending = {key: (commits.last_offset, commits.last_ms) for key, commits in partitions.items()}
     is_whole = since_offset is not None and missing_below <= since_offset
     return OpenGap(
         group_id=group_id,
@@ -143,36 +143,37 @@ def opened(  # noqa: PLR0913, PLR0917 - all that a boundary finds
         generation_id=generation_id,
         closes_after_seconds=closes_after_seconds,
         missing_below=missing_below,
-        before=max(awaited.values(), default=None),
-        awaited=awaited,
+        before=max(pending.values(), default=None),
+        pending=pending,
         usual_interval_ms=_usual_interval_ms(partitions.values()) if is_whole else None,
     )
 
 
-def _usual_interval_ms(partitions: Iterable[Standing]) -> int | None:
+def _usual_interval_ms(partitions: Iterable[PartitionCommits]) -> int | None:
     """Rule 6.
 
-    >>> _usual_interval_ms([Standing(9, 7_000, 1_000, 3), Standing(8, 6_000, 2_000, 2), Standing(1, 0, 0, 0)])
+    >>> once = PartitionCommits(1, 0, 0, 0)
+    >>> _usual_interval_ms([PartitionCommits(9, 7_000, 1_000, 3), PartitionCommits(8, 6_000, 2_000, 2), once])
     3333
     """
-    committed = [standing for standing in partitions if standing.run_commits]
-    intervals = sum(standing.run_commits - 1 for standing in committed)
-    spans_ms = sum(standing.last_ms - standing.run_first_ms for standing in committed)
+    committed = [commits for commits in partitions if commits.run_commits]
+    intervals = sum(commits.run_commits - 1 for commits in committed)
+    spans_ms = sum(commits.last_ms - commits.run_first_ms for commits in committed)
     return spans_ms // intervals if intervals and spans_ms >= 0 else None
 
 
-def answered(gap: OpenGap, answers: Iterable[Answer], until_offset: int | None) -> OpenGap:
+def answered(gap: OpenGap, answers: Iterable[FirstCommit], until_offset: int | None) -> OpenGap:
     """The gap after what came of some partitions below `until_offset` (None: no end is in sight)."""
-    awaited, first, worst = dict(gap.awaited), gap.first, gap.worst
+    pending, first, worst = dict(gap.pending), gap.first, gap.worst
     is_worst_known, answered_up_to = gap.is_worst_known, gap.answered_up_to
     for answer in answers:
         committed = _is_in(answer.first_offset, until_offset)
         dropped = _is_in(answer.dropped_offset, until_offset)
         if committed and (first is None or answer.first_offset < first[0]):
             first = answer[1:4]
-        if answer.key not in awaited or not (committed or dropped):
+        if answer.key not in pending or not (committed or dropped):
             continue
-        before_offset, before_ms = awaited.pop(answer.key)
+        before_offset, before_ms = pending.pop(answer.key)
         if dropped and not (committed and answer.first_offset < answer.dropped_offset):
             answered_up_to = max(answered_up_to, answer.dropped_offset)
             continue
@@ -182,7 +183,7 @@ def answered(gap: OpenGap, answers: Iterable[Answer], until_offset: int | None) 
         worst = worst if gap_ms is None else _longer(worst, (gap_ms, answer.key))
     return msgspec.structs.replace(
         gap,
-        awaited=awaited,
+        pending=pending,
         first=first,
         worst=worst,
         is_worst_known=is_worst_known,
@@ -207,7 +208,7 @@ def _longer(worst: tuple[int, bytes] | None, other: tuple[int, bytes]) -> tuple[
 def closed(gap: OpenGap, closed_by: str, missing_below: int) -> CommitGap:
     """The gap as it is told; `missing_below` is the highest missing offset below the record that closed it."""
     gap_ms, reason = _group_gap_ms(gap, missing_below)
-    may_have_committed = any(missing_below > before_offset for before_offset, _ in gap.awaited.values())
+    may_have_committed = any(missing_below > before_offset for before_offset, _ in gap.pending.values())
     worst_ms, worst_key = gap.worst or (None, None)
     if may_have_committed or not gap.is_worst_known:
         worst_ms = worst_key = None
@@ -221,7 +222,7 @@ def closed(gap: OpenGap, closed_by: str, missing_below: int) -> CommitGap:
         worst_topic=worst_fields.get("topic"),
         worst_partition=worst_fields.get("partition"),
         worst_gap_ms=worst_ms,
-        silent_partitions=None if may_have_committed or gap.before is None else len(gap.awaited),
+        silent_partitions=None if may_have_committed or gap.before is None else len(gap.pending),
         usual_interval_ms=gap.usual_interval_ms,
         closed_by=closed_by,
     )
@@ -231,7 +232,7 @@ def _group_gap_ms(gap: OpenGap, missing_below: int) -> tuple[int | None, str | N
     if gap.before is None:
         return None, NO_COMMIT_BEFORE if gap.missing_below < 0 else OFFSETS_MISSING
     before_offset, before_ms = gap.before
-    if gap.first is None or (not gap.awaited and gap.first[0] > gap.answered_up_to):
+    if gap.first is None or (not gap.pending and gap.first[0] > gap.answered_up_to):
         return None, NO_COMMIT_AFTER if missing_below <= before_offset else OFFSETS_MISSING
     _, first_ms, first_missing = gap.first
     return _gap_ms(before_offset, before_ms, first_ms, first_missing)

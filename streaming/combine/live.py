@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, last_per_key
-from streaming.combine.gaps import Standing
+from streaming.combine.gaps import PartitionCommits
 from streaming.combine.wire import Int64Array
 
 LIVE_SCHEMA = COMMIT_SCHEMA.append(pa.field("run_first_ms", pa.int64())).append(pa.field("run_commits", pa.int64()))
@@ -22,11 +22,13 @@ def without_runs(commits: pa.Table) -> pa.Table:
     return _with_columns(commits, nothing)
 
 
-def live_commits(known: pa.Table, newer: pa.Table, early: pa.Table, standings: Mapping[bytes, Standing]) -> pa.Table:
+def live_commits(
+    known: pa.Table, newer: pa.Table, early: pa.Table, partition_commits: Mapping[bytes, PartitionCommits]
+) -> pa.Table:
     """What is live after a batch.
 
-    `newer` are the batch's commits (COMMIT_SCHEMA), `early` its runs before any boundary of their group; `standings`
-    say by key how the groups stand that had one.
+    `newer` are the batch's commits (COMMIT_SCHEMA), `early` its runs before any boundary of their group;
+    `partition_commits` say by key how the groups stand that had one.
     """
     last = last_per_key(pa.concat_tables([known.select(COMMIT_SCHEMA.names), newer]))
     alive = last.filter(pc.not_equal(last["committed_offset"], TOMBSTONE))
@@ -37,10 +39,10 @@ def live_commits(known: pa.Table, newer: pa.Table, early: pa.Table, standings: M
     is_new = (place >= 0) & ((commits == 0) | (_taken(early["dropped_offset"], place) >= 0))
     first_ms = np.where(is_new, _taken(early["run_first_ms"], place), first_ms)
     commits = np.where(is_new, 0, commits) + np.where(place >= 0, _taken(early["run_commits"], place), 0)
-    if standings:
-        own = pa.array(list(standings), pa.binary())
+    if partition_commits:
+        own = pa.array(list(partition_commits), pa.binary())
         place = _places(alive["key"], pa.chunked_array([own]))
-        stood = np.array([standing[2:] for standing in standings.values()], dtype=np.int64)
+        stood = np.array([commits[2:] for commits in partition_commits.values()], dtype=np.int64)
         first_ms = np.where(place >= 0, stood[place, 0], first_ms)
         commits = np.where(place >= 0, stood[place, 1], commits)
     return _with_columns(alive, {"run_first_ms": first_ms, "run_commits": commits})

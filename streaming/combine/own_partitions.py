@@ -49,20 +49,20 @@ class OwnPartitions:
         """The partition that the group's records are written to by the present count; None where it is not known."""
         return coordinator_partition(group_id, self.counts[-1]) if self.counts else None
 
-    def is_own(self, group_id: str, kafka_partition: int) -> bool:
+    def is_own(self, group_id: str, offsets_topic_partition: int) -> bool:
         """Whether the coordinator may have written a record of this group there."""
         if not self.counts:
             return True
-        return any(coordinator_partition(group_id, count) == kafka_partition for count in self.counts)
+        return any(coordinator_partition(group_id, count) == offsets_topic_partition for count in self.counts)
 
-    def own_rows(self, keys: pa.Array, code: Int64Array, kafka_partition: Int64Array) -> BoolArray:
+    def own_rows(self, keys: pa.Array, code: Int64Array, offsets_topic_partition: Int64Array) -> BoolArray:
         """The same in bulk: row i is a commit of `keys[code[i]]`."""
         if not self.counts:
             return np.ones(len(code), dtype=np.bool_)
         hashes = _absolute_hashes(keys)
         is_own = np.zeros(len(code), dtype=np.bool_)
         for count in self.counts:
-            is_own |= (hashes % count)[code] == kafka_partition
+            is_own |= (hashes % count)[code] == offsets_topic_partition
         return is_own
 
 

@@ -25,7 +25,7 @@ READ_COMMIT_SCHEMA = COMMIT_SCHEMA.append(pa.field("missing_below", pa.int64()))
 
 RUN_SCHEMA = pa.schema(
     [
-        ("kafka_partition", pa.int32()),
+        ("offsets_topic_partition", pa.int32()),
         ("key", pa.binary()),
         ("boundary_offset", pa.int64()),
         ("first_offset", pa.int64()),
@@ -56,20 +56,23 @@ def runs_of(
 
     `keys` and `code` are of `key_codes`; `boundaries` those of each Kafka partition up to the last commit, in order.
     """
-    partition, kafka_offset = commits["kafka_partition"].to_numpy(), commits["kafka_offset"].to_numpy()
-    boundary_offset = _boundary_offsets(keys, code, partition, kafka_offset, boundaries)
+    partition, offsets_topic_offset = (
+        commits["offsets_topic_partition"].to_numpy(),
+        commits["offsets_topic_offset"].to_numpy(),
+    )
+    boundary_offset = _boundary_offsets(keys, code, partition, offsets_topic_offset, boundaries)
     is_tombstone = commits["committed_offset"].to_numpy() == TOMBSTONE
     rows = _rows_of_runs(
         _run_numbers(len(keys), code, partition, boundary_offset), ~is_tombstone, is_tombstone, ~is_tombstone
     )
-    offset, ms = commits["kafka_offset"], commits["timestamp_ms"]
+    offset, ms = commits["offsets_topic_offset"], commits["timestamp_ms"]
     return _table(rows, commits, boundary_offset, (offset, ms, commits["missing_below"]), offset, (offset, ms), ms)
 
 
 def joined_runs(runs: pa.Table) -> pa.Table:
     """Make one row of several of the same partition, key and boundary, which stand in log order."""
     keys, code = key_codes(runs)
-    partition, boundary_offset = runs["kafka_partition"].to_numpy(), runs["boundary_offset"].to_numpy()
+    partition, boundary_offset = runs["offsets_topic_partition"].to_numpy(), runs["boundary_offset"].to_numpy()
     rows = _rows_of_runs(
         _run_numbers(len(keys), code, partition, boundary_offset),
         runs["first_offset"].to_numpy() >= 0,
@@ -85,7 +88,7 @@ def _boundary_offsets(
     keys: pa.Array,
     code: Int64Array,
     partition: Int64Array,
-    kafka_offset: Int64Array,
+    offsets_topic_offset: Int64Array,
     boundaries: Mapping[int, Sequence[Boundary]],
 ) -> Int64Array:
     """The offset of the last boundary of its group before each commit; BEFORE_ANY where there is none."""
@@ -99,7 +102,7 @@ def _boundary_offsets(
     # A group is a group within its partition; its boundaries and commits fall in line by one number.
     placed = np.array(
         [
-            (number_of[boundary.group] * partitions + at, boundary.kafka_offset)
+            (number_of[boundary.group] * partitions + at, boundary.offsets_topic_offset)
             for at, of_partition in boundaries.items()
             for boundary in of_partition
         ]
@@ -109,7 +112,7 @@ def _boundary_offsets(
     rank = np.minimum(np.searchsorted(places, place), len(places) - 1)
     own = places[rank] == place
     ranked = np.sort((np.searchsorted(places, placed[:, 0]) << _OFFSET_BITS) | placed[:, 1])
-    before = np.searchsorted(ranked, (rank << _OFFSET_BITS) | kafka_offset[rows]) - 1
+    before = np.searchsorted(ranked, (rank << _OFFSET_BITS) | offsets_topic_offset[rows]) - 1
     own &= (before >= 0) & (ranked[before] >> _OFFSET_BITS == rank)
     found[rows[own]] = ranked[before[own]] & ((1 << _OFFSET_BITS) - 1)
     return found
@@ -143,20 +146,20 @@ class _RunRows:
 
 
 def _rows_of_runs(
-    run: Int64Array, has_commit: BoolArray, has_tombstone: BoolArray, standing_commits: Int64Array
+    run: Int64Array, has_commit: BoolArray, has_tombstone: BoolArray, earlier_commits: Int64Array
 ) -> _RunRows:
-    """Find the rows. `standing_commits`: how many of a row's commits stand behind all its tombstones."""
+    """Find the rows. `earlier_commits`: how many of a row's commits stand behind all its tombstones."""
     runs, everything = int(run.max(initial=-1)) + 1, np.arange(len(run))
     commits, tombstones = np.flatnonzero(has_commit), np.flatnonzero(has_tombstone)
     last_dropped = _last(run, tombstones, runs)
-    standing = np.flatnonzero((standing_commits > 0) & (everything >= last_dropped[run]))
+    commits = np.flatnonzero((earlier_commits > 0) & (everything >= last_dropped[run]))
     rows = _RunRows(
         any_row=(any_row := _last(run, everything, runs)),
         first=_first(run, commits, runs),
         dropped=_first(run, tombstones, runs),
-        last=_last(run, standing, runs),
-        run_first=_first(run, standing, runs),
-        run_commits=np.bincount(run[standing], standing_commits[standing], runs).astype(np.int64),
+        last=_last(run, commits, runs),
+        run_first=_first(run, commits, runs),
+        run_commits=np.bincount(run[commits], earlier_commits[commits], runs).astype(np.int64),
     )
     there = any_row >= 0
     return rows if there.all() else _RunRows(*(getattr(rows, name)[there] for name in _RunRows.__slots__))
@@ -173,7 +176,7 @@ def _table(  # noqa: PLR0913, PLR0917 - the columns that the parts of a run are 
 ) -> pa.Table:
     places = pa.array(rows.any_row)
     columns = [
-        source["kafka_partition"].take(places),
+        source["offsets_topic_partition"].take(places),
         source["key"].take(places),
         boundary_offset[rows.any_row],
         *(_taken(column, rows.first) for column in first),

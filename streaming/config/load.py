@@ -25,7 +25,7 @@ from streaming.config.security import read_secrets
 from streaming.config.settings import (
     ClusterSection,
     ClusterSettings,
-    JudgementSettings,
+    EvaluationSettings,
     KafkaSettings,
     MetricsSettings,
     PathSettings,
@@ -59,7 +59,7 @@ class Settings(BaseSettings):
     tables: TableSettings = TableSettings()
     metrics: MetricsSettings = MetricsSettings()
     sampling: SamplingSettings = SamplingSettings()
-    judgement: JudgementSettings = JudgementSettings()
+    evaluation: EvaluationSettings = EvaluationSettings()
 
     def of_clusters(self) -> tuple[Settings, ...]:
         """The settings of each cluster as if it were the only one: that of [kafka] first, as it always was.
@@ -106,7 +106,7 @@ class Settings(BaseSettings):
         )
 
     @model_validator(mode="after")
-    def _clusters_are_told_apart(self) -> Self:
+    def _cluster_names_differ(self) -> Self:
         of_clusters = self.of_clusters()
         names = Counter(one.kafka.cluster for one in of_clusters)
         if twice := [name for name, sections in names.items() if sections > 1]:

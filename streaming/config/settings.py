@@ -177,7 +177,7 @@ class TableSettings(Section):
     """How the monitor limits the size of the Delta tables."""
 
     retention_days: int = Field(90, ge=1, description="Rows older than this number of days are deleted.")
-    tidy_seconds: Seconds = Field(
+    maintenance_interval_seconds: Seconds = Field(
         900, description="Interval of table maintenance, which merges small files and deletes old rows."
     )
     versions_kept_hours: int = Field(
@@ -278,7 +278,7 @@ class SamplingSettings(Section):
     request_timeout_seconds: Seconds = Field(15, description="Maximum duration of one request to a broker.")
 
 
-class JudgementSettings(Section):
+class EvaluationSettings(Section):
     """How the monitor evaluates groups."""
 
     strategies: tuple[str, ...] = Field(
@@ -295,7 +295,7 @@ class JudgementSettings(Section):
     storm_rebalances: int = Field(
         5, ge=2, description="Number of rebalances within storm_window_seconds that is a rebalance storm."
     )
-    flaps: int = Field(
+    flap_threshold: int = Field(
         3,
         ge=2,
         description="Number of times that a member joins and leaves within storm_window_seconds to be a flapping"
@@ -307,7 +307,7 @@ class JudgementSettings(Section):
         description="Number of consecutive cooperative generations without a change that is an endless cooperative"
         " rejoin.",
     )
-    round_seconds: Seconds = Field(
+    stuck_after_seconds: Seconds = Field(
         300,
         description="Longest normal time of a rebalance or a deployment. Partitions without an owner or a commit are"
         " a condition only after this time.",

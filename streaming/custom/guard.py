@@ -105,7 +105,7 @@ class GuardedAssignor:
         outcome = self._ask(group)
         timed_out = isinstance(outcome, AssignorFailure) and outcome.reason is FailureReason.TIMED_OUT
         self._timeouts = self._timeouts + 1 if timed_out else 0
-        return _judged(group, outcome) if isinstance(outcome, GroupAssignment) else outcome
+        return _evaluated(group, outcome) if isinstance(outcome, GroupAssignment) else outcome
 
     def close(self) -> None:
         """End the child, if there is one; a later group starts another."""
@@ -221,7 +221,7 @@ class _Child:
         self._process.wait()
 
 
-def _judged(group: GroupSpec, assignment: GroupAssignment) -> GroupAssignment | AssignorFailure:
+def _evaluated(group: GroupSpec, assignment: GroupAssignment) -> GroupAssignment | AssignorFailure:
     broken = violations(group, assignment)
     if not broken:
         return assignment

@@ -31,7 +31,7 @@ def record_cells(cluster: str, position: Position) -> Row:
     return {
         "cluster": cluster,
         "date": record_time.date(),
-        "kafka_partition": position.kafka_partition,
-        "kafka_offset": position.kafka_offset,
+        "offsets_topic_partition": position.offsets_topic_partition,
+        "offsets_topic_offset": position.offsets_topic_offset,
         "record_time": record_time,
     }

@@ -8,36 +8,36 @@ from assignors.what_if.topic_skew import TopicSkew
 from streaming.delta.cells import Row, record_cells, utc
 from streaming.evaluation.alternatives import AS_IT_IS, Alternative, Alternatives
 from streaming.evaluation.fairness.imbalance import MEMBER, PARTITIONS, Imbalance
-from streaming.evaluation.judge import Judgement
+from streaming.evaluation.snapshot_evaluation import Evaluation
 
 
-def partition_rows(key: Row, judgement: Judgement) -> Iterator[Row]:
-    """How a judged generation shares its partitions; `key` has the cells of its record and group."""
-    for imbalance in judgement.imbalances:
+def partition_rows(key: Row, evaluation: Evaluation) -> Iterator[Row]:
+    """How an evaluated generation shares its partitions; `key` has the cells of its record and group."""
+    for imbalance in evaluation.imbalances:
         is_whole = (imbalance.measure, imbalance.scope) == (PARTITIONS, MEMBER)
         yield {
             **key,
-            "generation_id": judgement.generation_id,
+            "generation_id": evaluation.generation_id,
             **_measured(imbalance),
-            "topic_skew": _skew(judgement.skew) if is_whole and judgement.skew else None,
-            "not_known": list(judgement.not_known),
+            "topic_skew": _skew(evaluation.skew) if is_whole and evaluation.skew else None,
+            "not_known": list(evaluation.not_known),
         }
 
 
 def work_rows(
-    cluster: str, group_id: str, judgement: Judgement, sampled_at_ms: int, imbalances: Iterable[Imbalance]
+    cluster: str, group_id: str, evaluation: Evaluation, sampled_at_ms: int, imbalances: Iterable[Imbalance]
 ) -> Iterator[Row]:
     """How it shares lag or throughput as of a sample."""
     sampled_time = utc(sampled_at_ms)
     for imbalance in imbalances:
         yield {
-            **record_cells(cluster, judgement.position),
+            **record_cells(cluster, evaluation.position),
             "date": sampled_time.date(),
             "sampled_time": sampled_time,
             "group_id": group_id,
-            "generation_id": judgement.generation_id,
+            "generation_id": evaluation.generation_id,
             **_measured(imbalance),
-            "not_known": list(judgement.not_known),
+            "not_known": list(evaluation.not_known),
         }
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.combine.gaps import CommitGap
-from streaming.combine.lanes import QuarantinedRecord
+from streaming.combine.partition_state import DecodeFailure
 from streaming.delta.cells import LAST_MS, Row, record_cells, utc
 from streaming.delta.fairness_rows import alternative_rows, partition_rows
 from streaming.delta.tables import (
@@ -23,13 +23,13 @@ from streaming.delta.tables import (
     Table,
 )
 from streaming.evaluation.assignment.drift import StrategyDrift
-from streaming.evaluation.conditions.condition_watch import ConditionChange
-from streaming.evaluation.judge import Judgement
+from streaming.evaluation.conditions.condition_tracker import ConditionChange
+from streaming.evaluation.group_update import GroupUpdate
 from streaming.evaluation.lag.status import status_names
 from streaming.evaluation.rebalances.member_changes import MemberChange
+from streaming.evaluation.rebalances.rebalance_history import ReportedRebalance
 from streaming.evaluation.rebalances.skips import Decided, failed_rebalances
-from streaming.evaluation.rebalances.story import ToldRebalance
-from streaming.evaluation.turn import Turn
+from streaming.evaluation.snapshot_evaluation import Evaluation
 from streaming.events import Position
 from streaming.group.members import GroupMember, TopicPartitions, members
 from streaming.group.not_known import not_known
@@ -41,28 +41,30 @@ def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=table.schema)
 
 
-def turn_rows(cluster: str, turns: Iterable[Turn], decisions: Decided) -> Mapping[Table, list[Row]]:
+def update_rows(cluster: str, updates: Iterable[GroupUpdate], decisions: Decided) -> Mapping[Table, list[Row]]:
     """What the turns of one batch add to the tables. `decisions` are those on skips that their snapshots have."""
     tables = (GROUP_GENERATIONS, REBALANCES, ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, WHAT_IF)
     rows: dict[Table, list[Row]] = {table: [] for table in tables}
-    for turn in turns:
-        group_id = turn.record.snapshot.group_id
-        rows[GROUP_GENERATIONS] += [_generation_row(cluster, snapshot, decisions) for snapshot in turn.history]
-        rows[REBALANCES] += [_rebalance_row(cluster, group_id, told) for told in turn.rebalances]
-        for judgement in turn.judgements:
-            key = {**record_cells(cluster, judgement.position), "group_id": group_id}
-            rows[ASSIGNMENT_DRIFT] += [_drift_row(key, judgement, drift) for drift in judgement.drifts]
-            rows[ASSIGNMENT_IMBALANCE] += partition_rows(key, judgement)
-        if turn.alternatives is not None:
-            rows[WHAT_IF] += alternative_rows(cluster, group_id, turn.alternatives)
+    for update in updates:
+        group_id = update.record.snapshot.group_id
+        rows[GROUP_GENERATIONS] += [_generation_row(cluster, snapshot, decisions) for snapshot in update.history]
+        rows[REBALANCES] += [_rebalance_row(cluster, group_id, reported) for reported in update.rebalances]
+        for evaluation in update.evaluations:
+            key = {**record_cells(cluster, evaluation.position), "group_id": group_id}
+            rows[ASSIGNMENT_DRIFT] += [_drift_row(key, evaluation, drift) for drift in evaluation.drifts]
+            rows[ASSIGNMENT_IMBALANCE] += partition_rows(key, evaluation)
+        if update.alternatives is not None:
+            rows[WHAT_IF] += alternative_rows(cluster, group_id, update.alternatives)
     return rows
 
 
-def quarantine_rows(cluster: str, records: Iterable[QuarantinedRecord]) -> Mapping[Table, list[Row]]:
+def quarantine_rows(cluster: str, records: Iterable[DecodeFailure]) -> Mapping[Table, list[Row]]:
     """Records nobody could read, as rows."""
     rows = [
         {
-            **record_cells(cluster, Position(record.kafka_partition, record.kafka_offset, record.timestamp_ms)),
+            **record_cells(
+                cluster, Position(record.offsets_topic_partition, record.offsets_topic_offset, record.timestamp_ms)
+            ),
             "key": record.key,
             "value": record.value,
             "reason": record.reason,
@@ -136,9 +138,9 @@ def _partitions(topic_partitions: TopicPartitions | None, unnamed: frozenset[str
     ]
 
 
-def _rebalance_row(cluster: str, group_id: str, told: ToldRebalance) -> Row:
-    rebalance, totals = told.rebalance, told.totals
-    handed_over, claims = rebalance.hand_over, rebalance.claims
+def _rebalance_row(cluster: str, group_id: str, reported: ReportedRebalance) -> Row:
+    rebalance, totals = reported.rebalance, reported.totals
+    movement, claims = rebalance.movement, rebalance.claims
     return {
         **record_cells(cluster, rebalance.position),
         "group_id": group_id,
@@ -150,19 +152,19 @@ def _rebalance_row(cluster: str, group_id: str, told: ToldRebalance) -> Row:
         "protocol": rebalance.protocol,
         "previous_protocol": rebalance.previous_protocol,
         "changes": [_change(change) for change in rebalance.changes],
-        "moved_partitions": handed_over.moved_partitions,
-        "fewest_moves": handed_over.fewest_moves,
-        "fewest_is_exact": None if handed_over.fewest_moves is None else handed_over.is_exact,
-        "withheld_partitions": len(handed_over.withheld),
-        "unowned": _partitions(handed_over.unowned, frozenset()),
-        "unowned_before_partitions": handed_over.unowned_before_partitions,
+        "moved_partitions": movement.moved_partitions,
+        "fewest_moves": movement.fewest_moves,
+        "fewest_is_exact": None if movement.fewest_moves is None else movement.is_exact,
+        "withheld_partitions": len(movement.withheld),
+        "unowned": _partitions(movement.unowned, frozenset()),
+        "unowned_before_partitions": movement.unowned_before_partitions,
         "claimed_twice": _partitions(claims.claimed_twice, frozenset()),
         "eager_claimers": claims.eager_claimers,
         "subscriptions": claims.subscriptions,
         "sync_time_ms": rebalance.sync_time_ms,
         "skipped_generations": rebalance.skipped_generations,
         "not_known": list(rebalance.not_known),
-        "conditions": list(told.conditions),
+        "conditions": list(reported.conditions),
         "rebalances_by_cause_total": [
             {"cause": cause, "rebalances": count} for cause, count in sorted(totals.rebalances_by_cause.items())
         ],
@@ -185,11 +187,11 @@ def _change(change: MemberChange) -> Row:
     }
 
 
-def _drift_row(key: Row, judgement: Judgement, drift: StrategyDrift) -> Row:
-    sampled_at_ms = judgement.metadata_sampled_at_ms
+def _drift_row(key: Row, evaluation: Evaluation, drift: StrategyDrift) -> Row:
+    sampled_at_ms = evaluation.metadata_sampled_at_ms
     return {
         **key,
-        "generation_id": judgement.generation_id,
+        "generation_id": evaluation.generation_id,
         "strategy": drift.strategy,
         "is_group_strategy": drift.is_group_strategy,
         "verdict": drift.verdict,
@@ -204,10 +206,10 @@ def _drift_row(key: Row, judgement: Judgement, drift: StrategyDrift) -> Row:
             }
             for misplaced in drift.misplaced
         ],
-        "laws": list(drift.laws),
-        "assigned_by": judgement.assigned_by.implementation if judgement.assigned_by else None,
-        "evidence": list(judgement.assigned_by.evidence) if judgement.assigned_by else [],
-        "not_known": list(judgement.not_known),
+        "violations": list(drift.violations),
+        "assigned_by": evaluation.assigned_by.implementation if evaluation.assigned_by else None,
+        "evidence": list(evaluation.assigned_by.evidence) if evaluation.assigned_by else [],
+        "not_known": list(evaluation.not_known),
         "metadata_sampled_time": None if sampled_at_ms is None else utc(sampled_at_ms),
     }
 
@@ -222,7 +224,7 @@ def condition_rows(cluster: str, sampled_at_ms: int, changes: Iterable[Condition
             "sampled_time": sampled_time,
             "group_id": change.group_id,
             "condition": change.condition.name,
-            "holds": change.holds,
+            "active": change.active,
             "since_time": utc(change.condition.since_ms),
             "detail": change.condition.detail,
             "read_up_to_time": None if change.read_up_to_ms is None else utc(change.read_up_to_ms),
@@ -232,7 +234,7 @@ def condition_rows(cluster: str, sampled_at_ms: int, changes: Iterable[Condition
 
 
 def lag_rows(table: Table, cluster: str, sampled_at_ms: int, partitions: pa.Table) -> pa.Table:
-    """Rows of judged partitions as the table has them: `group_lag` or `partition_status`."""
+    """Rows of evaluated partitions as the table has them: `group_lag` or `partition_status`."""
     sampled_time = utc(sampled_at_ms)
     count = partitions.num_rows
     columns = {

@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError
 from streaming.delta.tables import GROUP_CONDITIONS, Table
 from streaming.errors import RemedyError
 
-_ORDER = ("record_time", "sampled_time", "cluster", "kafka_partition", "kafka_offset")
+_ORDER = ("record_time", "sampled_time", "cluster", "offsets_topic_partition", "offsets_topic_offset")
 
 
 class NoTableError(RemedyError):
@@ -44,12 +44,12 @@ def stored_rows(
     return sorted(rows, key=lambda row: tuple(row[column] for column in order))
 
 
-def standing_conditions(root: str, cluster: str | None, group_id: str | None = None) -> Sequence[dict[str, Any]]:
+def active_conditions(root: str, cluster: str | None, group_id: str | None = None) -> Sequence[dict[str, Any]]:
     """Rows of `group_conditions` that began and have not ended, by group and condition. Raises NoTableError."""
     keys = "cluster, group_id, condition"
     among = _condition({"cluster": cluster, "group_id": group_id})
     last = f"SELECT DISTINCT ON ({keys}) * FROM stored WHERE {among} ORDER BY {keys}, sampled_time DESC"  # noqa: S608
-    return [row for row in _selected(root, GROUP_CONDITIONS, last) if row["holds"]]
+    return [row for row in _selected(root, GROUP_CONDITIONS, last) if row["active"]]
 
 
 def _condition(equal: Mapping[str, str | None], dates: Collection[date] | None = None) -> str:

@@ -1,14 +1,14 @@
-"""What every strategy would make of a group, computed when its generation is judged.
+"""What every strategy would make of a group, computed when its generation is evaluated.
 
 Rules:
 
-1. It starts from what the judged generation assigned. Where a partition has no owner or several, or a topic's size is
-   in doubt (`imbalance`, rule 4), nothing is computed; nor for classic Kafka Streams.
+1. It starts from what the evaluated generation assigned. Where a partition has no owner or several, or a topic's size
+   is in doubt (`imbalance`, rule 4), nothing is computed; nor for classic Kafka Streams.
 2. A group of up to `MOST_PARTITIONS_CHANGED` partitions is computed as it is, with a member more and with a member
    fewer; a larger one as it is only, and one of more than `MOST_PARTITIONS` not at all. DESIGN.md says what it costs.
 3. `remedy` removes the generation's topic skew: of the strategies whose own outcome has the score 100 the one that
    moves fewest partitions (`assignors.what_if.topic_skew.remedy`).
-4. Of several generations judged in one turn the last is computed: what could be made of a past one helps nobody.
+4. Of several generations evaluated in one turn the last is computed: what could be made of a past one helps nobody.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import msgspec
 from assignors import GroupSpec, PartitionAssignor, TopicPartition
 from assignors.what_if.topic_skew import remedy
 from assignors.what_if.what_if import USUAL_CHANGES, Change, FailedOutcome, Outcome, WhatIf, today, what_if
-from streaming.evaluation.assignment.recorded import recorded
+from streaming.evaluation.assignment.assignment_inputs import assignment_inputs
 from streaming.evaluation.fairness.fairness import among_members
 from streaming.evaluation.fairness.imbalance import PARTITIONS
-from streaming.evaluation.judge import Judgement
+from streaming.evaluation.snapshot_evaluation import Evaluation
 from streaming.events import Position
 from streaming.group.snapshot import GroupSnapshot
 
@@ -61,7 +61,7 @@ class Alternative(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Alternatives(msgspec.Struct, frozen=True):
-    """What was computed for the generation judged at `position`. `remedy` is that of its skew, if it has any."""
+    """What was computed for the generation evaluated at `position`. `remedy` is that of its skew, if it has any."""
 
     position: Position
     generation_id: int | None
@@ -77,24 +77,24 @@ class Alternatives(msgspec.Struct, frozen=True):
 
 
 def alternatives(
-    judgement: Judgement, snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]
+    evaluation: Evaluation, snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]
 ) -> Alternatives | None:
-    """Compute them for the snapshot that was judged; None where nothing is (rules 1 and 2)."""
-    total = among_members(judgement.imbalances, PARTITIONS)
+    """Compute them for the snapshot that was evaluated; None where nothing is (rules 1 and 2)."""
+    total = among_members(evaluation.imbalances, PARTITIONS)
     if total is None or total.score_reason not in _STARTS_FROM or not 0 < (total.total or 0) <= MOST_PARTITIONS:
         return None
-    known = recorded(snapshot)
+    known = assignment_inputs(snapshot)
     owners = {at: member_ids[0] for at, member_ids in known.owners.items()}
     changes = USUAL_CHANGES if len(owners) <= MOST_PARTITIONS_CHANGED else USUAL_CHANGES[:1]
     possible = [change for change in changes if len(known.spec.members) + change.members > 0]
     answers = [what_if(known.spec, owners, strategies, change) for change in possible]
     return Alternatives(
-        judgement.position,
-        judgement.generation_id,
-        next((drift.strategy for drift in judgement.drifts if drift.is_group_strategy), None),
+        evaluation.position,
+        evaluation.generation_id,
+        next((drift.strategy for drift in evaluation.drifts if drift.is_group_strategy), None),
         (_today(known.spec, owners), *(one for answer in answers for one in _outcomes(answer))),
-        is_skewed=judgement.skew is not None,
-        remedy=_remedy(answers[0]) if judgement.skew else None,
+        is_skewed=evaluation.skew is not None,
+        remedy=_remedy(answers[0]) if evaluation.skew else None,
     )
 
 

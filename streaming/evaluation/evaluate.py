@@ -18,9 +18,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from streaming.combine.gaps import GapTotals
-from streaming.evaluation.assignment.common_laws import CommonLaws
+from streaming.evaluation.assignment.common_rules import RuleViolations
 from streaming.evaluation.assignment.drift import REBALANCING, UNKNOWN, StrategyDrift
-from streaming.evaluation.conditions.condition_watch import Condition
+from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.facts import (
     AssignmentReport,
     FairnessReport,
@@ -30,11 +30,11 @@ from streaming.evaluation.facts import (
     RebalanceReport,
 )
 from streaming.evaluation.fairness.imbalance import TOPIC, Imbalance
-from streaming.evaluation.judge import Judgement
-from streaming.evaluation.lag.lag import HELD_BACK
+from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.lag.lag import BLOCKED
 from streaming.evaluation.rebalances.skips import Decided, failed_rebalances
 from streaming.evaluation.report import GroupReport
-from streaming.evaluation.turn import GroupRecord
+from streaming.evaluation.snapshot_evaluation import Evaluation
 from streaming.events import CLASSIC
 from streaming.group.listing import ListedGroup
 from streaming.group.members import TopicPartitions
@@ -47,7 +47,7 @@ from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 _WITHOUT_ASSIGNMENT = frozenset({ASSIGNING, *REBALANCING_STATES})
 
 
-class Recorded(NamedTuple):
+class RecordedGroup(NamedTuple):
     """What is known of a group without the last sample's lag; no `record` where it only commits.
 
     `state` is as shown: the listing's where that is younger than the record. `measured` is lag and throughput of the
@@ -55,8 +55,8 @@ class Recorded(NamedTuple):
     """
 
     group_id: str
-    record: GroupRecord | None
-    is_held_back: bool = False
+    record: GroupState | None
+    is_blocked: bool = False
     state: str = UNKNOWN_STATE
     listed: ListedGroup | None = None
     rebalancing_since_ms: int | None = None
@@ -76,14 +76,14 @@ class Sampled(NamedTuple):
 NOT_SAMPLED = Sampled()
 
 
-def evaluate(recorded: Recorded, sampled: Sampled = NOT_SAMPLED) -> GroupReport:
+def evaluate(recorded: RecordedGroup, sampled: Sampled = NOT_SAMPLED) -> GroupReport:
     """Report one group that exists."""
     return with_sample(_of_records(recorded), sampled)
 
 
 def with_sample(report: GroupReport, sampled: Sampled) -> GroupReport:
     """The report with what a sample adds, instead of what an earlier one did."""
-    if report.is_held_back:
+    if report.is_blocked:
         return report
     return GroupReport(
         report.group_id,
@@ -97,18 +97,18 @@ def with_sample(report: GroupReport, sampled: Sampled) -> GroupReport:
     )
 
 
-def _of_records(recorded: Recorded) -> GroupReport:
+def _of_records(recorded: RecordedGroup) -> GroupReport:
     record = recorded.record
     if record is None:
         return _only_commits(recorded)
-    snapshot, judgement = record.snapshot, record.judgement
-    if recorded.is_held_back:
+    snapshot, evaluation = record.snapshot, record.evaluation
+    if recorded.is_blocked:
         return GroupReport(
             group_id=recorded.group_id,
             membership=Membership(snapshot.group_type),
             assignment=AssignmentReport(_hidden(record)),
             rebalances=_rebalances(recorded, record),
-            not_known=(HELD_BACK,),
+            not_known=(BLOCKED,),
         )
     assignment = _assignment(recorded.state, record)
     return GroupReport(
@@ -123,17 +123,17 @@ def _of_records(recorded: Recorded) -> GroupReport:
             record_timestamp_ms=snapshot.position.timestamp_ms if snapshot.position else None,
         ),
         assignment=assignment,
-        fairness=_fairness(record, judgement, recorded.measured) if judgement else FairnessReport(),
+        fairness=_fairness(record, evaluation, recorded.measured) if evaluation else FairnessReport(),
         rebalances=_rebalances(recorded, record),
         members=Members(snapshot, assignment.own),
         not_known=not_known(snapshot),
     )
 
 
-def _only_commits(recorded: Recorded) -> GroupReport:
+def _only_commits(recorded: RecordedGroup) -> GroupReport:
     """Rule 3."""
-    if recorded.is_held_back:
-        return GroupReport(recorded.group_id, Membership(CLASSIC), not_known=(HELD_BACK,))
+    if recorded.is_blocked:
+        return GroupReport(recorded.group_id, Membership(CLASSIC), not_known=(BLOCKED,))
     listed = recorded.listed
     if listed is None:
         return GroupReport(recorded.group_id, Membership(CLASSIC))
@@ -143,13 +143,13 @@ def _only_commits(recorded: Recorded) -> GroupReport:
     return GroupReport(recorded.group_id, membership)
 
 
-def _hidden(record: GroupRecord) -> tuple[StrategyDrift, ...]:
+def _hidden(record: GroupState) -> tuple[StrategyDrift, ...]:
     """Rule 1."""
-    return (StrategyDrift(_own_strategy(record), True, UNKNOWN, HELD_BACK),) if _divides(record.snapshot) else ()
+    return (StrategyDrift(_own_strategy(record), True, UNKNOWN, BLOCKED),) if _divides(record.snapshot) else ()
 
 
-def _own_strategy(record: GroupRecord) -> str:
-    drifts = record.judgement.drifts if record.judgement else ()
+def _own_strategy(record: GroupState) -> str:
+    drifts = record.evaluation.drifts if record.evaluation else ()
     return next((drift.strategy for drift in drifts if drift.is_group_strategy), record.snapshot.protocol or "")
 
 
@@ -159,35 +159,35 @@ def _divides(snapshot: GroupSnapshot) -> bool:
 
 def _members(snapshot: GroupSnapshot) -> int | None:
     """Number of members; None where some of their records are missing."""
-    is_told = snapshot.classic is not None if snapshot.modern is None else snapshot.modern.tells_state
-    return snapshot.member_count() if is_told else None
+    should_report = snapshot.classic is not None if snapshot.modern is None else snapshot.modern.shows_state
+    return snapshot.member_count() if should_report else None
 
 
-def _assignment(state: str, record: GroupRecord) -> AssignmentReport:
-    snapshot, judgement, laws = record.snapshot, record.judgement, record.laws
-    drifts = tuple(sorted(judgement.drifts if judgement else (), key=lambda drift: not drift.is_group_strategy))
+def _assignment(state: str, record: GroupState) -> AssignmentReport:
+    snapshot, evaluation, violations = record.snapshot, record.evaluation, record.violations
+    drifts = tuple(sorted(evaluation.drifts if evaluation else (), key=lambda drift: not drift.is_group_strategy))
     if state in _WITHOUT_ASSIGNMENT and _divides(snapshot):
         others = (drift for drift in drifts if not drift.is_group_strategy)
         drifts = (StrategyDrift(_own_strategy(record), True, REBALANCING), *others)
     return AssignmentReport(
         drifts=drifts,
-        assigned_by=judgement.assigned_by.implementation if judgement and judgement.assigned_by else None,
-        assigned_at_ms=judgement.position.timestamp_ms if judgement else None,
-        owned_twice_partitions=_at_least(laws, laws.owned_twice) if laws else None,
-        not_subscribed_partitions=_at_least(laws, laws.not_subscribed) if laws else None,
+        assigned_by=evaluation.assigned_by.implementation if evaluation and evaluation.assigned_by else None,
+        assigned_at_ms=evaluation.position.timestamp_ms if evaluation else None,
+        owned_twice_partitions=_at_least(violations, violations.owned_twice) if violations else None,
+        not_subscribed_partitions=_at_least(violations, violations.not_subscribed) if violations else None,
         unowned_partitions=record.unowned_partitions(),
     )
 
 
-def _at_least(laws: CommonLaws, broken: TopicPartitions) -> int | None:
+def _at_least(violations: RuleViolations, broken: TopicPartitions) -> int | None:
     """How many partitions break a law (rule 4)."""
-    return len(broken) if laws.is_known or broken else None
+    return len(broken) if violations.is_known or broken else None
 
 
-def _fairness(record: GroupRecord, judgement: Judgement, measured: tuple[Imbalance, ...]) -> FairnessReport:
-    skew, what_if = judgement.skew, record.alternatives
+def _fairness(record: GroupState, evaluation: Evaluation, measured: tuple[Imbalance, ...]) -> FairnessReport:
+    skew, what_if = evaluation.skew, record.alternatives
     return FairnessReport(
-        work=tuple(one for one in (*judgement.imbalances, *measured) if one.scope != TOPIC),
+        work=tuple(one for one in (*evaluation.imbalances, *measured) if one.scope != TOPIC),
         skewed_topics=skew.topics if skew else 0,
         skew_partitions=skew.surplus_partitions if skew else None,
         remedy=what_if.remedy if what_if else None,
@@ -195,14 +195,14 @@ def _fairness(record: GroupRecord, judgement: Judgement, measured: tuple[Imbalan
     )
 
 
-def _rebalances(recorded: Recorded, record: GroupRecord) -> RebalanceReport:
-    totals, story = record.snapshot.totals, record.story.totals
+def _rebalances(recorded: RecordedGroup, record: GroupState) -> RebalanceReport:
+    totals, rebalance_history = record.snapshot.totals, record.rebalance_history.totals
     return RebalanceReport(
         total=totals.rebalances,
         failed=failed_rebalances(record.snapshot, recorded.decided_skips),
         empty_transitions=totals.empty_transitions,
-        by_cause=story.rebalances_by_cause,
-        moved_partitions=story.moved_partitions,
+        by_cause=rebalance_history.rebalances_by_cause,
+        moved_partitions=rebalance_history.moved_partitions,
         commit_gaps=recorded.commit_gaps,
         under_way_since_ms=recorded.rebalancing_since_ms,
     )

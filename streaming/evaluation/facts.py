@@ -17,10 +17,10 @@ from streaming.combine.gaps import GapTotals
 from streaming.evaluation.alternatives import Alternatives
 from streaming.evaluation.assignment.drift import NOT_EVALUATED, StrategyDrift
 from streaming.evaluation.assignment.member_shares import TopicShare, expected_partitions, topic_shares
-from streaming.evaluation.conditions.condition_watch import Condition
+from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.fairness.fairness import among_members
 from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
-from streaming.evaluation.lag.lag import HELD_BACK
+from streaming.evaluation.lag.lag import BLOCKED
 from streaming.group.members import GroupMember, members
 from streaming.group.snapshot import UNKNOWN, GroupSnapshot
 
@@ -171,9 +171,9 @@ class GroupFacts(msgspec.Struct, frozen=True):
     unowned_records: int | None = None
 
     @property
-    def is_held_back(self) -> bool:
+    def is_blocked(self) -> bool:
         """Whether an open transaction hides what the group's coordinator wrote last."""
-        return HELD_BACK in self.not_known
+        return BLOCKED in self.not_known
 
     @property
     def is_evaluated(self) -> bool:

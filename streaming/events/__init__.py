@@ -38,8 +38,8 @@ POLLED_PARTITION = -1
 class Position(msgspec.Struct, frozen=True, order=True):
     """Where in `__consumer_offsets` a record stands, and the coordinator's time on it."""
 
-    kafka_partition: int
-    kafka_offset: int
+    offsets_topic_partition: int
+    offsets_topic_offset: int
     timestamp_ms: int
 
 
@@ -68,8 +68,8 @@ class ModernDescription(msgspec.Struct, frozen=True):
 class GroupDescribed(msgspec.Struct, frozen=True, tag="group_described"):
     """A group as its coordinator described it when asked, whole; `state` in the coordinator's words.
 
-    Its position is no record's: `kafka_partition` is POLLED_PARTITION, `kafka_offset` numbers the answers of all polls,
-    `timestamp_ms` is when the poll began. Of `classic` and `modern` one is there.
+    Its position is no record's: `offsets_topic_partition` is POLLED_PARTITION, `offsets_topic_offset` numbers the
+    answers of all polls, `timestamp_ms` is when the poll began. Of `classic` and `modern` one is there.
     """
 
     position: Position
@@ -169,33 +169,33 @@ class TopicsSampled(msgspec.Struct, frozen=True, tag="topics_sampled"):
 
 
 class SkipSettled(msgspec.Struct, frozen=True, tag="skip_settled"):
-    """The answer to a generation number that was skipped before the record at `kafka_offset`.
+    """The answer to a generation number that was skipped before the record at `offsets_topic_offset`.
 
     `log_was_whole` True: every offset in between was read, so no record was compacted away and the skipped generations
     were joins that never synced. False: records are missing there, and nobody can know.
     """
 
-    kafka_offset: int
+    offsets_topic_offset: int
     log_was_whole: bool
 
 
 class GroupVanished(msgspec.Struct, frozen=True, tag="group_vanished"):
     """The brokers know no such group any more, and the log up to then holds no record that says so.
 
-    It is about the group as of its record at `after_offset` of `kafka_partition` (None: an earlier version of the
-    monitor sent it); a later record makes it void.
+    It is about the group as of its record at `after_offset` of `offsets_topic_partition` (None: an earlier version of
+    the monitor sent it); a later record makes it void.
     """
 
     after_offset: int
     listed_at_ms: int
-    kafka_partition: int | None = None
+    offsets_topic_partition: int | None = None
 
 
 class GroupForgotten(msgspec.Struct, frozen=True, tag="group_forgotten"):
     """A group has been dead for so long that its totals need not be kept any more."""
 
 
-class RecordUnreadable(msgspec.Struct, frozen=True, tag="record_unreadable"):
+class DecodeFailed(msgspec.Struct, frozen=True, tag="record_unreadable"):
     """A membership record of the group went to quarantine: its key is whole, its value beyond reading.
 
     What the record replaced is no longer the present, and what it says instead nobody knows. `entry` and `entry_of`
@@ -213,11 +213,11 @@ ModernEvent = (
 )
 """Records of groups whose assignment the coordinator makes."""
 
-LogEvent = GroupMetadataWritten | GroupDescribed | GroupTombstoned | RecordUnreadable | ModernEvent
+LogEvent = GroupMetadataWritten | GroupDescribed | GroupTombstoned | DecodeFailed | ModernEvent
 """What has a position: records, and in their place what coordinators said when asked."""
 
-HandedBackEvent = TopicsSampled | SkipSettled | GroupVanished | GroupForgotten
-GroupEvent = LogEvent | HandedBackEvent
+ExternalFact = TopicsSampled | SkipSettled | GroupVanished | GroupForgotten
+GroupEvent = LogEvent | ExternalFact
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(GroupEvent)
@@ -251,10 +251,10 @@ def log_event(
     return (record.key["groupId"], build(record, position)) if build else None
 
 
-def unreadable_event(key: bytes, position: Position) -> tuple[str, RecordUnreadable] | None:
+def decode_failed_event(key: bytes, position: Position) -> tuple[str, DecodeFailed] | None:
     """The (group id, event) of a record that was refused; None where not even its key tells of a group's members.
 
-    >>> group_id, event = unreadable_event(bytes.fromhex("0005 0001 67 0001 6d"), Position(0, 5, 7))
+    >>> group_id, event = decode_failed_event(bytes.fromhex("0005 0001 67 0001 6d"), Position(0, 5, 7))
     >>> group_id, event.group_type, event.entry, event.entry_of
     ('g', 'consumer', 'member', 'm')
     """
@@ -267,7 +267,7 @@ def unreadable_event(key: bytes, position: Position) -> tuple[str, RecordUnreada
     group_id, deletion = grouped
     group_type = _group_type_of(key)
     entry, entry_of = entry_name(deletion)
-    return group_id, RecordUnreadable(position, group_type, entry, entry_of)
+    return group_id, DecodeFailed(position, group_type, entry, entry_of)
 
 
 def _group_type_of(key: bytes) -> str:
@@ -294,7 +294,7 @@ def entry_name(event: LogEvent) -> tuple[str, str]:
 def _one_entry_a_member(metadata: GroupMetadata) -> GroupMetadata:
     """Keep the last entry of each member id, as the coordinator does when it replays the record (`ClassicGroup.add`).
 
-    No coordinator writes a member twice; whoever else does must not stop the judgement of all other groups.
+    No coordinator writes a member twice; whoever else does must not stop the evaluation of all other groups.
     """
     last = {member.member_id: member for member in metadata.members}
     return metadata if len(last) == len(metadata.members) else replace(metadata, members=tuple(last.values()))

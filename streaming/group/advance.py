@@ -40,6 +40,7 @@ from streaming.events import (
     CONSUMER,
     SHARE,
     STREAMS,
+    DecodeFailed,
     EpochWritten,
     GroupDescribed,
     GroupEvent,
@@ -51,7 +52,6 @@ from streaming.events import (
     ModernDescription,
     ModernEvent,
     Position,
-    RecordUnreadable,
     RegexResolved,
     SkipSettled,
     TopicMetadata,
@@ -96,17 +96,17 @@ def _read(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
     if snapshot.resume is None:
         return _take(_moved(snapshot, event), event)
     if snapshot.resume.is_before(event.position):
-        resumed = _resumed(snapshot, snapshot.resume, event.position.kafka_partition)
+        resumed = _resumed(snapshot, snapshot.resume, event.position.offsets_topic_partition)
         return _take(_moved(resumed, event), event)
     return msgspec.structs.replace(_take(snapshot, event), totals=snapshot.resume.totals, unsettled_skips=())
 
 
-def _resumed(snapshot: GroupSnapshot, resume: Resume, kafka_partition: int) -> GroupSnapshot:
+def _resumed(snapshot: GroupSnapshot, resume: Resume, offsets_topic_partition: int) -> GroupSnapshot:
     """The snapshot with the log read again up to where counting goes on. Compaction may have left nothing before it."""
     known = snapshot
     if snapshot.position is None:
-        read_in = kafka_partition if resume.kafka_partition is None else resume.kafka_partition
-        position = Position(read_in, resume.kafka_offset, 0)
+        read_in = offsets_topic_partition if resume.offsets_topic_partition is None else resume.offsets_topic_partition
+        position = Position(read_in, resume.offsets_topic_offset, 0)
         known = msgspec.structs.replace(
             snapshot, group_type=resume.group_type, state=resume.state, position=position, totals=resume.totals
         )
@@ -122,7 +122,7 @@ def _take(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
         return _write_metadata(_living(snapshot, event, CLASSIC), event)
     if isinstance(event, GroupDescribed):
         return _describe(snapshot, event)
-    if isinstance(event, RecordUnreadable) and event.group_type == CLASSIC:
+    if isinstance(event, DecodeFailed) and event.group_type == CLASSIC:
         return _lose_sight(_living(snapshot, event, CLASSIC), event)
     return _replay(snapshot, event)
 
@@ -130,11 +130,14 @@ def _take(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
 def _is_seen(snapshot: GroupSnapshot, event: LogEvent) -> bool:
     if snapshot.position is None or _is_elsewhere(snapshot, event):
         return False
-    return event.position.kafka_offset <= snapshot.position.kafka_offset
+    return event.position.offsets_topic_offset <= snapshot.position.offsets_topic_offset
 
 
 def _is_elsewhere(snapshot: GroupSnapshot, event: LogEvent) -> bool:
-    return snapshot.position is not None and event.position.kafka_partition != snapshot.position.kafka_partition
+    return (
+        snapshot.position is not None
+        and event.position.offsets_topic_partition != snapshot.position.offsets_topic_partition
+    )
 
 
 def _moved(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
@@ -154,7 +157,7 @@ def _living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> GroupS
     living = msgspec.structs.replace(
         snapshot, group_type=group_type, state=UNKNOWN, classic=None, modern=None, topics={}
     )
-    offsets_between = event.position.kafka_offset - snapshot.position.kafka_offset - 1
+    offsets_between = event.position.offsets_topic_offset - snapshot.position.offsets_topic_offset - 1
     is_next_record = offsets_between == 0 or (offsets_between == 1 and snapshot.group_type == STREAMS)
     if snapshot.state == DEAD and is_next_record and snapshot.group_type != group_type:
         return msgspec.structs.replace(living, is_carried_over=True)
@@ -167,7 +170,9 @@ def _living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> GroupS
 def _write_metadata(snapshot: GroupSnapshot, event: GroupMetadataWritten) -> GroupSnapshot:
     metadata = event.metadata
     state = STABLE if metadata.members else EMPTY
-    totals, skip = _count(snapshot, metadata.generation_id, event.position.kafka_offset, becomes_empty=state == EMPTY)
+    totals, skip = _count(
+        snapshot, metadata.generation_id, event.position.offsets_topic_offset, becomes_empty=state == EMPTY
+    )
     skips = (*snapshot.unsettled_skips, skip)[-KEPT_SKIPS:] if skip else snapshot.unsettled_skips
     advanced = msgspec.structs.replace(
         snapshot,
@@ -183,7 +188,7 @@ def _write_metadata(snapshot: GroupSnapshot, event: GroupMetadataWritten) -> Gro
 
 
 def _count(
-    snapshot: GroupSnapshot, generation_id: int | None, kafka_offset: int, *, becomes_empty: bool
+    snapshot: GroupSnapshot, generation_id: int | None, offsets_topic_offset: int, *, becomes_empty: bool
 ) -> tuple[GroupTotals, Skip | None]:
     totals = snapshot.totals
     if snapshot.position is None or snapshot.generation_id is None or generation_id is None:
@@ -200,7 +205,7 @@ def _count(
         rebalances=totals.rebalances + steps - becomes_empty,
         empty_transitions=totals.empty_transitions + becomes_empty,
     )
-    skip = Skip(snapshot.position.kafka_offset, kafka_offset, steps - 1) if steps > 1 else None
+    skip = Skip(snapshot.position.offsets_topic_offset, offsets_topic_offset, steps - 1) if steps > 1 else None
     return counted, skip
 
 
@@ -211,7 +216,7 @@ def _without_left_topics(snapshot: GroupSnapshot) -> GroupSnapshot:
     return msgspec.structs.replace(snapshot, topics=kept)
 
 
-def _lose_sight(snapshot: GroupSnapshot, event: RecordUnreadable) -> GroupSnapshot:
+def _lose_sight(snapshot: GroupSnapshot, event: DecodeFailed) -> GroupSnapshot:
     """Rule 12: nothing of a classic group is the present any more; what its next record counts from is not known."""
     return msgspec.structs.replace(
         snapshot,
@@ -224,7 +229,7 @@ def _lose_sight(snapshot: GroupSnapshot, event: RecordUnreadable) -> GroupSnapsh
     )
 
 
-def _replay(snapshot: GroupSnapshot, event: ModernEvent | RecordUnreadable) -> GroupSnapshot:
+def _replay(snapshot: GroupSnapshot, event: ModernEvent | DecodeFailed) -> GroupSnapshot:
     """Take one entry of a group whose assignment the coordinator makes. Deletions in a dead group change nothing."""
     group_type = CONSUMER if isinstance(event, RegexResolved | TopicsNamed) else event.group_type
     if _takes_away(event) and (snapshot.modern is None or snapshot.group_type != group_type):
@@ -234,7 +239,7 @@ def _replay(snapshot: GroupSnapshot, event: ModernEvent | RecordUnreadable) -> G
     modern = replayed(living.modern or ModernGroup(), event)
     totals, generation_id = living.totals, living.generation_id
     if isinstance(event, EpochWritten):
-        totals, _ = _count(living, event.epoch, event.position.kafka_offset, becomes_empty=not modern.members)
+        totals, _ = _count(living, event.epoch, event.position.offsets_topic_offset, becomes_empty=not modern.members)
         generation_id = event.epoch
     return msgspec.structs.replace(
         living,
@@ -292,7 +297,7 @@ def _count_described(snapshot: GroupSnapshot, event: GroupDescribed) -> GroupTot
     totals = snapshot.totals
     if event.modern is not None:
         becomes_empty = not event.modern.members
-        return _count(snapshot, event.modern.epoch, event.position.kafka_offset, becomes_empty=becomes_empty)[0]
+        return _count(snapshot, event.modern.epoch, event.position.offsets_topic_offset, becomes_empty=becomes_empty)[0]
     if snapshot.classic is None or event.classic is None or event.state in REBALANCING:
         return totals
     if snapshot.state not in REBALANCING and not _has_rebalanced(snapshot.classic, event.classic):
@@ -319,14 +324,14 @@ def _has_rebalanced(before: GroupMetadata, after: GroupMetadata) -> bool:
     )
 
 
-def _takes_away(event: ModernEvent | RecordUnreadable) -> bool:
+def _takes_away(event: ModernEvent | DecodeFailed) -> bool:
     """Whether the record is a deletion: its one field beside position, type and key is None."""
     return msgspec.structs.astuple(event)[-1] is None
 
 
 def _state(group_type: str, modern: ModernGroup) -> str:
     """`ConsumerGroup.maybeUpdateGroupState`, and its like in share and streams groups."""
-    if not modern.tells_state:
+    if not modern.shows_state:
         return UNKNOWN
     if not modern.members:
         return EMPTY
@@ -367,17 +372,17 @@ def _with_names(snapshot: GroupSnapshot, modern: ModernGroup) -> GroupSnapshot:
 
 
 def _settle(snapshot: GroupSnapshot, event: SkipSettled) -> GroupSnapshot:
-    settled = [skip for skip in snapshot.unsettled_skips if skip.before_offset == event.kafka_offset]
-    kept = tuple(skip for skip in snapshot.unsettled_skips if skip.before_offset != event.kafka_offset)
+    settled = [skip for skip in snapshot.unsettled_skips if skip.before_offset == event.offsets_topic_offset]
+    kept = tuple(skip for skip in snapshot.unsettled_skips if skip.before_offset != event.offsets_topic_offset)
     failed = sum(skip.generations for skip in settled) if event.log_was_whole else 0
     totals = msgspec.structs.replace(snapshot.totals, rebalances_failed=snapshot.totals.rebalances_failed + failed)
     return msgspec.structs.replace(snapshot, unsettled_skips=kept, totals=totals)
 
 
 def _vanish(snapshot: GroupSnapshot, event: GroupVanished) -> GroupSnapshot:
-    if snapshot.is_over or snapshot.position is None or snapshot.position.kafka_offset != event.after_offset:
+    if snapshot.is_over or snapshot.position is None or snapshot.position.offsets_topic_offset != event.after_offset:
         return snapshot
-    if event.kafka_partition not in {None, snapshot.position.kafka_partition}:
+    if event.offsets_topic_partition not in {None, snapshot.position.offsets_topic_partition}:
         return snapshot
     # Later than the record, whatever the clocks say: the last of the group's rows is the one with the latest time.
     gone_at_ms = max(event.listed_at_ms, snapshot.position.timestamp_ms + 1)

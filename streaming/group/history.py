@@ -12,24 +12,24 @@ from __future__ import annotations
 
 from streaming.events import (
     CurrentWritten,
+    DecodeFailed,
     EpochWritten,
     GroupDescribed,
     GroupEvent,
     GroupMetadataWritten,
     GroupTombstoned,
     GroupVanished,
-    RecordUnreadable,
     TargetEpochWritten,
 )
 from streaming.group.snapshot import GONE, GroupSnapshot
 
 
-def is_told(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
+def should_report(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
     """Whether the snapshot after the event goes into the history."""
     return not is_reread(after) and _makes_another(before, event, after)
 
 
-def was_told(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
+def was_reported(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
     """Whether an earlier checkpoint told it: no row comes of it, and what comes after is still compared with it."""
     return is_reread(after) and _makes_another(before, event, after)
 
@@ -48,7 +48,7 @@ def _makes_another(before: GroupSnapshot, event: GroupEvent, after: GroupSnapsho
         return event.current is not None and (
             has_new_state or _is_settled(before) < _is_settled(after) or _have_heard(before) < _have_heard(after)
         )
-    tells_by_state = isinstance(event, RecordUnreadable) and has_new_state
+    tells_by_state = isinstance(event, DecodeFailed) and has_new_state
     return tells_by_state or isinstance(event, GroupMetadataWritten | GroupTombstoned | EpochWritten)
 
 
@@ -85,7 +85,7 @@ def is_reread(snapshot: GroupSnapshot) -> bool:
         return False
     if snapshot.state == GONE:
         return resume.state == GONE
-    is_at_resume = position.kafka_offset == resume.kafka_offset
+    is_at_resume = position.offsets_topic_offset == resume.offsets_topic_offset
     return not is_at_resume and not resume.is_before(position)
 
 

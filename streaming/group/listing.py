@@ -97,8 +97,10 @@ def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
         return snapshot.state
     if position is not None and position.timestamp_ms > listing.sampled_at_ms:
         return snapshot.state
-    is_told_by_listing = listed.state in REBALANCING or (snapshot.group_type == STREAMS and snapshot.state == UNKNOWN)
-    return listed.state if is_told_by_listing else snapshot.state
+    is_reported_by_listing = listed.state in REBALANCING or (
+        snapshot.group_type == STREAMS and snapshot.state == UNKNOWN
+    )
+    return listed.state if is_reported_by_listing else snapshot.state
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +185,7 @@ class CommittedOffset:
     metadata: str
 
 
-CommittedOffsets = Mapping[tuple[str, int], CommittedOffset]
+OffsetsByPartition = Mapping[tuple[str, int], CommittedOffset]
 """By (topic, partition). A partition without a commit is absent."""
 
 

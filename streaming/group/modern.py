@@ -14,10 +14,10 @@ import msgspec
 
 from streaming.events import (
     CurrentWritten,
+    DecodeFailed,
     EpochWritten,
     MemberWritten,
     ModernEvent,
-    RecordUnreadable,
     RegexResolved,
     TargetEpochWritten,
     TargetWritten,
@@ -62,7 +62,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
     assignor: str | None = None
 
     @property
-    def tells_state(self) -> bool:
+    def shows_state(self) -> bool:
         """Whether enough is known to tell the group's state."""
         return self.epoch is not None and not self.strays and not self.unreadable
 
@@ -159,9 +159,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return not self._unresolved_members()
 
 
-def replayed(group: ModernGroup, event: ModernEvent | RecordUnreadable) -> ModernGroup:
+def replayed(group: ModernGroup, event: ModernEvent | DecodeFailed) -> ModernGroup:
     """The group after one record. One that nobody could read leaves its entry open until the next of its kind."""
-    if isinstance(event, RecordUnreadable):
+    if isinstance(event, DecodeFailed):
         return msgspec.structs.replace(group, unreadable=group.unreadable | {(event.entry, event.entry_of)})
     after = _replayed(group, event)
     return after if not group.unreadable else _readable_again(after, event)
@@ -169,10 +169,10 @@ def replayed(group: ModernGroup, event: ModernEvent | RecordUnreadable) -> Moder
 
 def _readable_again(group: ModernGroup, event: ModernEvent) -> ModernGroup:
     """The group without the entry that this record tells anew; with a member go all of its."""
-    told = {entry_name(event)}
+    reported = {entry_name(event)}
     if isinstance(event, MemberWritten) and event.member is None:
-        told |= {entry for entry in group.unreadable if entry[1] == event.member_id}
-    return msgspec.structs.replace(group, unreadable=group.unreadable - told)
+        reported |= {entry for entry in group.unreadable if entry[1] == event.member_id}
+    return msgspec.structs.replace(group, unreadable=group.unreadable - reported)
 
 
 def _replayed(group: ModernGroup, event: ModernEvent) -> ModernGroup:

@@ -59,26 +59,26 @@ class GroupTotals(msgspec.Struct, frozen=True):
 
 
 class Resume(msgspec.Struct, frozen=True):
-    """Where an earlier checkpoint's tables leave a group: what was counted up to the record at `kafka_offset`.
+    """Where an earlier checkpoint's tables leave a group: what was counted up to the record at `offsets_topic_offset`.
 
     The log is read again from its start for what members said; what it counts up to there was counted before. An
-    earlier version of the monitor did not store `kafka_partition`: None is the partition of whatever is read.
+    earlier version of the monitor did not store `offsets_topic_partition`: None is the partition of whatever is read.
     """
 
-    kafka_offset: int
+    offsets_topic_offset: int
     group_type: str
     state: str
     generation_id: int | None
     totals: GroupTotals
-    kafka_partition: int | None = None
+    offsets_topic_partition: int | None = None
 
     def is_before(self, position: Position) -> bool:
         """Whether the record at a position came later. Offsets of two partitions have no order.
 
         A group is read from a different partition only after it moved there (`combine.own_partitions`).
         """
-        is_same_partition = self.kafka_partition in {None, position.kafka_partition}
-        return not is_same_partition or position.kafka_offset > self.kafka_offset
+        is_same_partition = self.offsets_topic_partition in {None, position.offsets_topic_partition}
+        return not is_same_partition or position.offsets_topic_offset > self.offsets_topic_offset
 
 
 class GroupSnapshot(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
     @property
     def is_polled(self) -> bool:
         """Whether it is known from a coordinator's answers, not from the log."""
-        return self.position is not None and self.position.kafka_partition == POLLED_PARTITION
+        return self.position is not None and self.position.offsets_topic_partition == POLLED_PARTITION
 
     @property
     def protocol_type(self) -> str | None:

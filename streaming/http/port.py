@@ -24,7 +24,7 @@ from streaming.http.negotiation import accepts_gzip, chosen_encoder
 from streaming.http.server import Server
 from streaming.prometheus.exposition import Encoder, Pieces
 
-TOLD_TO_EVERYBODY = frozenset({"/-/healthy", "/-/ready"})
+PUBLIC_PATHS = frozenset({"/-/healthy", "/-/ready"})
 _PLAIN = ("Content-Type", "text/plain; charset=utf-8")
 
 _log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class MetricsServer:
     ) -> None:
         application = _guarded(_routed(_metrics(exposition), pages), access.users)
         try:
-            self._server = Server(host, port, application, access.certificate, TOLD_TO_EVERYBODY)
+            self._server = Server(host, port, application, access.certificate, PUBLIC_PATHS)
         except OSError as error:
             raise PortError(
                 f"cannot listen on {host}:{port} ({error.strerror}): stop what listens there or set metrics.port"
@@ -117,8 +117,8 @@ def _guarded(application: Application, users: Users | None) -> Application:
     """Rule 3."""
 
     def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        is_told = users is None or environ["PATH_INFO"] in TOLD_TO_EVERYBODY
-        if is_told or users.admits(environ.get("HTTP_AUTHORIZATION")):  # type: ignore[union-attr]
+        should_report = users is None or environ["PATH_INFO"] in PUBLIC_PATHS
+        if should_report or users.admits(environ.get("HTTP_AUTHORIZATION")):  # type: ignore[union-attr]
             return application(environ, start_response)
         challenge = ("WWW-Authenticate", 'Basic realm="kafka-rebalance-monitor", charset="UTF-8"')
         return _said(start_response, "401 Unauthorized", challenge)

@@ -13,8 +13,8 @@ class ReadUpTo(msgspec.Struct, frozen=True):
     """What is known of one partition: the moment (None: none yet), and the end that was not reached yet."""
 
     read_up_to_ms: int | None = None
-    awaited_end: int | None = None
-    awaited_sampled_at_ms: int = 0
+    pending_end: int | None = None
+    pending_sampled_at_ms: int = 0
 
 
 def sampled_end(known: ReadUpTo, position: int, end: int, sampled_at_ms: int) -> ReadUpTo:
@@ -25,19 +25,19 @@ def sampled_end(known: ReadUpTo, position: int, end: int, sampled_at_ms: int) ->
 
     >>> behind = sampled_end(ReadUpTo(), position=5, end=9, sampled_at_ms=1_000)
     >>> later = sampled_end(behind, position=7, end=20, sampled_at_ms=6_000)
-    >>> behind.read_up_to_ms, later.awaited_end, passed(later, 9).read_up_to_ms
+    >>> behind.read_up_to_ms, later.pending_end, passed(later, 9).read_up_to_ms
     (None, 9, 1000)
     """
     if position >= end:
         return ReadUpTo(sampled_at_ms)
     known = passed(known, position)
-    if known.awaited_end is not None:
+    if known.pending_end is not None:
         return known
     return ReadUpTo(known.read_up_to_ms, end, sampled_at_ms)
 
 
 def passed(known: ReadUpTo, position: int) -> ReadUpTo:
     """Take in how far reading has come."""
-    if known.awaited_end is None or position < known.awaited_end:
+    if known.pending_end is None or position < known.pending_end:
         return known
-    return ReadUpTo(known.awaited_sampled_at_ms)
+    return ReadUpTo(known.pending_sampled_at_ms)

@@ -22,25 +22,25 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from streaming.combine.lanes import CommitsVanished
+from streaming.combine.partition_state import CommitsVanished
+from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample
-from streaming.evaluation.turn import GroupRecord
 from streaming.events import TopicMetadata
-from streaming.group.listing import CommittedOffsets, GroupListing, Unanswered
+from streaming.group.listing import GroupListing, OffsetsByPartition, Unanswered
 
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
     """Something last told of at `after_offset` of its Kafka partition; read up to `read_up_to` its end must show."""
 
-    kafka_partition: int
+    offsets_topic_partition: int
     after_offset: int
     read_up_to: int
     listed_at_ms: int
 
 
 def suspected_groups(
-    groups: Mapping[str, GroupRecord], listing: GroupListing, sample: ClusterSample
+    groups: Mapping[str, GroupState], listing: GroupListing, sample: ClusterSample
 ) -> Mapping[str, Suspect]:
     """Living groups that the listing lacks (rule 1). `sample` was made after the listing, the groups read before."""
     if not listing.is_complete:
@@ -50,15 +50,18 @@ def suspected_groups(
         position = record.snapshot.position
         if position is None or record.snapshot.is_over or group_id in listing.groups:
             continue
-        if (ends := sample.offsets_topic.get(position.kafka_partition)) is not None:
+        if (ends := sample.offsets_topic.get(position.offsets_topic_partition)) is not None:
             suspects[group_id] = Suspect(
-                position.kafka_partition, position.kafka_offset, ends.high_watermark, listing.sampled_at_ms
+                position.offsets_topic_partition,
+                position.offsets_topic_offset,
+                ends.high_watermark,
+                listing.sampled_at_ms,
             )
     return suspects
 
 
 def still_suspect(
-    suspects: Mapping[str, Suspect], groups: Mapping[str, GroupRecord], listing: GroupListing
+    suspects: Mapping[str, Suspect], groups: Mapping[str, GroupState], listing: GroupListing
 ) -> Mapping[str, Suspect]:
     """Those nothing was heard of since (rule 3)."""
 
@@ -69,7 +72,8 @@ def still_suspect(
             record is not None
             and not record.snapshot.is_over
             and position is not None
-            and (position.kafka_partition, position.kafka_offset) == (suspect.kafka_partition, suspect.after_offset)
+            and (position.offsets_topic_partition, position.offsets_topic_offset)
+            == (suspect.offsets_topic_partition, suspect.after_offset)
             and group_id not in listing.groups
         )
 
@@ -78,12 +82,12 @@ def still_suspect(
 
 def is_read(suspect: Suspect, positions: Mapping[int, int]) -> bool:
     """Whether the log has been read up to where the suspect's end must have shown (rule 2)."""
-    return positions.get(suspect.kafka_partition, 0) >= suspect.read_up_to
+    return positions.get(suspect.offsets_topic_partition, 0) >= suspect.read_up_to
 
 
 def suspected_commits(
     commits: pa.Table,
-    answers: Mapping[str, CommittedOffsets | Unanswered],
+    answers: Mapping[str, OffsetsByPartition | Unanswered],
     described_topics: Mapping[str, TopicMetadata],
 ) -> pa.Table:
     """The commits (columns group_id, topic, partition, ...) that their groups' coordinators know nothing of.
@@ -113,13 +117,15 @@ def missing_by_partition(missing: pa.Table, sample: ClusterSample) -> list[Missi
     `sample` was made after the coordinators were asked; a partition whose end it lacks is left for the next round.
     """
     by_partition: dict[int, list[tuple[bytes, int]]] = defaultdict(list)
-    rows = zip(*(missing[name].to_pylist() for name in ("kafka_partition", "key", "kafka_offset")), strict=True)
-    for kafka_partition, key, kafka_offset in rows:
-        by_partition[kafka_partition].append((key, kafka_offset))
+    rows = zip(
+        *(missing[name].to_pylist() for name in ("offsets_topic_partition", "key", "offsets_topic_offset")), strict=True
+    )
+    for offsets_topic_partition, key, offsets_topic_offset in rows:
+        by_partition[offsets_topic_partition].append((key, offsets_topic_offset))
     found = []
-    for kafka_partition, commits in sorted(by_partition.items()):
+    for offsets_topic_partition, commits in sorted(by_partition.items()):
         keys, kafka_offsets = zip(*commits, strict=True)
-        if (ends := sample.offsets_topic.get(kafka_partition)) is not None:
-            suspect = Suspect(kafka_partition, max(kafka_offsets), ends.high_watermark, sample.sampled_at_ms)
+        if (ends := sample.offsets_topic.get(offsets_topic_partition)) is not None:
+            suspect = Suspect(offsets_topic_partition, max(kafka_offsets), ends.high_watermark, sample.sampled_at_ms)
             found.append(MissingCommits(suspect, CommitsVanished(keys, kafka_offsets)))
     return found

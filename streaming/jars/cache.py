@@ -73,7 +73,7 @@ def _bring(set_name: JarSetName, locked: tuple[LockedJar, ...], folder: Path, on
 def _fetch_patiently(set_name: JarSetName, locked: tuple[LockedJar, ...], folder: Path, on_jar: OnJar) -> None:
     started: list[str] = []
 
-    def told(address: str) -> None:
+    def reported(address: str) -> None:
         started.append(address)
         on_jar(set_name, len(set(started)), len(locked), address.rsplit("/", 1)[-1])
 
@@ -84,7 +84,7 @@ def _fetch_patiently(set_name: JarSetName, locked: tuple[LockedJar, ...], folder
         reraise=True,
     )
     coordinates = [jar.coordinate for jar in locked]
-    retrying(partial(fetch, coordinates, folder / "jars", folder / "ivy", on_jar=told))
+    retrying(partial(fetch, coordinates, folder / "jars", folder / "ivy", on_jar=reported))
 
 
 def _verify(path: Path, jar: LockedJar, partial_folder: Path) -> None:

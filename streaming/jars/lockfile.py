@@ -51,5 +51,5 @@ def parse_lock(text: str) -> dict[JarSetName, tuple[LockedJar, ...]]:
 
 def lock_version(jars: Iterable[LockedJar]) -> str:
     """Name a set of jars by what they hold: 12 hex digits that change when any jar does."""
-    told = "".join(f"{jar.coordinate} {jar.sha256}\n" for jar in sorted(jars))
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
+    reported = "".join(f"{jar.coordinate} {jar.sha256}\n" for jar in sorted(jars))
+    return hashlib.sha256(reported.encode()).hexdigest()[:12]

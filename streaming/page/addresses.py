@@ -23,12 +23,12 @@ def group_address(group_id: str, prefix: str = GROUP_PAGE, cluster: str | None =
     >>> group_address("a", cluster="eu"), group_address("", cluster="e/u")
     ('/groups/a?cluster=eu', '/groups/?id=&cluster=e%2Fu')
     """
-    path, told = prefix, [] if cluster is None else [("cluster", cluster)]
+    path, reported = prefix, [] if cluster is None else [("cluster", cluster)]
     if group_id in _NEVER_A_SEGMENT:
-        told = [("id", group_id), *told]
+        reported = [("id", group_id), *reported]
     else:
         path += _encoded(group_id)
-    query = "&".join(f"{name}={_encoded(value)}" for name, value in told)
+    query = "&".join(f"{name}={_encoded(value)}" for name, value in reported)
     return f"{path}?{query}" if query else path
 
 

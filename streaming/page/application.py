@@ -21,7 +21,7 @@ from streaming.http.exchange import Environ, Headers, StartResponse
 from streaming.http.negotiation import accepts_gzip
 from streaming.page.addresses import GROUP_API, GROUP_PAGE, addressed_group, argument
 from streaming.page.as_json import encoded, group_json, groups_json, monitors_json
-from streaming.page.clusters import ShownCluster, holders, meant
+from streaming.page.clusters import ClusterView, holders, meant
 from streaming.page.group import group_detail
 from streaming.page.overview import MOST_ROWS, Listed, Overview, together
 from streaming.page.rendering import asset, page
@@ -57,7 +57,7 @@ class _Answer:
 class Pages:
     """Everything on the port but `/metrics`; `strategies` are those of the what-if table."""
 
-    def __init__(self, clusters: Sequence[ShownCluster], strategies: Sequence[str]) -> None:
+    def __init__(self, clusters: Sequence[ClusterView], strategies: Sequence[str]) -> None:
         self._clusters = clusters
         self._strategies = strategies
         self._exact: Mapping[str, Callable[[Environ], _Answer]] = {
@@ -93,7 +93,7 @@ class Pages:
                 return answer(addressed_group(path.removeprefix(prefix), query), self._meant(query))
         return _Answer(b"Not Found\n", _TEXT, _NOT_FOUND)
 
-    def _meant(self, query: str) -> Sequence[ShownCluster]:
+    def _meant(self, query: str) -> Sequence[ClusterView]:
         return meant(self._clusters, argument(query, "cluster"))
 
     def _ready(self, environ: Environ) -> _Answer:
@@ -139,7 +139,7 @@ class Pages:
         rows = listing.found[: _limit(query, MOST_LISTED)]
         return _Answer(encoded(groups_json(listing.clusters, rows, len(listing.found))), _JSON)
 
-    def _group_page(self, group_id: str | None, clusters: Sequence[ShownCluster]) -> _Answer:
+    def _group_page(self, group_id: str | None, clusters: Sequence[ClusterView]) -> _Answer:
         if not clusters:
             return self._no_such_cluster()
         having = () if group_id is None else holders(clusters, group_id)
@@ -152,7 +152,7 @@ class Pages:
         if detail is None:
             shown = watched or [one.watch() for one in clusters]
             return self._page("no_group.html", shown, _NOT_FOUND, group_id=group_id)
-        record = watched[0].present.groups.get(detail.group.group_id)
+        record = watched[0].view.groups.get(detail.group.group_id)
         return self._page(
             "group.html",
             watched,
@@ -162,7 +162,7 @@ class Pages:
             what_if=answers(detail.group, record, self._strategies),
         )
 
-    def _group_api(self, group_id: str | None, clusters: Sequence[ShownCluster]) -> _Answer:
+    def _group_api(self, group_id: str | None, clusters: Sequence[ClusterView]) -> _Answer:
         if not clusters:
             return _error([], "no such cluster", _NOT_FOUND)
         having = () if group_id is None else holders(clusters, group_id)
@@ -174,9 +174,9 @@ class Pages:
         detail = group_detail(watched[0], group_id) if watched and group_id is not None else None
         if detail is None:
             return _error(watched or [one.watch() for one in clusters], "no such group", _NOT_FOUND)
-        record = watched[0].present.groups.get(detail.group.group_id)
-        told, computed = having[0].rebalances.last(record), answers(detail.group, record, self._strategies)
-        return _Answer(encoded(group_json(watched[0], detail, told, computed)), _JSON)
+        record = watched[0].view.groups.get(detail.group.group_id)
+        reported, computed = having[0].rebalances.last(record), answers(detail.group, record, self._strategies)
+        return _Answer(encoded(group_json(watched[0], detail, reported, computed)), _JSON)
 
     def _no_such_cluster(self) -> _Answer:
         return self._page("no_cluster.html", [one.watch() for one in self._clusters], _NOT_FOUND)

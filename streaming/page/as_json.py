@@ -28,11 +28,11 @@ def encoded(document: Mapping[str, Any]) -> bytes:
 
 def monitor_json(watched: Watched) -> dict[str, Any]:
     """What every answer on one cluster begins with: as of when, and how far that can be trusted."""
-    sample = watched.present.sample
+    sample = watched.view.sample
     return {
         "cluster": watched.cluster,
         "phase": watched.phase,
-        "source": watched.present.health.source,
+        "source": watched.view.health.source,
         "now_ms": watched.now_ms,
         "sampled_at_ms": sample.sampled_at_ms if sample else None,
         "records_behind": watched.records_behind(),
@@ -59,15 +59,15 @@ def group_json(watched: Watched, detail: GroupDetail, rebalances: LastRebalances
         **_summary(group),
         "record_timestamp_ms": group.membership.record_timestamp_ms,
         "assigned_by": group.assignment.assigned_by,
-        "members_in_full": [_member(msgspec.structs.asdict(member)) for member in group.members.each],
+        "members": [_member(msgspec.structs.asdict(member)) for member in group.members.each],
         "strategies": [_drift(msgspec.structs.asdict(drift)) for drift in group.assignment.drifts],
         "partitions": [asdict(one) for one in detail.partitions],
         "work": [asdict(one) for one in detail.work],
         "commit_gaps": asdict(detail.commit_gaps) if detail.commit_gaps else None,
-        "rebalances": [asdict(one) for one in rebalances.told],
-        "rebalances_why_not": rebalances.why_not,
+        "rebalances": [asdict(one) for one in rebalances.reported],
+        "rebalances_error": rebalances.why_not,
         "what_if": [asdict(one) for one in what_if.changes],
-        "what_if_why_not": what_if.why_not,
+        "what_if_error": what_if.why_not,
     }
 
 
@@ -86,7 +86,7 @@ def _summary(group: GroupReport) -> dict[str, Any]:
         "verdict_reason": (own.reason or None) if own else None,
         "drift_partitions": assignment.drift_partitions,
         "shares": _shares(group.fairness),
-        "laws": list(own.laws) if own else [],
+        "violations": list(own.violations) if own else [],
         "owned_twice_partitions": assignment.owned_twice_partitions,
         "not_subscribed_partitions": assignment.not_subscribed_partitions,
         "unowned_partitions": assignment.unowned_partitions,

@@ -14,36 +14,36 @@ from collections.abc import Callable, Sequence
 from streaming.page.overview import Overview, overview
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import CATCHING_UP, Watched
-from streaming.state.present import Present
+from streaming.state.monitor_view import MonitorView
 
 
-class ShownCluster:
+class ClusterView:
     """One cluster: its present, and its overview, which is made once for one present."""
 
     def __init__(self, cluster: str, watch: Callable[[], Watched], rebalances: RebalanceReader) -> None:
         self.cluster = cluster
         self.watch = watch
         self.rebalances = rebalances
-        self._last: tuple[Present, bool, Overview] | None = None
+        self._last: tuple[MonitorView, bool, Overview] | None = None
         self._making = threading.Lock()
 
     def overview(self, watched: Watched) -> Overview:
         """All its groups. Many who look cost no more than one."""
         with self._making:
             last = self._last
-            if last is not None and last[0] is watched.present and last[1] == watched.is_fresh:
+            if last is not None and last[0] is watched.view and last[1] == watched.is_fresh:
                 return last[2]
             made = overview(watched)
-            self._last = (watched.present, watched.is_fresh, made)
+            self._last = (watched.view, watched.is_fresh, made)
             return made
 
 
-def meant(clusters: Sequence[ShownCluster], named: str) -> Sequence[ShownCluster]:
+def meant(clusters: Sequence[ClusterView], named: str) -> Sequence[ClusterView]:
     """Rules 1 and 2: those an address is about; none where the name is nobody's."""
     return [one for one in clusters if named in {"", one.cluster}]
 
 
-def holders(clusters: Sequence[ShownCluster], group_id: str) -> Sequence[ShownCluster]:
+def holders(clusters: Sequence[ClusterView], group_id: str) -> Sequence[ClusterView]:
     """Rules 2 and 3: the clusters that have the group; where none has, those that cannot tell yet."""
     if len(clusters) == 1:
         return clusters

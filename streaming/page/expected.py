@@ -17,7 +17,7 @@ _WORDS = {
     verdicts.DIFFERS_FROM_JAVA: "lawful, but not what Java's {strategy} gives",
     verdicts.UNKNOWN: "unknown",
     verdicts.REBALANCING: "the coordinator is still making the assignment",
-    verdicts.NOT_EVALUATED: "not judged",
+    verdicts.NOT_EVALUATED: "not evaluated",
     verdicts.SAME: "{strategy} would give the same",
     verdicts.DIFFERS: "{strategy} would place {partitions} elsewhere",
 }
@@ -36,7 +36,7 @@ def verdict_in_words(drift: StrategyDrift) -> str:
     if drift.verdict == verdicts.DRIFT:
         are = "is" if count == 1 else "are"
         text = f"{partitions} {are} not where {drift.strategy} puts {'it' if count == 1 else 'them'}"
-        why = ", ".join(drift.laws)
+        why = ", ".join(drift.violations)
     else:
         text = _WORDS.get(drift.verdict, drift.verdict).format(strategy=drift.strategy, partitions=partitions)
         why = drift.reason

@@ -75,7 +75,7 @@ def group_detail(watched: Watched, group_id: str) -> GroupDetail | None:
 
 
 def _partition_lags(watched: Watched, group: GroupReport) -> tuple[PartitionLag, ...]:
-    if watched.present.lag is None or not watched.is_fresh or group.is_held_back:
+    if watched.view.lag is None or not watched.is_fresh or group.is_blocked:
         return ()
     of_group = group.members.each
     owners = {at: member.name for member in of_group for at in member.assigned or ()}
@@ -84,7 +84,7 @@ def _partition_lags(watched: Watched, group: GroupReport) -> tuple[PartitionLag,
     is_known = is_known and all(member.assigned is not None for member in of_group)
     found = [
         _partition_lag(row, owners.get((row["topic"], row["partition"])), is_all_known=is_known)
-        for row in watched.present.lag.rows_of(group.group_id)
+        for row in watched.view.lag.rows_of(group.group_id)
     ]
     return tuple(sorted(found, key=_most_lag_first))
 

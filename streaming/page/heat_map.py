@@ -122,7 +122,7 @@ def _row(
         expected=None if expected is None else expected.get(member.member_id, 0),
         lag=lag_of(member.assigned, lag),
         cells=tuple(
-            _cell(shall[topic], has[topic], fullest, is_told=member.assigned is not None)
+            _cell(shall[topic], has[topic], fullest, should_report=member.assigned is not None)
             if topic in subscribed and (member.target, member.assigned) != (None, None)
             else None
             for topic in topics
@@ -137,9 +137,9 @@ def _by_topic(partitions: TopicPartitions) -> Mapping[str, list[int]]:
     return by_topic
 
 
-def _cell(shall: Sequence[int], has: Sequence[int], fullest: int, *, is_told: bool) -> Cell:
+def _cell(shall: Sequence[int], has: Sequence[int], fullest: int, *, should_report: bool) -> Cell:
     level = ceil(LEVELS * len(shall) / fullest) if fullest else 0
-    gets, gives_up = (set(shall) - set(has), set(has) - set(shall)) if is_told else (set[int](), set[int]())
+    gets, gives_up = (set(shall) - set(has), set(has) - set(shall)) if should_report else (set[int](), set[int]())
     return Cell(
         partitions=len(shall),
         numbers=in_ranges(sorted(shall)),

@@ -19,5 +19,5 @@ class RebalanceLine:
 class LastRebalances:
     """The last of them, the newest first; `why_not` says why they could not be read."""
 
-    told: tuple[RebalanceLine, ...] = ()
+    reported: tuple[RebalanceLine, ...] = ()
     why_not: str | None = None

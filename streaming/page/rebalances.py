@@ -19,12 +19,12 @@ from deltalake.exceptions import DeltaError
 from streaming.delta.stored import NoTableError, stored_rows
 from streaming.delta.tables import COMMIT_GAPS, REBALANCES, Table
 from streaming.errors import RemedyError
-from streaming.evaluation.rebalances.brief import RebalanceInBrief
+from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from streaming.evaluation.rebalances.rebalance_words import Row, sentence, with_gaps, without_upgrades_ends
-from streaming.evaluation.turn import GroupRecord
 from streaming.page.last_rebalances import LastRebalances, RebalanceLine
 
-MOST_TOLD = 20
+MAX_REBALANCES = 20
 KEPT_SECONDS = 10.0
 KEPT_GROUPS = 64
 
@@ -45,11 +45,11 @@ class RebalanceReader:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lock = threading.Lock()
 
-    def last(self, record: GroupRecord | None) -> LastRebalances:
+    def last(self, record: GroupState | None) -> LastRebalances:
         """Tell a group's last rebalances; a group without a record has none."""
         if record is None:
             return LastRebalances()
-        recent, group_id = record.story.recent[-MOST_TOLD:], record.snapshot.group_id
+        recent, group_id = record.rebalance_history.recent[-MAX_REBALANCES:], record.snapshot.group_id
         if not recent:
             return LastRebalances()
         with self._lock:
@@ -65,15 +65,15 @@ class RebalanceReader:
                 self._kept.popitem(last=False)
         return found
 
-    def _read(self, group_id: str, recent: tuple[RebalanceInBrief, ...]) -> LastRebalances:
+    def _read(self, group_id: str, recent: tuple[RebalanceSummary, ...]) -> LastRebalances:
         dates = {datetime.fromtimestamp(one.timestamp_ms / 1000, timezone.utc).date() for one in recent}
         try:
             rows = self._rows(REBALANCES, dates, group_id)
             gaps = self._gaps(dates, group_id)
         except (RemedyError, DeltaError, OSError, ValueError) as error:
             return LastRebalances(why_not=f"the table rebalances cannot be read ({type(error).__name__})")
-        told = [_told(row) for row in without_upgrades_ends(with_gaps(rows, gaps))[-MOST_TOLD:]]
-        return LastRebalances(tuple(reversed(told)))
+        reported = [_reported(row) for row in without_upgrades_ends(with_gaps(rows, gaps))[-MAX_REBALANCES:]]
+        return LastRebalances(tuple(reversed(reported)))
 
     def _rows(self, table: Table, dates: Collection[date], group_id: str) -> Sequence[Row]:
         return stored_rows(self._root, table, dates, group_id=group_id, cluster=self._cluster)
@@ -86,5 +86,5 @@ class RebalanceReader:
             return ()
 
 
-def _told(row: Row) -> RebalanceLine:
+def _reported(row: Row) -> RebalanceLine:
     return RebalanceLine(int(row["record_time"].timestamp() * 1000), row["generation_id"], row["kind"], sentence(row))

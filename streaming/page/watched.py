@@ -12,14 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from streaming.state.present import Present
+from streaming.state.monitor_view import MonitorView
 from streaming.state.reports import ReportBook, Reports
 
 
 class AllReports(Protocol):
     """Who makes the reports of a present."""
 
-    def __call__(self, present: Present, *, is_fresh: bool) -> Reports:
+    def __call__(self, view: MonitorView, *, is_fresh: bool) -> Reports:
         """Every group's."""
 
 
@@ -31,7 +31,7 @@ class Watched:
     """One cluster as of `now_ms`."""
 
     cluster: str
-    present: Present
+    view: MonitorView
     now_ms: int
     stale_after_ms: int
     all_reports: AllReports = field(default_factory=lambda: ReportBook().reports)
@@ -39,16 +39,16 @@ class Watched:
     @property
     def reports(self) -> Reports:
         """All its groups."""
-        return self.all_reports(self.present, is_fresh=self.is_fresh)
+        return self.all_reports(self.view, is_fresh=self.is_fresh)
 
     @property
     def phase(self) -> str:
         """The first of the four above that applies."""
-        if not self.present.health.was_ready:
+        if not self.view.health.was_ready:
             return CATCHING_UP
         if not self.is_fresh:
             return STALE
-        return READY if self.present.health.ready else NOT_READY
+        return READY if self.view.health.ready else NOT_READY
 
     @property
     def is_fresh(self) -> bool:
@@ -59,12 +59,12 @@ class Watched:
     @property
     def sample_age_ms(self) -> int | None:
         """How old the last sample is; None before the first. A clock that was set back makes it no younger than new."""
-        sample = self.present.sample
+        sample = self.view.sample
         return None if sample is None else max(0, self.now_ms - sample.sampled_at_ms)
 
     def records_behind(self) -> int | None:
         """Records of `__consumer_offsets` not read yet, up to the last stable offset; None where no end was sampled."""
-        sample, positions = self.present.sample, self.present.health.positions
+        sample, positions = self.view.sample, self.view.health.positions
         if sample is None or not sample.offsets_topic:
             return None
         return sum(
@@ -73,4 +73,6 @@ class Watched:
 
     def records_read(self) -> int:
         """Records read since the monitor's tables began, of any kind."""
-        return sum(sum(lane.records_read.values()) for lane in self.present.lanes.values())
+        return sum(
+            sum(partition_state.records_read.values()) for partition_state in self.view.partition_states.values()
+        )

@@ -22,8 +22,8 @@ from assignors.what_if.what_if import USUAL_CHANGES, FailedOutcome, ImpossibleCh
 from streaming.evaluation import alternatives as with_verdict
 from streaming.evaluation.assignment.group_spec import sampled_partitions, sampled_racks
 from streaming.evaluation.assignment.sampled_topics import unknown_topics
+from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.report import GroupReport
-from streaming.evaluation.turn import GroupRecord
 from streaming.group.members import GroupMember
 from streaming.group.not_known import unknown_inputs
 from streaming.group.snapshot import GroupSnapshot
@@ -72,7 +72,7 @@ class Answers:
     why_not: str | None = None
 
 
-def answers(group: GroupReport, record: GroupRecord | None, strategies: Sequence[str]) -> Answers:
+def answers(group: GroupReport, record: GroupState | None, strategies: Sequence[str]) -> Answers:
     """Compute all strategies that are built in for the usual changes, and add what was computed with the verdict."""
     why_not = _why_not(group, record)
     if record is None or why_not is not None:
@@ -89,9 +89,9 @@ def answers(group: GroupReport, record: GroupRecord | None, strategies: Sequence
     return Answers((replace(computed, alternatives=(*computed.alternatives, *own)), *changed))
 
 
-def _why_not(group: GroupReport, record: GroupRecord | None) -> str | None:
+def _why_not(group: GroupReport, record: GroupState | None) -> str | None:
     """Rule 1."""
-    if group.is_held_back:
+    if group.is_blocked:
         return "an open transaction hides what the group does now"
     if record is None or not group.is_evaluated:
         return "the group has no assignment that can be evaluated"
@@ -102,10 +102,10 @@ def _why_not(group: GroupReport, record: GroupRecord | None) -> str | None:
     return None
 
 
-def _known(record: GroupRecord, members: int, partitions: int) -> tuple[Alternative, ...]:
+def _known(record: GroupState, members: int, partitions: int) -> tuple[Alternative, ...]:
     """What was computed with the verdict that stands (rule 4)."""
-    known, judgement = record.alternatives, record.judgement
-    if known is None or judgement is None or known.position != judgement.position:
+    known, evaluation = record.alternatives, record.evaluation
+    if known is None or evaluation is None or known.position != evaluation.position:
         return ()
     outcomes = known.as_it_is().outcomes
     return tuple(_kept(one) for one in outcomes if (one.members, one.partitions) == (members, partitions))

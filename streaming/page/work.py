@@ -1,6 +1,6 @@
 """How a group's work is shared among its members and their hosts, and how long rebalances kept it from committing.
 
-1. Partitions are told as the last judged record shares them. Lag and throughput are told as of the sample that they
+1. Partitions are told as the last evaluated record shares them. Lag and throughput are told as of the sample that they
    were measured at: of the assignment that stands, and as long as samples are fresh.
 2. Work that is not known of every partition is unknown as a whole; `unknown_reason` says why.
 3. Who has most is called as in the map of members and topics.
@@ -29,7 +29,7 @@ class SharedOut:
 
     measure: str
     scope: str
-    sharers: int | None
+    participants: int | None
     total: float | None
     largest: float | None
     smallest: float | None
@@ -62,7 +62,7 @@ def _shared_out(one: Imbalance, names: Mapping[str, str]) -> SharedOut:
     return SharedOut(
         measure=one.measure,
         scope=one.scope,
-        sharers=one.sharers,
+        participants=one.participants,
         total=one.total,
         largest=one.largest,
         smallest=one.smallest,

@@ -2,7 +2,8 @@
 
 Answers have no place in a log, so they are numbered: events of one poll in turn, all polls in ascending order, from the
 time when the poll began (`NUMBERS_PER_MS` a millisecond), so that numbers go on rising over a new checkpoint. Commits
-travel in `LANES` lanes, each group's in one: as long as nothing in a lane changes, its state is not written again.
+travel in `POLLED_PARTITIONS` lanes, each group's in one: as long as nothing in a lane changes, its state is not written
+again.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from streaming.combine.combiner import GROUP_LANE, PARTITION_LANE, LaneRow
+from streaming.combine.combiner import GROUP_KIND, PARTITION_KIND, StateRow
 from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE
-from streaming.combine.lanes import PartitionBatch, QuarantinedRecord, commits_bytes, encode_partition_event
+from streaming.combine.partition_state import DecodeFailure, PartitionBatch, commits_bytes, encode_partition_event
 from streaming.events import POLLED_PARTITION, GroupDescribed, GroupTombstoned, Position, encode_event
 from streaming.group.advance import advance
-from streaming.group.listing import CommittedOffsets, DescribedGroup, GroupNotFound, Unanswered
+from streaming.group.listing import DescribedGroup, GroupNotFound, OffsetsByPartition, Unanswered
 from streaming.group.snapshot import GroupSnapshot
 from streaming.polled.descriptions import described_event
 from streaming.polled.poll import Poll
 from streaming.protocol.offset_commit import offset_commit_key
 
-LANES: Final = 16
+POLLED_PARTITIONS: Final = 16
 NUMBERS_PER_MS: Final = 64
 """Numbers below 2**48 until the year 2109: a position has to fit one integer together with its partition."""
 
@@ -57,7 +58,7 @@ def commits_by_group(commits: pa.Table) -> Mapping[str, Offsets]:
 class Differences:
     """Lane rows and the numbers they take up: `first_number` to `last_number`. Without rows there is nothing new."""
 
-    rows: tuple[LaneRow, ...]
+    rows: tuple[StateRow, ...]
     first_number: int
     last_number: int
 
@@ -72,8 +73,8 @@ def differences(poll: Poll, known: Known, *, is_marked: bool = False) -> Differe
     last = max(first, news.next_number - 1)
     if not (news.rows or commits or is_marked):
         return Differences((), first, last)
-    lanes = _lane_rows(_Span(first, last, poll.began_at_ms), news, commits)
-    return Differences((*news.rows, *lanes), first, last)
+    state_rows = _state_rows(_Span(first, last, poll.began_at_ms), news, commits)
+    return Differences((*news.rows, *state_rows), first, last)
 
 
 class _News:
@@ -81,9 +82,9 @@ class _News:
 
     def __init__(self, first_number: int, polled_at_ms: int) -> None:
         self.next_number = first_number
-        self.rows: list[LaneRow] = []
+        self.rows: list[StateRow] = []
         self.counts: Counter[str] = Counter()
-        self.quarantined: list[QuarantinedRecord] = []
+        self.decode_failures: list[DecodeFailure] = []
         self._polled_at_ms = polled_at_ms
 
     def hear(
@@ -97,25 +98,25 @@ class _News:
             event, refusals = described_event(group_id, description, position)
             if advance(known, event).position != known.position:
                 self._add(group_id, event, "group_described")
-                self.quarantined += [
-                    QuarantinedRecord(*_astuple(position), None, raw, refusal.reason, refusal.field)
+                self.decode_failures += [
+                    DecodeFailure(*_astuple(position), None, raw, refusal.reason, refusal.field)
                     for raw, refusal in refusals
                 ]
 
     def _add(self, group_id: str, event: GroupDescribed | GroupTombstoned, kind: str) -> None:
-        self.rows.append((GROUP_LANE, group_id, encode_event(event)))
+        self.rows.append((GROUP_KIND, group_id, encode_event(event)))
         self.counts[kind] += 1
         self.next_number += 1
 
 
 def _astuple(position: Position) -> tuple[int, int, int]:
-    return position.kafka_partition, position.kafka_offset, position.timestamp_ms
+    return position.offsets_topic_partition, position.offsets_topic_offset, position.timestamp_ms
 
 
 def _changed_commits(poll: Poll, known: Mapping[str, Offsets]) -> Iterator[Commit]:
     """Commits that are new, other, or gone (TOMBSTONE). Of a group without an answer nothing is concluded."""
     gone = {group_id for group_id, said in poll.descriptions.items() if isinstance(said, GroupNotFound)}
-    answers: dict[str, CommittedOffsets | Unanswered] = {**poll.offsets, **{group_id: {} for group_id in gone}}
+    answers: dict[str, OffsetsByPartition | Unanswered] = {**poll.offsets, **{group_id: {} for group_id in gone}}
     for group_id, answer in sorted(answers.items()):
         if isinstance(answer, Unanswered):
             continue
@@ -134,43 +135,43 @@ class _Span:
     polled_at_ms: int
 
 
-def lane_of(group_id: str) -> int:
-    """The lane of a group's commits: -1 to -LANES.
+def polled_partition(group_id: str) -> int:
+    """The lane of a group's commits: -1 to -POLLED_PARTITIONS.
 
-    >>> lane_of("payments")
+    >>> polled_partition("payments")
     -4
     """
-    return POLLED_PARTITION - crc32(group_id.encode()) % LANES
+    return POLLED_PARTITION - crc32(group_id.encode()) % POLLED_PARTITIONS
 
 
-def _lane_rows(span: _Span, news: _News, commits: Iterable[Commit]) -> Iterator[LaneRow]:
+def _state_rows(span: _Span, news: _News, commits: Iterable[Commit]) -> Iterator[StateRow]:
     """A row for every lane with something new; the first one's always, for it says how far polling has come."""
-    by_lane: dict[int, list[Commit]] = defaultdict(list, {POLLED_PARTITION: []})
+    by_partition: dict[int, list[Commit]] = defaultdict(list, {POLLED_PARTITION: []})
     for commit in commits:
-        by_lane[lane_of(commit[0])].append(commit)
-    for lane, of_lane in sorted(by_lane.items(), reverse=True):
-        is_first = lane == POLLED_PARTITION
+        by_partition[polled_partition(commit[0])].append(commit)
+    for partition, of_partition in sorted(by_partition.items(), reverse=True):
+        is_first = partition == POLLED_PARTITION
         counts = Counter(news.counts if is_first else {})
-        counts["commit_polled"] += len(of_lane)
+        counts["commit_polled"] += len(of_partition)
         batch = PartitionBatch(
-            kafka_partition=lane,
+            offsets_topic_partition=partition,
             first_offset=span.first_number,
             last_offset=span.last_number,
             last_missing_offset=-1,
             records_read=dict(+counts),
-            quarantined=tuple(news.quarantined) if is_first else (),
-            commits=commits_bytes(_commits_table(lane, span, of_lane)),
+            decode_failures=tuple(news.decode_failures) if is_first else (),
+            commits=commits_bytes(_commits_table(partition, span, of_partition)),
         )
-        yield PARTITION_LANE, str(lane), encode_partition_event(batch)
+        yield PARTITION_KIND, str(partition), encode_partition_event(batch)
 
 
-def _commits_table(lane: int, span: _Span, commits: list[Commit]) -> pa.Table:
+def _commits_table(partition: int, span: _Span, commits: list[Commit]) -> pa.Table:
     """A commit's time is the poll's that saw it: when it was made is not told."""
     count = len(commits)
     columns = {
-        "kafka_partition": [lane] * count,
+        "offsets_topic_partition": [partition] * count,
         "key": [offset_commit_key(group_id, topic, partition) for group_id, topic, partition, _ in commits],
-        "kafka_offset": [span.last_number] * count,
+        "offsets_topic_offset": [span.last_number] * count,
         "timestamp_ms": [span.polled_at_ms] * count,
         "committed_offset": [committed_offset for *_, committed_offset in commits],
     }

@@ -8,10 +8,10 @@ from typing import Final
 
 from streaming.group.listing import (
     CLUSTER_NOT_DESCRIBABLE,
-    CommittedOffsets,
     Description,
     GroupListing,
     ListedGroup,
+    OffsetsByPartition,
     Unanswered,
 )
 from streaming.group.snapshot import EMPTY, GroupSnapshot
@@ -30,7 +30,7 @@ class Poll:
     began_at_ms: int
     listing: GroupListing
     descriptions: Mapping[str, Description]
-    offsets: Mapping[str, CommittedOffsets | Unanswered]
+    offsets: Mapping[str, OffsetsByPartition | Unanswered]
 
     @property
     def is_complete(self) -> bool:

@@ -11,8 +11,8 @@ import numpy as np
 
 from streaming.combine.wire import Int64Array
 from streaming.prometheus.exposition import Text
-from streaming.prometheus.exposure import Asked, Cut
 from streaming.prometheus.lines import Sample, Writer
+from streaming.prometheus.series_limit import RequestedSeries, SeriesLimit
 from streaming.signals import GRANULARITIES, Granularity, Signal
 
 
@@ -33,7 +33,7 @@ class Lines(Protocol):
     def counted(self) -> Iterator[Counted]:
         """How many there are of what."""
 
-    def text(self, cut: Cut) -> Mapping[str, Text]:
+    def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
         """The lines that are shown, by metric."""
 
 
@@ -41,30 +41,30 @@ class Lines(Protocol):
 class SampleLines:
     """Few series of groups, made anew for each scrape; the group is the first of each sample's labels."""
 
-    told: Sequence[tuple[Signal, Sequence[Sample]]]
+    reported: Sequence[tuple[Signal, Sequence[Sample]]]
     writers: Mapping[str, Writer]
 
     def series(self) -> int:
         """How many there are in all."""
-        return sum(len(samples) for _, samples in self.told)
+        return sum(len(samples) for _, samples in self.reported)
 
     def counted(self) -> Iterator[Counted]:
         """How many there are of each group."""
-        for signal, samples in self.told:
+        for signal, samples in self.reported:
             of_group = Counter(sample.labels[0] for sample in samples)
             yield Counted(signal.granularity, list(of_group), np.array(list(of_group.values()), dtype=np.int64))
 
-    def text(self, cut: Cut) -> Mapping[str, Text]:
+    def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
         """The lines that are shown, by metric."""
         return {
             signal.name: self.writers[signal.name]
-            .text(sample for sample in samples if cut.shows(sample.labels[0], signal.granularity))
+            .text(sample for sample in samples if limit.shows(sample.labels[0], signal.granularity))
             .encode()
-            for signal, samples in self.told
+            for signal, samples in self.reported
         }
 
 
-def asked(own: int, lines: Sequence[Lines]) -> tuple[Sequence[str], Asked]:
+def asked(own: int, lines: Sequence[Lines]) -> tuple[Sequence[str], RequestedSeries]:
     """All groups that have series, in the order of their ids, and what was asked for of them and of topics."""
     counted = [one for some in lines for one in some.counted()]
     group_ids = sorted({group_id for one in counted for group_id in one.group_ids or ()})
@@ -77,4 +77,4 @@ def asked(own: int, lines: Sequence[Lines]) -> tuple[Sequence[str], Asked]:
             topics[level] += one.series.sum()
         else:
             groups[[row_of[group_id] for group_id in one.group_ids], level] += one.series
-    return group_ids, Asked(own, topics, groups)
+    return group_ids, RequestedSeries(own, topics, groups)

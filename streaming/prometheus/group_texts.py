@@ -19,8 +19,8 @@ import numpy as np
 from streaming.evaluation.report import GroupReport
 from streaming.prometheus.counted_lines import Counted
 from streaming.prometheus.exposition import Text
-from streaming.prometheus.exposure import Cut
 from streaming.prometheus.lines import Sample, Writer
+from streaming.prometheus.series_limit import SeriesLimit
 from streaming.signals import Granularity, Signal
 
 Samples = Callable[[GroupReport], Iterable[Sample]]
@@ -68,9 +68,9 @@ class GroupLines:
         series = np.array([kept.series for kept in self.groups.values()], dtype=np.int64)
         yield Counted(self.granularity, list(self.groups), series)
 
-    def text(self, cut: Cut) -> Mapping[str, Text]:
+    def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
         """The lines that are shown, by metric."""
-        shown = [kept.texts for group_id, kept in self.groups.items() if cut.shows(group_id, self.granularity)]
+        shown = [kept.texts for group_id, kept in self.groups.items() if limit.shows(group_id, self.granularity)]
         by_metric = zip(*shown, strict=True)
         return {name: "".join(texts).encode() for name, texts in zip(self.names, by_metric, strict=bool(shown))}
 

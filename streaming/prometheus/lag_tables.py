@@ -17,16 +17,16 @@ import pyarrow.compute as pc
 
 from streaming.config.names import NameFilter
 from streaming.evaluation.lag.lag import ClusterSample
-from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.lag.lag_seconds import AT_LEAST
 from streaming.evaluation.lag.status import status_names
 from streaming.prometheus.lines import combined
-from streaming.prometheus.shown import Shown
+from streaming.prometheus.metric_selection import MetricSelection
 
 _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
 
 
-def _groups(lag: LagJudgement | None, _: ClusterSample | None, shown: Shown) -> pa.Table | None:
+def _groups(lag: LagEvaluation | None, _: ClusterSample | None, shown: MetricSelection) -> pa.Table | None:
     if lag is None:
         return None
     rows = only(lag.groups, "group_id", shown.groups)
@@ -39,7 +39,7 @@ def _with_status(rows: pa.Table) -> pa.Table:
     return rows.append_column("has_status", pc.if_else(pc.is_valid(rows["status"]), 1, None))
 
 
-def _unknown(lag: LagJudgement | None, _: ClusterSample | None, shown: Shown) -> pa.Table | None:
+def _unknown(lag: LagEvaluation | None, _: ClusterSample | None, shown: MetricSelection) -> pa.Table | None:
     if lag is None:
         return None
     rows = only(lag.partitions, "group_id", shown.groups)
@@ -47,17 +47,17 @@ def _unknown(lag: LagJudgement | None, _: ClusterSample | None, shown: Shown) ->
     return unknown.group_by(["group_id", "unknown_reason"]).aggregate([([], "count_all")])
 
 
-def _group_topics(lag: LagJudgement | None, _: ClusterSample | None, shown: Shown) -> pa.Table | None:
+def _group_topics(lag: LagEvaluation | None, _: ClusterSample | None, shown: MetricSelection) -> pa.Table | None:
     if lag is None:
         return None
-    rows = only(_told(lag, shown), "topic", shown.topics)
+    rows = only(_reported(lag, shown), "topic", shown.topics)
     return rows.group_by(["group_id", "topic"]).aggregate([("committed_offset", "sum"), ("lag", "sum", _ALL_KNOWN)])
 
 
-def _group_partitions(lag: LagJudgement | None, _: ClusterSample | None, shown: Shown) -> pa.Table | None:
+def _group_partitions(lag: LagEvaluation | None, _: ClusterSample | None, shown: MetricSelection) -> pa.Table | None:
     if lag is None:
         return None
-    rows = only(_told(lag, shown), "topic", shown.topics)
+    rows = only(_reported(lag, shown), "topic", shown.topics)
     is_bound = pc.if_else(pc.equal(rows["lag_seconds_kind"].cast(pa.string()), AT_LEAST), 1, None)
     columns = {
         name: rows[name] for name in ("group_id", "topic", "partition", "committed_offset", "lag", "lag_seconds")
@@ -65,7 +65,7 @@ def _group_partitions(lag: LagJudgement | None, _: ClusterSample | None, shown: 
     return _with_status(pa.table({**columns, "is_bound": is_bound, "status": status_names(rows["status"])}))
 
 
-def _topics(_: LagJudgement | None, sample: ClusterSample | None, shown: Shown) -> pa.Table | None:
+def _topics(_: LagEvaluation | None, sample: ClusterSample | None, shown: MetricSelection) -> pa.Table | None:
     if sample is None:
         return None
     topics = shown.topics.among(sorted(sample.topics))
@@ -73,7 +73,7 @@ def _topics(_: LagJudgement | None, sample: ClusterSample | None, shown: Shown) 
     return pa.table({"topic": pa.array(topics, pa.string()), "partitions": pa.array(counts, pa.int64())})
 
 
-def _partitions(_: LagJudgement | None, sample: ClusterSample | None, shown: Shown) -> pa.Table | None:
+def _partitions(_: LagEvaluation | None, sample: ClusterSample | None, shown: MetricSelection) -> pa.Table | None:
     if sample is None:
         return None
     keys = sample.end_offsets.keys() | sample.log_start_offsets.keys()
@@ -88,7 +88,9 @@ def _partitions(_: LagJudgement | None, sample: ClusterSample | None, shown: Sho
     return only(table, "topic", shown.topics)
 
 
-TABLES: Final[Mapping[str, Callable[[LagJudgement | None, ClusterSample | None, Shown], pa.Table | None]]] = {
+TABLES: Final[
+    Mapping[str, Callable[[LagEvaluation | None, ClusterSample | None, MetricSelection], pa.Table | None]]
+] = {
     "groups": _groups,
     "unknown": _unknown,
     "group_topics": _group_topics,
@@ -99,7 +101,7 @@ TABLES: Final[Mapping[str, Callable[[LagJudgement | None, ClusterSample | None, 
 """How each table is made of a sample, by what it has a row of; None where nothing is known."""
 
 
-def _told(lag: LagJudgement, shown: Shown) -> pa.Table:
+def _reported(lag: LagEvaluation, shown: MetricSelection) -> pa.Table:
     """Partitions of the groups that are shown and not held back (rule 1)."""
     return only(lag.in_view, "group_id", shown.groups)
 

@@ -24,10 +24,9 @@ import numpy as np
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.prometheus.counted_lines import Lines, SampleLines, asked
 from streaming.prometheus.exposition import Encoder, Pieces, Text, exposition, garbage_collection_paused
-from streaming.prometheus.exposure import REASONS, UNBOUNDED, WHOLE, Bounds, Cut, Edge, ceiling, exposed, is_whole
 from streaming.prometheus.families.groups import GROUP_FAMILIES
 from streaming.prometheus.families.health import (
-    Told,
+    FamilySamples,
     health,
     left_out,
     of_groups,
@@ -39,10 +38,21 @@ from streaming.prometheus.families.lag import ColumnTexts
 from streaming.prometheus.families.members import member_families
 from streaming.prometheus.group_texts import GroupTexts
 from streaming.prometheus.lines import Writer
-from streaming.prometheus.shown import EVERYTHING, Shown
+from streaming.prometheus.metric_selection import EVERY_METRIC, MetricSelection
+from streaming.prometheus.series_limit import (
+    REASONS,
+    UNBOUNDED,
+    WHOLE,
+    Bounds,
+    LimitEdge,
+    SeriesLimit,
+    ceiling,
+    decide_limit,
+    is_whole,
+)
 from streaming.signals import GROUP, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER, MEMBER, SIGNALS, Signal
+from streaming.state.monitor_state import MonitorState
 from streaming.state.ranking import Ranking
-from streaming.state.registry import Registry
 from streaming.state.reports import Reports
 
 Anything = TypeVar("Anything")
@@ -53,14 +63,16 @@ class Exporter:
 
     def __init__(
         self,
-        clusters: Sequence[tuple[str, Registry]],
+        clusters: Sequence[tuple[str, MonitorState]],
         now_ms: Callable[[], int],
         stale_after_ms: int,
-        shown: Shown = EVERYTHING,
+        shown: MetricSelection = EVERY_METRIC,
         bounds: Bounds = UNBOUNDED,
     ) -> None:
         are_several = len(clusters) > 1
-        self._clusters = [_Cluster(name, registry, shown, are_several=are_several) for name, registry in clusters]
+        self._clusters = [
+            _Cluster(name, monitor_state, shown, are_several=are_several) for name, monitor_state in clusters
+        ]
         self._now_ms = now_ms
         self._stale_after_ms = stale_after_ms
         self._bounds = bounds
@@ -72,8 +84,10 @@ class Exporter:
             looks = [cluster.look(self._now_ms(), self._stale_after_ms, memory_bytes) for cluster in self._clusters]
             most = ceiling([look.series() for look in looks], self._bounds.max_series)
             bounds = replace(self._bounds, max_series=most)
-            told = [cluster.text(look, bounds) for cluster, look in zip(self._clusters, looks, strict=True)]
-            families = ((signal, [texts[name] for texts in told if name in texts]) for name, signal in SIGNALS.items())
+            reported = [cluster.text(look, bounds) for cluster, look in zip(self._clusters, looks, strict=True)]
+            families = (
+                (signal, [texts[name] for texts in reported if name in texts]) for name, signal in SIGNALS.items()
+            )
             return exposition(families, encoder)
 
 
@@ -102,13 +116,13 @@ class _Look:
 class _Cluster:
     """One cluster's lines. What it keeps between scrapes is text, and how much was shown of whom."""
 
-    def __init__(self, name: str, registry: Registry, shown: Shown, *, are_several: bool) -> None:
+    def __init__(self, name: str, monitor_state: MonitorState, shown: MetricSelection, *, are_several: bool) -> None:
         self._name = name
-        self._registry = registry
+        self._monitor_state = monitor_state
         self._shown = shown
         self._are_several = are_several
         self._ranking = Ranking()
-        self._edge: Edge | None = None
+        self._edge: LimitEdge | None = None
         self._writers = {signal.name: Writer(signal, self._constant(signal)) for signal in SIGNALS.values()}
         self._groups = GroupTexts(GROUP, self._asked_for(GROUP_FAMILIES), self._constant)
         self._members = GroupTexts(MEMBER, self._asked_for(member_families(shown.topics)), self._constant)
@@ -116,38 +130,38 @@ class _Cluster:
 
     def look(self, monitor_ms: int, stale_after_ms: int, memory_bytes: int) -> _Look:
         """Everything that was asked for."""
-        present = self._registry.present()
-        now_ms = present.cluster_ms(monitor_ms)
-        is_fresh = present.sample is not None and now_ms - present.sample.sampled_at_ms <= stale_after_ms
-        own = self._text(health(present, memory_bytes, is_fresh=is_fresh))
+        view = self._monitor_state.view()
+        now_ms = view.cluster_ms(monitor_ms)
+        is_fresh = view.sample is not None and now_ms - view.sample.sampled_at_ms <= stale_after_ms
+        own = self._text(health(view, memory_bytes, is_fresh=is_fresh))
         lines: list[Lines] = []
-        reports = self._registry.reports(present, is_fresh=is_fresh)
-        if present.health.was_ready:
+        reports = self._monitor_state.reports(view, is_fresh=is_fresh)
+        if view.health.was_ready:
             recorded = [reports.recorded[group_id] for group_id in self._shown.groups.among(reports)]
             lines += [texts.lines(recorded) for texts in (self._groups, self._members) if not texts.is_empty]
             if is_fresh:
-                own |= self._text(of_the_cluster(present, now_ms))
+                own |= self._text(of_the_cluster(view, now_ms))
                 with_findings = [reports[group_id] for group_id in self._shown.groups.among(reports.with_findings)]
-                told = self._asked_for(of_groups(present, recorded, with_findings, self._shown, now_ms))
-                lines += [self._columns.lines(present.lag, present.sample), SampleLines(list(told), self._writers)]
-        return _Look(present.sample if is_fresh else None, reports, now_ms, own, lines)
+                reported = self._asked_for(of_groups(view, recorded, with_findings, self._shown, now_ms))
+                lines += [self._columns.lines(view.lag, view.sample), SampleLines(list(reported), self._writers)]
+        return _Look(view.sample if is_fresh else None, reports, now_ms, own, lines)
 
     def text(self, look: _Look, bounds: Bounds) -> Mapping[str, Text]:
         """The lines of all metrics that are shown."""
-        cut, dropped = self._cut(look, bounds)
-        told: dict[str, Text] = {**look.own, **self._text(left_out(dropped))}
+        limit, dropped = self._cut(look, bounds)
+        reported: dict[str, Text] = {**look.own, **self._text(left_out(dropped))}
         for lines in look.lines:
-            told |= lines.text(cut)
-        return told
+            reported |= lines.text(limit)
+        return reported
 
-    def _cut(self, look: _Look, bounds: Bounds) -> tuple[Cut, Mapping[str, int]]:
+    def _cut(self, look: _Look, bounds: Bounds) -> tuple[SeriesLimit, Mapping[str, int]]:
         """Rule 5."""
         if is_whole(look.series(), bounds, self._edge):
             self._ranking.hold(())
             self._edge = None
             return WHOLE, dict.fromkeys(REASONS, 0)
         group_ids, counts = asked(look.own_series(), look.lines)
-        found = exposed(
+        found = decide_limit(
             counts,
             bounds,
             lambda: self._ranking.worst_first(look.sample, look.reports, group_ids, look.now_ms),
@@ -157,14 +171,15 @@ class _Cluster:
         is_cut = any(found.dropped.values())
         in_full = np.flatnonzero(found.groups == found.groups.max(initial=0)).tolist() if is_cut else ()
         self._ranking.hold(group_ids[at] for at in in_full)
-        return Cut.of(group_ids, found) if is_cut else WHOLE, found.dropped
+        return SeriesLimit.of(group_ids, found) if is_cut else WHOLE, found.dropped
 
-    def _asked_for(self, told: Iterable[tuple[Signal, Anything]]) -> Iterator[tuple[Signal, Anything]]:
-        return ((signal, of_signal) for signal, of_signal in told if signal.name in self._shown.signals)
+    def _asked_for(self, reported: Iterable[tuple[Signal, Anything]]) -> Iterator[tuple[Signal, Anything]]:
+        return ((signal, of_signal) for signal, of_signal in reported if signal.name in self._shown.signals)
 
-    def _text(self, told: Iterable[Told]) -> dict[str, bytes]:
+    def _text(self, reported: Iterable[FamilySamples]) -> dict[str, bytes]:
         return {
-            signal.name: self._writers[signal.name].text(samples).encode() for signal, samples in self._asked_for(told)
+            signal.name: self._writers[signal.name].text(samples).encode()
+            for signal, samples in self._asked_for(reported)
         }
 
     def _constant(self, signal: Signal) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from deltalake.exceptions import DeltaError
 from py4j.protocol import Py4JError
 
 from streaming.errors import RemedyError
-from streaming.run.tries import reason_of
+from streaming.run.retry_state import reason_of
 from streaming.spark.causes import is_spark_gone, plain_cause
 
 _log = logging.getLogger(__name__)

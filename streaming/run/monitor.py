@@ -2,7 +2,7 @@
 
 1. Of one cluster alone, whatever an operator has to put right first ends the start: one line and an exit code.
 2. Of several, a cluster that cannot be watched is shown as not ready, said once, and tried again with growing pauses
-   (`tries`). The others are none the worse for it; its own totals and checkpoint are where they were.
+   (`retry_state`). The others are none the worse for it; its own totals and checkpoint are where they were.
 3. What all need ends the monitor with any number of clusters: the port, the tables, Spark.
 4. All clusters are told to stop at once; Spark stops when every one has.
 """
@@ -28,17 +28,17 @@ from streaming.http.port import Access, MetricsServer
 from streaming.jars import resolve
 from streaming.java import find_java
 from streaming.page.application import Pages
-from streaming.page.clusters import ShownCluster
+from streaming.page.clusters import ClusterView
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import Watched
-from streaming.prometheus.exposure import Bounds
+from streaming.prometheus.metric_selection import select_metrics
 from streaming.prometheus.metrics import Exporter
-from streaming.prometheus.shown import asked_for
+from streaming.prometheus.series_limit import Bounds
 from streaming.run.failures import SparkEndedError
-from streaming.run.ground import Ground
+from streaming.run.retry_state import RetryState
 from streaming.run.samples.upkeep import Upkeep
+from streaming.run.shared_resources import SharedResources
 from streaming.run.strategies import users_references
-from streaming.run.tries import Tries
 from streaming.run.watch import ClusterWatch
 from streaming.sampling.connection import Connection
 from streaming.spark.causes import plain_cause
@@ -71,7 +71,7 @@ class Monitor:
 
     def run(self) -> None:
         """Watch until told to stop. Raises a RemedyError for whatever an operator has to put right first."""
-        self._users_references = users_references(self._settings.judgement.assignors)
+        self._users_references = users_references(self._settings.evaluation.assignors)
         first, *more = self._watches
         if more:
             with self._port():
@@ -85,21 +85,21 @@ class Monitor:
         metrics = self._settings.metrics
         stale_after_ms = int(self._watches[0].stale_after_seconds * 1000)
         exporter = Exporter(
-            [(watch.cluster, watch.registry) for watch in self._watches],
+            [(watch.cluster, watch.monitor_state) for watch in self._watches],
             now_ms,
             stale_after_ms,
-            asked_for(metrics),
+            select_metrics(metrics),
             Bounds(metrics.top_k, metrics.max_series),
         )
         pages = Pages(
-            [self._shown(watch, stale_after_ms) for watch in self._watches], self._settings.judgement.strategies
+            [self._shown(watch, stale_after_ms) for watch in self._watches], self._settings.evaluation.strategies
         )
         with closing(MetricsServer(metrics.host, metrics.port, exporter.exposition, pages, _access(metrics))) as server:
             self._on_port(server.port)
             yield
 
-    def _shown(self, watch: ClusterWatch, stale_after_ms: int) -> ShownCluster:
-        return ShownCluster(
+    def _shown(self, watch: ClusterWatch, stale_after_ms: int) -> ClusterView:
+        return ClusterView(
             watch.cluster,
             lambda: _watched(watch, stale_after_ms),
             RebalanceReader(self._settings.paths.tables, watch.cluster, time.monotonic),
@@ -107,17 +107,17 @@ class Monitor:
 
     def _watch_one(self, watch: ClusterWatch, connection: Connection) -> None:
         """Rule 1."""
-        with watch.reached(connection, self._stop) as reached:
+        with watch.cluster_session(connection, self._stop) as cluster_session:
             if not self._stop.is_set():
-                with self._ground() as ground, _naming_its_end(ground):
-                    watch.run(reached, ground, self._stop)
+                with self._shared_resources() as shared, _naming_its_end(shared):
+                    watch.run(cluster_session, shared, self._stop)
 
     def _watch_several(self) -> None:
         """Rules 2 to 4."""
-        with self._ground() as ground:
+        with self._shared_resources() as shared:
             threads = {
                 watch: threading.Thread(
-                    target=self._keep_watching, args=(watch, ground), name=watch.cluster, daemon=True
+                    target=self._keep_watching, args=(watch, shared), name=watch.cluster, daemon=True
                 )
                 for watch in self._watches
             }
@@ -125,7 +125,7 @@ class Monitor:
                 thread.start()
             try:
                 while not self._stop.wait(1):
-                    if not is_running(ground.session):
+                    if not is_running(shared.session):
                         raise SparkEndedError
             finally:
                 self._stop.set()
@@ -134,33 +134,33 @@ class Monitor:
                         thread.join(0.1)
                     thread.join(_HANG_UP_SECONDS)  # one that is still trying to connect has nothing to end in order
 
-    def _keep_watching(self, watch: ClusterWatch, ground: Ground) -> None:
+    def _keep_watching(self, watch: ClusterWatch, shared: SharedResources) -> None:
         """Rule 2, in the cluster's own thread."""
-        tries = Tries(watch.registry)
+        retry_state = RetryState(watch.monitor_state)
         while not self._stop.is_set():
-            self._try_watching(watch, ground, tries)
+            self._try_watching(watch, shared, retry_state)
 
-    def _try_watching(self, watch: ClusterWatch, ground: Ground, tries: Tries) -> None:
+    def _try_watching(self, watch: ClusterWatch, shared: SharedResources, retry_state: RetryState) -> None:
         try:
-            self._watch_once(watch, ground)
+            self._watch_once(watch, shared)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
             if self._stop.is_set():
                 return  # told to stop while it was not watched
-            is_new, is_expected = tries.take_failed(error), isinstance(error, RemedyError)
-            if is_new and (is_expected or is_running(ground.session)):  # that Spark is gone is said once, for all
+            is_new, is_expected = retry_state.take_failed(error), isinstance(error, RemedyError)
+            if is_new and (is_expected or is_running(shared.session)):  # that Spark is gone is said once, for all
                 trace, cause = (None, error) if is_expected else (error, plain_cause(error))
                 _log.error("%s cannot be watched and is tried again: %s", watch.cluster, cause, exc_info=trace)
-            self._stop.wait(tries.pause_seconds)
+            self._stop.wait(retry_state.pause_seconds)
 
-    def _watch_once(self, watch: ClusterWatch, ground: Ground) -> None:
-        with closing(watch.connect()) as connection, watch.reached(connection, self._stop) as reached:
+    def _watch_once(self, watch: ClusterWatch, shared: SharedResources) -> None:
+        with closing(watch.connect()) as connection, watch.cluster_session(connection, self._stop) as cluster_session:
             if not self._stop.is_set():
-                watch.run(reached, ground, self._stop)
+                watch.run(cluster_session, shared, self._stop)
         if not self._stop.is_set():
             raise QueryEndedError("its query was stopped by somebody else")
 
     @contextmanager
-    def _ground(self) -> Iterator[Ground]:
+    def _shared_resources(self) -> Iterator[SharedResources]:
         """Rule 3."""
         settings = self._settings
         check_tables(settings.paths.tables)
@@ -169,17 +169,19 @@ class Monitor:
             tables = DeltaTables(settings.paths.tables, versions_kept_hours=settings.tables.versions_kept_hours)
             if len(self._watches) > 1:  # one cluster alone has its checkpoint looked at first: either may be refused
                 tables.open_all()
-            with closing(Upkeep(tables, settings.tables.retention_days, settings.tables.tidy_seconds)) as upkeep:
-                yield Ground(session, tables, upkeep, self._users_references)
+            with closing(
+                Upkeep(tables, settings.tables.retention_days, settings.tables.maintenance_interval_seconds)
+            ) as upkeep:
+                yield SharedResources(session, tables, upkeep, self._users_references)
 
 
 @contextmanager
-def _naming_its_end(ground: Ground) -> Iterator[None]:
+def _naming_its_end(shared: SharedResources) -> Iterator[None]:
     """Of a Spark that is gone every call fails in its own way. What matters is that it is gone."""
     try:
         yield
     except (Py4JError, PySparkException, OSError):
-        if is_running(ground.session):
+        if is_running(shared.session):
             raise
         raise SparkEndedError from None
 
@@ -194,5 +196,5 @@ def _access(metrics: MetricsSettings) -> Access:
 
 
 def _watched(watch: ClusterWatch, stale_after_ms: int) -> Watched:
-    present = watch.registry.present()
-    return Watched(watch.cluster, present, present.cluster_ms(now_ms()), stale_after_ms, watch.registry.reports)
+    view = watch.monitor_state.view()
+    return Watched(watch.cluster, view, view.cluster_ms(now_ms()), stale_after_ms, watch.monitor_state.reports)

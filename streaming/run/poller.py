@@ -22,11 +22,11 @@ from streaming.polled.differences import Differences, Known, commits_by_group, d
 from streaming.polled.poll import Poll, to_describe
 from streaming.run.failures import Failures
 from streaming.sampling.groups import Groups
-from streaming.spark.checkpoint_files import HANDED_BACK
+from streaming.spark.checkpoint_files import FEEDBACK_FOLDER
 from streaming.spark.files import Files
-from streaming.spark.source import lane_rows_file
-from streaming.state.commit_book import CommitBook
-from streaming.state.registry import Registry
+from streaming.spark.source import state_rows_file
+from streaming.state.committed_offsets import CommittedOffsets
+from streaming.state.monitor_state import MonitorState
 
 _FILE = "polled-{first}-{last}.json"
 _FILE_NAME = re.compile(r"polled-\d+-(\d+)\.json")
@@ -43,8 +43,8 @@ class Poller:
         *,
         cluster: str,
         groups: Groups,
-        registry: Registry,
-        book: CommitBook,
+        monitor_state: MonitorState,
+        committed_offsets: CommittedOffsets,
         files: Files,
         now_ms: Callable[[], int],
         interval_seconds: float,
@@ -52,8 +52,8 @@ class Poller:
     ) -> None:
         self._cluster = cluster
         self._groups = groups
-        self._registry = registry
-        self._book = book
+        self._monitor_state = monitor_state
+        self._committed_offsets = committed_offsets
         self._files = files
         self._now_ms = now_ms
         self._interval_seconds = interval_seconds
@@ -92,7 +92,7 @@ class Poller:
         if poll.is_complete:
             self._complete_seconds = time.monotonic()
             self._marked_at = found.last_number if is_marked else self._marked_at
-            self._registry.put_poll(found.last_number if found.rows else known.last_number, poll.began_at_ms)
+            self._monitor_state.put_poll(found.last_number if found.rows else known.last_number, poll.began_at_ms)
         _log.debug(
             "%s: poll: %d groups, %d new rows, %.2f s",
             self._cluster,
@@ -100,7 +100,7 @@ class Poller:
             len(found.rows),
             time.monotonic() - started,
         )
-        self._registry.put_health(not_known=(*POLLED, HIDDEN_GROUPS) if poll.hides_groups else POLLED)
+        self._monitor_state.put_health(not_known=(*POLLED, HIDDEN_GROUPS) if poll.hides_groups else POLLED)
 
     def targets(self, _sample: ClusterSample) -> Mapping[int, int] | None:
         """Where the query has to get to be ready; None before the first complete poll."""
@@ -112,17 +112,17 @@ class Poller:
 
     def _has_arrived(self) -> bool:
         """Positions are put into the registry last of all that a batch brings: then commits are in the book, too."""
-        taken_in = self._registry.present().health.positions.get(POLLED_PARTITION, 0)
+        taken_in = self._monitor_state.view().health.positions.get(POLLED_PARTITION, 0)
         if taken_in <= self._sent_up_to:
             # A file that is gone without effect is lost: what it said is found missing again.
             self._sent_up_to = _last_number_on_its_way(self._files)
         return taken_in > self._sent_up_to
 
     def _known(self) -> Known:
-        present = self._registry.present()
-        groups = {group_id: record.snapshot for group_id, record in present.groups.items()}
-        last_number = present.health.positions.get(POLLED_PARTITION, 0) - 1
-        return Known(groups, commits_by_group(self._book.view().commits), last_number)
+        view = self._monitor_state.view()
+        groups = {group_id: record.snapshot for group_id, record in view.groups.items()}
+        last_number = view.health.positions.get(POLLED_PARTITION, 0) - 1
+        return Known(groups, commits_by_group(self._committed_offsets.view().commits), last_number)
 
     def _ask(self, known: Known) -> Poll:
         """Members first, commits last: lag, told from them and from end offsets sampled later, is only overstated."""
@@ -134,11 +134,11 @@ class Poller:
     def _send(self, found: Differences) -> None:
         if found.rows:
             name = _FILE.format(first=found.first_number, last=found.last_number)
-            self._files.write(f"{HANDED_BACK}/{name}", lane_rows_file(found.rows))
+            self._files.write(f"{FEEDBACK_FOLDER}/{name}", state_rows_file(found.rows))
             self._sent_up_to = found.last_number
 
 
 def _last_number_on_its_way(files: Files) -> int:
     """The highest number in files that the query has not removed yet: it may have taken them in, or may be about to."""
-    names = (_FILE_NAME.fullmatch(name) for name in files.names(HANDED_BACK))
+    names = (_FILE_NAME.fullmatch(name) for name in files.names(FEEDBACK_FOLDER))
     return max((int(name[1]) for name in names if name), default=-1)

@@ -19,4 +19,4 @@ def users_references(configured: tuple[str, ...]) -> tuple[tuple[str, str], ...]
         with Catalogue(configured) as catalogue:
             return tuple(catalogue.users_references().items())
     except AssignorFailedError as failure:
-        raise AssignorSettingError(f"judgement.assignors: {str(failure).splitlines()[-1]}") from None
+        raise AssignorSettingError(f"evaluation.assignors: {str(failure).splitlines()[-1]}") from None

@@ -1,8 +1,8 @@
 """One cluster, watched: its connection, its checkpoint, its query, its beats and its present.
 
-1. A watch has nothing in common with another one but its `Ground`: Spark, the tables and their upkeep.
+1. A watch has nothing in common with another one but its `SharedResources`: Spark, the tables and their upkeep.
 2. Whatever ends a watch ends all of its own threads and nothing else; it may be run again.
-3. A query that fails is said, shown as not ready, and started again with growing pauses (`tries`).
+3. A query that fails is said, shown as not ready, and started again with growing pauses (`retry_state`).
 4. A query reads the partitions that there were when it started. If there are more, it is started again.
 """
 
@@ -19,14 +19,14 @@ from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.java import find_java, java_version
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.cluster_run import ClusterRun
-from streaming.run.ground import Ground, Reached
+from streaming.run.shared_resources import ClusterSession, SharedResources
 from streaming.sampling.brokers import Brokers, OffsetsTopicMissingError
 from streaming.sampling.connection import Connection
 from streaming.security.java_client import check_key, java_secrets, spark_options
 from streaming.security.secrets_file import secrets_file
 from streaming.spark.checkpoint import CheckpointLock, check_files
 from streaming.spark.session import jvm_pid, use_pool
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
 
 STALE_INTERVALS = 6
 """Lag of a sample older than so many intervals is not shown: the last value is not the present."""
@@ -41,10 +41,10 @@ class ClusterWatch:
         self._settings = settings
         self.cluster = settings.kafka.cluster
         self._clock = ClusterClock(self.cluster, now_ms)
-        self.registry = Registry()
+        self.monitor_state = MonitorState()
         self.is_under_way = False
         self._is_polled = settings.source.kind == ADMIN_API_SOURCE
-        self.registry.put_health(source=settings.source.kind)
+        self.monitor_state.put_health(source=settings.source.kind)
 
     @property
     def stale_after_seconds(self) -> float:
@@ -56,7 +56,7 @@ class ClusterWatch:
         return Connection(self._settings.kafka, self._settings.sampling.request_timeout_seconds)
 
     @contextmanager
-    def reached(self, connection: Connection, stop: threading.Event) -> Iterator[Reached]:
+    def cluster_session(self, connection: Connection, stop: threading.Event) -> Iterator[ClusterSession]:
         """Hold what a run needs of cluster and checkpoint. Raises a RemedyError for what it cannot have."""
         self.is_under_way = True
         try:
@@ -66,7 +66,7 @@ class ClusterWatch:
             self.is_under_way = False
 
     @contextmanager
-    def _held(self, connection: Connection, stop: threading.Event) -> Iterator[Reached]:
+    def _held(self, connection: Connection, stop: threading.Event) -> Iterator[ClusterSession]:
         brokers = Brokers(self.cluster, connection, self._clock.now_ms, samples_offsets_topic=not self._is_polled)
         partitions = [] if self._is_polled else self._offsets_topic_partitions(brokers, stop)
         security = self._settings.kafka.security
@@ -76,7 +76,7 @@ class ClusterWatch:
         ):
             check_files(self._settings.paths.checkpoint)
             check_key(security, lambda: java_version(find_java()))
-            yield Reached(connection, brokers, partitions, spark_options(security, file), lock)
+            yield ClusterSession(connection, brokers, partitions, spark_options(security, file), lock)
 
     def _offsets_topic_partitions(self, brokers: Brokers, stop: threading.Event) -> list[int]:
         """A young cluster has no `__consumer_offsets` until somebody commits: wait for it, not ready."""
@@ -90,8 +90,10 @@ class ClusterWatch:
                 stop.wait(2.0)
         return []
 
-    def run(self, reached: Reached, ground: Ground, stop: threading.Event) -> None:
+    def run(self, cluster_session: ClusterSession, shared: SharedResources, stop: threading.Event) -> None:
         """Restore and watch until `stop` is set."""
-        use_pool(ground.session, self.cluster)
-        reached.lock.write_holder(jvm_pid(ground.session))
-        ClusterRun(self._settings, self.registry, reached, ground, self._clock, self.stale_after_seconds).run(stop)
+        use_pool(shared.session, self.cluster)
+        cluster_session.lock.write_holder(jvm_pid(shared.session))
+        ClusterRun(
+            self._settings, self.monitor_state, cluster_session, shared, self._clock, self.stale_after_seconds
+        ).run(stop)

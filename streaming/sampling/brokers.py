@@ -105,7 +105,7 @@ class Brokers:
             offsets_topic_id=known[OFFSETS_TOPIC].topic_id if OFFSETS_TOPIC in known else None,
             offsets_topic_leaders=self._leaders.get(OFFSETS_TOPIC, {}),
         )
-        self._tell_failed()
+        self._report_failed()
         return sample
 
     def last_stable_offsets(self, partitions: Iterable[tuple[str, int]]) -> Offsets:
@@ -169,7 +169,7 @@ class Brokers:
                 self._failed[topic] = error
         return answers
 
-    def _tell_failed(self) -> None:
+    def _report_failed(self) -> None:
         """Warn of topics whose offsets have become unknown; that they still are is for DEBUG."""
         for topic, error in self._failed.items():
             level = logging.DEBUG if topic in self._failed_before else logging.WARNING

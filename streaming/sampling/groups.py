@@ -23,12 +23,12 @@ from streaming.group.listing import (
     CLUSTER_NOT_DESCRIBABLE,
     GROUP_TYPES,
     CommittedOffset,
-    CommittedOffsets,
     Description,
     GroupListing,
     GroupNotFound,
     ListedGroup,
     ListingGap,
+    OffsetsByPartition,
     Unanswered,
 )
 from streaming.sampling.connection import Connection, Message, Question
@@ -55,9 +55,9 @@ class Groups:
         broker_ids = self._connection.broker_ids()
         questions: list[Question] = [(broker_id, ListGroupsRequest(min_version=0)) for broker_id in broker_ids]
         rights = DescribeClusterRequest(include_cluster_authorized_operations=True)
-        *answers, told_rights = self._connection.ask_each([*questions, (None, rights)])
+        *answers, described_rights = self._connection.ask_each([*questions, (None, rights)])
         groups: dict[str, ListedGroup] = {}
-        gaps = [ListingGap(None, CLUSTER_NOT_DESCRIBABLE)] if _may_not_describe_cluster(told_rights) else []
+        gaps = [ListingGap(None, CLUSTER_NOT_DESCRIBABLE)] if _may_not_describe_cluster(described_rights) else []
         for broker_id, answer in zip(broker_ids, answers, strict=True):
             refused = Unanswered(error_word(answer)) if isinstance(answer, KafkaError) else refusal(answer.error_code)
             if refused is not None:
@@ -92,7 +92,7 @@ class Groups:
             return dict.fromkeys(ids, GROUP_TYPE_NOT_KNOWN)
         return self._coordinators.ask(ids, DESCRIBE_APIS[group_type])
 
-    def group_offsets(self, ids: Collection[str]) -> Mapping[str, CommittedOffsets | Unanswered]:
+    def group_offsets(self, ids: Collection[str]) -> Mapping[str, OffsetsByPartition | Unanswered]:
         """Everything the groups committed. A group that is not there has committed nothing.
 
         Offsets of a transaction that is still open are not among them. Brokers before 3.0 take one group a request.
@@ -135,7 +135,7 @@ def _fetch_of_several(ids: Sequence[str]) -> Message:
     return OffsetFetchRequest(groups=[group(group_id=name, topics=None) for name in ids], min_version=8, max_version=8)
 
 
-def _fetched_of_several(_ids: Sequence[str], response: Message) -> Mapping[str, CommittedOffsets | Unanswered]:
+def _fetched_of_several(_ids: Sequence[str], response: Message) -> Mapping[str, OffsetsByPartition | Unanswered]:
     return {group.group_id: _offsets(group) for group in response.groups}
 
 
@@ -143,15 +143,15 @@ def _fetch_of_one(ids: Sequence[str]) -> Message:
     return OffsetFetchRequest(group_id=ids[0], topics=None, min_version=2, max_version=7)
 
 
-def _fetched_of_one(ids: Sequence[str], response: Message) -> Mapping[str, CommittedOffsets | Unanswered]:
+def _fetched_of_one(ids: Sequence[str], response: Message) -> Mapping[str, OffsetsByPartition | Unanswered]:
     return {ids[0]: _offsets(response)}
 
 
-_SEVERAL_GROUPS: GroupApi[CommittedOffsets | Unanswered] = GroupApi(_fetch_of_several, _fetched_of_several)
-_ONE_GROUP: GroupApi[CommittedOffsets | Unanswered] = GroupApi(_fetch_of_one, _fetched_of_one, groups_per_request=1)
+_SEVERAL_GROUPS: GroupApi[OffsetsByPartition | Unanswered] = GroupApi(_fetch_of_several, _fetched_of_several)
+_ONE_GROUP: GroupApi[OffsetsByPartition | Unanswered] = GroupApi(_fetch_of_one, _fetched_of_one, groups_per_request=1)
 
 
-def _offsets(group: Message) -> CommittedOffsets | Unanswered:
+def _offsets(group: Message) -> OffsetsByPartition | Unanswered:
     """One group's commits; one partition without an answer leaves the whole without: it must not look deleted."""
     entries = [(topic.name, entry) for topic in group.topics for entry in topic.partitions]
     refusals = (refusal(code) for code in (group.error_code, *(entry.error_code for _, entry in entries)))

@@ -40,7 +40,7 @@ LAG_UNKNOWN_PARTITIONS: Final = Signal(
     label_values=MappingProxyType(
         {
             "reason": (
-                "held_back",
+                "blocked",
                 "topic_deleted",
                 "partition_deleted",
                 "no_end_offset",

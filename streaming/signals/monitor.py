@@ -29,7 +29,7 @@ SOURCE: Final = Signal(
     example='rebalance_monitor_source{source="admin-api"}',
 )
 UNKNOWN: Final = Signal(
-    name="rebalance_monitor_unknown",
+    name="rebalance_monitor_source_limitation_info",
     unit="boolean",
     labels=(*OF_A_CLUSTER, "what"),
     label_values=MappingProxyType(
@@ -50,7 +50,7 @@ UNKNOWN: Final = Signal(
     granularity=CLUSTER,
     help="1 for each kind of information that this source does not provide.",
     unknown="The source provides this information.",
-    example='rebalance_monitor_unknown{what="hidden_groups"}',
+    example='rebalance_monitor_source_limitation_info{capability="hidden_groups"}',
 )
 RECORDS_READ: Final = Signal(
     name="rebalance_monitor_records_read_total",
@@ -82,15 +82,15 @@ OFFSETS_TOPIC_LAG: Final = Signal(
     unknown="The partition was not sampled recently, or there is no log to read (admin-api).",
     example="sum by (cluster) (rebalance_monitor_offsets_topic_lag)",
 )
-OFFSETS_TOPIC_HELD_BACK: Final = Signal(
-    name="rebalance_monitor_offsets_topic_held_back",
+OFFSETS_TOPIC_BLOCKED: Final = Signal(
+    name="rebalance_monitor_offsets_topic_blocked",
     unit="records",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
     help="Records of __consumer_offsets that an open transaction hides. Meanwhile the groups of this partition are"
     " unknown.",
     unknown="The partition was not sampled recently, or there is no log to read (admin-api).",
-    example="rebalance_monitor_offsets_topic_held_back > 0",
+    example="rebalance_monitor_offsets_topic_blocked > 0",
 )
 OFFSETS_TOPIC_LAST_STABLE_OFFSET: Final = Signal(
     name="rebalance_monitor_offsets_topic_last_stable_offset",

@@ -2,7 +2,7 @@
 
 monitor.json     identity: written last when a checkpoint is made, so that half a checkpoint is none
 query/           Spark's own: offsets, commits, state
-handed_back/     facts on their way back to groups
+feedback/     facts on their way back to groups
 origin/          what the tables held when the checkpoint was made: positions not to be written again, and seeds
 """
 

@@ -15,7 +15,7 @@ So temporary files, checksum files that are missing, and a batch that was begun 
 Two kinds of files are removed with a warning, for a start can do without them:
 
 7. A checksum file whose file is missing. Spark could not write the file again beside it.
-8. `handed_back/`: facts that cannot be read. The driver finds out that they are missing and sends them again.
+8. `feedback/`: facts that cannot be read. The driver finds out that they are missing and sends them again.
 
 What was needed by earlier batches only may be missing or damaged: nobody reads it.
 """
@@ -34,12 +34,12 @@ from streaming.spark.folder import DamagedFile, Folder
 from streaming.spark.state_files import check_changes, check_schema, check_snapshot, needed_files
 
 QUERY = "query"
-HANDED_BACK = "handed_back"
+FEEDBACK_FOLDER = "feedback"
 IDENTITY = "monitor.json"
 _STATE_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _STATE_COMPRESSION = "spark.sql.streaming.stateStore.compression.codec"
 _ROCKSDB = "RocksDBStateStoreProvider"
-_FACT_KEYS = {"lane", "lane_key", "payload"}
+_FACT_KEYS = {"state_kind", "state_key", "payload"}
 _FILE_SOURCE_KEYS = {"path", "timestamp", "batchId"}
 
 
@@ -78,7 +78,7 @@ def find_disposable(folder: Folder) -> Sequence[DamagedFile]:
         for log in (QUERY, *(f"{QUERY}/{log}" for log in logs))
         for name in _orphaned_checksums(folder.names(log))
     ]
-    facts = [f"{HANDED_BACK}/{name}" for name in folder.names(HANDED_BACK) if name.endswith(".json")]
+    facts = [f"{FEEDBACK_FOLDER}/{name}" for name in folder.names(FEEDBACK_FOLDER) if name.endswith(".json")]
     return [*orphans, *(DamagedFile(name, wrong) for name in facts if (wrong := _wrong_with_facts(folder, name)))]
 
 

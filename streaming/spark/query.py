@@ -13,7 +13,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from streaming.combine.own_partitions import OwnPartitions
-from streaming.spark.source import LANE_ROWS
+from streaming.spark.source import STATE_ROWS
 from streaming.spark.steps import CombineFunction, StateFunction
 
 STORED_STATE = StructType([StructField("version", IntegerType()), StructField("encoded", BinaryType())])
@@ -24,14 +24,14 @@ BATCH_GRACE_SECONDS = 10.0
 BatchFunction = Callable[[DataFrame, int], None]
 
 
-def lanes_of(records: DataFrame, combine_tasks: int, own_partitions: OwnPartitions) -> DataFrame:
+def state_rows_of(records: DataFrame, combine_tasks: int, own_partitions: OwnPartitions) -> DataFrame:
     """Records as lane rows. Few wide tasks: a Python step over 50 narrow ones costs three times the CPU."""
-    return records.coalesce(combine_tasks).mapInArrow(CombineFunction(own_partitions), LANE_ROWS)
+    return records.coalesce(combine_tasks).mapInArrow(CombineFunction(own_partitions), STATE_ROWS)
 
 
 def start_query(  # noqa: PLR0913 - all of a query
     *,
-    lanes: DataFrame,
+    state_rows: DataFrame,
     cluster: str,
     state_function: StateFunction,
     on_batch: BatchFunction,
@@ -39,9 +39,9 @@ def start_query(  # noqa: PLR0913 - all of a query
     trigger_seconds: float,
 ) -> StreamingQuery:
     """Start the one query. Every batch reaches `on_batch` as lane rows, after the state step."""
-    keyed = lanes.select(F.lit(cluster).alias("cluster"), *LANE_ROWS.names)
-    advanced = keyed.groupBy("cluster", "lane", "lane_key").applyInPandasWithState(
-        state_function, LANE_ROWS, STORED_STATE, "append", GroupStateTimeout.NoTimeout
+    keyed = state_rows.select(F.lit(cluster).alias("cluster"), *STATE_ROWS.names)
+    advanced = keyed.groupBy("cluster", "state_kind", "state_key").applyInPandasWithState(
+        state_function, STATE_ROWS, STORED_STATE, "append", GroupStateTimeout.NoTimeout
     )
     writer = advanced.writeStream.outputMode("append").option("checkpointLocation", checkpoint)
     return writer.foreachBatch(on_batch).trigger(processingTime=f"{trigger_seconds} seconds").start()

@@ -108,10 +108,10 @@ def session_conf(
     master = re.sub(r"^local\[(\d+)\]$", lambda slots: f"local[{int(slots[1]) * clusters}]", settings.master)
     own = _conf(settings, jars, folder)
     given = {name: value.get_secret_value() for name, value in settings.conf.items()}
-    told = {"spark.master": master, **(loopback if is_here else {}), **own, **given, **_redaction(given)}
+    reported = {"spark.master": master, **(loopback if is_here else {}), **own, **given, **_redaction(given)}
     if _JAVA_OPTIONS in given:
-        told[_JAVA_OPTIONS] = f"{own[_JAVA_OPTIONS]} {given[_JAVA_OPTIONS]}"
-    return {name: value for name, value in told.items() if not (submitted and name in SUBMITTED)}
+        reported[_JAVA_OPTIONS] = f"{own[_JAVA_OPTIONS]} {given[_JAVA_OPTIONS]}"
+    return {name: value for name, value in reported.items() if not (submitted and name in SUBMITTED)}
 
 
 def _pass_over(server: BaseServer, request: object, client_address: Any) -> None:  # noqa: ANN401 - as the base has it

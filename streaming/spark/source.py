@@ -10,12 +10,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from streaming.combine.combiner import LaneRow
+from streaming.combine.combiner import StateRow
 from streaming.config.settings import KafkaSettings, SourceSettings
 from streaming.events import OFFSETS_TOPIC
 
-LANE_ROWS = StructType(
-    [StructField("lane", StringType()), StructField("lane_key", StringType()), StructField("payload", BinaryType())]
+STATE_ROWS = StructType(
+    [
+        StructField("state_kind", StringType()),
+        StructField("state_key", StringType()),
+        StructField("payload", BinaryType()),
+    ]
 )
 """All nullable although none ever is: a file source makes its columns so, and a batch in which one of the two sources
 has nothing new takes the other's word. The state store refuses a key whose nullability changed since the last start.
@@ -35,8 +39,8 @@ def offsets_topic_records(
     return records.select(
         "key",
         "value",
-        F.col("partition").alias("kafka_partition"),
-        F.col("offset").alias("kafka_offset"),
+        F.col("partition").alias("offsets_topic_partition"),
+        F.col("offset").alias("offsets_topic_offset"),
         F.unix_millis("timestamp").alias("timestamp_ms"),
     )
 
@@ -59,18 +63,18 @@ def _options(kafka: KafkaSettings, source: SourceSettings, partitions: Sequence[
     }
 
 
-def lane_rows_file(rows: Iterable[LaneRow]) -> bytes:
-    """The content of a file for `handed_back_rows`: one JSON line a row."""
+def state_rows_file(rows: Iterable[StateRow]) -> bytes:
+    """The content of a file for `feedback_rows`: one JSON line a row."""
     lines = (
-        json.dumps({"lane": lane, "lane_key": lane_key, "payload": base64.b64encode(payload).decode()})
-        for lane, lane_key, payload in rows
+        json.dumps({"state_kind": state_kind, "state_key": state_key, "payload": base64.b64encode(payload).decode()})
+        for state_kind, state_key, payload in rows
     )
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def handed_back_rows(session: SparkSession, folder: str) -> DataFrame:
+def feedback_rows(session: SparkSession, folder: str) -> DataFrame:
     """Facts the driver hands back to groups, and polls; files vanish once their batch is committed."""
-    reader = session.readStream.schema(LANE_ROWS).option("cleanSource", "delete").option("maxFilesPerTrigger", "500")
+    reader = session.readStream.schema(STATE_ROWS).option("cleanSource", "delete").option("maxFilesPerTrigger", "500")
     # A fact that is lost is found missing and sent again. A file that is lost or damaged must not stop every batch.
     reader = reader.options(mode="DROPMALFORMED", ignoreMissingFiles="true", ignoreCorruptFiles="true")
     # A payload is one JSON string: commits of a large cluster's first poll are beyond the 20 million letters of old.

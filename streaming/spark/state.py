@@ -7,24 +7,24 @@ from collections.abc import Iterable
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
 
-from streaming.combine.combiner import GROUP_LANE
-from streaming.combine.lanes import LANE_CODEC, PartitionSnapshot
-from streaming.evaluation.turn import GROUP_CODEC, GroupRecord
+from streaming.combine.combiner import GROUP_KIND
+from streaming.combine.partition_state import PARTITION_CODEC, PartitionSnapshot
+from streaming.evaluation.group_update import GROUP_CODEC, GroupState
 
 
-def stored_state(session: SparkSession, query_checkpoint: str) -> tuple[list[GroupRecord], list[PartitionSnapshot]]:
+def stored_state(session: SparkSession, query_checkpoint: str) -> tuple[list[GroupState], list[PartitionSnapshot]]:
     """Every group and every Kafka partition the checkpoint knows."""
     state = session.read.format("statestore").load(query_checkpoint)
     rows = state.select(
-        F.col("key.lane").alias("lane"),
+        F.col("key.state_kind").alias("state_kind"),
         F.col("value.groupState.version").alias("version"),
         F.col("value.groupState.encoded").alias("encoded"),
     ).toArrow()
     stored: Iterable[tuple[str, int, bytes]] = zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True)
-    groups, lanes = [], []
-    for lane, version, encoded in stored:
-        if lane == GROUP_LANE:
+    groups, state_rows = [], []
+    for state_kind, version, encoded in stored:
+        if state_kind == GROUP_KIND:
             groups.append(GROUP_CODEC.decode(version, encoded))
         else:
-            lanes.append(LANE_CODEC.decode(version, encoded))
-    return groups, lanes
+            state_rows.append(PARTITION_CODEC.decode(version, encoded))
+    return groups, state_rows

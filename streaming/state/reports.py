@@ -15,22 +15,22 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from streaming.evaluation.conditions.condition_watch import Condition
+from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.conditions.unowned import UnownedNow
-from streaming.evaluation.evaluate import Recorded, Sampled, evaluate, with_sample
+from streaming.evaluation.evaluate import RecordedGroup, Sampled, evaluate, with_sample
 from streaming.evaluation.facts import GroupLag
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA
-from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.rebalances.skips import decided
 from streaming.evaluation.report import GroupReport
 from streaming.group.listing import GroupListing, shown_state
-from streaming.state.present import Present, WorkShares
+from streaming.state.monitor_view import MonitorView, WorkShares
 
 
 class _OfSample(NamedTuple):
     """What of the present rests on the last sample."""
 
-    lag: LagJudgement | None = None
+    lag: LagEvaluation | None = None
     listing: GroupListing | None = None
     rebalancing_since_ms: Mapping[str, int] = MappingProxyType({})
     work: Mapping[str, WorkShares] = MappingProxyType({})
@@ -41,9 +41,9 @@ class _OfSample(NamedTuple):
 _NOTHING_SAMPLED, _NO_LAG, _NOTHING_DECIDED = _OfSample(), GroupLag(), dict[tuple[str, int], bool]()
 
 
-def _of_sample(present: Present) -> _OfSample:
-    since_ms = present.rebalancing_since_ms
-    return _OfSample(present.lag, present.listing, since_ms, present.work, present.conditions, present.unowned)
+def _of_sample(view: MonitorView) -> _OfSample:
+    since_ms = view.rebalancing_since_ms
+    return _OfSample(view.lag, view.listing, since_ms, view.work, view.conditions, view.unowned)
 
 
 class Reports(Mapping[str, GroupReport]):
@@ -95,52 +95,54 @@ class ReportBook:
     """The reports of one cluster, kept from one present to the next. One thread at a time may ask."""
 
     def __init__(self) -> None:
-        self._kept: Mapping[str, tuple[Recorded, GroupReport]] = {}
-        self._last: tuple[Present, bool, Reports] | None = None
+        self._kept: Mapping[str, tuple[RecordedGroup, GroupReport]] = {}
+        self._last: tuple[MonitorView, bool, Reports] | None = None
 
-    def reports(self, present: Present, *, is_fresh: bool) -> Reports:
+    def reports(self, view: MonitorView, *, is_fresh: bool) -> Reports:
         """All groups; none before the log was read to its end once."""
         last = self._last
-        if last is not None and last[0] is present and last[1] == is_fresh:
+        if last is not None and last[0] is view and last[1] == is_fresh:
             return last[2]
-        seen = _of_sample(present) if is_fresh else _NOTHING_SAMPLED
+        seen = _of_sample(view) if is_fresh else _NOTHING_SAMPLED
         known, self._kept = self._kept, {}
-        if present.health.was_ready:
-            self._kept = {one.group_id: _kept(known.get(one.group_id), one) for one in _recorded(present, seen)}
+        if view.health.was_ready:
+            self._kept = {one.group_id: _kept(known.get(one.group_id), one) for one in _recorded(view, seen)}
         made = Reports({group_id: report for group_id, (_, report) in self._kept.items()}, seen)
-        self._last = (present, is_fresh, made)
+        self._last = (view, is_fresh, made)
         return made
 
 
-def _kept(known: tuple[Recorded, GroupReport] | None, recorded: Recorded) -> tuple[Recorded, GroupReport]:
+def _kept(
+    known: tuple[RecordedGroup, GroupReport] | None, recorded: RecordedGroup
+) -> tuple[RecordedGroup, GroupReport]:
     """What is known while its inputs are the same. An equal record that is another object takes the other's place."""
     if known is None or known[0].record is not recorded.record or known[0] != recorded:
         return recorded, evaluate(recorded)
     return known
 
 
-def _recorded(present: Present, seen: _OfSample) -> Iterator[Recorded]:
+def _recorded(view: MonitorView, seen: _OfSample) -> Iterator[RecordedGroup]:
     """What each group's report is made of, sorted by group id (rules 2 and 3)."""
-    is_held_back, gap_totals = present.held_back_groups(), present.gap_totals
+    is_blocked, gap_totals = view.blocked_groups(), view.gap_totals
     listing, work, since_ms = seen.listing, seen.work, seen.rebalancing_since_ms
-    committing = frozenset[str]() if present.lag is None else present.lag.group_ids
-    for group_id in sorted(committing.union(present.groups)):
-        record = present.groups.get(group_id)
+    committing = frozenset[str]() if view.lag is None else view.lag.group_ids
+    for group_id in sorted(committing.union(view.groups)):
+        record = view.groups.get(group_id)
         if record is None or record.snapshot.is_over:
             if group_id in committing:
                 listed = listing.groups.get(group_id) if listing else None
-                yield Recorded(group_id, None, is_held_back(group_id), listed=listed)
+                yield RecordedGroup(group_id, None, is_blocked(group_id), listed=listed)
             continue
-        snapshot, judgement, shares = record.snapshot, record.judgement, work.get(group_id)
-        stands = shares and judgement and shares.position == judgement.position
-        yield Recorded(
+        snapshot, evaluation, shares = record.snapshot, record.evaluation, work.get(group_id)
+        stands = shares and evaluation and shares.position == evaluation.position
+        yield RecordedGroup(
             group_id,
             record,
-            is_held_back(group_id),
+            is_blocked(group_id),
             shown_state(snapshot, listing),
             None,
             since_ms.get(group_id),
             shares.imbalances if shares and stands else (),
             gap_totals.get(group_id),
-            decided(present.decided_skips, [snapshot], {}) if snapshot.unsettled_skips else _NOTHING_DECIDED,
+            decided(view.decided_skips, [snapshot], {}) if snapshot.unsettled_skips else _NOTHING_DECIDED,
         )

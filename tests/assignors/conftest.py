@@ -8,5 +8,5 @@ from hypothesis import HealthCheck, settings
 sys.path.insert(0, str(Path(__file__).parents[2]))  # importmode=importlib leaves the root of the repository out
 
 # A machine that is busy with other things must not fail a law.
-settings.register_profile("laws", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("laws")
+settings.register_profile("violations", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("violations")

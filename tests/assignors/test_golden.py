@@ -95,7 +95,7 @@ def test_our_measures_of_javas_answer_are_its_metrics(vector: dict[str, Any]):
 
 @JAVA_IS_LAWFUL
 def test_javas_lawful_answers_are_lawful_to_us(vector: dict[str, Any]):
-    """The judge must not accuse a healthy group: what Java gives, where valid, breaks none of our laws either."""
+    """The evaluate must not accuse a healthy group: what Java gives, where valid, breaks none of our laws either."""
     group, strategy = parse_scenario(vector).group, vector["strategy"]
     assert violations(group, as_assignment(vector["expected"]["assignment"]), strategy) == []
 

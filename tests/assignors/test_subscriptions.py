@@ -8,7 +8,7 @@ from tests.bench.assignors import group_of
 
 
 def test_members_that_are_alike_are_one_class():
-    """What makes a thousand members cheap to judge."""
+    """What makes a thousand members cheap to evaluate."""
     classes = subscription_classes(group_of(1_000, 10_000, 100, heterogeneous=False))
     assert [len(members) for members in classes.members] == [1_000]
     assert set(classes.subscribers.values()) == {frozenset({0})}

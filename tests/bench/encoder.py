@@ -62,9 +62,9 @@ class _Encoder:
         self.flexible = flexible
 
     def struct(self, layout: Struct, fields: Mapping[str, Any]) -> bytes:
-        present = [field for field in layout.fields if field.since <= self.version <= field.until]
-        mandatory = b"".join(self._field(field, fields[field.name]) for field in present if field.tag is None)
-        tagged = [field for field in present if field.tag is not None and field.name in fields]
+        view = [field for field in layout.fields if field.since <= self.version <= field.until]
+        mandatory = b"".join(self._field(field, fields[field.name]) for field in view if field.tag is None)
+        tagged = [field for field in view if field.tag is not None and field.name in fields]
         return mandatory + (self._tag_section(tagged, fields) if self.flexible else b"")
 
     def _tag_section(self, tagged: list[Field], fields: Mapping[str, Any]) -> bytes:
@@ -76,8 +76,8 @@ class _Encoder:
 
     def _field(self, field: Field, value: Any) -> bytes:  # noqa: ANN401 - a value of any type
         if isinstance(field.type, Struct) and field.nullable:
-            null, present = (b"\xff", b"\x01") if field.tag is None else (b"\x00", b"\x01")
-            return null if value is None else present + self.struct(field.type, value)
+            null, view = (b"\xff", b"\x01") if field.tag is None else (b"\x00", b"\x01")
+            return null if value is None else view + self.struct(field.type, value)
         return self._value(field.type, value)
 
     def _value(self, layout: Any, value: Any) -> bytes:  # noqa: ANN401 - a value of any type

@@ -49,7 +49,7 @@ class Figure:
             "name": self.name,
             "unit": self.unit,
             "value": self.value,
-            "plain_read": self.plain,
+            "baseline": self.plain,
             "ratio": self.ratio,
             "bar": bar,
             "verdict": self.verdict,

@@ -17,7 +17,7 @@ from uuid import UUID
 import msgspec
 
 from assignors import AS_JAVA_LEADER
-from streaming.evaluation.turn import GROUP_CODEC, GroupRecord, take_turn
+from streaming.evaluation.group_update import GROUP_CODEC, GroupState, apply_batch
 from streaming.events import (
     CONSUMER,
     CurrentWritten,
@@ -65,15 +65,15 @@ def group_state_figures() -> list[Figure]:
         ("classic", [_classic(1)], [_classic(2)]),
         ("KIP-848", _modern(1, 0), _modern(2, 10_000)),
     ):
-        state = _judged(GROUP_CODEC.encode(GroupRecord(GroupSnapshot("g"))), formed)
-        state = _judged(state, [_SAMPLED])
+        state = _evaluated(GROUP_CODEC.encode(GroupState(GroupSnapshot("g"))), formed)
+        state = _evaluated(state, [_SAMPLED])
         label = f"{name} group, {MEMBERS:,} x {TOPICS * PARTITIONS_PER_TOPIC:,}"
         figures += [
             Figure(f"{label}: state", "bytes", len(state[1]), bar=STATE_BAR),
             Figure(
                 f"{label}: advanced by one rebalance", "ms", _best_ms(state, rebalanced, _advanced), bar=ADVANCE_BAR
             ),
-            Figure(f"{label}: told, and judged by all strategies", "ms", _best_ms(state, rebalanced, _judged)),
+            Figure(f"{label}: told, and evaluated by all strategies", "ms", _best_ms(state, rebalanced, _evaluated)),
         ]
     return figures
 
@@ -96,8 +96,8 @@ def _advanced(state: Stored, events: Sequence[GroupEvent]) -> Stored:
     return GROUP_CODEC.encode(msgspec.structs.replace(record, snapshot=reduce(advance, events, record.snapshot)))
 
 
-def _judged(state: Stored, events: Sequence[GroupEvent]) -> Stored:
-    return GROUP_CODEC.encode(take_turn(GROUP_CODEC.decode(*state), events, _STRATEGIES).record)
+def _evaluated(state: Stored, events: Sequence[GroupEvent]) -> Stored:
+    return GROUP_CODEC.encode(apply_batch(GROUP_CODEC.decode(*state), events, _STRATEGIES).record)
 
 
 def _held(generation: int) -> Held:
@@ -155,5 +155,5 @@ def _by_id(partitions: list[tuple[str, int]]) -> IdPartitions:
     return tuple((_topic_id(topic), (number,)) for topic, number in partitions)
 
 
-def _at(kafka_offset: int) -> Position:
-    return Position(0, kafka_offset, 1_000 * kafka_offset)
+def _at(offsets_topic_offset: int) -> Position:
+    return Position(0, offsets_topic_offset, 1_000 * offsets_topic_offset)

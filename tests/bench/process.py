@@ -25,7 +25,7 @@ _ORPHAN_SECONDS = 5.0
 _SHOWN_LINES = 5
 
 MONITOR = (str(Path(sys.executable).with_name("rebalance-monitor")), "run", "--log-level", "DEBUG")
-PLAIN_READ = (sys.executable, "-m", "tests.bench.plain_read")
+PLAIN_READ = (sys.executable, "-m", "tests.bench.baseline")
 
 
 def monitor_environment(bootstrap_servers: str, folder: Path, port: int) -> Mapping[str, str]:

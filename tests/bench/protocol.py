@@ -39,13 +39,15 @@ def read_records(path: Path) -> list[RawRecord]:
 def records_per_second(records: Sequence[RawRecord], read: Callable[[bytes, bytes | None], object]) -> float:
     """Return the rate of the quickest round."""
     repeats = 1
-    while _round_seconds(records, read, repeats) < MIN_ROUND_SECONDS:
+    while _stuck_after_seconds(records, read, repeats) < MIN_ROUND_SECONDS:
         repeats *= 2
-    seconds = min(_round_seconds(records, read, repeats) for _ in range(ROUNDS))
+    seconds = min(_stuck_after_seconds(records, read, repeats) for _ in range(ROUNDS))
     return len(records) * repeats / seconds
 
 
-def _round_seconds(records: Sequence[RawRecord], read: Callable[[bytes, bytes | None], object], repeats: int) -> float:
+def _stuck_after_seconds(
+    records: Sequence[RawRecord], read: Callable[[bytes, bytes | None], object], repeats: int
+) -> float:
     started = perf_counter()
     for _ in range(repeats):
         for key, value in records:

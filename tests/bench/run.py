@@ -21,20 +21,20 @@ from streaming.demo import DemoLoad
 from streaming.embedded import EmbeddedBroker
 from streaming.errors import RemedyError
 from tests.bench.catch_up import catch_up_figures, read_by_monitor, read_plainly
-from tests.bench.crowd import Crowd
 from tests.bench.figures import Figure, figures_table
 from tests.bench.fill import Fill, fill_offsets_topic
 from tests.bench.group_state import group_state_figures
-from tests.bench.judgement import (
+from tests.bench.load_figures import (
     PLAIN_SECONDS,
     UNHEARD_COORDINATOR,
-    found_crowd,
-    judge_under_load,
-    judgement_figures,
+    found_synthetic_groups,
+    load_figures,
+    measure_under_load,
     read_plainly_under_load,
 )
 from tests.bench.metrics_text import metrics_text_figures
 from tests.bench.rebalances import watch_rebalances
+from tests.bench.synthetic_groups import SyntheticGroups
 from tests.bench.table_appends import table_append_figures
 from tests.bench.under_load import Steady
 
@@ -62,11 +62,15 @@ def record_count(_context: click.Context, _option: click.Parameter, given: str |
 @click.option("--rebalances", type=click.IntRange(1), default=30, show_default=True, help="Rebalances to wait for.")
 @click.option(
     "--part",
-    type=click.Choice(["catch-up", "rebalances", "state", "judgement", "scrape", "tables"]),
+    type=click.Choice(["catch-up", "rebalances", "state", "evaluation", "scrape", "tables"]),
     help="Measure only this part [default: all].",
 )
 @click.option(
-    "--crowd", type=click.IntRange(1), default=10_000, show_default=True, help="Groups judged under load, or scraped."
+    "--crowd",
+    type=click.IntRange(1),
+    default=10_000,
+    show_default=True,
+    help="Groups evaluated under load, or scraped.",
 )
 @click.option(
     "--commits-per-second", type=click.IntRange(1), default=20_000, show_default=True, help="What they commit."
@@ -91,7 +95,7 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     records: int | None,
     rebalances: int,
     part: str | None,
-    crowd: int,
+    synthetic_groups: int,
     commits_per_second: int,
     rebalances_per_minute: int,
     load_seconds: float,
@@ -111,7 +115,7 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
         signal.signal(stop_signal, signal.default_int_handler)
     fill = Fill(groups, partitions, rounds)
     fill = fill if records is None else fill.with_records(records)
-    steady = Steady(Crowd(crowd), commits_per_second, rebalances_per_minute, load_seconds)
+    steady = Steady(SyntheticGroups(synthetic_groups), commits_per_second, rebalances_per_minute, load_seconds)
     work = folder.absolute() / time.strftime("%Y%m%dT%H%M%S")
     load_average = os.getloadavg()
     figures: list[Figure] = []
@@ -120,20 +124,20 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
             if part in {None, "state"}:
                 figures += group_state_figures()
             if part in {None, "scrape"}:
-                figures += metrics_text_figures(steady.crowd)
+                figures += metrics_text_figures(steady.synthetic_groups)
             if part in {None, "tables"}:
                 figures += table_append_figures(work / "tables")
             if part in {None, "catch-up"}:
                 figures += _catch_up(work / "catch-up", fill, progress)
             if part in {None, "rebalances"}:
                 figures += _rebalances(work / "rebalances", rebalances, progress)
-            if part in {None, "judgement"}:
-                figures += _judgement(work / "judgement", steady, progress)
+            if part in {None, "evaluation"}:
+                figures += _evaluation(work / "evaluation", steady, progress)
     except KeyboardInterrupt:
         raise click.Abort from None
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
-    sizes = {"catch-up": fill.in_words, "judgement": steady.in_words}
+    sizes = {"catch-up": fill.in_words, "evaluation": steady.in_words}
     measured = [words for name, words in sizes.items() if part in {None, name}]
     _report(measured, figures, load_average, json_file)
 
@@ -182,22 +186,24 @@ def _rebalances(work: Path, wanted: int, progress: Progress) -> list[Figure]:
         )
 
 
-def _judgement(work: Path, steady: Steady, progress: Progress) -> list[Figure]:
+def _evaluation(work: Path, steady: Steady, progress: Progress) -> list[Figure]:
     def show(task: TaskID, who: str) -> Callable[[float, str], None]:
         return lambda seconds, fares: progress.update(
             task, completed=int(seconds), description=f"seconds under load, {who}: {fares}"
         )
 
-    crowd = steady.crowd
+    synthetic_groups = steady.synthetic_groups
     with EmbeddedBroker(work / "broker", java_options=UNHEARD_COORDINATOR) as broker:
-        founding = progress.add_task("write the crowd's groups", total=crowd.groups + crowd.commit_keys)
-        found_crowd(broker, crowd, lambda more: progress.advance(founding, more))
-        judging = progress.add_task("seconds under load, the monitor: starting", total=int(steady.seconds))
-        monitor = judge_under_load(broker, work / "monitor", steady, show(judging, "the monitor"))
+        founding = progress.add_task(
+            "write the crowd's groups", total=synthetic_groups.groups + synthetic_groups.commit_keys
+        )
+        found_synthetic_groups(broker, synthetic_groups, lambda more: progress.advance(founding, more))
+        evaluating = progress.add_task("seconds under load, the monitor: starting", total=int(steady.seconds))
+        monitor = measure_under_load(broker, work / "monitor", steady, show(evaluating, "the monitor"))
         briefly = replace(steady, seconds=min(steady.seconds, PLAIN_SECONDS))
         reading = progress.add_task("seconds under load, Spark's source alone: starting", total=int(briefly.seconds))
         plain = read_plainly_under_load(broker, work / "plain", briefly, show(reading, "Spark's source alone"))
-    return judgement_figures(steady, monitor, plain)
+    return load_figures(steady, monitor, plain)
 
 
 def _report(sizes: list[str], figures: list[Figure], load_average: tuple[float, ...], json_file: Path | None) -> None:

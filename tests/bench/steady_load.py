@@ -1,7 +1,7 @@
 """A steady load on `__consumer_offsets`: `python -m tests.bench.steady_load`, a program of its own, until SIGTERM.
 
-It writes commits and rebalances of a `Crowd` at a given pace, in small steps, and tells after each step on its standard
-output what it has written by then. If it falls behind it makes up for it: the pace is that of the whole.
+It writes commits and rebalances of `SyntheticGroups` at a given pace, in small steps. After each step it prints what
+it has written by then. If it falls behind it makes up for it: the pace is that of the whole.
 
 The broker lets nobody write to its own topics but clients of one id. What the coordinator keeps in its memory does not
 follow; readers of the topic see no difference.
@@ -23,7 +23,14 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from assignors.coordinator import coordinator_partition
 from streaming.events import OFFSETS_TOPIC
-from tests.bench.crowd import BEHIND_RECORDS, FIRST_GENERATION, FIRST_OFFSET, Crowd, Written, commit_value
+from tests.bench.synthetic_groups import (
+    BEHIND_RECORDS,
+    FIRST_GENERATION,
+    FIRST_OFFSET,
+    SyntheticGroups,
+    Written,
+    commit_value,
+)
 
 STEP_SECONDS = 0.1
 OFFSETS_TOPIC_PARTITIONS = 50
@@ -32,11 +39,11 @@ OFFSETS_TOPIC_PARTITIONS = 50
 _FLUSH_SECONDS = 60.0
 
 
-class CrowdWriter:
+class SyntheticWriter:
     """Writes a crowd's records where their coordinator would. Raises KafkaException for a record that is refused."""
 
-    def __init__(self, bootstrap_servers: str, crowd: Crowd) -> None:
-        self._crowd = crowd
+    def __init__(self, bootstrap_servers: str, synthetic_groups: SyntheticGroups) -> None:
+        self._synthetic_groups = synthetic_groups
         refused: list[KafkaError] = []
         self._refused = (
             refused  # no bound method below: the producer ends with the writer, not with a garbage collection
@@ -55,23 +62,24 @@ class CrowdWriter:
             }
         )
         self._places = [
-            coordinator_partition(crowd.group_id(at), OFFSETS_TOPIC_PARTITIONS) for at in range(crowd.groups)
+            coordinator_partition(synthetic_groups.group_id(at), OFFSETS_TOPIC_PARTITIONS)
+            for at in range(synthetic_groups.groups)
         ]
         self._keys = [
-            (crowd.commit_key(number, partition), self._places[number])
-            for number in range(crowd.groups)
-            for partition in crowd.partitions(number)
+            (synthetic_groups.commit_key(number, partition), self._places[number])
+            for number in range(synthetic_groups.groups)
+            for partition in synthetic_groups.partitions(number)
         ]
 
     def grow_topics(self, records: int = 1) -> None:
         """Write so many records to every partition that is read."""
-        for topic, partitions in self._crowd.topics.items():
+        for topic, partitions in self._synthetic_groups.topics.items():
             for partition, _ in itertools.product(range(partitions), range(records)):
                 self._producer.produce(topic, b"record", partition=partition)
 
     def rebalance(self, number: int, generation_id: int) -> None:
         """Write a group's generation."""
-        key, value = self._crowd.generation(number, generation_id, _now_ms())
+        key, value = self._synthetic_groups.generation(number, generation_id, _now_ms())
         self._producer.produce(OFFSETS_TOPIC, value, key, self._places[number])
 
     def commit(self, first: int, until: int) -> None:
@@ -87,7 +95,7 @@ class CrowdWriter:
     def found(self, on_records: Callable[[int], object]) -> None:
         """Write everybody's first generation and first commits, and what they have to read."""
         self.grow_topics(FIRST_OFFSET + BEHIND_RECORDS)
-        for number in range(self._crowd.groups):
+        for number in range(self._synthetic_groups.groups):
             self.rebalance(number, FIRST_GENERATION)
             on_records(1)
         value = commit_value(FIRST_OFFSET, _now_ms())
@@ -127,7 +135,11 @@ def _now_ms() -> int:
 
 
 def run_load(
-    writer: CrowdWriter, crowd: Crowd, commits_per_second: float, rebalances_per_minute: float, stop: threading.Event
+    writer: SyntheticWriter,
+    synthetic_groups: SyntheticGroups,
+    commits_per_second: float,
+    rebalances_per_minute: float,
+    stop: threading.Event,
 ) -> Iterator[Written]:
     """Write step by step until stopped; yield what was written after each."""
     started_seconds, commits, rebalances = time.monotonic(), 0, 0
@@ -136,7 +148,7 @@ def run_load(
         writer.commit(commits, commits := int(due_seconds * commits_per_second))
         rebalances_before, rebalances = rebalances, int(due_seconds * rebalances_per_minute / 60)
         for k in range(rebalances_before, rebalances):
-            next_one = crowd.rebalance(k)
+            next_one = synthetic_groups.rebalance(k)
             writer.rebalance(next_one.number, next_one.generation_id)
         writer.check()
         late_seconds = time.monotonic() - started_seconds - due_seconds
@@ -152,10 +164,10 @@ def run_load(
 @click.option("--rebalances-per-minute", type=float, required=True)
 def main(bootstrap_servers: str, groups: int, commits_per_second: float, rebalances_per_minute: float) -> None:
     """Write until told to end, then wait until the broker has all of it."""
-    stop, crowd = threading.Event(), Crowd(groups)
+    stop, synthetic_groups = threading.Event(), SyntheticGroups(groups)
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    writer = CrowdWriter(bootstrap_servers, crowd)
-    for written in run_load(writer, crowd, commits_per_second, rebalances_per_minute, stop):
+    writer = SyntheticWriter(bootstrap_servers, synthetic_groups)
+    for written in run_load(writer, synthetic_groups, commits_per_second, rebalances_per_minute, stop):
         sys.stdout.write(json.dumps(asdict(written)) + "\n")
         sys.stdout.flush()
     writer.finish()

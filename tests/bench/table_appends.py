@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from streaming.combine.lanes import QuarantinedRecord
+from streaming.combine.partition_state import DecodeFailure
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table, quarantine_rows
 from streaming.delta.tables import QUARANTINE
@@ -40,9 +40,9 @@ def table_append_figures(folder: Path) -> list[Figure]:
         old.tidy((datetime.now(timezone.utc) - timedelta(days=_RETENTION_DAYS)).date())
     # By turns, so that both have the same machine.
     of_young, of_old = list[float](), list[float]()
-    for turn in range(4):
-        of_young.append(_append_milliseconds(young, 1 + turn * _APPENDS))
-        of_old.append(_append_milliseconds(old, batch_id + 1 + (turn + 1) * _APPENDS))
+    for update in range(4):
+        of_young.append(_append_milliseconds(young, 1 + update * _APPENDS))
+        of_old.append(_append_milliseconds(old, batch_id + 1 + (update + 1) * _APPENDS))
     return [
         Figure(f"append, {PAST.days} days old, tidied (beside: young table)", "ms", median(of_old), median(of_young)),
         Figure("ratio of these", "", median(of_old) / median(of_young), bar=OLD_OVER_YOUNG),
@@ -62,7 +62,7 @@ def _opened(folder: Path) -> DeltaTables:
 
 def _row() -> pa.Table:
     """A row of today, as quarantine has them: the smallest append there is."""
-    record = QuarantinedRecord(0, 1, int(time.time() * 1000), b"key", None, "truncated", None)
+    record = DecodeFailure(0, 1, int(time.time() * 1000), b"key", None, "truncated", None)
     return arrow_table(QUARANTINE, quarantine_rows("bench", [record])[QUARANTINE])
 
 

@@ -14,9 +14,9 @@ from kafka import KafkaAdminClient
 import tests.bench.encoder
 import tests.bench.steady_load
 from streaming.embedded import EmbeddedBroker
-from tests.bench.crowd import FIRST_OFFSET, Crowd
-from tests.bench.judgement import await_listed, found_crowd
-from tests.bench.steady_load import CrowdWriter, _by_round, run_load
+from tests.bench.load_figures import await_listed, found_synthetic_groups
+from tests.bench.steady_load import SyntheticWriter, _by_round, run_load
+from tests.bench.synthetic_groups import FIRST_OFFSET, SyntheticGroups
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,37 +41,41 @@ def test_the_broker_takes_the_crowd_for_groups_of_its_own(tmp_path: Path) -> Non
     Commits by an idempotent producer were loaded as those of an open transaction: every group was without any.
     """
     heard: list[int] = []
-    crowd, stop = Crowd(30), threading.Event()
+    synthetic_groups, stop = SyntheticGroups(30), threading.Event()
     with EmbeddedBroker(tmp_path) as broker:
-        found_crowd(broker, crowd, heard.append)
-        assert sum(heard) == crowd.groups + crowd.commit_keys
-        assert _committed(broker.bootstrap_servers, crowd) == {
-            (crowd.group_id(number), *partition): FIRST_OFFSET
-            for number in range(crowd.groups)
-            for partition in crowd.partitions(number)
+        found_synthetic_groups(broker, synthetic_groups, heard.append)
+        assert sum(heard) == synthetic_groups.groups + synthetic_groups.commit_keys
+        assert _committed(broker.bootstrap_servers, synthetic_groups) == {
+            (synthetic_groups.group_id(number), *partition): FIRST_OFFSET
+            for number in range(synthetic_groups.groups)
+            for partition in synthetic_groups.partitions(number)
         }
-        writer = CrowdWriter(broker.bootstrap_servers, crowd)
-        for written in run_load(writer, crowd, 1_000, 1_200, stop):
+        writer = SyntheticWriter(broker.bootstrap_servers, synthetic_groups)
+        for written in run_load(writer, synthetic_groups, 1_000, 1_200, stop):
             if written.commits >= 450:
                 stop.set()
         writer.finish()
         del writer  # or it looks for the broker while that is away
         broker.stop()
         broker.start()
-        await_listed(broker, crowd)
-        offsets = _committed(broker.bootstrap_servers, crowd)
-        assert sum(offsets.values()) == FIRST_OFFSET * crowd.commit_keys + written.commits
+        await_listed(broker, synthetic_groups)
+        offsets = _committed(broker.bootstrap_servers, synthetic_groups)
+        assert sum(offsets.values()) == FIRST_OFFSET * synthetic_groups.commit_keys + written.commits
         assert set(offsets.values()) == {FIRST_OFFSET + 1, FIRST_OFFSET + 2}
-        assert _members(broker.bootstrap_servers, crowd) == {
-            crowd.group_id(number): 6 if crowd.last_generation(number, written.rebalances) == 2 else 5
-            for number in range(crowd.groups)
+        assert _members(broker.bootstrap_servers, synthetic_groups) == {
+            synthetic_groups.group_id(number): 6
+            if synthetic_groups.last_generation(number, written.rebalances) == 2
+            else 5
+            for number in range(synthetic_groups.groups)
         }
 
 
-def _committed(bootstrap_servers: str, crowd: Crowd) -> dict[tuple[str, str, int], int]:
+def _committed(bootstrap_servers: str, synthetic_groups: SyntheticGroups) -> dict[tuple[str, str, int], int]:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
     try:
-        answers = admin.list_group_offsets([crowd.group_id(number) for number in range(crowd.groups)])
+        answers = admin.list_group_offsets(
+            [synthetic_groups.group_id(number) for number in range(synthetic_groups.groups)]
+        )
     finally:
         admin.close()
     return {
@@ -81,10 +85,12 @@ def _committed(bootstrap_servers: str, crowd: Crowd) -> dict[tuple[str, str, int
     }
 
 
-def _members(bootstrap_servers: str, crowd: Crowd) -> dict[str, int]:
+def _members(bootstrap_servers: str, synthetic_groups: SyntheticGroups) -> dict[str, int]:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
     try:
-        described = admin.describe_groups([crowd.group_id(number) for number in range(crowd.groups)])
+        described = admin.describe_groups(
+            [synthetic_groups.group_id(number) for number in range(synthetic_groups.groups)]
+        )
     finally:
         admin.close()
     return {group_id: len(group["members"]) for group_id, group in described.items()}

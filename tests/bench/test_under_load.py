@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from tests.bench.crowd import Crowd, Written
+from tests.bench.synthetic_groups import SyntheticGroups, Written
 from tests.bench.under_load import Steady, WrittenLog
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def test_a_step_is_read_once_it_is_written_whole(tmp_path: Path) -> None:
 
 
 def test_the_monitor_is_told_its_trigger_and_nothing_else_that_is_not_its_own(tmp_path: Path) -> None:
-    steady = Steady(Crowd(10), trigger_seconds=10)
+    steady = Steady(SyntheticGroups(10), trigger_seconds=10)
     environment = steady.environment("127.0.0.1:9092", tmp_path, 1234)
     assert environment["REBALANCE_MONITOR_SOURCE__TRIGGER_SECONDS"] == "10"
     assert environment["REBALANCE_MONITOR_METRICS__PORT"] == "1234"
@@ -37,6 +37,6 @@ def test_the_monitor_is_told_its_trigger_and_nothing_else_that_is_not_its_own(tm
 
 def test_a_steady_load_says_what_it_is() -> None:
     assert (
-        Steady(Crowd(10_000)).in_words
+        Steady(SyntheticGroups(10_000)).in_words
         == "10,000 groups with 100,000 partitions, 20,000 commits/s and 500 rebalances/min for 180 s"
     )

@@ -14,8 +14,8 @@ from pathlib import Path
 from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.embedded import EmbeddedBroker
 from tests.bench.batches import Batch, BatchLog
-from tests.bench.crowd import Crowd, Written
 from tests.bench.process import Cost, MeasuredProcess, TreeWatch, monitor_environment
+from tests.bench.synthetic_groups import SyntheticGroups, Written
 
 _LOOK_SECONDS = 0.25
 
@@ -27,7 +27,7 @@ OnLook = Callable[[float, Sequence[Written], Sequence[Batch]], object]
 class Steady:
     """What is written while something is measured, and how often that is to start a batch."""
 
-    crowd: Crowd
+    synthetic_groups: SyntheticGroups
     commits_per_second: float = 20_000
     rebalances_per_minute: float = 500
     seconds: float = 180
@@ -37,14 +37,15 @@ class Steady:
     def in_words(self) -> str:
         """Its size."""
         pace = f"{self.commits_per_second:,.0f} commits/s and {self.rebalances_per_minute:,.0f} rebalances/min"
-        return f"{self.crowd.groups:,} groups with {self.crowd.commit_keys:,} partitions, {pace} for {self.seconds:g} s"
+        groups = self.synthetic_groups
+        return f"{groups.groups:,} groups with {groups.commit_keys:,} partitions, {pace} for {self.seconds:g} s"
 
     def command(self, bootstrap_servers: str) -> list[str]:
         """The program that writes it."""
         module = [sys.executable, "-m", "tests.bench.steady_load", "--bootstrap-servers", bootstrap_servers]
         pace = ["--commits-per-second", str(self.commits_per_second)]
         pace += ["--rebalances-per-minute", str(self.rebalances_per_minute)]
-        return [*module, "--groups", str(self.crowd.groups), *pace]
+        return [*module, "--groups", str(self.synthetic_groups.groups), *pace]
 
     def environment(self, bootstrap_servers: str, folder: Path, port: int) -> Mapping[str, str]:
         """Settings of the monitor and of the plain read: only the trigger is not the default."""

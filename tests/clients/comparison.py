@@ -16,7 +16,7 @@ from tests.clients.recount import (
     UNEXPLAINED,
     Generation,
     Partition,
-    broken_laws,
+    broken_rules,
     causes,
     lags,
     learned_topics,
@@ -27,7 +27,7 @@ from tests.clients.recount import (
 )
 from tests.end_to_end.group_description import differences as description_differences
 
-_JUDGED_STRATEGIES = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky", "uniform"})
+_EVALUATED_STRATEGIES = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky", "uniform"})
 _LAWFUL_VERDICTS = ("match", "equivalent")
 _UNKNOWN = "unknown"
 _DIFFERS = "differs_from_java"
@@ -95,7 +95,7 @@ class Compared:
                     frozenset((at["topic"], at["partition"]) for at in member["assigned"] or ()),
                     frozenset(member["subscribed_topics"] or ()),
                 )
-                for member in api["members_in_full"]
+                for member in api["members"]
             },
         )
         per_topic = self.shown.shows.metrics.get("rebalance_monitor_member_partitions", {})
@@ -148,27 +148,27 @@ class Compared:
         api, generation = self.shown.api, self.now.generation
         if not generation.members:
             return
-        broken = broken_laws(generation, self.partitions)
+        broken = broken_rules(generation, self.partitions)
         yield Difference("unowned partitions", len(broken.unassigned), api["unowned_partitions"])
         yield Difference("partitions owned twice", len(broken.assigned_twice), api["owned_twice_partitions"])
         yield Difference("not subscribed", len(broken.not_subscribed), api["not_subscribed_partitions"])
-        open_law = bool(broken.unassigned) and self._may_not_have_existed(broken.unassigned)
-        if open_law and "unassigned" not in api["laws"]:
+        open_rule = bool(broken.unassigned) and self._may_not_have_existed(broken.unassigned)
+        if open_rule and "unassigned" not in api["violations"]:
             broken = replace(broken, unassigned=frozenset())
         unequal = unequal_shares(generation)
         names = [*broken.names(), *(["unbalanced"] if unequal else [])]
-        judged = generation.strategy in _JUDGED_STRATEGIES
+        evaluated = generation.strategy in _EVALUATED_STRATEGIES
         differs = self.plan.static and any(
             self.plan.strategy in library.static_otherwise for library in self.plan.libraries
         )
-        lawful = (_UNKNOWN,) if open_law else (*_LAWFUL_VERDICTS, *([_DIFFERS] if differs else []))
-        allowed = ("drift",) if names else lawful if judged else ("not_evaluated",)
+        lawful = (_UNKNOWN,) if open_rule else (*_LAWFUL_VERDICTS, *([_DIFFERS] if differs else []))
+        allowed = ("drift",) if names else lawful if evaluated else ("not_evaluated",)
         verdict = api["verdict"]
-        shown = (verdict, api["verdict_reason"], api["laws"])
+        shown = (verdict, api["verdict_reason"], api["violations"])
         yield Difference("verdict", allowed, allowed if verdict in allowed else shown)
-        yield Difference("broken laws", names, list(api["laws"]))
+        yield Difference("broken laws", names, list(api["violations"]))
         at_fault = len(broken.unassigned | broken.assigned_twice | broken.not_subscribed) + unequal
-        counts = bool(names) or (judged and not open_law and verdict != _DIFFERS)
+        counts = bool(names) or (evaluated and not open_rule and verdict != _DIFFERS)
         yield Difference("drift partitions", at_fault if counts else None, api["drift_partitions"])
         labels = self.shown.shows.labels("rebalance_monitor_assignment_verdict", self.plan.name)
         yield Difference("verdict in /metrics", [verdict], [one["verdict"] for one in labels])
@@ -189,7 +189,7 @@ class Compared:
     def _each_rebalance(self) -> Iterator[Difference]:
         """Each row of `rebalances` that is new in this step, recounted from the generation before it and its own."""
         reference = before = None
-        held_back: frozenset[Partition] = frozenset()
+        blocked: frozenset[Partition] = frozenset()
         for row in self.shown.rebalances:
             now = self.shown.generations.get(position(row))
             if now is None:
@@ -200,10 +200,10 @@ class Compared:
                 to_hand_over = withheld(before, now)
                 if self._is_new(row):
                     expected = None if to_hand_over else moved(reference, now)
-                    yield from _row_differences(row, before, now, held_back, expected)
+                    yield from _row_differences(row, before, now, blocked, expected)
                     yield _of_row(row, "withheld_partitions", len(to_hand_over))
             reference = reference if to_hand_over else now
-            before, held_back = now, to_hand_over
+            before, blocked = now, to_hand_over
 
     def _step(self) -> Iterator[Difference]:
         """What happened in the step, by who was there before it and after it, is among the causes of its rebalances."""
@@ -249,10 +249,10 @@ class Compared:
 
 
 def _row_differences(
-    row: Row, before: Generation, now: Generation, held_back: frozenset[Partition], expected_moves: int | None
+    row: Row, before: Generation, now: Generation, blocked: frozenset[Partition], expected_moves: int | None
 ) -> Iterator[Difference]:
     named = set(row["causes"] or ())
-    proven = causes(before, now, held_back) | named.intersection({GROWN})  # A row alone does not show whether one grew.
+    proven = causes(before, now, blocked) | named.intersection({GROWN})  # A row alone does not show whether one grew.
     yield _of_row(row, "causes", sorted(proven or {UNEXPLAINED}), sorted(named))
     yield _of_row(row, "moved_partitions", expected_moves)
     yield _of_row(row, "members", len(now.members))

@@ -117,7 +117,7 @@ def shown_now(monitor: MonitorProcess, group_ids: Collection[str]) -> dict[str, 
 
 def position(row: Row) -> Position:
     """Where the record of a row is."""
-    return row["kafka_partition"], row["kafka_offset"]
+    return row["offsets_topic_partition"], row["offsets_topic_offset"]
 
 
 def _recorded(row: Row) -> Generation:
@@ -144,7 +144,7 @@ def _lines_about(group_ids: Collection[str], text: str) -> str:
 def _rows_by_group(monitor: MonitorProcess, table: str, group_ids: Collection[str]) -> Mapping[str, list[Row]]:
     stored = DeltaTable(str(monitor.folder / "tables" / table))
     rows = stored.to_pyarrow_table(filters=[("group_id", "in", list(group_ids))]).to_pylist()
-    order = ("sampled_time",) if table == "group_lag" else ("kafka_partition", "kafka_offset")
+    order = ("sampled_time",) if table == "group_lag" else ("offsets_topic_partition", "offsets_topic_offset")
     found: dict[str, list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: tuple(row[name] for name in order)):
         found[row["group_id"]].append(row)

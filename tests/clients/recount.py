@@ -59,7 +59,7 @@ class Generation:
 
 
 @dataclass(frozen=True)
-class BrokenLaws:
+class BrokenRules:
     """Partitions that have no owner, two, or one that does not subscribe to their topic."""
 
     unassigned: Partitions
@@ -75,18 +75,18 @@ class BrokenLaws:
         return "; ".join(f"{name} {sorted(getattr(self, name))}" for name in self.names())
 
 
-def broken_laws(generation: Generation, partitions: Mapping[str, int]) -> BrokenLaws:
+def broken_rules(generation: Generation, partitions: Mapping[str, int]) -> BrokenRules:
     """Which laws an assignment breaks, by the number of partitions that each topic has.
 
     >>> t, u = frozenset({"t"}), frozenset({"u"})
     >>> one, two = Share(t, frozenset({("t", 0)})), Share(u, frozenset({("t", 0), ("u", 0)}))
-    >>> broken_laws(Generation("range", {"a": one, "b": two}), {"t": 2, "u": 1}).names()
+    >>> broken_rules(Generation("range", {"a": one, "b": two}), {"t": 2, "u": 1}).names()
     ['assigned_twice', 'not_subscribed', 'unassigned']
     """
     owners = generation.owners()
     existing = {(topic, number) for topic in generation.topics() for number in range(partitions[topic])}
     strangers = {at for share in generation.members.values() for at in share.held if at[0] not in share.topics}
-    return BrokenLaws(
+    return BrokenRules(
         frozenset(existing - owners.keys()),
         frozenset(at for at, members in owners.items() if len(members) > 1),
         frozenset(strangers),

@@ -19,7 +19,7 @@ from tests.clients.groups import (
     GroupPlan,
 )
 from tests.clients.members import Joining, Programs
-from tests.clients.recount import Generation, Share, broken_laws
+from tests.clients.recount import Generation, Share, broken_rules
 from tests.end_to_end.group_description import GroupDescription
 from tests.end_to_end.monitor_process import until
 
@@ -40,7 +40,7 @@ class LiveGroup:
     plan: GroupPlan
     programs: Programs
     partitions: dict[str, int]
-    present: set[int] = field(default_factory=set)
+    view: set[int] = field(default_factory=set)
 
     def join(self, *numbers: int) -> None:
         """Let members join."""
@@ -56,7 +56,7 @@ class LiveGroup:
                 to_be_killed=number == KILLED_MEMBER,
             )
             self.programs.join(joining)
-            self.present.add(number)
+            self.view.add(number)
 
     def leave(self, number: int) -> None:
         """Let a member leave. A static one is only away, and comes back before its session ends.
@@ -65,22 +65,22 @@ class LiveGroup:
         """
         self.programs.leave(self.plan.client_id(number))
         if self.plan.instance_id(number) is None or self.plan.is_consumer_protocol:
-            self.present.discard(number)
+            self.view.discard(number)
 
     def kill(self, number: int) -> None:
         """Kill a member; it is expected to be gone when its session has ended."""
         self.programs.kill(self.plan.client_id(number))
-        self.present.discard(number)
+        self.view.discard(number)
 
     def end(self) -> None:
         """Let everybody leave."""
-        for number in sorted(self.present):
+        for number in sorted(self.view):
             self.programs.leave(self.plan.client_id(number))
-        self.present.clear()
+        self.view.clear()
 
     def subscriptions(self) -> dict[str, tuple[str, ...]]:
         """Who subscribes to what, by client id, a static member that is away included."""
-        return {self.plan.client_id(number): self.plan.topics_of(number) for number in sorted(self.present)}
+        return {self.plan.client_id(number): self.plan.topics_of(number) for number in sorted(self.view)}
 
     def unsettled(self, described: GroupDescription) -> str | None:
         """Why Kafka does not show the group as expected yet."""
@@ -97,7 +97,7 @@ class LiveGroup:
             member_id: Share(frozenset(topics.get(member.client_id, ())), member.assignment or frozenset())
             for member_id, member in described.members.items()
         }
-        broken = broken_laws(Generation(described.assignor, shares), self.partitions)
+        broken = broken_rules(Generation(described.assignor, shares), self.partitions)
         return str(broken) if broken.names() else None
 
 

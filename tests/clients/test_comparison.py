@@ -53,8 +53,8 @@ def _generation_row(offset: int, held: Mapping[str, frozenset[Partition]]) -> di
         for name, partitions in held.items()
     ]
     return {
-        "kafka_partition": 0,
-        "kafka_offset": offset,
+        "offsets_topic_partition": 0,
+        "offsets_topic_offset": offset,
         "group_type": "classic",
         "state": "Stable",
         "generation_id": offset,
@@ -66,7 +66,14 @@ def _generation_row(offset: int, held: Mapping[str, frozenset[Partition]]) -> di
 
 def _rebalance_row(offset: int, kind: str, **columns: Any) -> dict[str, Any]:  # noqa: ANN401 - any column
     counted = {"causes": [], "moved_partitions": None, "fewest_moves": None, "withheld_partitions": 0, "members": 2}
-    return {"kafka_partition": 0, "kafka_offset": offset, "generation_id": offset, "kind": kind, **counted, **columns}
+    return {
+        "offsets_topic_partition": 0,
+        "offsets_topic_offset": offset,
+        "generation_id": offset,
+        "kind": kind,
+        **counted,
+        **columns,
+    }
 
 
 def _tables() -> dict[str, list[dict[str, Any]]]:
@@ -95,11 +102,11 @@ def _api() -> dict[str, Any]:
     return {
         "group_id": "g",
         "state": "Stable",
-        "members_in_full": members,
+        "members": members,
         "partitions": [committed],
         "verdict": "match",
         "verdict_reason": "",
-        "laws": [],
+        "violations": [],
         "drift_partitions": 0,
         "unowned_partitions": 0,
         "owned_twice_partitions": 0,
@@ -139,11 +146,11 @@ def test_a_group_that_is_shown_as_it_is_has_no_differences():
     ("name", "value", "found"),
     [
         ("state", "Empty", {"state in the API"}),
-        ("members_in_full", [], {"members in the API"}),
+        ("members", [], {"members in the API"}),
         ("partitions", [], {"partitions in the API (committed, end, lag, owner)"}),
         ("verdict", "drift", {"verdict", "verdict in /metrics", "verdict in assignment_drift"}),
         ("verdict", "unknown", {"verdict", "verdict in /metrics", "verdict in assignment_drift"}),
-        ("laws", ["unbalanced"], {"broken laws"}),
+        ("violations", ["unbalanced"], {"broken laws"}),
         ("drift_partitions", 1, {"drift partitions"}),
         ("unowned_partitions", None, {"unowned partitions"}),
         ("assigned_by", "java", {"assigned by"}),

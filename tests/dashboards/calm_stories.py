@@ -23,7 +23,7 @@ def works(members: str = "3x300", *, excess: str = "0x300", most: str = "4x300")
 
 OWN = (
     of_cluster("offsets_topic_lag", "20x300", partition="0")
-    | of_cluster("offsets_topic_held_back", "0x300", partition="0")
+    | of_cluster("offsets_topic_blocked", "0x300", partition="0")
     | of_cluster("records_read_total", "0+60000x300", kind="offset_commit")
     | of_cluster("query_restarts_total", "0x300")
 )

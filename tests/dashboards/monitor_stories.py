@@ -12,7 +12,7 @@ def behind(records: str, read: str = "0+6000x300") -> dict[str, str]:
     """Records not read yet, and those that are."""
     return (
         of_cluster("offsets_topic_lag", records, partition="0")
-        | of_cluster("offsets_topic_held_back", "0x300", partition="0")
+        | of_cluster("offsets_topic_blocked", "0x300", partition="0")
         | of_cluster("records_read_total", read, kind="offset_commit")
     )
 
@@ -25,7 +25,7 @@ def clocks(offset: str, within: str) -> dict[str, str]:
 
 def held(records: str, last_stable_offset: str) -> dict[str, str]:
     """Records of a partition that are held back, and where what holds them back begins."""
-    return of_cluster("offsets_topic_held_back", records, partition="7") | of_cluster(
+    return of_cluster("offsets_topic_blocked", records, partition="7") | of_cluster(
         "offsets_topic_last_stable_offset", last_stable_offset, partition="7"
     )
 
@@ -202,7 +202,7 @@ MONITOR_STORIES = (
         "what a transaction holds back is not its fault",
         "20m",
         None,
-        behind("20000x300") | of_cluster("offsets_topic_held_back", "20000x300", partition="0"),
+        behind("20000x300") | of_cluster("offsets_topic_blocked", "20000x300", partition="0"),
     ),
     Story(
         "RebalanceMonitorBehind",
@@ -237,7 +237,7 @@ MONITOR_STORIES = (
         "what a transaction holds back it cannot read",
         "20m",
         None,
-        behind("20000x300", "7x300") | of_cluster("offsets_topic_held_back", "20000x300", partition="0"),
+        behind("20000x300", "7x300") | of_cluster("offsets_topic_blocked", "20000x300", partition="0"),
     ),
     Story(
         "RebalanceMonitorQuarantineGrows",

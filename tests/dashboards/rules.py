@@ -73,7 +73,7 @@ def condition(name: str, values: str) -> dict[str, str]:
     )
 
 
-def told(story: Story, folder: Path) -> str:
+def reported(story: Story, folder: Path) -> str:
     """Run promtool on a story; what it says where it comes out differently, empty where it does not."""
     file = folder / "story.yaml"
     file.write_text(yaml.safe_dump(_promtool_file(story)))

@@ -13,7 +13,7 @@ from tests.dashboards.calm_stories import CALM
 from tests.dashboards.monitor_stories import MONITOR_STORIES
 from tests.dashboards.progress_stories import PROGRESS, RETENTION
 from tests.dashboards.rebalance_stories import REBALANCES
-from tests.dashboards.rules import ALERTS, EXTERNAL_LABELS, Story, told
+from tests.dashboards.rules import ALERTS, EXTERNAL_LABELS, Story, reported
 
 STORIES = (*ASSIGNMENTS, *REBALANCES, *PROGRESS, *RETENTION, *MONITOR_STORIES)
 OF_WORDS = tuple({story.alert: story for story in STORIES if story.says}.values())
@@ -26,13 +26,13 @@ def _title(story: Story) -> str:
 
 @pytest.mark.parametrize("story", STORIES, ids=_title)
 def test_an_alert_fires_when_it_should_and_not_when_it_should_not(story: Story, tmp_path: Path) -> None:
-    assert told(story, tmp_path) == ""
+    assert reported(story, tmp_path) == ""
 
 
 @pytest.mark.parametrize("story", CALM, ids=_title)
 def test_nobody_is_told_of_what_is_as_it_should_be(story: Story, tmp_path: Path) -> None:
     """Who is paged for a deployment stops reading pages: here no alert at all may fire."""
-    assert told(story, tmp_path) == ""
+    assert reported(story, tmp_path) == ""
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_without_an_address_of_its_own_the_runbook_is_where_it_is_known_to_be(
 ) -> None:
     """Whoever is paged is led to the alert's own panel of Grafana. Where Grafana is only a label knows."""
     known = {name: url for name, url in EXTERNAL_LABELS.items() if name not in unset}
-    assert told(replace(story, external_labels=known), tmp_path) == ""
+    assert reported(replace(story, external_labels=known), tmp_path) == ""
 
 
 @pytest.mark.parametrize("alert", sorted({rule["alert"] for rule in ALERTS}))

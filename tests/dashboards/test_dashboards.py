@@ -104,7 +104,7 @@ def test_a_query_answers_with_labels_of_its_metrics_only(query: PanelQuery):
 
 UNSEEN = {
     "rebalance_monitor_group_generation": "a number that says nothing by itself: what counts is how often it grows",
-    "rebalance_monitor_offsets_topic_last_stable_offset": "an alert asks whether it stands still; held_back is shown",
+    "rebalance_monitor_offsets_topic_last_stable_offset": "an alert asks whether it stands still; blocked is shown",
 }
 """Metrics of ours that are in no dashboard, and why."""
 

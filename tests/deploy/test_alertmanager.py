@@ -102,13 +102,13 @@ def test_a_real_alertmanager_keeps_a_storm_quiet_that_a_flapping_member_explains
     }
     with RealAlertmanager(tmp_path / "alertmanager", CONFIGURATION) as running:
         running.tell([{"labels": of_alert} for of_alert in labels.values()])
-        told = until("one to be quiet", lambda: len(found := running.ask("/api/v2/alerts")) == 3 and quiet(found))
-    assert told == [labels["storm"]]
+        reported = until("one to be quiet", lambda: len(found := running.ask("/api/v2/alerts")) == 3 and quiet(found))
+    assert reported == [labels["storm"]]
 
 
-def quiet(told: list[dict[str, Any]]) -> list[dict[str, str]]:
+def quiet(reported: list[dict[str, Any]]) -> list[dict[str, str]]:
     """Which alerts notify nobody because of another. Alertmanager works that out moments after it hears of them."""
-    return [alert["labels"] for alert in told if alert["status"]["inhibitedBy"]]
+    return [alert["labels"] for alert in reported if alert["status"]["inhibitedBy"]]
 
 
 def test_no_ticket_keeps_a_page_quiet_and_no_two_keep_each_other_quiet() -> None:

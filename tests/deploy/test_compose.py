@@ -124,9 +124,9 @@ def test_the_broker_is_told_what_a_single_node_needs():
     ours = broker_properties("/var/lib/kafka/data", 9092, 9093)
     wanted = {name for name, value in ours.items() if value == "1" or "min.isr" in name} | {"process.roles", "log.dirs"}
     variables = SERVICES["kafka"]["environment"].items()
-    told = {name.removeprefix("KAFKA_").replace("_", ".").lower(): value for name, value in variables}
+    reported = {name.removeprefix("KAFKA_").replace("_", ".").lower(): value for name, value in variables}
     for name in wanted:
-        assert told.get(name) == ours[name], name
+        assert reported.get(name) == ours[name], name
 
 
 def test_containers_get_the_time_they_need_to_stop():

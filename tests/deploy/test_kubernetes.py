@@ -21,7 +21,7 @@ from kubeflow_spark_api.models import SparkV1beta2SparkApplication
 
 from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.load import load_settings
-from streaming.http.port import TOLD_TO_EVERYBODY
+from streaming.http.port import PUBLIC_PATHS
 from streaming.spark.query import BATCH_GRACE_SECONDS
 
 ROOT = Path(__file__).parents[2]
@@ -116,11 +116,11 @@ def test_the_prometheus_operators_kinds_say_only_what_it_knows():
 def test_kustomize_is_told_of_every_file_and_of_none_that_is_not_there(folder: str):
     """A manifest that no kustomization names is applied by nobody."""
     here = FOLDER / folder
-    told = yaml.safe_load((here / "kustomization.yaml").read_text())
-    generated = [file for maker in told.get("configMapGenerator", []) for file in maker["files"]]
-    patches = [patch["path"] for patch in told.get("patches", [])]
-    folders = [*told.get("resources", []), *told.get("components", [])]
-    listed = [*folders, *generated, *patches, *told.get("configurations", [])]
+    reported = yaml.safe_load((here / "kustomization.yaml").read_text())
+    generated = [file for maker in reported.get("configMapGenerator", []) for file in maker["files"]]
+    patches = [patch["path"] for patch in reported.get("patches", [])]
+    folders = [*reported.get("resources", []), *reported.get("components", [])]
+    listed = [*folders, *generated, *patches, *reported.get("configurations", [])]
     assert [name for name in listed if not (here / name).exists()] == []
     files = {file.name for file in here.iterdir()} - {"kustomization.yaml"}
     assert files == {name for name in listed if "/" not in name}
@@ -280,10 +280,10 @@ def test_rules_of_all_files_get_into_one_manifest(tmp_path: Path):
 def patches(overlay: str) -> Iterator[tuple[str, list[Manifest]]]:
     """What an overlay's patches are for, and their steps; those of its components first, as kustomize has it."""
     here = FOLDER / overlay
-    told = yaml.safe_load((here / "kustomization.yaml").read_text())
-    for component in told.get("components", []):
+    reported = yaml.safe_load((here / "kustomization.yaml").read_text())
+    for component in reported.get("components", []):
         yield from patches(f"{overlay}/{component}")
-    for patch in told.get("patches", []):
+    for patch in reported.get("patches", []):
         yield "/".join(patch["target"].values()), yaml.safe_load((here / patch["path"]).read_text())
 
 
@@ -313,7 +313,7 @@ def test_behind_tls_the_probes_ask_over_tls(version: str):
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         assert container[probe]["httpGet"]["scheme"] == "HTTPS"
-        assert container[probe]["httpGet"]["path"] in TOLD_TO_EVERYBODY, "a probe has no password"
+        assert container[probe]["httpGet"]["path"] in PUBLIC_PATHS, "a probe has no password"
 
 
 def test_behind_tls_the_spark_application_holds_to_the_operators_schema():

@@ -56,7 +56,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
         _SHARED.close()
 
 
-ROUND_SECONDS = 8
+STUCK_AFTER_SECONDS = 8
 """How long the shared monitor lets a condition last before it says so. Five minutes by default: too long to wait."""
 
 
@@ -75,7 +75,7 @@ def shared_monitor(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFact
     for file in folder.iterdir():
         file.chmod(0o600)
     settings = {
-        "JUDGEMENT__ROUND_SECONDS": str(ROUND_SECONDS),
+        "EVALUATION__STUCK_AFTER_SECONDS": str(STUCK_AFTER_SECONDS),
         "METRICS__TLS_CERTIFICATE_FILE": str(folder / "cert.pem"),
         "METRICS__TLS_KEY_FILE": str(folder / "key.pem"),
         "METRICS__BASIC_AUTH_USERS_FILE": str(users),
@@ -102,7 +102,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     settings = {
         "KAFKA__CLUSTER": "demo",
         "METRICS__GRANULARITY": "member",  # else who owns what is not shown
-        "JUDGEMENT__FLAPS": "2",  # a member that comes and goes is called flapping a minute sooner
+        "EVALUATION__FLAP_THRESHOLD": "2",  # a member that comes and goes is called flapping a minute sooner
     }
     folder = tmp_path_factory.mktemp("demo")
     broker = _SHARED.enter_context(EmbeddedBroker(folder / "broker", properties=QUICK_BROKER))

@@ -84,7 +84,7 @@ class MonitorShows:
     @classmethod
     def now(cls, monitor: MonitorProcess) -> MonitorShows:
         """Read both."""
-        rows = sorted(monitor.rows("group_generations"), key=lambda row: row["kafka_offset"])
+        rows = sorted(monitor.rows("group_generations"), key=lambda row: row["offsets_topic_offset"])
         return cls({str(row["group_id"]): row for row in rows}, monitor.metrics())
 
     def group(self, group_id: str) -> GroupDescription | None:
@@ -139,12 +139,16 @@ def differences(
     ours = shown.group(group_id)
     if ours is None:
         return ["not in group_generations"]
-    told = ["group_type", "epoch", "assignment_epoch"]
+    reported = ["group_type", "epoch", "assignment_epoch"]
     if not (theirs.group_type == STREAMS and theirs.members and ours.state == UNKNOWN):
-        told.append("state")  # A streams group's rests on things that are in no record; /metrics has what is listed.
+        reported.append(
+            "state"
+        )  # A streams group's rests on things that are in no record; /metrics has what is listed.
     if theirs.group_type == CLASSIC or ours.assignor is not None:
-        told.append("assignor")  # Where no member of a consumer group names one, the broker's default is in no record.
-    found = _field_differences("it", theirs, ours, told)
+        reported.append(
+            "assignor"
+        )  # Where no member of a consumer group names one, the broker's default is in no record.
+    found = _field_differences("it", theirs, ours, reported)
     if set(theirs.members) != set(ours.members):
         found.append(f"Kafka has members {sorted(theirs.members)}, shown are {sorted(ours.members)}")
     for member_id in set(theirs.members) & set(ours.members):

@@ -78,22 +78,22 @@ def test_members_assignments_commits_and_lag_agree_with_kafka_without_its_log_an
 
 def _positions(monitor: MonitorProcess, group_id: str) -> list[tuple[object, object]]:
     rows = [row for row in monitor.rows("group_generations") if row["group_id"] == group_id]
-    positions = sorted((row["kafka_partition"], row["kafka_offset"]) for row in rows)
+    positions = sorted((row["offsets_topic_partition"], row["offsets_topic_offset"]) for row in rows)
     assert len(positions) == len(set(positions))
     return positions
 
 
 def _says_what_it_cannot_know(monitor: MonitorProcess, group_id: str) -> None:
-    """Law 2: nothing invented, in /metrics and in every row."""
+    """Rule 2: nothing invented, in /metrics and in every row."""
     assert monitor.value("rebalance_monitor_source", source="admin-api") == 1
-    unknown = monitor.by_label("rebalance_monitor_unknown", "what")
+    unknown = monitor.by_label("rebalance_monitor_source_limitation_info", "what")
     assert {"generation_id", "leader", "rebalances_between_polls", "sync_time", "transactions"} <= unknown.keys()
     assert monitor.value("rebalance_monitor_group_generation", group=group_id) is None
     assert monitor.value("rebalance_monitor_rebalances_failed_total", group=group_id) is None
     for table in ("group_generations", "assignment_drift", "assignment_imbalance"):
         rows = [row for row in monitor.rows(table) if row["group_id"] == group_id]
         assert rows
-        assert {(row["kafka_partition"], row["generation_id"]) for row in rows} == {(-1, None)}
+        assert {(row["offsets_topic_partition"], row["generation_id"]) for row in rows} == {(-1, None)}
         assert all("generation_id" in row["not_known"] for row in rows)
 
 
@@ -109,4 +109,4 @@ def _a_deleted_group_ends(broker: EmbeddedBroker, monitor: MonitorProcess, group
 
 def _last_state(monitor: MonitorProcess, group_id: str) -> object:
     rows = [row for row in monitor.rows("group_generations") if row["group_id"] == group_id]
-    return max(rows, key=lambda row: row["kafka_offset"])["state"]
+    return max(rows, key=lambda row: row["offsets_topic_offset"])["state"]

@@ -77,7 +77,7 @@ def _has(described: dict[str, object], state: str, members: int) -> bool:
 
 def _last_row_agrees(monitor: MonitorProcess, described: dict[str, object], group_id: str) -> bool:
     rows = [row for row in monitor.rows("group_generations") if row["group_id"] == group_id]
-    last = max(rows, key=lambda row: row["kafka_offset"])
+    last = max(rows, key=lambda row: row["offsets_topic_offset"])
     ours = {
         member["member_id"]: (
             member["client_id"],
@@ -123,7 +123,7 @@ def _last_lag(monitor: MonitorProcess, group_id: str) -> dict[tuple[str, int], i
 def _totals_agree(monitor: MonitorProcess, kafka_says: WhatKafkaSays, group_id: str) -> None:
     """First sight counts 0; then the generation difference, transitions to Empty apart."""
     seen = monitor.rows("group_generations")
-    ours = sorted((row["kafka_offset"], row["generation_id"]) for row in seen if row["group_id"] == group_id)
+    ours = sorted((row["offsets_topic_offset"], row["generation_id"]) for row in seen if row["group_id"] == group_id)
     generations = kafka_says.generations(group_id)
     assert [generation for _, generation in ours] == [generation for generation, _ in generations]
     emptied = sum(not has_members for _, has_members in generations[1:])
@@ -134,7 +134,7 @@ def _totals_agree(monitor: MonitorProcess, kafka_says: WhatKafkaSays, group_id: 
 
 def _verdicts_are_whole(monitor: MonitorProcess, group_id: str) -> None:
     rows = [row for row in monitor.rows("assignment_drift") if row["group_id"] == group_id]
-    keys = [(row["kafka_partition"], row["kafka_offset"], row["strategy"]) for row in rows]
+    keys = [(row["offsets_topic_partition"], row["offsets_topic_offset"], row["strategy"]) for row in rows]
     assert len(keys) == len(set(keys))
     own = [row for row in rows if row["is_group_strategy"]]
     assert {row["verdict"] for row in own} <= {"match", "unknown"}

@@ -45,7 +45,7 @@ HOSTILE = (
 
 
 def test_it_lives_through_hostile_records_open_transactions_and_a_lost_broker(lost_broker: LostBroker, name: str):
-    """Law 4: bytes beyond reading become rows and a counter by reason. Law 2: what a transaction hides is unknown."""
+    """Rule 4: bytes beyond reading become rows and a counter by reason. Rule 2: what a transaction hides is unknown."""
     broker, monitor = lost_broker.broker, lost_broker.monitor
     create_topics(broker, {name: 3})
     group = Group(broker.bootstrap_servers, calm_group(name))
@@ -116,7 +116,9 @@ def _hostile_records_are_quarantined(monitor: MonitorProcess, broker: EmbeddedBr
     assert producer.flush(30) == 0
     until("the quarantine", lambda: len(monitor.rows("quarantine")) == len(HOSTILE))
     rows = monitor.rows("quarantine")
-    assert {(row["kafka_partition"], row["kafka_offset"]): (row["key"], row["value"]) for row in rows} == sent
+    assert {
+        (row["offsets_topic_partition"], row["offsets_topic_offset"]): (row["key"], row["value"]) for row in rows
+    } == sent
     skipped = monitor.by_label("rebalance_monitor_records_skipped_total", "reason")
     assert skipped == {reason: [row["reason"] for row in rows].count(reason) for reason in {r["reason"] for r in rows}}
     assert {"unknown_record_type", "truncated", "unknown_value_version"} <= set(skipped)
@@ -137,7 +139,7 @@ def _copies_of_its_record_in_a_foreign_partition_do_not_freeze_a_group(
     group.leave()
     until("one member again", partial(_has_members, monitor, group.group_id, 1))
     rows = [row for row in monitor.rows("group_generations") if row["group_id"] == group.group_id]
-    assert HOSTILE_PARTITION not in {row["kafka_partition"] for row in rows}
+    assert HOSTILE_PARTITION not in {row["offsets_topic_partition"] for row in rows}
     assert monitor.log.read_text().count("records of groups whose records belong in other partitions") == 1
 
 

@@ -224,7 +224,9 @@ def test_a_regular_expression_is_shown_with_the_topics_it_stands_for(stage: Stag
     for client, (_, regex, sent_as) in clients.items():
         described = stage.agreement.describe(f"{name}-{client}")
         assert {topic for member in described.members.values() for topic, _ in member.target or ()} == {*stage.topics}
-        last = max(stage.monitor.rows_of("group_generations", f"{name}-{client}"), key=lambda row: row["kafka_offset"])
+        last = max(
+            stage.monitor.rows_of("group_generations", f"{name}-{client}"), key=lambda row: row["offsets_topic_offset"]
+        )
         assert {member["subscribed_regex"] for member in last["members"]} == {sent_as % regex}
 
 

@@ -73,4 +73,4 @@ def _has_members(monitor: MonitorProcess, group: Group, members: int) -> None:
 
 def _partitions_of(monitor: MonitorProcess, group: Group) -> Sequence[int]:
     rows = [row for row in monitor.rows("group_generations") if row["group_id"] == group.group_id]
-    return sorted({row["kafka_partition"] for row in rows})
+    return sorted({row["offsets_topic_partition"] for row in rows})

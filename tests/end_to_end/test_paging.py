@@ -106,13 +106,13 @@ def test_the_page_says_which_group_who_how_much_since_when_why_and_what_to_do(wa
         page["annotations"]["description"],
     )
     assert said, page["annotations"]["description"]
-    told = of_group(watch, "rebalance_monitor_busiest_member")
-    assert [labels["client_id"] for labels in told] == [said[1]]
+    reported = of_group(watch, "rebalance_monitor_busiest_member")
+    assert [labels["client_id"] for labels in reported] == [said[1]]
     since = watch.monitor.value("rebalance_monitor_assignment_timestamp_seconds", group=GROUP)
     assert since is not None
     assert said[2].startswith(datetime.fromtimestamp(since, timezone.utc).strftime("%Y-%m-%d %H:%M:%S"))
-    told = of_group(watch, "rebalance_monitor_topic_skew")
-    assert [labels["remedy"] for labels in told] == [said[3]]
+    reported = of_group(watch, "rebalance_monitor_topic_skew")
+    assert [labels["remedy"] for labels in reported] == [said[3]]
 
 
 def of_group(watch: Watch, metric: str) -> list[dict[str, str]]:

@@ -25,7 +25,7 @@ REMEDY = "run `rebalance-monitor rebuild"
 
 
 def test_a_log_created_anew_is_said_in_one_line_not_ready_until_it_is_rebuilt(lost_broker: LostBroker, name: str):
-    """Law 2: what other records have the offsets of those that were read is not the present.
+    """Rule 2: what other records have the offsets of those that were read is not the present.
 
     Somebody deleted the topic to be rid of old groups; the next consumer makes it anew, beginning at offset 0. First
     while nobody looks, and the new one has outgrown the old one by the next start; then under a running monitor.

@@ -240,7 +240,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"{folder}{os.pathsep}{os.environ['PATH']}"
 
 
-def _told(incident: Incident, path: str, command: str, group: str) -> str:
+def _reported(incident: Incident, path: str, command: str, group: str) -> str:
     """What somebody is told who puts in what stands in capitals, and types it."""
     stands_for = {"TOPIC": TOPIC, "PARTITION": "0", "OFFSET": str(incident.last_stable_offset())}
     command = re.sub(r"(?<![$\w])[A-Z]+\b", lambda found: stands_for[found[0]], command)
@@ -260,13 +260,13 @@ def test_a_command_with_kafkas_tools_shows_what_the_runbook_looks_for(incident: 
     """Rules 2 and 3. In the order of the runbook: what hangs is looked at before it is aborted."""
     shown = SHOWN[_row(command)]
     text = shown.text.replace("<start>", str(incident.hanging_since_offset))
-    told = _told(incident, path, command, shown.group)
-    assert not re.search(r"\bError\b|Exception", told), told
-    assert re.search(text, told), f"{shown.why}\n{told}"
+    reported = _reported(incident, path, command, shown.group)
+    assert not re.search(r"\bError\b|Exception", reported), reported
+    assert re.search(text, reported), f"{shown.why}\n{reported}"
     until(shown.why, lambda: shown.afterwards(incident), 30)
 
 
 def test_of_a_group_that_vanished_kafka_says_that_it_knows_none(incident: Incident, path: str):
     """KafkaGroupVanished: whether Kafka knows the group decides what to do."""
     (command,) = (one for one in commands_with_kafkas_tools() if "--state" in one)
-    assert f"Group {NOWHERE} not found" in _told(incident, path, command, NOWHERE)
+    assert f"Group {NOWHERE} not found" in _reported(incident, path, command, NOWHERE)

@@ -38,8 +38,8 @@ from streaming.sampling.connection import AccessRefusedError, Connection
 from streaming.security.java_client import check_key, java_secrets, spark_options
 from streaming.security.secrets_file import secrets_file
 from streaming.spark.session import spark_session
-from streaming.state.commit_book import CommitBook
-from streaming.state.present import Present
+from streaming.state.committed_offsets import CommittedOffsets
+from streaming.state.monitor_view import MonitorView
 from tests.end_to_end.conftest import OFFSETS_TOPIC_PARTITIONS, Group, create_topics
 from tests.end_to_end.members import Joining, Member, librdkafka
 from tests.end_to_end.monitor_process import MonitorProcess, until
@@ -159,19 +159,21 @@ def test_a_group_that_read_all_of_a_transaction_is_not_late_and_without_read_its
     producer.produce(topic, b"open", partition=1)
     producer.flush()
 
-    now_ms, book = 0, CommitBook()
+    now_ms, committed_offsets = 0, CommittedOffsets()
     with closing(
         connected(secure.broker.address("SECURE"), settings(secure, {**SCRAM, "username": "looker"}))
     ) as connection:
         brokers = Brokers("secure", connection, lambda: now_ms)
-        watch = LagWatch("secure", book, Folder(tmp_path), Limits(), brokers, ClusterClock("secure", lambda: now_ms))
+        watch = LagWatch(
+            "secure", committed_offsets, Folder(tmp_path), Limits(), brokers, ClusterClock("secure", lambda: now_ms)
+        )
 
         def lags(*committed: int, seconds: int = 40) -> list[tuple[int | None, str | None, bool]]:
             nonlocal now_ms
             now_ms += 1000 * seconds
-            book.apply(_commits(topic, committed, now_ms))
-            judged = watch.judge(book.view(), Present(), brokers.sample([topic]))
-            columns = (judged.partitions[name].to_pylist() for name in ("lag", "unknown_reason", "is_blocked"))
+            committed_offsets.apply(_commits(topic, committed, now_ms))
+            evaluated = watch.evaluate_snapshot(committed_offsets.view(), MonitorView(), brokers.sample([topic]))
+            columns = (evaluated.partitions[name].to_pylist() for name in ("lag", "unknown_reason", "is_blocked"))
             return list(zip(*columns, strict=True))
 
         unknown, read_all, blocked = (None, MAYBE_ONLY_MARKERS, False), (0, None, False), (1, None, True)
@@ -189,7 +191,7 @@ def test_a_group_that_read_all_of_a_transaction_is_not_late_and_without_read_its
 def _commits(topic: str, committed: Sequence[int], now_ms: int) -> pa.Table:
     """Commits of one group on the topic's partitions."""
     rows = [(0, commit_key("late", topic, at), now_ms, now_ms, offset) for at, offset in enumerate(committed)]
-    names = ("kafka_partition", "key", "kafka_offset", "timestamp_ms", "committed_offset")
+    names = ("offsets_topic_partition", "key", "offsets_topic_offset", "timestamp_ms", "committed_offset")
     return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=COMMIT_SCHEMA)
 
 
@@ -200,21 +202,21 @@ def test_where_the_log_may_not_be_read_run_names_the_other_source_and_that_one_n
 
     DESCRIBE on other topics, groups and cluster shows members, commits and lag.
     """
-    secure.add_user("onlooker", PASSWORD)
-    secure.grant(ADMIN_API_RIGHTS, "onlooker")
-    onlooker = {**SCRAM, "username": "onlooker"}
+    secure.add_user("latency_probe", PASSWORD)
+    secure.grant(ADMIN_API_RIGHTS, "latency_probe")
+    latency_probe = {**SCRAM, "username": "latency_probe"}
     hint = 'set source.kind = "admin-api"'
-    by_log = monitor(secure, tmp_path / "by-log", onlooker)
+    by_log = monitor(secure, tmp_path / "by-log", latency_probe)
     refused = by_log.refused_command("run")
     assert "reading __consumer_offsets is not allowed" in refused
     assert hint in refused
-    secure.deny((ResourceType.TOPIC, OFFSETS_TOPIC, ACLOperation.DESCRIBE), "onlooker")
+    secure.deny((ResourceType.TOPIC, OFFSETS_TOPIC, ACLOperation.DESCRIBE), "latency_probe")
     assert hint in by_log.refused_command("run")
     group = Group(secure.broker.bootstrap_servers, "packing")
     group.join(["orders"])
     joining = Joining("picking", "picking-client", ["orders"])
     member = Member(librdkafka(secure.broker.bootstrap_servers, group_protocol="consumer"), joining)
-    asking = monitor(secure, tmp_path / "by-asking", onlooker, SOURCE__KIND="admin-api")
+    asking = monitor(secure, tmp_path / "by-asking", latency_probe, SOURCE__KIND="admin-api")
     try:
         asking.start().wait_until_ready()
         for group_id, state, members in (("packing", "Stable", 1), ("picking", "Stable", 1), ("shipping", "Empty", 0)):
@@ -243,11 +245,11 @@ def _of_processes(watching: MonitorProcess) -> str:
     mine = psutil.Process(watching.process.pid)
     children = mine.children(recursive=True)
     assert any("java" in child.name() for child in children)
-    told = [str(mine.cmdline())]
+    reported = [str(mine.cmdline())]
     for child in children:
         with suppress(psutil.NoSuchProcess):  # workers come and go
-            told.append(f"{child.cmdline()} {child.environ()}")
-    return " ".join(told)
+            reported.append(f"{child.cmdline()} {child.environ()}")
+    return " ".join(reported)
 
 
 def _pages(ui_port: int) -> Mapping[str, str]:

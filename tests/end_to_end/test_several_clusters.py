@@ -227,9 +227,9 @@ def _each_has_every_generation_once(monitor: MonitorProcess, clusters: Sequence[
     for cluster in clusters:
         in_log = cluster.generations_in_log()
 
-        def told(cluster: Cluster = cluster) -> Counter[tuple[object, object]]:
+        def reported(cluster: Cluster = cluster) -> Counter[tuple[object, object]]:
             rows = [row for row in monitor.rows("group_generations") if row["cluster"] == cluster.name]
-            return Counter((row["kafka_partition"], row["kafka_offset"]) for row in rows)
+            return Counter((row["offsets_topic_partition"], row["offsets_topic_offset"]) for row in rows)
 
-        until(f"{cluster.name}'s rows", lambda told=told, in_log=in_log: in_log <= told().keys())  # type: ignore[misc]
-        assert max(told().values()) == 1
+        until(f"{cluster.name}'s rows", lambda reported=reported, in_log=in_log: in_log <= reported().keys())  # type: ignore[misc]
+        assert max(reported().values()) == 1

@@ -109,7 +109,7 @@ def test_two_workers_of_the_master_it_was_submitted_to_find_what_one_machine_fin
         assert "Traceback" not in submitted.log.read_text()
         locally = MonitorProcess(broker.bootstrap_servers, tmp_path / "local").start().wait_until_ready()
         until("the same counts", lambda: counts and _counts(locally, ended) == counts)
-        # A verdict waits for metadata until a newer record comes: what was judged live a later reader finds unknown.
+        # A verdict waits for metadata until a newer record comes: what was evaluated live a later reader finds unknown.
         _agree(submitted, locally, ("group_generations", "rebalances", "commit_gaps"), ended)
         _agree(submitted, locally, ("assignment_drift", "assignment_imbalance"), [*before, standing])
         assert any("'verdict': 'match'" in row for row in _rows(locally, "assignment_drift", [standing]))

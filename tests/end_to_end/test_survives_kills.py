@@ -1,4 +1,4 @@
-"""Law 3, nothing lost and nothing twice: killed at any moment, the monitor goes on as if nothing had been."""
+"""Rule 3, nothing lost and nothing twice: killed at any moment, the monitor goes on as if nothing had been."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 from deltalake import DeltaTable
 from msgspec.structs import asdict
 
-from streaming.combine.lanes import ROUND_SECONDS
+from streaming.combine.partition_state import STUCK_AFTER_SECONDS
 from streaming.embedded import EmbeddedBroker
 from streaming.errors import STAYS
 from streaming.protocol import RecordType
-from streaming.run.continuity import STORED_ID
+from streaming.run.log_integrity import STORED_ID
 from tests.end_to_end.conftest import Group, create_topics, produce
 from tests.end_to_end.ghosts import Ghosts, Haunt, write_record
 from tests.end_to_end.monitor_process import MonitorProcess, until
@@ -211,26 +211,28 @@ def _kept(monitor: MonitorProcess) -> dict[str, object]:
 
 def _tables_hold_the_log(monitor: MonitorProcess, kafka_says: WhatKafkaSays) -> None:
     """Each generation and epoch of the log is one row, and no row is of a record twice; each verdict too."""
-    told = Counter(
-        (row["kafka_partition"], row["kafka_offset"])
+    reported = Counter(
+        (row["offsets_topic_partition"], row["offsets_topic_offset"])
         for row in monitor.rows("group_generations")
         if row["state"] != "Gone"  # at the position of the group's last record, which has a row
     )
-    assert max(told.values()) == 1
-    assert kafka_says.positions(EPOCHS) <= told.keys()
-    assert told.keys() <= kafka_says.positions(set(RecordType) - COMMITS)
+    assert max(reported.values()) == 1
+    assert kafka_says.positions(EPOCHS) <= reported.keys()
+    assert reported.keys() <= kafka_says.positions(set(RecordType) - COMMITS)
     for table, of_row in (
         ("assignment_drift", ("strategy",)),
         ("assignment_imbalance", ("sampled_time", "measure", "scope", "topic")),
         ("what_if", ("change", "strategy")),
     ):
-        named = ("kafka_partition", "kafka_offset", *of_row)
+        named = ("offsets_topic_partition", "offsets_topic_offset", *of_row)
         keys = Counter(tuple(row[name] for name in named) for row in monitor.rows(table))
         assert keys
         assert max(keys.values()) == 1, table
-    gaps = Counter((row["kafka_partition"], row["kafka_offset"]) for row in monitor.rows("commit_gaps"))
+    gaps = Counter((row["offsets_topic_partition"], row["offsets_topic_offset"]) for row in monitor.rows("commit_gaps"))
     assert max(gaps.values()) == 1
-    assert gaps.keys() <= {(row["kafka_partition"], row["kafka_offset"]) for row in monitor.rows("rebalances")}
+    assert gaps.keys() <= {
+        (row["offsets_topic_partition"], row["offsets_topic_offset"]) for row in monitor.rows("rebalances")
+    }
     samples = Counter(
         (row["group_id"], row["topic"], row["partition"], row["sampled_time"]) for row in monitor.rows("group_lag")
     )
@@ -250,12 +252,12 @@ def _gaps_are_those_of_the_log(monitor: MonitorProcess, kafka_says: WhatKafkaSay
         LogRecord(record.key, record.value, record.partition, record.offset, record.timestamp_ms)
         for record in kafka_says.records()
     ]
-    gaps = [asdict(gap) for gap in gaps_plainly(records, ROUND_SECONDS) if gap.group_id == group_id]
-    expected = sorted((gap.pop("position").kafka_offset, gap) for gap in gaps)
+    gaps = [asdict(gap) for gap in gaps_plainly(records, STUCK_AFTER_SECONDS) if gap.group_id == group_id]
+    expected = sorted((gap.pop("position").offsets_topic_offset, gap) for gap in gaps)
 
-    def told() -> list[tuple[int, dict[str, object]]]:
+    def reported() -> list[tuple[int, dict[str, object]]]:
         rows = monitor.rows_of("commit_gaps", group_id)
-        return sorted((row["kafka_offset"], {name: row[name] for name in gaps[0]}) for row in rows)
+        return sorted((row["offsets_topic_offset"], {name: row[name] for name in gaps[0]}) for row in rows)
 
-    until("the same gaps", lambda: told() == expected)
+    until("the same gaps", lambda: reported() == expected)
     assert any(gap["commit_gap_ms"] is not None for _, gap in expected)

@@ -74,36 +74,38 @@ def metadata(
     )
 
 
-def at(kafka_offset: int) -> Position:
+def at(offsets_topic_offset: int) -> Position:
     """Return a position; every record is written a second after the offset before it."""
-    return Position(0, kafka_offset, kafka_offset * SECOND_MS)
+    return Position(0, offsets_topic_offset, offsets_topic_offset * SECOND_MS)
 
 
-def written(kafka_offset: int, generation_id: int, members: Iterable[ClassicMember] | None = None) -> GroupEvent:
+def written(
+    offsets_topic_offset: int, generation_id: int, members: Iterable[ClassicMember] | None = None
+) -> GroupEvent:
     """Return a generation's record, of one member unless told otherwise."""
     return GroupMetadataWritten(
-        at(kafka_offset), metadata(generation_id, [member("m")] if members is None else members)
+        at(offsets_topic_offset), metadata(generation_id, [member("m")] if members is None else members)
     )
 
 
-def emptied(kafka_offset: int, generation_id: int) -> GroupEvent:
+def emptied(offsets_topic_offset: int, generation_id: int) -> GroupEvent:
     """Return the record of a group whose last member left."""
-    return written(kafka_offset, generation_id, ())
+    return written(offsets_topic_offset, generation_id, ())
 
 
-def tombstoned(kafka_offset: int) -> GroupEvent:
+def tombstoned(offsets_topic_offset: int) -> GroupEvent:
     """Return a group's tombstone."""
-    return GroupTombstoned(at(kafka_offset))
+    return GroupTombstoned(at(offsets_topic_offset))
 
 
-def epoch(kafka_offset: int, number: int = 3, group_type: str = CONSUMER) -> LogEvent:
+def epoch(offsets_topic_offset: int, number: int = 3, group_type: str = CONSUMER) -> LogEvent:
     """Return the epoch of a group whose assignment the coordinator makes."""
-    return EpochWritten(at(kafka_offset), group_type, number)
+    return EpochWritten(at(offsets_topic_offset), group_type, number)
 
 
-def target_epoch(kafka_offset: int, number: int | None = 3, group_type: str = CONSUMER) -> LogEvent:
+def target_epoch(offsets_topic_offset: int, number: int | None = 3, group_type: str = CONSUMER) -> LogEvent:
     """Return the epoch a group's targets were computed for."""
-    return TargetEpochWritten(at(kafka_offset), group_type, number)
+    return TargetEpochWritten(at(offsets_topic_offset), group_type, number)
 
 
 def modern_member(
@@ -120,30 +122,30 @@ def modern_member(
 
 
 def joined(
-    kafka_offset: int, member_id: str = "m", member: ModernMember | None = None, group_type: str = CONSUMER
+    offsets_topic_offset: int, member_id: str = "m", member: ModernMember | None = None, group_type: str = CONSUMER
 ) -> LogEvent:
     """Return the record of a member that described itself."""
-    return MemberWritten(at(kafka_offset), group_type, member_id, member or modern_member())
+    return MemberWritten(at(offsets_topic_offset), group_type, member_id, member or modern_member())
 
 
-def left(kafka_offset: int, member_id: str = "m", group_type: str = CONSUMER) -> Sequence[LogEvent]:
-    """Return the three records that take a member away, the last at `kafka_offset` + 2."""
+def left(offsets_topic_offset: int, member_id: str = "m", group_type: str = CONSUMER) -> Sequence[LogEvent]:
+    """Return the three records that take a member away, the last at `offsets_topic_offset` + 2."""
     return (
-        CurrentWritten(at(kafka_offset), group_type, member_id, None),
-        TargetWritten(at(kafka_offset + 1), group_type, member_id, None),
-        MemberWritten(at(kafka_offset + 2), group_type, member_id, None),
+        CurrentWritten(at(offsets_topic_offset), group_type, member_id, None),
+        TargetWritten(at(offsets_topic_offset + 1), group_type, member_id, None),
+        MemberWritten(at(offsets_topic_offset + 2), group_type, member_id, None),
     )
 
 
 def target(
-    kafka_offset: int, member_id: str = "m", held: IdPartitions = (("id", (0, 1)),), group_type: str = CONSUMER
+    offsets_topic_offset: int, member_id: str = "m", held: IdPartitions = (("id", (0, 1)),), group_type: str = CONSUMER
 ) -> LogEvent:
     """Return what a member shall have."""
-    return TargetWritten(at(kafka_offset), group_type, member_id, held)
+    return TargetWritten(at(offsets_topic_offset), group_type, member_id, held)
 
 
 def current(  # noqa: PLR0913, PLR0917 - what an assignment is
-    kafka_offset: int,
+    offsets_topic_offset: int,
     member_id: str = "m",
     held: IdPartitions = (("id", (0, 1)),),
     number: int = 3,
@@ -152,17 +154,17 @@ def current(  # noqa: PLR0913, PLR0917 - what an assignment is
 ) -> LogEvent:
     """Return what a member has at an epoch."""
     assignment = MemberAssignment(number, number - 1, state, held, ())
-    return CurrentWritten(at(kafka_offset), group_type, member_id, assignment)
+    return CurrentWritten(at(offsets_topic_offset), group_type, member_id, assignment)
 
 
-def formed(kafka_offset: int, number: int = 3, group_type: str = CONSUMER) -> Sequence[LogEvent]:
-    """Return the five records of one member that joins a group alone and gets all, the last at `kafka_offset` + 4."""
+def formed(offsets_topic_offset: int, number: int = 3, group_type: str = CONSUMER) -> Sequence[LogEvent]:
+    """Return the five records of one member that joins alone and gets all; the last is `offsets_topic_offset` + 4."""
     return (
-        joined(kafka_offset, group_type=group_type),
-        epoch(kafka_offset + 1, number, group_type),
-        target(kafka_offset + 2, group_type=group_type),
-        target_epoch(kafka_offset + 3, number, group_type),
-        current(kafka_offset + 4, number=number, group_type=group_type),
+        joined(offsets_topic_offset, group_type=group_type),
+        epoch(offsets_topic_offset + 1, number, group_type),
+        target(offsets_topic_offset + 2, group_type=group_type),
+        target_epoch(offsets_topic_offset + 3, number, group_type),
+        current(offsets_topic_offset + 4, number=number, group_type=group_type),
     )
 
 

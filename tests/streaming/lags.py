@@ -5,15 +5,15 @@ from __future__ import annotations
 import pyarrow as pa
 
 from streaming.evaluation.lag.lag import ClusterSample, lag_report
-from streaming.evaluation.lag.lag_judgement import LagJudgement, judge_lag
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.retention import LOG_START_POINTS
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 
 
-def judged_lag(commits: pa.Table, sample: ClusterSample) -> LagJudgement:
+def evaluated_lag(commits: pa.Table, sample: ClusterSample) -> LagEvaluation:
     """Return what the first sample of all says: no status, for nobody has seen the commits come."""
     ends, starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
     ends.add(sample.end_offsets, sample.sampled_at_ms)
     starts.add(sample.log_start_offsets, sample.sampled_at_ms)
-    return judge_lag(lag_report(commits, sample), ends, starts, None, pa.nulls(commits.num_rows, pa.int64()))
+    return evaluate_lag(lag_report(commits, sample), ends, starts, None, pa.nulls(commits.num_rows, pa.int64()))

@@ -28,8 +28,8 @@ RECORDS_SCHEMA = pa.schema(
     [
         ("key", pa.binary()),
         ("value", pa.binary()),
-        ("kafka_partition", pa.int32()),
-        ("kafka_offset", pa.int64()),
+        ("offsets_topic_partition", pa.int32()),
+        ("offsets_topic_offset", pa.int64()),
         ("timestamp_ms", pa.int64()),
     ]
 )
@@ -41,8 +41,8 @@ class LogRecord:
 
     key: bytes | None
     value: bytes | None
-    kafka_partition: int = 0
-    kafka_offset: int = 0
+    offsets_topic_partition: int = 0
+    offsets_topic_offset: int = 0
     timestamp_ms: int = 0
 
 

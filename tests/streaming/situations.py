@@ -9,27 +9,27 @@ import pyarrow as pa
 
 from assignors import assignor_named
 from assignors.coordinator import coordinator_partition
-from streaming.combine.lanes import PartitionSnapshot
-from streaming.evaluation.conditions.condition_watch import Condition
+from streaming.combine.partition_state import PartitionSnapshot
+from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.conditions.unowned import unowned_now
+from streaming.evaluation.group_update import GroupState, GroupUpdate, apply_batch
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds
-from streaming.evaluation.lag.lag_judgement import LagJudgement
-from streaming.evaluation.turn import GroupRecord, Turn, take_turn
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.events import (
     CLASSIC,
     SHARE,
     STREAMS,
+    DecodeFailed,
     GroupEvent,
     GroupMetadataWritten,
     Position,
-    RecordUnreadable,
     TopicMetadata,
     TopicsSampled,
 )
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
 from tests.streaming.groups import (
     current,
     emptied,
@@ -45,7 +45,7 @@ from tests.streaming.groups import (
     tombstoned,
     written,
 )
-from tests.streaming.lags import judged_lag
+from tests.streaming.lags import evaluated_lag
 from tests.streaming.polled.answers import answered, classic, classic_member
 
 GROUP, CLUSTER, NOW_MS, PARTITIONS = "g", "prod", 1_000_000, 50
@@ -71,7 +71,7 @@ class Situation:
     topics: Mapping[str, int | None] = field(default_factory=lambda: {"orders": 3})
     listed: ListedGroup | None = None
     conditions: tuple[Condition, ...] = ()
-    is_held_back: bool = False
+    is_blocked: bool = False
     sampled_ago_ms: int = 0
     is_later_than_records: bool = False
 
@@ -80,34 +80,34 @@ class Situation:
 class Shown:
     """What a monitor has in that situation: its registry, and what it wrote."""
 
-    registry: Registry
-    turns: Sequence[Turn]
-    lanes: Mapping[int, PartitionSnapshot]
-    lag: LagJudgement
+    monitor_state: MonitorState
+    updates: Sequence[GroupUpdate]
+    partition_states: Mapping[int, PartitionSnapshot]
+    lag: LagEvaluation
 
 
 def shown(situation: Situation) -> Shown:
     """Let it happen."""
-    record, turns = GroupRecord(GroupSnapshot(GROUP)), []
+    record, updates = GroupState(GroupSnapshot(GROUP)), []
     for event in situation.events:
-        turns.append(take_turn(record, [event], STRATEGIES))
-        record = turns[-1].record
-    registry, lanes = Registry(), {0: PartitionSnapshot(0, 10_000, -1, {}, {})}
-    registry.put_batch([record] if turns else [], lanes.values())
+        updates.append(apply_batch(record, [event], STRATEGIES))
+        record = updates[-1].record
+    monitor_state, partition_states = MonitorState(), {0: PartitionSnapshot(0, 10_000, -1, {}, {})}
+    monitor_state.put_batch([record] if updates else [], partition_states.values())
     sample = _sample(situation)
-    lag = judged_lag(_commits(situation.committed), sample)
+    lag = evaluated_lag(_commits(situation.committed), sample)
     listing = GroupListing(sample.sampled_at_ms, {GROUP: situation.listed} if situation.listed else {})
-    registry.put_sample(sample, lag, listing)
-    unowned = unowned_now(registry.present().alive_groups(), lag.partitions, sample)
-    registry.put_conditions({GROUP: situation.conditions} if situation.conditions else {}, unowned)
-    registry.put_health(ready=True, was_ready=True)
-    return Shown(registry, turns, lanes, lag)
+    monitor_state.put_sample(sample, lag, listing)
+    unowned = unowned_now(monitor_state.view().alive_groups(), lag.partitions, sample)
+    monitor_state.put_conditions({GROUP: situation.conditions} if situation.conditions else {}, unowned)
+    monitor_state.put_health(ready=True, was_ready=True)
+    return Shown(monitor_state, updates, partition_states, lag)
 
 
 def _sample(situation: Situation) -> ClusterSample:
     sampled_at_ms = NOW_MS - situation.sampled_ago_ms
     ends = {number: LogEnds(20, 20) for number in range(PARTITIONS)}
-    if situation.is_held_back:
+    if situation.is_blocked:
         ends[HOME] = LogEnds(20, 15)
     return ClusterSample(
         sampled_at_ms,
@@ -203,13 +203,13 @@ SITUATIONS = {
         listed=listed("Empty", protocol_type=""),
     ),
     "commits only, not listed": Situation("no right to list it", committed=BEHIND),
-    "commits only, blocked": Situation("behind an open transaction", committed=BEHIND, is_held_back=True),
+    "commits only, blocked": Situation("behind an open transaction", committed=BEHIND, is_blocked=True),
     "blocked": Situation(
         "an open transaction hides what happened last",
         STABLE,
         BEHIND,
         conditions=(STORM,),
-        is_held_back=True,
+        is_blocked=True,
         is_later_than_records=True,
     ),
     "stale sample": Situation(
@@ -258,7 +258,7 @@ SITUATIONS = {
     "subscription unreadable": Situation("of one member", [of(A, without(B, "subscription")), NAMES], BEHIND),
     "record unreadable": Situation(
         "the last one went to quarantine",
-        [*STABLE, RecordUnreadable(Position(0, 7, 7), CLASSIC, "group", "")],
+        [*STABLE, DecodeFailed(Position(0, 7, 7), CLASSIC, "group", "")],
         BEHIND,
     ),
     "topic sizes unknown": Situation("not sampled yet", STABLE[:1], BEHIND),

@@ -1,4 +1,4 @@
-"""Law 9: whoever asks about a group hears the same, from `/metrics`, tables, page, API or command line.
+"""Rule 9: whoever asks about a group hears the same, from `/metrics`, tables, page, API or command line.
 
 The metric said `rebalancing` where page and table said `drift`; groups that only commit had lag in `/metrics` and no
 page.
@@ -13,32 +13,32 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from streaming.cli.text.conditions import standing_sentence
-from streaming.delta.rows import condition_rows, lag_rows, turn_rows
+from streaming.cli.text.conditions import active_sentence
+from streaming.delta.rows import condition_rows, lag_rows, update_rows
 from streaming.delta.tables import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
-from streaming.evaluation.conditions.condition_watch import ConditionChange
+from streaming.evaluation.conditions.condition_tracker import ConditionChange
 from streaming.evaluation.rebalances.rebalance_words import sentence
 from streaming.evaluation.rebalances.skips import decided
 from streaming.evaluation.report import GroupReport
 from streaming.page.application import Pages
 from streaming.page.rendering import whole
+from streaming.prometheus.metric_selection import Shown as Asked
 from streaming.prometheus.metrics import Exporter
-from streaming.prometheus.shown import Shown as Asked
 from tests.streaming.http.answers import answer
 from tests.streaming.page.test_application import STRATEGIES as PAGE_STRATEGIES
-from tests.streaming.page.test_application import Seen, ask, shown_cluster
+from tests.streaming.page.test_application import Seen, ask, cluster_view
 from tests.streaming.prometheus.test_metrics import named
 from tests.streaming.situations import CLUSTER, GROUP, NOW_MS, SITUATIONS, Shown, Situation, shown
 
 STALE_AFTER_MS = 30_000
-"""As `shown_cluster` of the pages has it."""
+"""As `cluster_view` of the pages has it."""
 NOTHING = "\N{EN DASH}"
 
 
 def report_of(had: Shown, situation: Situation) -> GroupReport | None:
     """Return the one report that everybody renders."""
     is_fresh = situation.sampled_ago_ms <= STALE_AFTER_MS
-    return had.registry.reports(had.registry.present(), is_fresh=is_fresh).get(GROUP)
+    return had.monitor_state.reports(had.monitor_state.view(), is_fresh=is_fresh).get(GROUP)
 
 
 def facts(report: GroupReport) -> dict[str, Any]:
@@ -71,14 +71,14 @@ def facts(report: GroupReport) -> dict[str, Any]:
 
 
 def metrics(had: Shown) -> Mapping[tuple[str, tuple[tuple[str, str], ...]], float]:
-    exporter = Exporter([(CLUSTER, had.registry)], lambda: NOW_MS, STALE_AFTER_MS, Asked())
+    exporter = Exporter([(CLUSTER, had.monitor_state)], lambda: NOW_MS, STALE_AFTER_MS, Asked())
     samples = [one for family in text_string_to_metric_families(answer(exporter)) for one in family.samples]
     return {
         (one.name, tuple(sorted(one.labels.items()))): one.value for one in samples if one.labels.get("group") == GROUP
     }
 
 
-def told_by_metrics(had: Shown) -> dict[str, Any]:
+def shown_by_metrics(had: Shown) -> dict[str, Any]:
     """Return the same facts from `/metrics`: no series is unknown, an empty label too."""
     series = metrics(had)
 
@@ -112,7 +112,7 @@ def told_by_metrics(had: Shown) -> dict[str, Any]:
         "remedy": (skew[0]["remedy"] or None) if skew else None,
         "conditions": {(name.removeprefix("condition="), int(1000 * at)) for name, at in since.items()},
         "lag": value("group_lag"),
-        "lag_unknown": {one["reason"] for one in labels("lag_unknown_partitions")} - {"held_back"},
+        "lag_unknown": {one["reason"] for one in labels("lag_unknown_partitions")} - {"blocked"},
         "lag_seconds": value("group_lag_seconds"),
         "status": status[0]["status"] if status else None,
         "records_lost": value("group_records_lost"),
@@ -120,7 +120,7 @@ def told_by_metrics(had: Shown) -> dict[str, Any]:
     }
 
 
-def told_by_api(document: dict[str, Any]) -> dict[str, Any]:
+def shown_by_api(document: dict[str, Any]) -> dict[str, Any]:
     """Return the same facts from the API."""
     of_shares = ("max_partitions", "excess_partitions", "idle_members", "score", "remedy")
     return {
@@ -140,7 +140,7 @@ def facts_named(document: Mapping[str, Any]) -> list[str]:
 
 
 def pages_of(had: Shown, tables: Path) -> Pages:
-    return Pages([shown_cluster(CLUSTER, had.registry, tables, NOW_MS)], PAGE_STRATEGIES)
+    return Pages([cluster_view(CLUSTER, had.monitor_state, tables, NOW_MS)], PAGE_STRATEGIES)
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
@@ -153,11 +153,11 @@ def test_metrics_page_and_api_tell_what_the_report_tells(name: str, tmp_path: Pa
         assert [ask(pages, f"/{where}/{GROUP}").status[:3] for where in ("groups", "api/v1/groups")] == ["404", "404"]
         return
     expected = facts(report)
-    assert told_by_metrics(had) == expected, situation.why
+    assert shown_by_metrics(had) == expected, situation.why
     document = ask(pages, f"/api/v1/groups/{GROUP}").json()
-    assert told_by_api(document) == expected, situation.why
+    assert shown_by_api(document) == expected, situation.why
     (listed,) = ask(pages, "/api/v1/groups").json()["groups"]
-    assert told_by_api(listed) == expected, situation.why
+    assert shown_by_api(listed) == expected, situation.why
     assert [one["text"] for one in document["troubles"]] == [trouble.text for trouble in report.troubles]
     text = Seen(ask(pages, f"/groups/{GROUP}").text).text
     for said in (
@@ -180,8 +180,8 @@ def test_tables_and_commands_tell_what_the_report_tells(name: str) -> None:
     report = report_of(had, situation)
     if report is None:
         return
-    history = (snapshot for turn in had.turns for snapshot in turn.history)
-    rows = turn_rows(CLUSTER, had.turns, decided({}, history, had.lanes))
+    history = (snapshot for update in had.updates for snapshot in update.history)
+    rows = update_rows(CLUSTER, had.updates, decided({}, history, had.partition_states))
     if rows[GROUP_GENERATIONS] and report.rebalances.total is not None:
         last = rows[GROUP_GENERATIONS][-1]
         assert last["rebalances_total"] == report.rebalances.total
@@ -194,9 +194,9 @@ def test_tables_and_commands_tell_what_the_report_tells(name: str) -> None:
     own = [row for row in rows[ASSIGNMENT_DRIFT] if row["is_group_strategy"]]
     is_present = bool(own) and own[-1]["generation_id"] == report.membership.generation_id
     if is_present and report.assignment.own is not None and not situation.is_later_than_records:
-        told, verdict = own[-1], report.assignment.own
-        assert (told["strategy"], told["verdict"]) == (verdict.strategy, verdict.verdict), situation.why
-        assert told["drift_partitions"] == verdict.drift_partitions
+        reported, verdict = own[-1], report.assignment.own
+        assert (reported["strategy"], reported["verdict"]) == (verdict.strategy, verdict.verdict), situation.why
+        assert reported["drift_partitions"] == verdict.drift_partitions
     shared, total = [row for row in rows[ASSIGNMENT_IMBALANCE] if row["scope"] == "member"], report.fairness.partitions
     if shared and total is not None and shared[-1]["generation_id"] == report.membership.generation_id:
         assert (shared[-1]["largest"], shared[-1]["excess"], shared[-1]["score"]) == (
@@ -204,14 +204,14 @@ def test_tables_and_commands_tell_what_the_report_tells(name: str) -> None:
             total.excess,
             total.score,
         )
-    if not report.is_held_back and report.lag.records is not None:
+    if not report.is_blocked and report.lag.records is not None:
         lag = lag_rows(GROUP_LAG, CLUSTER, NOW_MS, had.lag.partitions).to_pylist()
         assert sum(row["lag"] for row in lag) == report.lag.records
     for text in (sentence(row) for row in rows[REBALANCES]):
         for member in report.members.each:
             assert f"{member.client_id} ({member.client_host})" not in text, "one spelling of a member"
     changes = [ConditionChange(GROUP, one, True, None) for one in report.conditions]
-    said = [standing_sentence(row) for row in condition_rows(CLUSTER, NOW_MS, changes)]
+    said = [active_sentence(row) for row in condition_rows(CLUSTER, NOW_MS, changes)]
     assert all(one.detail in line for one, line in zip(report.conditions, said, strict=True))
 
 
@@ -226,12 +226,12 @@ def test_who_reads_for_a_group_that_only_commits_is_unknown(tmp_path: Path) -> N
 def test_there_are_as_many_situations_as_the_monitor_tells_apart() -> None:
     """Each verdict, each reason why lag is unknown, each kind of group; law 9 is worth what is tried of it."""
     reports = [report_of(shown(one), one) for one in SITUATIONS.values()]
-    told = [report for report in reports if report is not None]
-    assert {report.membership.group_type for report in told} == {"classic", "consumer", "share", "streams"}
-    assert {report.assignment.verdict for report in told} >= {
+    reported = [report for report in reports if report is not None]
+    assert {report.membership.group_type for report in reported} == {"classic", "consumer", "share", "streams"}
+    assert {report.assignment.verdict for report in reported} >= {
         None, "match", "drift", "unknown", "rebalancing", "not_evaluated"
     }  # fmt: skip
-    assert {report.membership.state for report in told} >= {
+    assert {report.membership.state for report in reported} >= {
         "Stable", "Empty", "Unknown", "Reconciling", "Assigning", "PreparingRebalance", "NotReady"
     }  # fmt: skip
     assert len(SITUATIONS) >= 25

@@ -24,12 +24,12 @@ def condition_changes(root: str, cluster: str | None, group_id: str) -> Sequence
         return ()
 
 
-def standing_rows(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
+def active_rows(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
     """A group's conditions that began and have not ended; nothing where there is no such table."""
-    from streaming.delta.stored import NoTableError, standing_conditions  # noqa: PLC0415 - as above
+    from streaming.delta.stored import NoTableError, active_conditions  # noqa: PLC0415 - as above
 
     try:
-        return standing_conditions(root, cluster, group_id)
+        return active_conditions(root, cluster, group_id)
     except NoTableError:
         return ()
 
@@ -37,22 +37,22 @@ def standing_rows(root: str, cluster: str | None, group_id: str) -> Sequence[Row
 def change_sentence(row: Row) -> str:
     """A condition's beginning or end in words.
 
-    >>> row = {"condition": "flapping_member", "holds": True, "detail": "member pod-3 joins and goes again: 4 times"}
+    >>> row = {"condition": "flapping_member", "active": True, "detail": "member pod-3 joins and goes again: 4 times"}
     >>> change_sentence(row)
     'flapping member: member pod-3 joins and goes again: 4 times'
     """
     name, detail = condition_shown(row), shown(row["detail"])
-    if row["holds"]:
+    if row["active"]:
         return f"{name}: {detail}"
     lasted = in_words((row["sampled_time"] - row["since_time"]) / timedelta(milliseconds=1))
     return f"no {name} any more, after {lasted}; it was: {detail}"
 
 
-def standing_sentence(row: Row) -> str:
+def active_sentence(row: Row) -> str:
     """A condition that holds in words, with its time.
 
     >>> since = datetime(2026, 11, 21, 14, 3)
-    >>> standing_sentence({"condition": "rebalance_storm", "since_time": since, "detail": "9 rebalances"})
+    >>> active_sentence({"condition": "rebalance_storm", "since_time": since, "detail": "9 rebalances"})
     'since 2026-11-21 14:03:00 rebalance storm: 9 rebalances'
     """
     return f"since {since_shown(row)} {condition_shown(row)}: {shown(row['detail'])}"

@@ -30,7 +30,7 @@ def unfairness(total: Imbalance, skewed_topics: int) -> Iterator[str]:
         yield f"topic skew: the same members have the extra partition of {skewed_topics} topics"
 
 
-def judged(spec: GroupSpec, assignment: GroupAssignment) -> tuple[Imbalance | None, TopicSkew | None]:
+def evaluated(spec: GroupSpec, assignment: GroupAssignment) -> tuple[Imbalance | None, TopicSkew | None]:
     """How fairly members share partitions, and the topic skew, if that is why not; None of a group without members."""
     shared = SharedWork(spec, assignment, {})
     imbalances = divided(shared).imbalance()

@@ -1,8 +1,9 @@
 """The schema of every Delta table. `describe_tables` writes the reference `docs/TABLES.md` from it.
 
 All tables are partitioned by cluster and date. The key of a row from a record is the record's position (cluster,
-kafka_partition, kafka_offset), so a record that is read twice makes one row. The key of a sampled row contains the
-sample's time. Rows that combine a record's assignment with a sample (`assignment_imbalance`) have both keys.
+offsets_topic_partition, offsets_topic_offset), so a record that is read twice makes one row. The key of a sampled row
+contains the sample's time. Rows that combine a record's assignment with a sample (`assignment_imbalance`) have both
+keys.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ ASSIGNMENT_DRIFT = Table(
                 pa.list_(_MISPLACED),
                 "these partitions with actual and expected owners, if the verdict is drift",
             ),
-            column("laws", pa.list_(pa.string()), "the broken laws, if the verdict is drift"),
+            column("violations", pa.list_(pa.string()), "the broken laws, if the verdict is drift"),
             column("assigned_by", pa.string(), _ASSIGNED_BY),
             column("evidence", pa.list_(pa.string()), "data written by the leader that shows assigned_by"),
             NOT_KNOWN,

@@ -30,9 +30,13 @@ RECORD = (
     CLUSTER,
     column("date", pa.date32(), "UTC date of record_time"),
     column(
-        "kafka_partition", pa.int32(), "partition of __consumer_offsets; -1 for polled rows (source.kind admin-api)"
+        "offsets_topic_partition",
+        pa.int32(),
+        "partition of __consumer_offsets; -1 for polled rows (source.kind admin-api)",
     ),
-    column("kafka_offset", pa.int64(), "offset of the record in this partition; for polled rows: a sequence number"),
+    column(
+        "offsets_topic_offset", pa.int64(), "offset of the record in this partition; for polled rows: a sequence number"
+    ),
     column(
         "record_time",
         TIME,

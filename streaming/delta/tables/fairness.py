@@ -43,7 +43,7 @@ ASSIGNMENT_IMBALANCE = Table(
                 "scope", pa.string(), "who shares the work: member, host (client host), topic (the topic's subscribers)"
             ),
             column("topic", pa.string(), "the topic; null unless scope is topic"),
-            column("sharers", pa.int32(), "number of members or hosts; null if unknown, as are all numbers below"),
+            column("participants", pa.int32(), "number of members or hosts; null if unknown, as are all numbers below"),
             column("total", pa.float64(), "all the work, in the unit of measure"),
             column("largest", pa.float64(), "most work of one member or host, in the unit of measure"),
             column("smallest", pa.float64(), "least work of one member or host, in the unit of measure"),
@@ -69,7 +69,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "gini",
                 pa.float64(),
-                "Gini coefficient: 0 is even, (sharers - 1) / sharers if one has everything; null if total is 0",
+                "Gini coefficient: 0 is even, (participants - 1) / participants if one has everything; null if"
+                " total is 0",
             ),
             column(
                 "score",

@@ -203,7 +203,7 @@ GROUP_CONDITIONS = Table(
                 " streaming/evaluation/rebalances/detectors.py and in streaming/evaluation/conditions (silence.py,"
                 " unowned.py, reconciliation.py)",
             ),
-            column("holds", pa.bool_(), "true: the condition began; false: the condition or the group ended"),
+            column("active", pa.bool_(), "true: the condition began; false: the condition or the group ended"),
             column(
                 "since_time", TIME, "time at which the monitor first found the condition; it may have begun earlier"
             ),
@@ -221,7 +221,7 @@ COMMIT_GAPS = Table(
     "commit_gaps",
     "the time without a commit of a group at one rebalance. The row in rebalances has the same position."
     " Written when the gap is closed, at the latest with the first record of the same partition of __consumer_offsets"
-    " that is more than judgement.round_seconds later. No rows with source.kind admin-api",
+    " that is more than evaluation.stuck_after_seconds later. No rows with source.kind admin-api",
     pa.schema(
         [
             *RECORD,
@@ -266,8 +266,8 @@ COMMIT_GAPS = Table(
                 "closed_by",
                 pa.string(),
                 "all_committed: each partition that had a commit has one again, or its commit was deleted;"
-                " next_rebalance; round_passed: judgement.round_seconds passed; group_deleted; nothing_before: there"
-                " was no commit before the rebalance",
+                " next_rebalance; round_passed: evaluation.stuck_after_seconds passed; group_deleted; nothing_before:"
+                " there was no commit before the rebalance",
             ),
         ]
     ),

@@ -31,7 +31,7 @@ GROUP_LAG = Table(
             column(
                 "unknown_reason",
                 pa.string(),
-                "why lag is unknown: held_back, topic_deleted, partition_deleted, no_end_offset, end_before_commit,"
+                "why lag is unknown: blocked, topic_deleted, partition_deleted, no_end_offset, end_before_commit,"
                 " maybe_only_markers",
             ),
             column("lag_seconds", pa.float64(), "age of the next record to be read, in seconds; null if unknown"),

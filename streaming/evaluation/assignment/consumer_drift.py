@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from assignors import PartitionAssignor
+from streaming.evaluation.assignment.assignment_inputs import AssignmentInputs
 from streaming.evaluation.assignment.drift import (
     DIFFERS_FROM_JAVA,
     DRIFT,
@@ -29,7 +30,6 @@ from streaming.evaluation.assignment.drift import (
     strategy_drift,
 )
 from streaming.evaluation.assignment.leader import BROKER, Leader
-from streaming.evaluation.assignment.recorded import Recorded
 from streaming.group.snapshot import GroupSnapshot
 
 THE_BROKER = Leader(BROKER, (), (BROKER,))
@@ -42,7 +42,7 @@ _BEST_FIRST = (MATCH, EQUIVALENT, DIFFERS_FROM_JAVA)
 
 
 def consumer_drifts(
-    snapshot: GroupSnapshot, known: Recorded, strategies: Sequence[PartitionAssignor]
+    snapshot: GroupSnapshot, known: AssignmentInputs, strategies: Sequence[PartitionAssignor]
 ) -> tuple[StrategyDrift, ...]:
     """Verdicts on the targets of a consumer group, the group's own strategy among them."""
     own = SERVER_ASSIGNORS.get(snapshot.protocol or "")
@@ -54,8 +54,8 @@ def consumer_drifts(
     voted = snapshot.modern.server_assignors() if snapshot.modern else ()
     wanted = {SERVER_ASSIGNORS.get(name, name) for name in voted or SERVER_ASSIGNORS}
     candidates = [one for one in strategies if one.name in wanted.intersection(SERVER_ASSIGNORS.values())]
-    judged = [strategy_drift(known, one, THE_BROKER, is_group_strategy=True) for one in candidates]
-    best = _best(judged, is_one_of_these=bool(voted) and len(candidates) == len(wanted))
+    evaluated = [strategy_drift(known, one, THE_BROKER, is_group_strategy=True) for one in candidates]
+    best = _best(evaluated, is_one_of_these=bool(voted) and len(candidates) == len(wanted))
     return (best, *(verdict for verdict in verdicts if verdict.strategy != best.strategy))
 
 

@@ -3,7 +3,7 @@
 The leader's decision is replayed from its recorded inputs. Rules for the group's own strategy, first that applies:
 
 1. No strategy of ours by that name, or Kafka Streams: `not_evaluated`, or `drift` if a common law is broken
-   (`common_laws`).
+   (`rule_violations`).
 2. A subscribed topic's partition count is not known: `unknown`, reason `metadata_missing`. So it is where `drift` would
    rest on a sample older than the record, which the record contradicts (`sampled_topics`). A member's subscription or
    assignment could not be read: `unknown`, `member_subscription` or `member_assignment`. Of a KIP-848 member nobody
@@ -15,8 +15,8 @@ The leader's decision is replayed from its recorded inputs. Rules for the group'
    created anew), or more of which the last were assigned to nobody (grown): the leader knew another. `unknown`,
    reason `metadata_changed`.
 5. A law is broken (`assignors.fairness.invariants`): `drift`, with the laws, and for each partition whose owner breaks
-   a rule its actual and expected owner. Balance is judged by what the leader's library promises (`leader`); if the
-   library is not known, only the laws that all libraries keep are judged.
+   a rule its actual and expected owner. Balance is evaluated by what the leader's library promises (`leader`); if the
+   library is not known, only the laws that all libraries keep are evaluated.
 6. Cooperative, and what is assigned to nobody is what somebody has to give up first: `withheld` (KIP-429, round one).
 7. The strategy has one right answer, and the leader's library is known to compute it: `drift`, law `replay_differs`.
    A user's own strategy is its own library.
@@ -25,7 +25,7 @@ The leader's decision is replayed from its recorded inputs. Rules for the group'
 9. `differs_from_java`: lawful for what it is.
 
 Judged are present owners. A partition that moved without need has a lawful owner now: it counts in the rebalance that
-moved it (`hand_over`), never here.
+moved it (`movement`), never here.
 
 Strategies other than the group's own are compared too, so that one can see what they would do: `same` or `differs`.
 """
@@ -38,13 +38,13 @@ import msgspec
 from msgspec.structs import replace
 
 from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec, PartitionAssignor, TopicPartition
-from assignors.fairness.balance_laws import BALANCE_LAWS
-from assignors.fairness.invariants import KEEPERS, Law, Violation, violations
+from assignors.fairness.balance_rules import BALANCE_RULES
+from assignors.fairness.invariants import KEEPERS, Rule, Violation, violations
 from assignors.racks import member_rack
-from streaming.evaluation.assignment.common_laws import ONE_OWNER_STRATEGIES
+from streaming.evaluation.assignment.assignment_inputs import AssignmentInputs
+from streaming.evaluation.assignment.common_rules import ONE_OWNER_STRATEGIES
 from streaming.evaluation.assignment.group_spec import Owners
 from streaming.evaluation.assignment.leader import BROKER, JAVA, KAFKA_GO, LIBRDKAFKA, Leader, promised_balance
-from streaming.evaluation.assignment.recorded import Recorded
 from streaming.evaluation.assignment.repair import repaired
 from streaming.group.not_known import TOPIC_NAMES
 
@@ -59,7 +59,7 @@ REBALANCING = "rebalancing"
 """There is no assignment of this epoch yet."""
 SAME = "same"
 DIFFERS = "differs"
-"""Verdicts on other strategies than the group's own: what they would do is no judgement of what the leader did."""
+"""Verdicts on other strategies than the group's own: what they would do is no evaluation of what the leader did."""
 NOT_EVALUATED = "not_evaluated"
 
 REPLAY_DIFFERS = "replay_differs"
@@ -73,7 +73,7 @@ METADATA_MISSING = "metadata_missing"
 _COOPERATIVE = "cooperative-sticky"
 
 _BROKEN_WHATEVER_THE_TOPICS = frozenset(
-    law.value for law in (Law.UNKNOWN_MEMBER, Law.NOT_SUBSCRIBED, Law.ASSIGNED_TWICE, Law.HANDED_OVER_EARLY)
+    rule.value for rule in (Rule.UNKNOWN_MEMBER, Rule.NOT_SUBSCRIBED, Rule.ASSIGNED_TWICE, Rule.HANDED_OVER_EARLY)
 )
 """Laws that a record alone shows to be broken. All others go by the number of partitions a topic has."""
 
@@ -90,8 +90,8 @@ class MisplacedPartition(msgspec.Struct, frozen=True):
 class StrategyDrift(msgspec.Struct, frozen=True):
     """One strategy's expectation against the actual assignment.
 
-    `misplaced` is listed where the verdict is `drift`, `laws` are the names of the broken ones. `drift_partitions` is
-    None where the difference proves nothing wrong, 0 where every difference is lawful.
+    `misplaced` is listed where the verdict is `drift`, `violations` are the names of the broken ones.
+    `drift_partitions` is None where the difference proves nothing wrong, 0 where every difference is lawful.
     """
 
     strategy: str
@@ -100,11 +100,11 @@ class StrategyDrift(msgspec.Struct, frozen=True):
     reason: str = ""
     drift_partitions: int | None = None
     misplaced: tuple[MisplacedPartition, ...] = ()
-    laws: tuple[str, ...] = ()
+    violations: tuple[str, ...] = ()
 
 
 def strategy_drift(
-    known: Recorded, assignor: PartitionAssignor, leader: Leader, *, is_group_strategy: bool
+    known: AssignmentInputs, assignor: PartitionAssignor, leader: Leader, *, is_group_strategy: bool
 ) -> StrategyDrift:
     """Judge the actual owners by one strategy, and by what the leader's library makes of it.
 
@@ -127,37 +127,37 @@ def strategy_drift(
         return StrategyDrift(strategy, False, DIFFERS if elsewhere else SAME, "", len(elsewhere))
     if not elsewhere:
         return StrategyDrift(strategy, True, MATCH, "", 0)
-    return _if_not_stale(known, _judged(known, strategy, leader, expected))
+    return _if_not_stale(known, _evaluated(known, strategy, leader, expected))
 
 
-def not_evaluated(known: Recorded, strategy: str, reason: str) -> StrategyDrift:
+def not_evaluated(known: AssignmentInputs, strategy: str, reason: str) -> StrategyDrift:
     """Judge by the common laws alone (rule 1): what a member claims and nobody gets may be withheld."""
     claimed = {at for member in known.spec.members for at in member.owned}
     is_open = known.unknown_inputs or known.unknown_topics or known.changed_topics or known.stale_topics
     broken = {
-        Law.NOT_SUBSCRIBED: TOPIC_NAMES not in known.unknown_inputs,
-        Law.ASSIGNED_TWICE: strategy in ONE_OWNER_STRATEGIES,
-        Law.UNASSIGNED: not is_open,
+        Rule.NOT_SUBSCRIBED: TOPIC_NAMES not in known.unknown_inputs,
+        Rule.ASSIGNED_TWICE: strategy in ONE_OWNER_STRATEGIES,
+        Rule.UNASSIGNED: not is_open,
     }
     found = [
         one
         for one in violations(known.spec, known.assignment)
-        if broken.get(one.law) and not (one.law is Law.UNASSIGNED and one.partition in claimed)
+        if broken.get(one.rule) and not (one.rule is Rule.UNASSIGNED and one.partition in claimed)
     ]
     if not found:
         return StrategyDrift(strategy, True, NOT_EVALUATED, reason)
     return replace(_drift(known, strategy, found, {}, is_exact=False), reason=reason)
 
 
-def _if_not_stale(known: Recorded, found: StrategyDrift) -> StrategyDrift:
+def _if_not_stale(known: AssignmentInputs, found: StrategyDrift) -> StrategyDrift:
     """The verdict, where it does not rest on an older sample that the record contradicts (rule 2)."""
-    is_proven = found.verdict != DRIFT or not _BROKEN_WHATEVER_THE_TOPICS.isdisjoint(found.laws)
+    is_proven = found.verdict != DRIFT or not _BROKEN_WHATEVER_THE_TOPICS.isdisjoint(found.violations)
     return (
         found if is_proven or not known.stale_topics else StrategyDrift(found.strategy, True, UNKNOWN, METADATA_MISSING)
     )
 
 
-def _judged(known: Recorded, strategy: str, leader: Leader, expected: GroupAssignment) -> StrategyDrift:
+def _evaluated(known: AssignmentInputs, strategy: str, leader: Leader, expected: GroupAssignment) -> StrategyDrift:
     """Rules 5 to 9."""
     is_exact = _answers_as_replayed(known, strategy, leader)
     balance = promised_balance(leader, strategy)
@@ -169,43 +169,43 @@ def _judged(known: Recorded, strategy: str, leader: Leader, expected: GroupAssig
         return StrategyDrift(strategy, True, WITHHELD, "", 0)
     if is_exact:
         return _drift(known, strategy, (), _wanted_owners(expected), is_exact=True)
-    is_even = strategy in KEEPERS and not any(BALANCE_LAWS[strategy](known.spec, known.assignment))
+    is_even = strategy in KEEPERS and not any(BALANCE_RULES[strategy](known.spec, known.assignment))
     if is_even or (leader.implementation == KAFKA_GO and balance is not None):
         return StrategyDrift(strategy, True, EQUIVALENT, "", 0)
     return StrategyDrift(strategy, True, DIFFERS_FROM_JAVA, f"leader_{leader.implementation}")
 
 
-def _violations(known: Recorded, strategy: str, balance: str | None) -> Sequence[Violation]:
+def _violations(known: AssignmentInputs, strategy: str, balance: str | None) -> Sequence[Violation]:
     """What present owners break. `balance` is the strategy whose balance law is promised, None where none is known."""
-    found = [one for one in violations(known.spec, known.assignment, strategy) if one.law is not Law.MOVED_NEEDLESSLY]
+    found = [one for one in violations(known.spec, known.assignment, strategy) if one.rule is not Rule.MOVED_NEEDLESSLY]
     if balance == strategy:
         return found
-    found = [one for one in found if one.law is not Law.UNBALANCED]
+    found = [one for one in found if one.rule is not Rule.UNBALANCED]
     if found or balance is None:
         return found
-    return [Violation(Law.UNBALANCED, detail) for detail in BALANCE_LAWS[balance](known.spec, known.assignment)]
+    return [Violation(Rule.UNBALANCED, detail) for detail in BALANCE_RULES[balance](known.spec, known.assignment)]
 
 
 def _drift(
-    known: Recorded, strategy: str, found: Sequence[Violation], wanted: Owners, *, is_exact: bool
+    known: AssignmentInputs, strategy: str, found: Sequence[Violation], wanted: Owners, *, is_exact: bool
 ) -> StrategyDrift:
     """The verdict with every partition whose owner breaks a rule; `wanted` is the nearest lawful assignment.
 
     With one right answer each partition has one right owner; else only what breaks a law is misplaced.
     """
-    laws = {one.law for one in found}
+    violations = {one.rule for one in found}
     at_fault = {one.partition for one in found if one.partition is not None}
-    if is_exact or Law.UNBALANCED in laws:
+    if is_exact or Rule.UNBALANCED in violations:
         at_fault |= _elsewhere(known.owners, wanted)
     misplaced = tuple(
         MisplacedPartition(*at, known.owners.get(at, ()), next(iter(wanted.get(at, ())), None))
         for at in sorted(at_fault)
     )
-    names = tuple(sorted(law.value for law in laws)) or (REPLAY_DIFFERS,)
+    names = tuple(sorted(rule.value for rule in violations)) or (REPLAY_DIFFERS,)
     return StrategyDrift(strategy, True, DRIFT, "", len(misplaced), misplaced, names)
 
 
-def _answers_as_replayed(known: Recorded, strategy: str, leader: Leader) -> bool:
+def _answers_as_replayed(known: AssignmentInputs, strategy: str, leader: Leader) -> bool:
     """Whether the replay is the one right answer of whoever led. librdkafka weighs racks otherwise than Java."""
     if strategy not in BUILT_IN:
         return True
@@ -214,7 +214,7 @@ def _answers_as_replayed(known: Recorded, strategy: str, leader: Leader) -> bool
     return leader.implementation == JAVA or (leader.implementation == LIBRDKAFKA and not _has_racks(known))
 
 
-def _is_javas_answer_without_racks(known: Recorded, assignor: PartitionAssignor, leader: Leader) -> bool:
+def _is_javas_answer_without_racks(known: AssignmentInputs, assignor: PartitionAssignor, leader: Leader) -> bool:
     """Java clients send their rack since 3.4 and weigh it since 3.5 (KIP-881). No record says which one led."""
     if leader.implementation != JAVA or assignor.name != "range" or not _has_racks(known):
         return False
@@ -222,11 +222,11 @@ def _is_javas_answer_without_racks(known: Recorded, assignor: PartitionAssignor,
     return not _elsewhere(known.owners, _wanted_owners(plain))
 
 
-def _has_racks(known: Recorded) -> bool:
+def _has_racks(known: AssignmentInputs) -> bool:
     return bool(known.spec.racks) and any(map(member_rack, known.spec.members))
 
 
-def _leaves_something(known: Recorded, actual: GroupAssignment) -> bool:
+def _leaves_something(known: AssignmentInputs, actual: GroupAssignment) -> bool:
     """Whether somebody has to give up a partition that nobody gets yet."""
     given = {topic_partition for held in actual.members.values() for topic_partition in held}
     owned = {topic_partition for member in known.spec.members for topic_partition in member.owned}

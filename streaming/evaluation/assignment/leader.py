@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from assignors.fairness.balance_laws import BALANCE_LAWS
+from assignors.fairness.balance_rules import BALANCE_RULES
 from streaming.protocol.classic import ClassicMember, GroupMetadata, Subscription
 from streaming.protocol.consumer_protocol import kafka_python_sticky_user_data
 
@@ -154,7 +154,7 @@ def _has_default_client_id(leader: ClassicMember, library: str) -> bool:
 
 
 def promised_balance(leader: Leader, strategy: str) -> str | None:
-    """The strategy whose balance law (`assignors.fairness.balance_laws`) the leader promises; None: none that is known.
+    """The strategy whose balance rule (`assignors.fairness.balance_rules`) the leader keeps; None if unknown.
 
     kafka-go deals roundrobin anew with each topic: its members differ by one partition of each topic, not of all.
 
@@ -165,7 +165,7 @@ def promised_balance(leader: Leader, strategy: str) -> str | None:
     >>> promised_balance(Leader(UNKNOWN_LEADER, ()), "roundrobin") is None
     True
     """
-    if strategy not in BALANCE_LAWS:
+    if strategy not in BALANCE_RULES:
         return None
     promises = {"range" if (name, strategy) == (KAFKA_GO, "roundrobin") else strategy for name in leader.candidates}
     return promises.pop() if len(promises) == 1 else None

@@ -48,10 +48,10 @@ def topic_shares(
         should = None if expected is None else expected[member.member_id]
         topics = {*(member.subscribed_topics or ()), *(has or ()), *(should or ())} - unnamed
         for topic in sorted(topics):
-            yield TopicShare(member, topic, _told(has, topic, unnamed), _told(should, topic, unnamed))
+            yield TopicShare(member, topic, _reported(has, topic, unnamed), _reported(should, topic, unnamed))
 
 
-def _told(partitions: Counter[str] | None, topic: str, unnamed: frozenset[str]) -> int | None:
+def _reported(partitions: Counter[str] | None, topic: str, unnamed: frozenset[str]) -> int | None:
     """Rule 3."""
     if partitions is None or (topic not in partitions and not unnamed.isdisjoint(partitions)):
         return None

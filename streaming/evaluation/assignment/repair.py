@@ -15,13 +15,13 @@ from collections.abc import Iterable, Mapping
 
 from assignors import BUILT_IN, GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
 from assignors.subscriptions import distinct_subscriptions, subscribers_by_topic
-from streaming.evaluation.assignment.recorded import Recorded
+from streaming.evaluation.assignment.assignment_inputs import AssignmentInputs
 
 _STICKY = BUILT_IN["sticky"]
 _EVEN_IN_EACH_TOPIC = frozenset({"range", "server-range"})
 
 
-def repaired(known: Recorded, balance: str | None) -> GroupAssignment:
+def repaired(known: AssignmentInputs, balance: str | None) -> GroupAssignment:
     """The assignment nearest to the actual one that is lawful and as even as the strategy `balance` promises."""
     if balance not in _EVEN_IN_EACH_TOPIC:
         return _STICKY.assign(_with_claims(known, known.spec.partitions, known.spec.members))
@@ -34,7 +34,9 @@ def repaired(known: Recorded, balance: str | None) -> GroupAssignment:
     return GroupAssignment({member_id: tuple(sorted(partitions)) for member_id, partitions in held.items()})
 
 
-def _with_claims(known: Recorded, partitions: Mapping[str, int], members: Iterable[MemberSubscription]) -> GroupSpec:
+def _with_claims(
+    known: AssignmentInputs, partitions: Mapping[str, int], members: Iterable[MemberSubscription]
+) -> GroupSpec:
     """The group with its actual owners as what members have; racks are no rule that an owner breaks."""
     listed = tuple(members)
     subscriptions = dict(zip((one.member_id for one in listed), distinct_subscriptions(listed), strict=True))

@@ -25,14 +25,14 @@ def unknown_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | N
     """Awaited topics for which even the older sample is of no use, sorted: absent then, or with too few partitions."""
     return tuple(
         topic
-        for topic, held in _awaited(snapshot, owners).items()
+        for topic, held in _pending(snapshot, owners).items()
         if not _has_room(snapshot.topics.get(topic), max(held, default=-1))
     )
 
 
-def awaited_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | None = None) -> tuple[str, ...]:
+def pending_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | None = None) -> tuple[str, ...]:
     """Subscribed topics about which only a sample later than the current record decides (rule 2), sorted."""
-    return tuple(_awaited(snapshot, owners))
+    return tuple(_pending(snapshot, owners))
 
 
 def changed_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition]) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def is_certain(snapshot: GroupSnapshot, sampled: TopicMetadata) -> bool:
     return sampled.known_since_ms < snapshot.position.timestamp_ms <= sampled.sampled_at_ms
 
 
-def _awaited(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | None) -> Mapping[str, Collection[int]]:
+def _pending(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | None) -> Mapping[str, Collection[int]]:
     """The awaited topics with the partitions that are assigned of them."""
     written_at_ms = None if snapshot.position is None else snapshot.position.timestamp_ms
     later = {

@@ -7,7 +7,7 @@ assignment says how far it is. The rules go on from `silence.py`:
     last record at the first look at it in this state; so the time told is a lower bound, over a restart too. Whatever
     it does on its way (another epoch, partitions given up or taken) starts its time anew.
 16. `stuck_reconciliation`: a member lags for longer than its rebalance timeout, the time in which it has to give
-    partitions up; where nobody tells that (a coordinator that was asked), for longer than `round_seconds`. The
+    partitions up; where nobody tells that (a coordinator that was asked), for longer than `stuck_after_seconds`. The
     coordinator fences who does not give up in time, so either that does not happen, or the member waits for another.
 17. Of a member without a current assignment, or in a state this version of Kafka does not know, nothing is said; nor of
     a static member that is away (epoch -2): the coordinator keeps its partitions for its session timeout, which may be
@@ -76,8 +76,8 @@ def stuck_members(
 
 def allowed_ms(member: ModernMember, limits: Limits) -> float:
     """How long a member may take."""
-    told_ms = member.rebalance_timeout_ms
-    return 1000 * limits.round_seconds if told_ms is None or told_ms <= 0 else told_ms
+    reported_ms = member.rebalance_timeout_ms
+    return 1000 * limits.stuck_after_seconds if reported_ms is None or reported_ms <= 0 else reported_ms
 
 
 def _tells_reconciling(snapshot: GroupSnapshot) -> bool:

@@ -3,21 +3,21 @@
 A rebalance in progress writes no record at all. The rules go on from `detectors.py`; now is the time up to which the
 group's partition was read, or its coordinator was asked.
 
-10. A partition's records *wait* if the one that the group reads next was written longer than `round_seconds` ago, more
-    than `allowed_lag` of them wait, and its end offset grew within `round_seconds`. A record that has only just come
-    after a quiet hour is not waited for: growth alone says nothing. Nor is a record that an open transaction keeps from
-    consumers under read_committed (`is_blocked`). Of a partition that nobody committed yet, waiting are the records
-    that came since its owner has it.
+10. A partition's records *wait* if the one that the group reads next was written longer than `stuck_after_seconds` ago,
+    more than `allowed_lag` of them wait, and its end offset grew within `stuck_after_seconds`. A record that has only
+    just come after a quiet hour is not waited for: growth alone says nothing. Nor is a record that an open transaction
+    keeps from consumers under read_committed (`is_blocked`). Of a partition that nobody committed yet, waiting are the
+    records that came since its owner has it.
 11. A group is *silent* if it has members, has committed before, its records wait, and nobody committed for longer than
-    `round_seconds`. Where that, or any number behind it, is not known, silence is not known; nor where a complete
+    `stuck_after_seconds`. Where that, or any number behind it, is not known, silence is not known; nor where a complete
     listing lacks the group, which then may be gone without a record. One that is listed as Empty has no members.
-12. `stuck_rebalance`: listings show the group in the middle of a rebalance for longer than `round_seconds`, and no
-    record of the group came since; or it is silent, and no listing says that it is in no rebalance.
+12. `stuck_rebalance`: listings show the group in the middle of a rebalance for longer than `stuck_after_seconds`, and
+    no record of the group came since; or it is silent, and no listing says that it is in no rebalance.
 13. `silent_group`: it is silent, and the listing made meanwhile shows it in no rebalance: its members work on something
     for very long, hang, or do not commit. Nobody on call should look for a rebalance then.
-14. `silent_static_member`: a static member has had partitions for longer than `round_seconds`, their records wait, it
-    committed none of them for so long, and somebody else of the group did commit. Its instance id is fenced, or it is
-    stuck in its work. In a group that is silent as a whole nobody is named.
+14. `silent_static_member`: a static member has had partitions for longer than `stuck_after_seconds`, their records
+    wait, it committed none of them for so long, and somebody else of the group did commit. Its instance id is fenced,
+    or it is stuck in its work. In a group that is silent as a whole nobody is named.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import pyarrow.compute as pc
 
 from assignors import TopicPartition
 from streaming.combine.wire import BoolArray, Int64Array
-from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.lag.lag_seconds import AT_LEAST, lowest_end_offset_since
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.rebalances.detectors import Limits
@@ -64,7 +64,7 @@ def is_silent(members: int, commits: GroupCommits | None, now_ms: int, limits: L
         return False
     if commits is None:
         return None
-    if now_ms - commits.last_ms <= 1000 * limits.round_seconds:
+    if now_ms - commits.last_ms <= 1000 * limits.stuck_after_seconds:
         return False
     return commits.wait
 
@@ -77,7 +77,7 @@ def why_silent(silent: bool | None, listed_state: str | None, rebalancing_ms: in
     >>> why_silent(True, None, None, Limits()), why_silent(True, "Stable", None, Limits())
     ('stuck_rebalance', 'silent_group')
     """
-    if rebalancing_ms is not None and rebalancing_ms > 1000 * limits.round_seconds:
+    if rebalancing_ms is not None and rebalancing_ms > 1000 * limits.stuck_after_seconds:
         return STUCK_REBALANCE
     if not silent:
         return None
@@ -110,7 +110,7 @@ def silent_static_owners(
     >>> silent_static_owners(owned, commits, 900_000, Limits())
     ('pod-0',)
     """
-    a_round_ago_ms = now_ms - 1000 * limits.round_seconds
+    a_round_ago_ms = now_ms - 1000 * limits.stuck_after_seconds
     latest_ms = max(commits.last_ms.values(), default=owned.since_ms)
     if owned.since_ms > a_round_ago_ms or latest_ms <= a_round_ago_ms:
         return ()
@@ -128,16 +128,16 @@ class Silence:
     `ends` has taken the sample in.
     """
 
-    def __init__(self, lag: LagJudgement, ends: SampledOffsets, limits: Limits) -> None:
+    def __init__(self, lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> None:
         self._ends = ends
         self._partitions = lag.partitions
-        self._since_ms = lag.report.sampled_at_ms - int(1000 * limits.round_seconds)
+        self._since_ms = lag.report.sampled_at_ms - int(1000 * limits.stuck_after_seconds)
         self._waits, is_unknown = _waits(lag, ends, limits)
         columns = {"waits": pa.array(self._waits), "unknown": pa.array(is_unknown)}
-        judged = lag.partitions.select(["group_id", "commit_timestamp_ms"])
+        evaluated = lag.partitions.select(["group_id", "commit_timestamp_ms"])
         for name, values in columns.items():
-            judged = judged.append_column(name, values)
-        self._groups = judged.group_by("group_id").aggregate(
+            evaluated = evaluated.append_column(name, values)
+        self._groups = evaluated.group_by("group_id").aggregate(
             [("commit_timestamp_ms", "max"), ([], "count_all"), ("waits", "any"), ("unknown", "any")]
         )
 
@@ -151,7 +151,7 @@ class Silence:
         }
 
     def groups_with_a_silent_partition(self) -> frozenset[str]:
-        """Groups in which records of some partition wait that was not committed for `round_seconds` or longer."""
+        """Groups in which records of some partition wait that was not committed for `stuck_after_seconds` or longer."""
         is_old = pc.less_equal(self._partitions["commit_timestamp_ms"], self._since_ms)
         silent = self._partitions["group_id"].filter(pc.and_(is_old, pa.array(self._waits)))
         return frozenset(pc.unique(silent).to_pylist())
@@ -171,7 +171,7 @@ class Silence:
         return {group_id: PartitionCommits(last, waiting) for group_id, (last, waiting) in found.items()}
 
     def growing_rows(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Those of the partitions whose end offset grew within `round_seconds`, with their rows in `ends`."""
+        """Those of the partitions whose end offset grew within `stuck_after_seconds`, with their rows in `ends`."""
         asked = sorted(partitions)
         topics = pa.array([topic for topic, _ in asked], pa.string())
         rows = self._ends.rows(topics, np.array([at for _, at in asked], dtype=np.int64))
@@ -180,18 +180,18 @@ class Silence:
         return {at: row for at, row, grew in zip(asked, rows.tolist(), grows.tolist(), strict=True) if grew}
 
     def waits_since(self, row: int, owned_since_ms: int) -> bool:
-        """Whether records came between that time and `round_seconds` ago (rule 10, its last sentence)."""
+        """Whether records came between that time and `stuck_after_seconds` ago (rule 10, its last sentence)."""
         points = self._ends.points.of_row(row)
         before = [offset for offset, at_ms in points if owned_since_ms <= at_ms <= self._since_ms]
         return bool(before) and before[-1] > before[0]
 
 
-def _waits(lag: LagJudgement, ends: SampledOffsets, limits: Limits) -> tuple[BoolArray, BoolArray]:
+def _waits(lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> tuple[BoolArray, BoolArray]:
     """Of every committed partition whether its records wait (rule 10), and whether that is not known."""
     partitions = lag.partitions
     records, seconds = partitions["lag"], partitions["lag_seconds"]
     is_none = pc.or_kleene(pc.less_equal(records, limits.allowed_lag), partitions["is_blocked"])
-    is_long = pc.greater(seconds, limits.round_seconds)
+    is_long = pc.greater(seconds, limits.stuck_after_seconds)
     is_bound = pc.equal(partitions["lag_seconds_kind"].cast(pa.string()), AT_LEAST)
     is_open = pc.or_kleene(pc.is_null(seconds), pc.and_(is_bound, pc.invert(is_long)))
     is_unknown = pc.or_kleene(pc.is_null(records), pc.and_kleene(pc.invert(is_none), is_open))
@@ -206,11 +206,11 @@ def _known(values: pa.ChunkedArray) -> BoolArray:
     return known
 
 
-def _grows(lag: LagJudgement, ends: SampledOffsets, at: Int64Array, limits: Limits) -> BoolArray:
-    """Whether the end offset of these rows grew within `round_seconds`."""
+def _grows(lag: LagEvaluation, ends: SampledOffsets, at: Int64Array, limits: Limits) -> BoolArray:
+    """Whether the end offset of these rows grew within `stuck_after_seconds`."""
     some = lag.partitions.select(["topic", "partition", "end_offset"]).take(pa.array(at))
     rows = ends.rows(some["topic"].combine_chunks(), some["partition"].to_numpy())
-    since_ms = lag.report.sampled_at_ms - int(1000 * limits.round_seconds)
+    since_ms = lag.report.sampled_at_ms - int(1000 * limits.stuck_after_seconds)
     return _grew(ends, rows, some["end_offset"].to_numpy(), since_ms)
 
 

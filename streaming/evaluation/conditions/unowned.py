@@ -2,11 +2,12 @@
 
 Rules:
 
-1. Which partitions of a group have no owner, and since when, is known from its records and samples (`common_laws`). A
-   partition that the last sample denies is left out: the topic was deleted a moment ago.
+1. Which partitions of a group have no owner, and since when, is known from its records and samples (`rule_violations`).
+   A partition that the last sample denies is left out: the topic was deleted a moment ago.
 2. Where the group committed a partition, its lag waits. Where it never did, everything that the partition holds waits:
    end offset less log start. The sum is unknown if one of them is.
-3. `unowned_partitions`: a partition has had no owner for longer than `round_seconds`, be it withheld by a cooperative
+3. `unowned_partitions`: a partition has had no owner for longer than `stuck_after_seconds`, be it withheld by a
+   cooperative
    round: the next round follows within moments. Unknown while a listing shows the group in a rebalance.
 """
 
@@ -19,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from assignors import TopicPartition
-from streaming.evaluation.assignment.common_laws import Unowned
+from streaming.evaluation.assignment.common_rules import Unowned
+from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.phrases import MOST_NAMED, counted, in_words
 from streaming.evaluation.rebalances.detectors import Limits
-from streaming.evaluation.turn import GroupRecord
 from streaming.group.snapshot import REBALANCING
 
 
@@ -34,8 +35,8 @@ class UnownedNow:
     waiting: Mapping[Unowned, int | None]
 
     def longer_than(self, now_ms: int, limits: Limits) -> tuple[Unowned, ...]:
-        """Those without an owner for longer than `round_seconds` (rule 3)."""
-        return tuple(one for one in self.waiting if now_ms - one.since_ms > 1000 * limits.round_seconds)
+        """Those without an owner for longer than `stuck_after_seconds` (rule 3)."""
+        return tuple(one for one in self.waiting if now_ms - one.since_ms > 1000 * limits.stuck_after_seconds)
 
     def records(self, of: Iterable[Unowned] | None = None) -> int | None:
         """Records that wait in these partitions; of all that are not withheld if none are named (rule 2)."""
@@ -45,14 +46,14 @@ class UnownedNow:
         return sum(known) if len(known) == len(counts) else None
 
 
-def unowned_now(groups: Mapping[str, GroupRecord], lag: pa.Table, sample: ClusterSample) -> Mapping[str, UnownedNow]:
+def unowned_now(groups: Mapping[str, GroupState], lag: pa.Table, sample: ClusterSample) -> Mapping[str, UnownedNow]:
     """Groups that have partitions without an owner; `lag` has the columns of LAG_SCHEMA."""
     found = {
         group_id: partitions
         for group_id, record in groups.items()
-        if record.laws is not None
-        and record.laws.is_known
-        and (partitions := [one for one in record.laws.unowned if _exists(one, sample)])
+        if record.violations is not None
+        and record.violations.is_known
+        and (partitions := [one for one in record.violations.unowned if _exists(one, sample)])
     }
     lags = _lags(found, lag) if found else {}
     return {
@@ -61,9 +62,9 @@ def unowned_now(groups: Mapping[str, GroupRecord], lag: pa.Table, sample: Cluste
     }
 
 
-def is_unknown(record: GroupRecord, listed_state: str | None) -> bool:
+def is_unknown(record: GroupState, listed_state: str | None) -> bool:
     """Whether nobody knows which partitions have an owner: the group rebalances, or records leave it open."""
-    return listed_state in REBALANCING or (record.laws is not None and not record.laws.is_known)
+    return listed_state in REBALANCING or (record.violations is not None and not record.violations.is_known)
 
 
 def in_full(found: UnownedNow, lasting: Sequence[Unowned], now_ms: int) -> str:
@@ -90,7 +91,7 @@ def _records(records: int | None) -> str:
 def _exists(one: Unowned, sample: ClusterSample) -> bool:
     """Rule 1. A topic that was not asked for is as it was."""
     sampled = sample.topics.get(one.topic)
-    return not one.is_awaited and (sampled is None or one.partition < (sampled.partitions or 0))
+    return not one.is_pending and (sampled is None or one.partition < (sampled.partitions or 0))
 
 
 def _lags(group_ids: Iterable[str], lag: pa.Table) -> Mapping[tuple[str, TopicPartition], int | None]:

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from assignors.what_if.topic_skew import TopicSkew, topic_skew
-from streaming.evaluation.assignment.common_laws import has_one_owner
-from streaming.evaluation.assignment.recorded import Recorded
+from streaming.evaluation.assignment.assignment_inputs import AssignmentInputs
+from streaming.evaluation.assignment.common_rules import has_one_owner
 from streaming.evaluation.fairness.imbalance import MEMBER, TOPIC, Imbalance, SharedWork
 from streaming.group.modern import RESOLVED_REGEX, TARGET_ASSIGNMENT
 from streaming.group.not_known import MEMBER_ASSIGNMENT, MEMBER_SUBSCRIPTION, TOPIC_NAMES
@@ -27,8 +27,8 @@ _HIDES_WHO_HAS_WHAT = (MEMBER_ASSIGNMENT, TARGET_ASSIGNMENT)
 _HIDES_WHAT_IS_FAIR = (MEMBER_SUBSCRIPTION, RESOLVED_REGEX, TOPIC_NAMES)
 
 
-def shared_work(snapshot: GroupSnapshot, known: Recorded) -> SharedWork:
-    """A generation's work as it is shared out; `known` is what `recorded` found in the snapshot."""
+def shared_work(snapshot: GroupSnapshot, known: AssignmentInputs) -> SharedWork:
+    """A generation's work as it is shared out; `known` is what `assignment_inputs` found in the snapshot."""
     classic, modern = snapshot.classic, snapshot.modern
     hosts = {member.member_id: member.client_host for member in classic.members} if classic else {}
     if modern is not None:
@@ -45,18 +45,18 @@ def shared_work(snapshot: GroupSnapshot, known: Recorded) -> SharedWork:
     )
 
 
-def _not_scored(snapshot: GroupSnapshot, known: Recorded) -> str:
+def _not_scored(snapshot: GroupSnapshot, known: AssignmentInputs) -> str:
     if snapshot.classic is not None and snapshot.classic.protocol == KAFKA_STREAMS_PROTOCOL:
         return "kafka_streams"
     return _first(_HIDES_WHAT_IS_FAIR, known)
 
 
-def _first(reasons: Iterable[str], known: Recorded) -> str:
+def _first(reasons: Iterable[str], known: AssignmentInputs) -> str:
     return next((reason for reason in reasons if reason in known.unknown_inputs), "")
 
 
 def among_members(imbalances: Iterable[Imbalance], measure: str) -> Imbalance | None:
-    """How the whole group shares one kind of work; None where that was not judged."""
+    """How the whole group shares one kind of work; None where that was not evaluated."""
     return next((one for one in imbalances if (one.measure, one.scope) == (measure, MEMBER)), None)
 
 

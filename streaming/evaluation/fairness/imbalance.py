@@ -6,7 +6,7 @@ better. Rules:
 
 1. Work that is not known of every partition is unknown as a whole: no numbers, `unknown_reason`, and of how many
    partitions it is missing. Another topic's measures do not suffer from it.
-2. Hosts are judged only if every member's is known.
+2. Hosts are evaluated only if every member's is known.
 3. The score says how close this is to the fairest there can be. Partitions: exactly, over all valid assignments. Lag
    and throughput, which lie in partitions that cannot be divided: against dealing the heaviest partitions first. Hosts:
    as if a host were one member with the subscriptions of all its members. A topic: as if there were no other.
@@ -35,7 +35,7 @@ from assignors import GroupAssignment, GroupSpec, MemberSubscription, TopicParti
 from assignors.fairness.evenness import evenness, score
 from assignors.fairness.fairest import TooManySubscriptionsError, even_sizes, fairest_sizes
 from assignors.fairness.heaviest_first import heaviest_first_loads, heaviest_first_within
-from assignors.fairness.invariants import Law, violations
+from assignors.fairness.invariants import Rule, violations
 from assignors.subscriptions import distinct_subscriptions, subscription_classes
 
 PARTITIONS = "partitions"
@@ -52,9 +52,9 @@ Weights = Mapping[TopicPartition, float | None]
 
 
 class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """One kind of work among one kind of sharers. Amounts are in the unit of `measure`, ratios have none.
+    """One kind of work among one kind of participants. Amounts are in the unit of `measure`, ratios have none.
 
-    `busiest` is who has most, the first by name of several. `idle` are sharers without a partition, of which
+    `busiest` is who has most, the first by name of several. `idle` are participants without a partition, of which
     `idle_in_any_assignment` cannot be helped: both None unless the measure is partitions. `excess` is what the busiest
     has beyond the busiest of the fairest. Ratios are None where there is nothing to share (`total` 0).
     """
@@ -64,7 +64,7 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     topic: str | None = None
     unknown_reason: str = ""
     unknown_partitions: int = 0
-    sharers: int | None = None
+    participants: int | None = None
     total: float | None = None
     largest: float | None = None
     smallest: float | None = None
@@ -80,7 +80,7 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     @property
     def avoidable_idle(self) -> int | None:
-        """How many sharers another assignment could employ; None where that is not known."""
+        """How many participants another assignment could employ; None where that is not known."""
         if self.idle is None or self.idle_in_any_assignment is None:
             return None
         return max(0, self.idle - self.idle_in_any_assignment)
@@ -88,11 +88,12 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class SharedWork:
-    """A group's assignment and what it is judged by. `hosts` maps member ids to client hosts, as far as known.
+    """A group's assignment and what it is evaluated by. `hosts` maps member ids to client hosts, as far as known.
 
     `unknown_topics` are subscribed topics whose partition count is not known, `changed_topics` those whose count is not
-    the one that was assigned by (see `recorded`). `not_scored` says why the whole is not to be scored, if it is not;
-    `unknown_reason` why it is not known who has what. `has_one_owner`: no partition may be given to two members.
+    the one that was assigned by (see `assignment_inputs`). `not_scored` says why the whole is not to be scored, if it
+    is not; `unknown_reason` why it is not known who has what. `has_one_owner`: no partition may be given to two
+    members.
     """
 
     spec: GroupSpec
@@ -107,18 +108,18 @@ class SharedWork:
 
 @dataclass(frozen=True, slots=True)
 class _Among:
-    """One kind of sharers. `names` are those that have something, ascending; who has nothing may be left out.
+    """One kind of participants. `names` are those that have something, ascending; who has nothing may be left out.
 
     `places` are the partitions' in `Division.partitions`, `holders` who has each, as a position in `names`. `equals`
-    says that so many sharers can be given any of the partitions and the others none; where it is None, `spec` says who
-    can be given what.
+    says that so many participants can be given any of the partitions and the others none; where it is None, `spec` says
+    who can be given what.
     """
 
     scope: str
     topic: str | None = None
     unknown_reason: str = ""
     score_reason: str = ""
-    sharers: int = 0
+    participants: int = 0
     names: tuple[str, ...] = ()
     places: Sequence[int] = ()
     holders: Sequence[int] = ()
@@ -168,7 +169,7 @@ def divided(shared: SharedWork) -> Division:
         return _unknown(shared)
     members = sorted(shared.spec.members, key=lambda member: member.member_id)
     held = [shared.assignment.members.get(member.member_id, ()) for member in members]
-    broken = _broken_laws(shared)
+    broken = _broken_rules(shared)
     partitions = tuple(chain.from_iterable(held))
     holders = [position for position, of_member in enumerate(held) for _ in of_member]
     return Division(
@@ -189,13 +190,13 @@ def _unknown(shared: SharedWork) -> Division:
 
 
 def _among_members(
-    shared: SharedWork, members: Sequence[MemberSubscription], holders: Sequence[int], broken: frozenset[Law]
+    shared: SharedWork, members: Sequence[MemberSubscription], holders: Sequence[int], broken: frozenset[Rule]
 ) -> _Among:
     equals = _equals(shared.spec)
     return _Among(
         MEMBER,
         score_reason=_why_no_score(shared, None, broken),
-        sharers=len(members),
+        participants=len(members),
         names=tuple(member.member_id for member in members),
         places=range(len(holders)),
         holders=holders,
@@ -205,7 +206,7 @@ def _among_members(
 
 
 def _among_hosts(
-    shared: SharedWork, members: Sequence[MemberSubscription], holders: Sequence[int], broken: frozenset[Law]
+    shared: SharedWork, members: Sequence[MemberSubscription], holders: Sequence[int], broken: frozenset[Rule]
 ) -> _Among:
     topics: dict[str, dict[str, None]] = {}
     for member in members:
@@ -220,7 +221,7 @@ def _among_hosts(
     return _Among(
         HOST,
         score_reason=_why_no_score(shared, None, broken),
-        sharers=len(names),
+        participants=len(names),
         names=tuple(names),
         places=range(len(holders)),
         holders=[of_member[holder] for holder in holders],
@@ -247,7 +248,7 @@ def _within_topics(
     shared: SharedWork,
     members: Sequence[MemberSubscription],
     held: Sequence[Sequence[TopicPartition]],
-    broken: frozenset[Law],
+    broken: frozenset[Rule],
 ) -> Iterator[_Among]:
     subscriptions = distinct_subscriptions(members)
     subscribers = Counter(chain.from_iterable(subscriptions))
@@ -267,8 +268,8 @@ def _within_topics(
         yield _Among(
             TOPIC,
             topic,
-            score_reason=_why_no_score(shared, topic, broken - {Law.UNASSIGNED} if is_whole else broken),
-            sharers=subscribers[topic],
+            score_reason=_why_no_score(shared, topic, broken - {Rule.UNASSIGNED} if is_whole else broken),
+            participants=subscribers[topic],
             names=tuple(of_topic.names),
             places=of_topic.places,
             holders=of_topic.holders,
@@ -291,7 +292,7 @@ def _measured(
             unknown_reason=f"{measure}_unknown",
             unknown_partitions=len(amounts) - len(known),
         )
-    loads: list[float] = [0] * among.sharers
+    loads: list[float] = [0] * among.participants
     for holder, amount in zip(among.holders, known, strict=True):
         loads[holder] += amount
     found, counts_partitions = evenness(loads), work is None
@@ -300,7 +301,7 @@ def _measured(
         measure=measure,
         scope=among.scope,
         topic=among.topic,
-        sharers=found.shares,
+        participants=found.shares,
         total=found.total,
         largest=found.largest,
         smallest=found.smallest,
@@ -323,7 +324,7 @@ def _fairest(
     if among.score_reason:
         return None, among.score_reason
     if among.equals is not None:
-        return _fairest_of_equals(among.sharers, among.equals, work, counts_partitions=counts_partitions), ""
+        return _fairest_of_equals(among.participants, among.equals, work, counts_partitions=counts_partitions), ""
     spec = among.spec or GroupSpec((), {})
     if not counts_partitions:
         weights = {partitions[place]: amount for place, amount in zip(among.places, work, strict=True)}
@@ -335,16 +336,16 @@ def _fairest(
 
 
 def _fairest_of_equals(
-    sharers: int, equals: int, work: Sequence[float], *, counts_partitions: bool
+    participants: int, equals: int, work: Sequence[float], *, counts_partitions: bool
 ) -> tuple[float, ...]:
-    """The same where so many of the sharers can be given all of it, and the others none."""
+    """The same where so many of the participants can be given all of it, and the others none."""
     if not equals:
-        return (0,) * sharers
+        return (0,) * participants
     dealt = even_sizes(len(work), equals) if counts_partitions else heaviest_first_within(work, equals)
-    return (*[0] * (sharers - equals), *dealt)
+    return (*[0] * (participants - equals), *dealt)
 
 
-def _why_no_score(shared: SharedWork, topic: str | None, broken: frozenset[Law]) -> str:
+def _why_no_score(shared: SharedWork, topic: str | None, broken: frozenset[Rule]) -> str:
     """Rule 4; for all topics, or for one."""
 
     def applies(topics: Collection[str]) -> bool:
@@ -356,14 +357,14 @@ def _why_no_score(shared: SharedWork, topic: str | None, broken: frozenset[Law])
         return "metadata_missing"
     if applies(shared.changed_topics):
         return "metadata_changed"
-    if not shared.has_one_owner and Law.ASSIGNED_TWICE in broken:
+    if not shared.has_one_owner and Rule.ASSIGNED_TWICE in broken:
         return "partitions_shared"
-    if broken - {Law.UNASSIGNED}:
+    if broken - {Rule.UNASSIGNED}:
         return "law_broken"
     return "partitions_unassigned" if broken else ""
 
 
-def _broken_laws(shared: SharedWork) -> frozenset[Law]:
+def _broken_rules(shared: SharedWork) -> frozenset[Rule]:
     """The laws that every assignment must keep and this does not, among topics whose size is beyond doubt."""
     doubtful = {*shared.unknown_topics, *shared.changed_topics}
     everybody: dict[str, Sequence[TopicPartition]] = {member.member_id: () for member in shared.spec.members}
@@ -372,4 +373,4 @@ def _broken_laws(shared: SharedWork) -> frozenset[Law]:
         member_id: tuple(partition for partition in partitions if partition[0] not in doubtful)
         for member_id, partitions in everybody.items()
     }
-    return frozenset(found.law for found in violations(shared.spec, GroupAssignment(certain)))
+    return frozenset(found.rule for found in violations(shared.spec, GroupAssignment(certain)))

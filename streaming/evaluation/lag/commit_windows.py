@@ -6,9 +6,9 @@ none}, oldest first. Rules, for one commit:
 1. A tombstone ends what was before it: earlier entries go, and none of them can come back.
 2. Entries stand in the order of the log. A commit read late is put in its place; one known already, or older than all
    of a full window, changes nothing.
-3. One entry a slot of `slot_ms`, the slot's last commit: otherwise a group that commits every 10 ms would be judged by
-   a tenth of a second. If the clock goes back (the coordinator moves to a broker whose clock is behind), a slot that it
-   shows again is the same slot: its earlier entry goes. Slots are those of the clock (timestamp // slot_ms), not
+3. One entry a slot of `slot_ms`, the slot's last commit: otherwise a group that commits every 10 ms would be evaluated
+   by a tenth of a second. If the clock goes back (the coordinator moves to a broker whose clock is behind), a slot that
+   it shows again is the same slot: its earlier entry goes. Slots are those of the clock (timestamp // slot_ms), not
    counted from the entry before as in Burrow's `min-distance`. So it is the commits alone that say what a window
    holds, not where a batch ended or the monitor started, and a batch may keep just the last commit of each slot
    (`last_per_slot`).
@@ -44,7 +44,7 @@ WINDOW_SCHEMA = pa.schema(
         ("row", pa.int64()),
         ("committed_offset", pa.int64()),
         ("timestamp_ms", pa.int64()),
-        ("kafka_offset", pa.int64()),
+        ("offsets_topic_offset", pa.int64()),
         ("lag", pa.int64()),
     ]
 )
@@ -121,19 +121,19 @@ class CommitWindows:
         if not len(rows):
             return
         lags = end_offsets - next_offsets
-        orders = self._matrices["kafka_offset"][rows]
+        orders = self._matrices["offsets_topic_offset"][rows]
         is_beyond = self._matrices["committed_offset"][rows] > end_offsets[:, np.newaxis]
         is_beyond &= orders < kafka_offsets[:, np.newaxis]
         last_beyond = np.where(is_beyond, orders, _NONE).max(axis=1)
         self._drop(rows, np.where(lags < 0, kafka_offsets, last_beyond))
-        place = np.minimum(self._holder(self._matrices["kafka_offset"][rows], kafka_offsets), self.length - 1)
+        place = np.minimum(self._holder(self._matrices["offsets_topic_offset"][rows], kafka_offsets), self.length - 1)
         is_seen_first = self._matrices["lag"][rows, place] == _NONE
-        is_seen_first &= (self._matrices["kafka_offset"][rows, place] >= kafka_offsets) & (lags >= 0)
+        is_seen_first &= (self._matrices["offsets_topic_offset"][rows, place] >= kafka_offsets) & (lags >= 0)
         self._matrices["lag"][rows[is_seen_first], place[is_seen_first]] = lags[is_seen_first]
 
     def as_of(self, rows: Int64Array, kafka_offsets: Int64Array) -> Windows:
         """The windows up to a commit of each row: a copy, as later writes do not change it."""
-        orders = self._matrices["kafka_offset"][rows]
+        orders = self._matrices["offsets_topic_offset"][rows]
         holder = self._holder(orders, kafka_offsets)
         is_entry = (orders != _NONE) & (np.arange(self.length) <= holder[:, np.newaxis])
         lags = self._matrices["lag"][rows]
@@ -142,7 +142,7 @@ class CommitWindows:
 
     def entries(self, rows: Int64Array) -> pa.Table:
         """The entries of some rows, to be stored (WINDOW_SCHEMA); `row` counts from 0 in the given order."""
-        is_entry = self._matrices["kafka_offset"][rows] != _NONE
+        is_entry = self._matrices["offsets_topic_offset"][rows] != _NONE
         columns = [pa.array(np.repeat(np.arange(len(rows)), is_entry.sum(axis=1)))]
         columns += [pa.array(self._matrices[name][rows][is_entry]) for name in WINDOW_SCHEMA.names[1:-1]]
         lags = self._matrices["lag"][rows][is_entry]
@@ -153,8 +153,8 @@ class CommitWindows:
         rows, committed, timestamps, kafka_offsets = (entries[name].to_numpy() for name in WINDOW_SCHEMA.names[:-1])
         self.put(rows, committed, timestamps, kafka_offsets)
         lags = entries["lag"].fill_null(_NONE).to_numpy()
-        place = np.argmax(self._matrices["kafka_offset"][rows] == kafka_offsets[:, np.newaxis], axis=1)
-        unseen = self._matrices["kafka_offset"][rows, place] == kafka_offsets
+        place = np.argmax(self._matrices["offsets_topic_offset"][rows] == kafka_offsets[:, np.newaxis], axis=1)
+        unseen = self._matrices["offsets_topic_offset"][rows, place] == kafka_offsets
         unseen &= self._matrices["lag"][rows, place] == _NONE
         self._matrices["lag"][rows[unseen], place[unseen]] = lags[unseen]
 
@@ -191,7 +191,7 @@ class CommitWindows:
 
     def _drop(self, rows: Int64Array, up_to_kafka_offsets: Int64Array) -> None:
         """Take out the entries up to a log offset. They stand to the left, so the rest stays aligned."""
-        is_gone = self._matrices["kafka_offset"][rows] <= up_to_kafka_offsets[:, np.newaxis]
+        is_gone = self._matrices["offsets_topic_offset"][rows] <= up_to_kafka_offsets[:, np.newaxis]
         for matrix in self._matrices.values():
             matrix[rows] = np.where(is_gone, _NONE, matrix[rows])
 
@@ -199,7 +199,7 @@ class CommitWindows:
         self, rows: Int64Array, committed_offsets: Int64Array, timestamps_ms: Int64Array, kafka_offsets: Int64Array
     ) -> None:
         """At most one commit a row."""
-        orders = self._matrices["kafka_offset"][rows]
+        orders = self._matrices["offsets_topic_offset"][rows]
         before = self._holder(orders, kafka_offsets) - 1
         shares_slot = self._shares_slot(rows, timestamps_ms)
         is_later = orders >= kafka_offsets[:, np.newaxis]
@@ -213,11 +213,11 @@ class CommitWindows:
         self._make_room(rows[moves], gives_way[moves], place[moves])
         self._matrices["committed_offset"][rows, place] = committed_offsets[taken]
         self._matrices["timestamp_ms"][rows, place] = timestamps_ms[taken]
-        self._matrices["kafka_offset"][rows, place] = kafka_offsets[taken]
+        self._matrices["offsets_topic_offset"][rows, place] = kafka_offsets[taken]
 
     def _shares_slot(self, rows: Int64Array, timestamps_ms: Int64Array) -> BoolArray:
         """Which entries of each row stand in the slot of a time."""
-        is_entry = self._matrices["kafka_offset"][rows] != _NONE
+        is_entry = self._matrices["offsets_topic_offset"][rows] != _NONE
         slots = self._matrices["timestamp_ms"][rows] // self._slot_ms
         shares: BoolArray = is_entry & (slots == (timestamps_ms // self._slot_ms)[:, np.newaxis])
         return shares

@@ -38,7 +38,7 @@ _ALL_KNOWN = pc.ScalarAggregateOptions(skip_nulls=False)
 
 
 def group_lags(rows: pa.Table) -> pa.Table:
-    """Sum up rows of `LagJudgement.partitions` by group (GROUP_LAGS_SCHEMA)."""
+    """Sum up rows of `LagEvaluation.partitions` by group (GROUP_LAGS_SCHEMA)."""
     is_bound = pc.equal(rows["lag_seconds_kind"].cast(pa.string()), AT_LEAST)
     by_group = (
         rows.append_column("bound", pc.if_else(is_bound, rows["lag_seconds"], None))

@@ -3,7 +3,7 @@
 End offsets are sampled after the commits were read, so lag is only ever overstated, never negative. Where it is not
 known it is null, with the first reason that applies:
 
-1. `held_back`: an open transaction in the group's partition of `__consumer_offsets` hides what was committed since.
+1. `blocked`: an open transaction in the group's partition of `__consumer_offsets` hides what was committed since.
    Under read_committed nothing behind it is handed out, other groups' commits included.
 2. `topic_deleted`: the broker knows no such topic.
 3. `partition_deleted`: the topic has fewer partitions; it was deleted and created anew.
@@ -32,13 +32,13 @@ from streaming.events import TopicMetadata
 
 TopicPartition = tuple[str, int]
 
-HELD_BACK = "held_back"
+BLOCKED = "blocked"
 TOPIC_DELETED = "topic_deleted"
 PARTITION_DELETED = "partition_deleted"
 NO_END_OFFSET = "no_end_offset"
 END_BEFORE_COMMIT = "end_before_commit"
 MAYBE_ONLY_MARKERS = "maybe_only_markers"
-_REASONS_OF_A_SAMPLE = (HELD_BACK, TOPIC_DELETED, PARTITION_DELETED, NO_END_OFFSET, END_BEFORE_COMMIT)
+_REASONS_OF_A_SAMPLE = (BLOCKED, TOPIC_DELETED, PARTITION_DELETED, NO_END_OFFSET, END_BEFORE_COMMIT)
 UNKNOWN_REASONS = (*_REASONS_OF_A_SAMPLE, MAYBE_ONLY_MARKERS)
 """Why a lag is not known, in the order of the rules."""
 
@@ -134,7 +134,7 @@ def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> 
     """The first reason that applies; null where lag is known."""
     partitions = _by_name(commits["topic"], partial(_sampled_partitions, sample), pa.int32())
     applies = [
-        _by_name(commits["group_id"], held_back_groups(sample), pa.bool_()),
+        _by_name(commits["group_id"], blocked_groups(sample), pa.bool_()),
         pc.equal(partitions, 0),
         pc.fill_null(pc.greater_equal(commits["partition"], partitions), fill_value=False),
         pc.is_null(end),
@@ -143,15 +143,15 @@ def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> 
     return pc.case_when(pc.make_struct(*applies), *_REASONS_OF_A_SAMPLE)
 
 
-def held_back_groups(sample: ClusterSample) -> Callable[[str], bool]:
+def blocked_groups(sample: ClusterSample) -> Callable[[str], bool]:
     """Tell of a group id whether an open transaction hides what its coordinator wrote last (rule 1)."""
-    held = held_back_partitions(sample)
+    held = blocked_partitions(sample)
     if not held:
         return lambda group_id: False  # noqa: ARG005 - nobody is
     return cache(lambda group_id: coordinator_partition(group_id, sample.offsets_topic_partitions) in held)
 
 
-def held_back_partitions(sample: ClusterSample) -> frozenset[int]:
+def blocked_partitions(sample: ClusterSample) -> frozenset[int]:
     """Partitions of `__consumer_offsets` in which an open transaction hides what was written last (rule 1)."""
     ends = sample.offsets_topic.items()
     return frozenset(number for number, end in ends if end.high_watermark > end.last_stable_offset)

@@ -139,17 +139,17 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - columns, one argument each
 ) -> tuple[pa.Array, pa.Array]:
     """Rules 3 to 6: seconds and kinds."""
     seconds, is_at_least = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.bool_)
-    is_told, asked = is_lost.copy(), np.flatnonzero(waits)
+    should_report, asked = is_lost.copy(), np.flatnonzero(waits)
     distinct, back = np.unique(rows[asked], return_inverse=True)
     moved_to, moved_at_ms, rise, stretch_ms = (one[back] for one in _moves(points, distinct, now_ms - RATE_WINDOW_MS))
     has_rate = rise > 0
     asked, moved_to, moved_at_ms = asked[has_rate], moved_to[has_rate], moved_at_ms[has_rate]
     rise, stretch_ms = rise[has_rate], stretch_ms[has_rate]
     ahead_ms = (committed_offsets[asked] - moved_to) * (stretch_ms / rise) - (now_ms - moved_at_ms)
-    is_told[asked] = True
+    should_report[asked] = True
     seconds[asked] = np.clip(ahead_ms, 0, AHEAD * stretch_ms) / 1000
     is_at_least[asked] = ahead_ms > AHEAD * stretch_ms
-    return pa.array(seconds, mask=~is_told), _kind(is_at_least, ESTIMATE, ~is_told)
+    return pa.array(seconds, mask=~should_report), _kind(is_at_least, ESTIMATE, ~should_report)
 
 
 def _moves(points: OffsetPoints, rows: Int64Array, since_ms: int) -> tuple[Int64Array, ...]:

@@ -3,7 +3,8 @@
 Burrow's sliding-window rules. W is the window of commits, CL the present lag, A the allowed lag. The first rule that
 applies is the answer, and is shown beside it:
 
-0. W holds a smaller share of its entries than `minimum_complete`: OK. Too little to judge by, as `completeness` shows.
+0. W holds a smaller share of its entries than `minimum_complete`: OK. Too little to evaluate by, as `completeness`
+   shows.
 1. CL <= A: OK, whatever else. There is nothing to read.
 2. STOP: the silence since the last commit is longer than the time from W's first commit to its last, and no end offset
    of the last minutes was at or before the last commit. Before rule 4: a lag of 0 in W may be a week old (Burrow 290).
@@ -102,7 +103,7 @@ _BY_RULE = np.array(
 BLOCKED_RULE, MARKERS_RULE = 8, 9
 
 
-def statuses(  # noqa: PLR0913, PLR0917 - all that a window is judged by, named
+def statuses(  # noqa: PLR0913, PLR0917 - all that a window is evaluated by, named
     windows: Windows,
     lag: pa.Array,
     read_up_to_ms: pa.Array,
@@ -153,8 +154,8 @@ def group_statuses(group_ids: pa.Array, partitions: pa.Table) -> pa.Table:
     Partitions of unknown status take no part in the worst, but in the completeness; null where all are unknown. Burrow
     shows everything above WARN as ERR; here the worst keeps its name.
 
-    >>> judged = pa.table([[1, 4, None], [7, 2, None], [1.0, 0.5, 1.0]], schema=STATUS_SCHEMA)
-    >>> group_statuses(pa.array(["g", "g", "g"]), judged).to_pylist()
+    >>> evaluated = pa.table([[1, 4, None], [7, 2, None], [1.0, 0.5, 1.0]], schema=STATUS_SCHEMA)
+    >>> group_statuses(pa.array(["g", "g", "g"]), evaluated).to_pylist()
     [{'group_id': 'g', 'status': 4, 'completeness': 0.3333333333333333, 'partitions': 3, 'unknown_partitions': 1}]
     """
     is_unknown = pc.is_null(partitions["status"])
@@ -180,9 +181,9 @@ def status_names(statuses: pa.ChunkedArray) -> pa.ChunkedArray:
     return names.take(pc.index_in(statuses, value_set=known))
 
 
-def is_suspect(judged: pa.Table) -> BoolArray:
+def is_suspect(evaluated: pa.Table) -> BoolArray:
     """The rows (STATUS_SCHEMA) that are WARN, or would be if all that is left were records."""
-    suspect: BoolArray = judged["status_rule"].fill_null(-1).to_numpy()
+    suspect: BoolArray = evaluated["status_rule"].fill_null(-1).to_numpy()
     return np.isin(suspect, (_WARN_RULE, MARKERS_RULE))
 
 

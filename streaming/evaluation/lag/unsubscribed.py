@@ -70,16 +70,16 @@ def is_unsubscribed(commits: pa.Table, groups: Mapping[str, ReadTopics]) -> pa.A
     """
     group_ids = commits["group_id"].combine_chunks().dictionary_encode()
     topics = commits["topic"].combine_chunks().dictionary_encode()
-    # Groups and topics are few, their partitions are many: one number a pair, each pair judged once.
+    # Groups and topics are few, their partitions are many: one number a pair, each pair evaluated once.
     pairs = pc.add(
         pc.multiply(group_ids.indices.cast(pa.int64()), len(topics.dictionary)), topics.indices.cast(pa.int64())
     ).dictionary_encode()
     group_names, topic_names = group_ids.dictionary.to_pylist(), topics.dictionary.to_pylist()
-    judged = [
+    evaluated = [
         _has_left(groups.get(group_names[pair // len(topic_names)]), topic_names[pair % len(topic_names)])
         for pair in pairs.dictionary.to_pylist()
     ]
-    return pa.array(judged, pa.bool_()).take(pairs.indices)
+    return pa.array(evaluated, pa.bool_()).take(pairs.indices)
 
 
 def _has_left(group: ReadTopics | None, topic: str) -> bool:

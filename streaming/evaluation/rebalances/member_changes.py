@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from streaming.evaluation.rebalances.hand_over import member_key
+from streaming.evaluation.rebalances.partition_movement import member_key
 from streaming.group.members import GroupMember, TopicPartitions
 
 JOINED, WENT, REJOINED, RESUBSCRIBED = "joined", "gone", "rejoined", "resubscribed"

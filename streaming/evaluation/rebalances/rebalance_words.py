@@ -39,7 +39,7 @@ _KINDS = {
 }
 _NOBODY_COMMITTED = {
     gaps.NEXT_REBALANCE: "nobody committed before the next rebalance",
-    gaps.ROUND_PASSED: "nobody committed for a whole round (judgement.round_seconds)",
+    gaps.ROUND_PASSED: "nobody committed for a whole round (evaluation.stuck_after_seconds)",
     gaps.GROUP_DELETED: "nobody committed before the group was deleted",
 }
 
@@ -57,7 +57,7 @@ def without_upgrades_ends(rows: Sequence[Row]) -> Sequence[Row]:
 def with_gaps(rows: Sequence[Row], of_gaps: Sequence[Row]) -> Sequence[Row]:
     """Rows of `rebalances`, each with its row of `commit_gaps` as `commit_gap`; None where there is none (yet).
 
-    >>> rebalance = {"cluster": "prod", "kafka_partition": 3, "kafka_offset": 17}
+    >>> rebalance = {"cluster": "prod", "offsets_topic_partition": 3, "offsets_topic_offset": 17}
     >>> with_gaps([rebalance], [{**rebalance, "commit_gap_ms": 12_000}])[0]["commit_gap"]["commit_gap_ms"]
     12000
     """
@@ -66,7 +66,7 @@ def with_gaps(rows: Sequence[Row], of_gaps: Sequence[Row]) -> Sequence[Row]:
 
 
 def _position(row: Row) -> tuple[str, int, int]:
-    return row["cluster"], row["kafka_partition"], row["kafka_offset"]
+    return row["cluster"], row["offsets_topic_partition"], row["offsets_topic_offset"]
 
 
 def sentence(row: Row) -> str:

@@ -41,17 +41,17 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from streaming.evaluation.rebalances.claims import RecordedClaims, recorded_claims
-from streaming.evaluation.rebalances.hand_over import (
+from streaming.evaluation.rebalances.member_changes import JOINED, RESUBSCRIBED, WENT, MemberChange, member_changes
+from streaming.evaluation.rebalances.partition_movement import (
     Earlier,
-    HandOver,
+    PartitionMovement,
     claimed_by,
-    hand_over,
     held_by,
     is_all_known,
     member_key,
     metadata_changed,
+    movement,
 )
-from streaming.evaluation.rebalances.member_changes import JOINED, RESUBSCRIBED, WENT, MemberChange, member_changes
 from streaming.events import CLASSIC, CONSUMER, Position
 from streaming.group.members import GroupMember, TopicPartitions, members
 from streaming.group.modern import CURRENT_ASSIGNMENT, RESOLVED_REGEX, is_assigning
@@ -110,7 +110,7 @@ class Rebalance(msgspec.Struct, frozen=True):
     protocol: str | None
     previous_protocol: str | None
     changes: tuple[MemberChange, ...]
-    hand_over: HandOver
+    movement: PartitionMovement
     claims: RecordedClaims
     sync_time_ms: int | None
     skipped_generations: int | None
@@ -127,13 +127,13 @@ class Rebalance(msgspec.Struct, frozen=True):
         return tuple(member for member in self.changes if change in member.changes)
 
 
-class Standing(msgspec.Struct, frozen=True):
+class RebalanceBaseline(msgspec.Struct, frozen=True):
     """What the next rebalance is compared with: the group as of its last one.
 
-    `snapshot` None says that the group's present is just that (see `story`). `end` is the tombstone, or that nobody
-    lists the group any more. `owners_before` are the owners, by member, from before a cooperative round that withheld
-    partitions; `unowned` partitions had no owner after the last one. `is_partial`: that one was an upgrade or
-    downgrade, whose record gives members only what they held before, so partitions may be missing in it.
+    `snapshot` None says that the group's present is just that (see `rebalance_history`). `end` is the tombstone, or
+    that nobody lists the group any more. `owners_before` are the owners, by member, from before a cooperative round
+    that withheld partitions; `unowned` partitions had no owner after the last one. `is_partial`: that one was an
+    upgrade or downgrade, whose record gives members only what they held before, so partitions may be missing in it.
     """
 
     snapshot: GroupSnapshot | None
@@ -144,7 +144,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 def rebalance_between(
-    standing: Standing | None, before: GroupSnapshot | None, after: GroupSnapshot
+    baseline: RebalanceBaseline | None, before: GroupSnapshot | None, after: GroupSnapshot
 ) -> Rebalance | None:
     """Say what happened between two snapshots of a group; None where nothing did that is worth a row.
 
@@ -160,11 +160,11 @@ def rebalance_between(
     ...     at = Position(0, generation_id, 0)
     ...     return GroupSnapshot("g", "classic", "Stable", at, generation_id, metadata)
     >>> before = group(4, a=[0], b=[1])
-    >>> found = rebalance_between(Standing(before), before, group(5, a=[0, 1]))
-    >>> found.kind, found.causes, found.hand_over.moved_partitions, found.hand_over.fewest_moves
+    >>> found = rebalance_between(RebalanceBaseline(before), before, group(5, a=[0, 1]))
+    >>> found.kind, found.causes, found.movement.moved_partitions, found.movement.fewest_moves
     ('rebalance', ('member_gone',), 1, 1)
     """
-    kind = _kind(standing, before, after)
+    kind = _kind(baseline, before, after)
     if kind is None or after.position is None or after.generation_id is None:
         return None
     compared = before if kind in _COMPARED else None
@@ -172,7 +172,7 @@ def rebalance_between(
     changes = () if then is None else member_changes(then, now)
     not_known = (*(_not_known(compared) if compared else ()), *_not_known(after))
     is_complete = not _misses_members(compared) and not _misses_members(after)
-    proven = _proven(standing, compared, after, then or (), now) if compared and kind == REBALANCE else {}
+    proven = _proven(baseline, compared, after, then or (), now) if compared and kind == REBALANCE else {}
     return Rebalance(
         position=after.position,
         generation_id=after.generation_id,
@@ -182,7 +182,9 @@ def rebalance_between(
         protocol=after.protocol,
         previous_protocol=compared.protocol if compared else None,
         changes=changes,
-        hand_over=HandOver() if kind in _HANDS_NOTHING_OVER else hand_over(_earlier(standing, then, now), now, after),
+        movement=PartitionMovement()
+        if kind in _HANDS_NOTHING_OVER
+        else movement(_earlier(baseline, then, now), now, after),
         claims=recorded_claims(after, now),
         sync_time_ms=_sync_time_ms(after) if kind in {REBALANCE, CREATED} else None,
         skipped_generations=_skipped_generations(kind, compared, after),
@@ -191,47 +193,51 @@ def rebalance_between(
     )
 
 
-def standing_after(
-    standing: Standing | None, before: GroupSnapshot | None, after: GroupSnapshot, rebalance: Rebalance | None
-) -> Standing | None:
+def baseline_after(
+    baseline: RebalanceBaseline | None, before: GroupSnapshot | None, after: GroupSnapshot, rebalance: Rebalance | None
+) -> RebalanceBaseline | None:
     """What the next rebalance is compared with, once `rebalance_between` has said what happened."""
     if after.is_over:
-        return None if standing is None else Standing(before, end=after)
+        return None if baseline is None else RebalanceBaseline(before, end=after)
     if rebalance is None:
-        is_rewritten = standing is not None and standing.end is None and after.classic is not None
-        return msgspec.structs.replace(standing, snapshot=after) if standing and is_rewritten else standing
-    if standing is not None and rebalance.kind == STATIC_REJOIN:
-        return msgspec.structs.replace(standing, snapshot=after)
-    handed_over, then = rebalance.hand_over, None
-    if handed_over.withheld:
+        is_rewritten = baseline is not None and baseline.end is None and after.classic is not None
+        return msgspec.structs.replace(baseline, snapshot=after) if baseline and is_rewritten else baseline
+    if baseline is not None and rebalance.kind == STATIC_REJOIN:
+        return msgspec.structs.replace(baseline, snapshot=after)
+    movement, then = rebalance.movement, None
+    if movement.withheld:
         earlier = _earlier(
-            standing, members(before) if before and rebalance.kind in _COMPARED else None, members(after)
+            baseline, members(before) if before and rebalance.kind in _COMPARED else None, members(after)
         )
         then = dict(earlier.held)
     is_partial = rebalance.kind in {UPGRADED, DOWNGRADED}
-    return Standing(after, owners_before=then, unowned=handed_over.unowned, is_partial=is_partial)
+    return RebalanceBaseline(after, owners_before=then, unowned=movement.unowned, is_partial=is_partial)
 
 
-def _earlier(standing: Standing | None, then: Sequence[GroupMember] | None, now: Sequence[GroupMember]) -> Earlier:
+def _earlier(
+    baseline: RebalanceBaseline | None, then: Sequence[GroupMember] | None, now: Sequence[GroupMember]
+) -> Earlier:
     """Who held what before. Of a group compared with nothing, its members' claims are all there is."""
-    if standing is None or then is None:
-        return Earlier(claimed_by(now), is_told=False)
-    held, is_told = held_by(then), is_all_known(then)
-    return Earlier(standing.owners_before or held, unowned=standing.unowned, held_last=held, is_told=is_told)
+    if baseline is None or then is None:
+        return Earlier(claimed_by(now), should_report=False)
+    held, should_report = held_by(then), is_all_known(then)
+    return Earlier(
+        baseline.owners_before or held, unowned=baseline.unowned, held_last=held, should_report=should_report
+    )
 
 
-def _kind(standing: Standing | None, before: GroupSnapshot | None, after: GroupSnapshot) -> str | None:
+def _kind(baseline: RebalanceBaseline | None, before: GroupSnapshot | None, after: GroupSnapshot) -> str | None:
     if after.is_over:
-        is_news = after.state == DEAD and standing is not None and standing.end is None
+        is_news = after.state == DEAD and baseline is not None and baseline.end is None
         return DELETED if is_news else None
     if _is_unfinished(after):
         return None
-    if standing is None or before is None or before.generation_id is None:
+    if baseline is None or before is None or before.generation_id is None:
         return FIRST_SEEN
     if before.group_type != after.group_type and after.is_carried_over:
         return DOWNGRADED if after.group_type == CLASSIC else UPGRADED
     is_lower = (after.generation_id or 0) < before.generation_id
-    is_anew = standing.end is not None or after.totals.incarnations > before.totals.incarnations
+    is_anew = baseline.end is not None or after.totals.incarnations > before.totals.incarnations
     if is_anew or before.group_type != after.group_type or is_lower or _has_moved(before, after):
         return CREATED
     is_next = after.generation_id != before.generation_id
@@ -242,7 +248,7 @@ def _has_moved(before: GroupSnapshot, after: GroupSnapshot) -> bool:
     """Whether the group's records stand in a different partition than before, where it began anew."""
     if before.position is None or after.position is None:
         return False
-    return before.position.kafka_partition != after.position.kafka_partition
+    return before.position.offsets_topic_partition != after.position.offsets_topic_partition
 
 
 def _is_unfinished(after: GroupSnapshot) -> bool:
@@ -285,24 +291,24 @@ def _misses_members(snapshot: GroupSnapshot | None) -> bool:
 
 
 def _proven(
-    standing: Standing | None,
+    baseline: RebalanceBaseline | None,
     before: GroupSnapshot,
     after: GroupSnapshot,
     then: Sequence[GroupMember],
     now: Sequence[GroupMember],
 ) -> Mapping[str, bool]:
     """By cause of a rebalance whether the records prove it; those that a member's change shows left out."""
-    had_all = after.group_type in {CLASSIC, CONSUMER} and standing is not None and not standing.is_partial
+    had_all = after.group_type in {CLASSIC, CONSUMER} and baseline is not None and not baseline.is_partial
     return {
         STRATEGY_CHANGED: None not in {before.protocol, after.protocol} and before.protocol != after.protocol,
         METADATA_CHANGED: had_all and metadata_changed(then, now, after),
-        COOPERATIVE_FOLLOWUP: standing is not None and _hands_over(standing, now),
+        COOPERATIVE_FOLLOWUP: baseline is not None and _hands_over(baseline, now),
     }
 
 
-def _hands_over(standing: Standing, now: Iterable[GroupMember]) -> bool:
+def _hands_over(baseline: RebalanceBaseline, now: Iterable[GroupMember]) -> bool:
     """Whether somebody gets a partition that the cooperative round before withheld."""
-    withheld = set(standing.unowned) if standing.owners_before is not None else set()
+    withheld = set(baseline.unowned) if baseline.owners_before is not None else set()
     return any(not withheld.isdisjoint(member.target or ()) for member in now)
 
 

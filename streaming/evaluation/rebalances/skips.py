@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from streaming.combine.lanes import PartitionSnapshot
+from streaming.combine.partition_state import PartitionSnapshot
 from streaming.events import SkipSettled
 from streaming.group.not_known import REBALANCES_FAILED, not_known
 from streaming.group.snapshot import GroupSnapshot, Skip
@@ -19,24 +19,24 @@ Decided = Mapping[tuple[str, int], bool]
 """Whether the log was whole before the record of a group at an offset, of skips that are not settled yet."""
 
 
-def log_was_whole(skip: Skip, lane: PartitionSnapshot) -> bool:
+def log_was_whole(skip: Skip, partition_state: PartitionSnapshot) -> bool:
     """Whether every offset between the two records was read, as far as the lane can tell."""
-    return lane.last_missing_offset < skip.after_offset
+    return partition_state.last_missing_offset < skip.after_offset
 
 
 def decided(
-    known: Decided, snapshots: Iterable[GroupSnapshot], lanes: Mapping[int, PartitionSnapshot]
+    known: Decided, snapshots: Iterable[GroupSnapshot], partition_states: Mapping[int, PartitionSnapshot]
 ) -> dict[tuple[str, int], bool]:
     """What is decided of these groups' skips: what was before, and all that the lanes allow to decide now."""
     found = {}
     for snapshot in snapshots:
-        lane = lanes.get(snapshot.position.kafka_partition) if snapshot.position else None
+        partition_state = partition_states.get(snapshot.position.offsets_topic_partition) if snapshot.position else None
         for skip in snapshot.unsettled_skips:
             key = snapshot.group_id, skip.before_offset
             if key in known:
                 found[key] = known[key]
-            elif lane is not None:
-                found[key] = log_was_whole(skip, lane)
+            elif partition_state is not None:
+                found[key] = log_was_whole(skip, partition_state)
     return found
 
 

@@ -24,9 +24,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from assignors.fairness.invariants import Law
+from assignors.fairness.invariants import Rule
 from streaming.evaluation.assignment.drift import DRIFT
-from streaming.evaluation.assignment.law_words import in_a_sentence, short_word
+from streaming.evaluation.assignment.rule_words import in_a_sentence, short_word
 from streaming.evaluation.facts import GroupFacts
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.rebalances.detectors import ROLLING_RESTART, UNOWNED_PARTITIONS
@@ -75,14 +75,14 @@ def _conditions(group: GroupFacts) -> Iterator[Trouble]:
             yield Trouble(1, name, f"{name}: {held.detail}" if held.detail else name, held.since_ms)
 
 
-def _laws(group: GroupFacts) -> Iterator[Trouble]:
+def _violations(group: GroupFacts) -> Iterator[Trouble]:
     twice, foreign = group.assignment.owned_twice_partitions, group.assignment.not_subscribed_partitions
-    for law, partitions, what in (
-        (Law.ASSIGNED_TWICE.value, twice, "with two owners, which both process the records"),
-        (Law.NOT_SUBSCRIBED.value, foreign, "with an owner that does not subscribe to it"),
+    for rule, partitions, what in (
+        (Rule.ASSIGNED_TWICE.value, twice, "with two owners, which both process the records"),
+        (Rule.NOT_SUBSCRIBED.value, foreign, "with an owner that does not subscribe to it"),
     ):
         if partitions:
-            yield Trouble(2, short_word(law), f"{_counted(partitions, 'partition')} {what}")
+            yield Trouble(2, short_word(rule), f"{_counted(partitions, 'partition')} {what}")
 
 
 def _drift(group: GroupFacts) -> Iterator[Trouble]:
@@ -91,8 +91,8 @@ def _drift(group: GroupFacts) -> Iterator[Trouble]:
         return
     are = "partition is" if own.drift_partitions == 1 else "partitions are"
     text = f"{own.drift_partitions} {are} not where {group.membership.protocol or 'its strategy'} puts them"
-    common = {trouble.word for trouble in _laws(group)}
-    words = [(short_word(law), in_a_sentence(law)) for law in own.laws if short_word(law) not in common]
+    common = {trouble.word for trouble in _violations(group)}
+    words = [(short_word(rule), in_a_sentence(rule)) for rule in own.violations if short_word(rule) not in common]
     yield from (Trouble(2, f"drift: {word}", f"{sentence}: {text}") for word, sentence in words)
     if not words and not common:
         yield Trouble(2, "drift", text)
@@ -161,7 +161,7 @@ def _counted(number: int, noun: str) -> str:
 
 _RULES: tuple[Callable[[GroupFacts], Iterator[Trouble]], ...] = (
     _conditions,
-    _laws,
+    _violations,
     _drift,
     _unowned,
     _loss,

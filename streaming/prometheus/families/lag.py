@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 
 from streaming.combine.wire import Int64Array
 from streaming.evaluation.lag.lag import ClusterSample
-from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.prometheus.counted_lines import Counted
 from streaming.prometheus.exposition import Text
-from streaming.prometheus.exposure import WHOLE, Cut
 from streaming.prometheus.lag_tables import TABLES, by_name
 from streaming.prometheus.lines import Writer, combined, escaped_column
-from streaming.prometheus.shown import Shown
+from streaming.prometheus.metric_selection import MetricSelection
+from streaming.prometheus.series_limit import WHOLE, SeriesLimit
 from streaming.signals import Granularity, Signal, kafka_exporter, kafka_lag_exporter, partitions
 from streaming.signals import lag as signals
 
@@ -86,16 +86,16 @@ class Written(NamedTuple):
 class ColumnTexts:
     """The lines of these metrics for a cluster, kept for one sample. Several threads may ask."""
 
-    def __init__(self, constant: Callable[[Signal], Mapping[str, str]], shown: Shown) -> None:
+    def __init__(self, constant: Callable[[Signal], Mapping[str, str]], shown: MetricSelection) -> None:
         self._shown = shown
         self._written = [
             Written(family, Writer(family.signal, constant(family.signal)))
             for family in COLUMN_FAMILIES
             if family.signal.name in shown.signals
         ]
-        self._kept: tuple[LagJudgement | None, ClusterSample | None, ColumnLines] | None = None
+        self._kept: tuple[LagEvaluation | None, ClusterSample | None, ColumnLines] | None = None
 
-    def lines(self, lag: LagJudgement | None, sample: ClusterSample | None) -> ColumnLines:
+    def lines(self, lag: LagEvaluation | None, sample: ClusterSample | None) -> ColumnLines:
         """All lines of a sample."""
         kept = self._kept
         if kept is None or kept[0] is not lag or kept[1] is not sample:
@@ -116,7 +116,7 @@ class ColumnLines:
     def __init__(self, written: Sequence[Written], tables: Mapping[str, pa.Table]) -> None:
         self._tables = tables
         self._of_table = {name: [one for one in written if one.family.table == name] for name in tables}
-        self._kept: tuple[Cut, Mapping[str, Text]] | None = None
+        self._kept: tuple[SeriesLimit, Mapping[str, Text]] | None = None
 
     def series(self) -> int:
         """How many there are in all."""
@@ -139,14 +139,14 @@ class ColumnLines:
             else:
                 yield Counted(_granularity(written), None, of_row)
 
-    def text(self, cut: Cut) -> Mapping[str, Text]:
+    def text(self, cut: SeriesLimit) -> Mapping[str, Text]:
         """The lines that are shown, by metric."""
         kept = self._kept
         if kept is None or kept[0] != cut:
             kept = self._kept = (cut, dict(self._lines(cut)))
         return kept[1]
 
-    def _lines(self, cut: Cut) -> Iterator[tuple[str, Text]]:
+    def _lines(self, cut: SeriesLimit) -> Iterator[tuple[str, Text]]:
         for name, written in self._of_table.items():
             table = _left(self._tables[name], _granularity(written), cut)
             labels = _labels(table)
@@ -159,7 +159,7 @@ def _granularity(written: Sequence[Written]) -> Granularity:
     return written[0].family.signal.granularity
 
 
-def _left(table: pa.Table, granularity: Granularity, cut: Cut) -> pa.Table:
+def _left(table: pa.Table, granularity: Granularity, cut: SeriesLimit) -> pa.Table:
     """The rows that are shown."""
     if cut == WHOLE:
         return table

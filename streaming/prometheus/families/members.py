@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from streaming.config.names import NameFilter
 from streaming.evaluation.assignment.member_shares import TopicShare, lag_of
-from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.report import GroupReport
 from streaming.group.members import GroupMember
 from streaming.prometheus.group_texts import GroupFamily, Samples
@@ -33,7 +33,7 @@ def _shares(topics: NameFilter, partitions: Callable[[TopicShare], int | None]) 
     return samples
 
 
-def member_lags(reports: Iterable[GroupReport], lag: LagJudgement) -> list[Sample]:
+def member_lags(reports: Iterable[GroupReport], lag: LagEvaluation) -> list[Sample]:
     """The lag of each member of these groups, as of the last sample."""
     return [
         Sample((report.group_id, *_labels(member)), records)

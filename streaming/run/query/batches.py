@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from streaming.combine.combiner import GROUP_LANE
+from streaming.combine.combiner import GROUP_KIND
 from streaming.combine.gaps import CommitGap
-from streaming.combine.lanes import (
+from streaming.combine.partition_state import (
     CommitsVanished,
     GapsClosed,
     PartitionBatch,
@@ -26,27 +26,27 @@ from streaming.combine.lanes import (
     PartitionSnapshot,
     commits_table,
     decode_partition_event,
-    merge_lane,
+    merge_partition,
 )
 from streaming.delta.cells import Row
 from streaming.delta.on_disk import DeltaTables
-from streaming.delta.rows import arrow_table, commit_gap_rows, quarantine_rows, turn_rows
+from streaming.delta.rows import arrow_table, commit_gap_rows, quarantine_rows, update_rows
 from streaming.delta.tables import GROUP_GENERATIONS, Table
+from streaming.evaluation.group_update import GroupUpdate, decode_update
 from streaming.evaluation.lag.broker_clocks import Records
 from streaming.evaluation.rebalances.skips import decided
-from streaming.evaluation.turn import Turn, decode_turn
 from streaming.events import OFFSETS_TOPIC, POLLED_PARTITION
 from streaming.group.snapshot import GONE
-from streaming.integrity.continuity import went_back
+from streaming.integrity.log_integrity import went_back
 from streaming.run.cluster_clock import ClusterClock
-from streaming.run.continuity import ForeignRecords, tell_rewound
+from streaming.run.log_integrity import ForeignRecords, report_rewound
 from streaming.run.query.freed_memory import LARGE_BYTES, return_freed_memory
-from streaming.run.query.prepare import Origin, position_numbers
+from streaming.run.query.prepare import Bootstrap, position_numbers
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint import batch_end_positions
 from streaming.spark.files import Files
-from streaming.state.commit_book import CommitBook
-from streaming.state.registry import Registry
+from streaming.state.committed_offsets import CommittedOffsets
+from streaming.state.monitor_state import MonitorState
 
 _log = logging.getLogger(__name__)
 
@@ -66,19 +66,19 @@ class BatchSink:
         self,
         *,
         cluster: str,
-        registry: Registry,
-        book: CommitBook,
+        monitor_state: MonitorState,
+        committed_offsets: CommittedOffsets,
         tables: DeltaTables,
         files: Files,
-        origin: Origin,
+        bootstrap: Bootstrap,
         clock: ClusterClock,
     ) -> None:
         self._cluster = cluster
-        self._registry = registry
-        self._book = book
+        self._monitor_state = monitor_state
+        self._committed_offsets = committed_offsets
         self._tables = tables
         self._files = files
-        self._origin = origin
+        self._bootstrap = bootstrap
         self._clock = clock
         self._foreign_records = ForeignRecords(cluster)
         self.failure: Exception | None = None
@@ -99,35 +99,35 @@ class BatchSink:
         """Returns the size of the batch. It is collected once: a second action would run the stateful plan again."""
         started = time.monotonic()
         collected = batch.toArrow()
-        turns, partition_events = _by_lane(collected)
+        updates, partition_events = _by_kind(collected)
         received_ms = self._clock.monitor_ms()
         partition_batches = [event for event in partition_events if isinstance(event, PartitionBatch)]
-        lanes = self._merged_lanes(partition_batches)
-        forgotten = [turn.record.snapshot.group_id for turn in turns if turn.forgotten]
+        partition_states = self._merged_partitions(partition_batches)
+        forgotten = [update.record.snapshot.group_id for update in updates if update.forgotten]
         closed = [event for event in partition_events if isinstance(event, GapsClosed)]
-        self._registry.put_batch([turn.record for turn in turns], lanes.values(), forgotten)
-        self._registry.put_gap_totals(closed)
+        self._monitor_state.put_batch([update.record for update in updates], partition_states.values(), forgotten)
+        self._monitor_state.put_gap_totals(closed)
         commits = {id(event): commits_table(event.commits) for event in partition_batches}
-        self._clock.take_records(_records(received_ms, commits.values(), turns))
+        self._clock.take_records(_records(received_ms, commits.values(), updates))
         for event in partition_events:
             if isinstance(event, CommitsVanished):
-                self._book.forget(event.keys, event.kafka_offsets)
+                self._committed_offsets.forget(event.keys, event.kafka_offsets)
             elif isinstance(event, PartitionBatch):
-                self._book.apply(commits[id(event)])
-        known, positions = self._registry.present().health.positions, self._positions(batch_id)
-        tell_rewound(self._cluster, self._registry, went_back(known, positions))
+                self._committed_offsets.apply(commits[id(event)])
+        known, positions = self._monitor_state.view().health.positions, self._positions(batch_id)
+        report_rewound(self._cluster, self._monitor_state, went_back(known, positions))
         self._foreign_records.report(partition_batches)
-        self._registry.put_health(batch_id=batch_id, positions=positions)
+        self._monitor_state.put_health(batch_id=batch_id, positions=positions)
         gaps = [gap for event in closed for gap in event.gaps]
-        self._write_tables(turns, partition_batches, gaps, lanes, batch_id)
+        self._write_tables(updates, partition_batches, gaps, partition_states, batch_id)
         batch_seconds = time.monotonic() - started
-        self._registry.put_health(batch_seconds=batch_seconds)
+        self._monitor_state.put_health(batch_seconds=batch_seconds)
         _log.debug(
             "%s: batch %d: %d groups, %d partitions, %.2f s",
             self._cluster,
             batch_id,
-            len(turns),
-            len(lanes),
+            len(updates),
+            len(partition_states),
             batch_seconds,
         )
         return int(collected.nbytes)
@@ -135,30 +135,32 @@ class BatchSink:
     def _positions(self, batch_id: int) -> Mapping[int, int]:
         """How far is read: of the log up to where Spark went, of coordinators' answers up to the last number."""
         in_log = batch_end_positions(self._files, batch_id, OFFSETS_TOPIC)
-        return in_log or polled_positions(self._registry.present().lanes)
+        return in_log or polled_positions(self._monitor_state.view().partition_states)
 
-    def _merged_lanes(self, partition_batches: Iterable[PartitionBatch]) -> Mapping[int, PartitionSnapshot]:
+    def _merged_partitions(self, partition_batches: Iterable[PartitionBatch]) -> Mapping[int, PartitionSnapshot]:
         """The lanes after the batch, without their commits: those are in the book."""
-        lanes = dict(self._registry.present().lanes)
+        partition_states = dict(self._monitor_state.view().partition_states)
         changed = {}
         for batch in partition_batches:
-            known = lanes.get(batch.kafka_partition, PartitionSnapshot(batch.kafka_partition))
-            changed[batch.kafka_partition] = merge_lane(known, msgspec.structs.replace(batch, commits=b""))
+            known = partition_states.get(
+                batch.offsets_topic_partition, PartitionSnapshot(batch.offsets_topic_partition)
+            )
+            changed[batch.offsets_topic_partition] = merge_partition(known, msgspec.structs.replace(batch, commits=b""))
         return changed
 
     def _write_tables(
         self,
-        turns: list[Turn],
+        updates: list[GroupUpdate],
         partition_batches: list[PartitionBatch],
         gaps: list[CommitGap],
-        lanes: Mapping[int, PartitionSnapshot],
+        partition_states: Mapping[int, PartitionSnapshot],
         batch_id: int,
     ) -> None:
-        history = (snapshot for turn in turns for snapshot in turn.history)
-        decisions = decided(self._registry.present().decided_skips, history, lanes)
-        rows: dict[Table, list[Row]] = {**turn_rows(self._cluster, turns, decisions)}
-        quarantined = (record for batch in partition_batches for record in batch.quarantined)
-        rows.update(quarantine_rows(self._cluster, quarantined))
+        history = (snapshot for update in updates for snapshot in update.history)
+        decisions = decided(self._monitor_state.view().decided_skips, history, partition_states)
+        rows: dict[Table, list[Row]] = {**update_rows(self._cluster, updates, decisions)}
+        decode_failures = (record for batch in partition_batches for record in batch.decode_failures)
+        rows.update(quarantine_rows(self._cluster, decode_failures))
         rows.update(commit_gap_rows(self._cluster, gaps))
         repeated = self._tables.append_batches(
             {
@@ -173,10 +175,10 @@ class BatchSink:
 
     def _unwritten(self, table: Table, rows: pa.Table) -> pa.Table:
         """Leave out records whose rows an earlier checkpoint wrote."""
-        written = self._origin.positions.get(table.name)
+        written = self._bootstrap.positions.get(table.name)
         if written is None or not len(written):
             return rows
-        positions = position_numbers(rows["kafka_partition"], rows["kafka_offset"])
+        positions = position_numbers(rows["offsets_topic_partition"], rows["offsets_topic_offset"])
         unwritten = ~np.isin(positions, written)
         if table is GROUP_GENERATIONS:
             # The end of a group that no record tells of has the position of its last record, whose row there may be.
@@ -184,32 +186,32 @@ class BatchSink:
         return rows.filter(pa.array(unwritten))
 
 
-def _records(received_ms: int, commits: Iterable[pa.Table], turns: Iterable[Turn]) -> Records:
+def _records(received_ms: int, commits: Iterable[pa.Table], updates: Iterable[GroupUpdate]) -> Records:
     """Where a batch's records stand in the log, and their times. Answers of coordinators have no place in the log."""
-    positions = [turn.record.snapshot.position for turn in turns]
+    positions = [update.record.snapshot.position for update in updates]
     of_groups = [
-        (one.kafka_partition, one.kafka_offset, one.timestamp_ms)
+        (one.offsets_topic_partition, one.offsets_topic_offset, one.timestamp_ms)
         for one in positions
-        if one is not None and one.kafka_partition != POLLED_PARTITION
+        if one is not None and one.offsets_topic_partition != POLLED_PARTITION
     ]
     places = np.array(of_groups, dtype=np.int64).reshape(-1, 3)
-    names = ("kafka_partition", "kafka_offset", "timestamp_ms")
+    names = ("offsets_topic_partition", "offsets_topic_offset", "timestamp_ms")
     tables = [np.stack([table[name].to_numpy().astype(np.int64) for name in names], axis=1) for table in commits]
     partitions, offsets, times_ms = np.concatenate([places, *tables]).T
     return Records(received_ms, partitions, offsets, times_ms)
 
 
-def polled_positions(lanes: Mapping[int, PartitionSnapshot]) -> Mapping[int, int]:
+def polled_positions(partition_states: Mapping[int, PartitionSnapshot]) -> Mapping[int, int]:
     """The number after the last answer taken in; empty where coordinators were never asked."""
-    polled = lanes.get(POLLED_PARTITION)
+    polled = partition_states.get(POLLED_PARTITION)
     return {} if polled is None else {POLLED_PARTITION: polled.last_offset + 1}
 
 
-def _by_lane(rows: pa.Table) -> tuple[list[Turn], list[PartitionEvent]]:
-    turns, partition_events = [], []
-    for lane, payload in zip(rows["lane"].to_pylist(), rows["payload"].to_pylist(), strict=True):
-        if lane == GROUP_LANE:
-            turns.append(decode_turn(payload))
+def _by_kind(rows: pa.Table) -> tuple[list[GroupUpdate], list[PartitionEvent]]:
+    updates, partition_events = [], []
+    for state_kind, payload in zip(rows["state_kind"].to_pylist(), rows["payload"].to_pylist(), strict=True):
+        if state_kind == GROUP_KIND:
+            updates.append(decode_update(payload))
         else:
             partition_events.append(decode_partition_event(payload))
-    return turns, partition_events
+    return updates, partition_events

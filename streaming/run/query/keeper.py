@@ -17,24 +17,24 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.group.topic_names import NOBODY_ASKED, TopicNames
 from streaming.run.cluster_clock import ClusterClock
-from streaming.run.ground import Ground, Reached
 from streaming.run.query.batches import BatchSink
 from streaming.run.query.no_use import check_what_a_run_stands_on
 from streaming.run.query.partition_counts import own_partitions
-from streaming.run.query.prepare import Origin
+from streaming.run.query.prepare import Bootstrap
 from streaming.run.query.source_group import NoCoordinatorError, candidate_ids, source_group
+from streaming.run.retry_state import RetryState
 from streaming.run.samples.readiness import Readiness
-from streaming.run.tries import Tries
+from streaming.run.shared_resources import ClusterSession, SharedResources
 from streaming.run.writers import WriterClaim
 from streaming.sampling.groups import Groups
 from streaming.spark.causes import plain_cause
-from streaming.spark.checkpoint_files import HANDED_BACK, QUERY
+from streaming.spark.checkpoint_files import FEEDBACK_FOLDER, QUERY
 from streaming.spark.files import Files
-from streaming.spark.query import await_query, lanes_of, start_query
-from streaming.spark.source import handed_back_rows, offsets_topic_records
+from streaming.spark.query import await_query, start_query, state_rows_of
+from streaming.spark.source import feedback_rows, offsets_topic_records
 from streaming.spark.steps import StateFunction
-from streaming.state.commit_book import CommitBook
-from streaming.state.registry import Registry
+from streaming.state.committed_offsets import CommittedOffsets
+from streaming.state.monitor_state import MonitorState
 
 _log = logging.getLogger(__name__)
 
@@ -46,23 +46,23 @@ class QueryKeeper:
         self,
         *,
         settings: Settings,
-        registry: Registry,
-        book: CommitBook,
+        monitor_state: MonitorState,
+        committed_offsets: CommittedOffsets,
         files: Files,
         limits: Limits,
-        reached: Reached,
-        ground: Ground,
+        cluster_session: ClusterSession,
+        shared: SharedResources,
         clock: ClusterClock,
         readiness: Readiness,
     ) -> None:
         self._settings = settings
         self._cluster = settings.kafka.cluster
-        self._registry = registry
-        self._book = book
+        self._monitor_state = monitor_state
+        self._committed_offsets = committed_offsets
         self._files = files
         self._limits = limits
-        self._reached = reached
-        self._ground = ground
+        self._cluster_session = cluster_session
+        self._shared_resources = shared
         self._clock = clock
         self._readiness = readiness
         self._is_polled = settings.source.kind == ADMIN_API_SOURCE
@@ -74,29 +74,29 @@ class QueryKeeper:
         """Whether the query runs."""
         return self._query is not None and self._query.isActive
 
-    def keep(self, tables: DeltaTables, origin: Origin, claim: WriterClaim, stop: threading.Event) -> None:
+    def keep(self, tables: DeltaTables, bootstrap: Bootstrap, claim: WriterClaim, stop: threading.Event) -> None:
         """Run it until `stop` is set, starting it again where it fails (rules 3 and 4 of `run.watch`)."""
         sink = BatchSink(
             cluster=self._cluster,
-            registry=self._registry,
-            book=self._book,
+            monitor_state=self._monitor_state,
+            committed_offsets=self._committed_offsets,
             tables=tables,
             files=self._files,
-            origin=origin,
+            bootstrap=bootstrap,
             clock=self._clock,
         )
-        tries = Tries(self._registry)
+        retry_state = RetryState(self._monitor_state)
         while not stop.is_set():
             self._readiness.start_over()
             try:
-                self._query = self._start_query(sink, origin, stop)
+                self._query = self._start_query(sink, bootstrap, stop)
                 await_query(self._query, lambda: stop.is_set() or claim.refusal is not None or self._has_grown())
             except (PySparkException, Py4JError, NoCoordinatorError) as failure:
                 if not stop.is_set():
                     self._check_ground(tables)
                     cause = sink.failure or failure
-                    self._say_failed(cause, is_new=tries.take_failed(cause))
-                    stop.wait(tries.pause_seconds)
+                    self._report_failed(cause, is_new=retry_state.take_failed(cause))
+                    stop.wait(retry_state.pause_seconds)
             else:
                 claim.check()
                 if not self._has_grown():
@@ -109,7 +109,7 @@ class QueryKeeper:
         return self._own_partitions.counts[-1] if self._own_partitions.counts else 0
 
     def _partitions_sampled(self) -> int:
-        sample = self._registry.present().sample
+        sample = self._monitor_state.view().sample
         return 0 if sample is None else sample.offsets_topic_partitions
 
     def _has_grown(self) -> bool:
@@ -120,37 +120,39 @@ class QueryKeeper:
         """Read so many partitions from the next start of the query on; none where coordinators are asked."""
         if not self._is_polled:
             self._own_partitions = own_partitions(self._cluster, self._files, partitions)
-            self._book.use_partitions(self._own_partitions)
+            self._committed_offsets.use_partitions(self._own_partitions)
 
     def _check_ground(self, tables: DeltaTables) -> None:
         """Raise a RemedyError where starting the query again is no use."""
-        check_what_a_run_stands_on(self._ground.session, self._files, tables)
+        check_what_a_run_stands_on(self._shared_resources.session, self._files, tables)
 
-    def _say_failed(self, failure: Exception, *, is_new: bool) -> None:
+    def _report_failed(self, failure: Exception, *, is_new: bool) -> None:
         level = logging.ERROR if is_new else logging.DEBUG
         _log.log(level, "%s: the query failed and is started again: %s", self._cluster, plain_cause(failure))
         _log.debug("%s: the whole failure:", self._cluster, exc_info=failure)
 
-    def _start_query(self, sink: BatchSink, origin: Origin, stop: threading.Event) -> StreamingQuery:
-        settings, reached, session = self._settings, self._reached, self._ground.session
-        lanes = handed_back_rows(session, self._files.uri(HANDED_BACK))
+    def _start_query(self, sink: BatchSink, bootstrap: Bootstrap, stop: threading.Event) -> StreamingQuery:
+        settings, cluster_session, session = self._settings, self._cluster_session, self._shared_resources.session
+        state_rows = feedback_rows(session, self._files.uri(FEEDBACK_FOLDER))
         if not self._is_polled:
-            group_id = source_group(Groups(reached.connection, self._clock.now_ms), stop, candidate_ids())
-            options = {**reached.security_options, "kafka.group.id": group_id}
+            group_id = source_group(Groups(cluster_session.connection, self._clock.now_ms), stop, candidate_ids())
+            options = {**cluster_session.security_options, "kafka.group.id": group_id}
             records = offsets_topic_records(session, settings.kafka, settings.source, range(self._partitions), options)
-            lanes = lanes_of(records, settings.spark.combine_tasks, self._own_partitions).unionByName(lanes)
+            state_rows = state_rows_of(records, settings.spark.combine_tasks, self._own_partitions).unionByName(
+                state_rows
+            )
         function = StateFunction(
-            strategies=settings.judgement.strategies,
-            users_references=self._ground.users_references,
-            users_limit_seconds=settings.judgement.assignor_limit_seconds,
-            seeds=origin.seeds.records,
-            seed_version=origin.seeds.version,
+            strategies=settings.evaluation.strategies,
+            users_references=self._shared_resources.users_references,
+            users_limit_seconds=settings.evaluation.assignor_limit_seconds,
+            initial_state=bootstrap.initial_state.records,
+            seed_version=bootstrap.initial_state.version,
             limits=self._limits,
             names=NOBODY_ASKED if self._is_polled else self._topic_names(),
             own_partitions=self._own_partitions,
         )
         return start_query(
-            lanes=lanes,
+            state_rows=state_rows,
             cluster=self._cluster,
             state_function=function,
             on_batch=sink,
@@ -161,7 +163,7 @@ class QueryKeeper:
     def _topic_names(self) -> TopicNames:
         """Names of all topics, asked before the first record is read. Without them rows wait for the next sample."""
         try:
-            return self._reached.brokers.topic_names()
+            return self._cluster_session.brokers.topic_names()
         except KafkaError as error:
             _log.warning("%s: brokers gave no topic names (%s); rows wait for a sample", self._cluster, error)
             return NOBODY_ASKED

@@ -17,19 +17,19 @@ STORED_COUNTS = "offsets_topic_partition_counts"
 _log = logging.getLogger(__name__)
 
 
-def own_partitions(cluster: str, files: Files, present: int) -> OwnPartitions:
+def own_partitions(cluster: str, files: Files, view: int) -> OwnPartitions:
     """Store the present count behind the earlier ones, and log a warning if it is a different one."""
     known = _stored_counts(cluster, files) or _last_read_count(files)
-    counts = (*(count for count in known if count != present), present)
+    counts = (*(count for count in known if count != view), view)
     if counts != known:
         files.write(STORED_COUNTS, msgspec.json.encode(counts))
-    if known and known[-1] != present:
+    if known and known[-1] != view:
         _log.warning(
             "%s: %s has %d partitions, and had %d. A broker uses the new count after its restart. Then groups begin"
             " anew in different partitions, where Kafka finds none of their committed offsets. Both are read",
             cluster,
             OFFSETS_TOPIC,
-            present,
+            view,
             known[-1],
         )
     return OwnPartitions(counts)

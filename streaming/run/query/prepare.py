@@ -1,7 +1,7 @@
 """What a run stands on: a checkpoint and tables that fit each other, made or checked.
 
 A new checkpoint reads the topic from its start, over tables that may have rows already. So when it is made, the tables'
-own content is written down beside it (`Origin`): positions that need no second row, and the totals each group had.
+own content is written down beside it (`Bootstrap`): positions that need no second row, and the totals each group had.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from streaming.delta.tables import (
     WHAT_IF,
     Table,
 )
-from streaming.evaluation.rebalances.story import RebalanceTotals, Story
-from streaming.evaluation.turn import GROUP_CODEC, GroupRecord
+from streaming.evaluation.group_update import GROUP_CODEC, GroupState
+from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory, RebalanceTotals
 from streaming.events import POLLED_PARTITION
 from streaming.group.snapshot import GroupSnapshot, GroupTotals, Resume
 from streaming.spark.causes import plain_cause
@@ -46,7 +46,7 @@ from streaming.spark.checkpoint import (
     read_identity,
     write_identity,
 )
-from streaming.spark.checkpoint_files import HANDED_BACK, checksum
+from streaming.spark.checkpoint_files import FEEDBACK_FOLDER, checksum
 from streaming.spark.files import Files
 
 _KEYED_BY_POSITION = (
@@ -61,7 +61,7 @@ _KEYED_BY_POSITION = (
 _OFFSET_BITS = 48
 
 
-class Seeds(msgspec.Struct, frozen=True):
+class InitialState(msgspec.Struct, frozen=True):
     """Stored group records a new checkpoint starts from, by group id."""
 
     version: int = GROUP_CODEC.version
@@ -69,11 +69,11 @@ class Seeds(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class Bootstrap:
     """What the tables held when the checkpoint was made: sorted position numbers by table name, and seeds."""
 
     positions: Mapping[str, Int64Array] = field(default_factory=dict)
-    seeds: Seeds = field(default_factory=Seeds)
+    initial_state: InitialState = field(default_factory=InitialState)
 
 
 def position_numbers(kafka_partitions: pa.ChunkedArray, kafka_offsets: pa.ChunkedArray) -> Int64Array:
@@ -85,7 +85,7 @@ def position_numbers(kafka_partitions: pa.ChunkedArray, kafka_offsets: pa.Chunke
 
 def prepare_checkpoint(
     session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
-) -> tuple[DeltaTables, Origin]:
+) -> tuple[DeltaTables, Bootstrap]:
     """Make the checkpoint or check it; open the tables. Raises CheckpointError or TableVersionError, each by name."""
     identity = read_identity(files)
     if identity is None:
@@ -95,7 +95,7 @@ def prepare_checkpoint(
     tables.open_all()
     own_tables = tables.written_by(identity.checkpoint_id)
     check_age(files, own_tables.last_batch())
-    files.make_folder(HANDED_BACK)  # the query's second source cannot do without it, and needs no file in it
+    files.make_folder(FEEDBACK_FOLDER)  # the query's second source cannot do without it, and needs no file in it
     return own_tables, _read_origin(files)
 
 
@@ -111,30 +111,30 @@ def check_age(files: Files, last_written: int) -> None:
 
 def make_checkpoint(
     session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
-) -> tuple[DeltaTables, Origin]:
+) -> tuple[DeltaTables, Bootstrap]:
     """Make a checkpoint where there is none. It is one when its identity is written, which is done last."""
     cluster, source = settings.kafka.cluster, settings.source.kind
     tables.open_all()
     try:
-        origin = origin_of(session, tables, cluster, is_polled=source == ADMIN_API_SOURCE)
+        bootstrap = origin_of(session, tables, cluster, is_polled=source == ADMIN_API_SOURCE)
     except (PySparkException, Py4JJavaError) as failure:
         raise TableDamagedError(
             f"tables {tables.root} cannot be read ({plain_cause(failure)}): check their disk, or run"
             " `rebalance-monitor rebuild --repair-tables`, which keeps what it replaces"
         ) from failure
-    checksums = _write_origin(files, origin)
+    checksums = _write_origin(files, bootstrap)
     identity = new_identity(cluster, settings.spark.shuffle_partitions, source, checksums)
-    files.make_folder(HANDED_BACK)
+    files.make_folder(FEEDBACK_FOLDER)
     write_identity(files, identity)
-    return tables.written_by(identity.checkpoint_id), origin
+    return tables.written_by(identity.checkpoint_id), bootstrap
 
 
-def origin_of(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> Origin:
+def origin_of(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> Bootstrap:
     """Read what the tables hold of this cluster. Groups go on counting from rows of their source's own kind."""
     positions = {table.name: _positions(session, tables, table, cluster) for table in _KEYED_BY_POSITION}
     if not len(positions[GROUP_GENERATIONS.name]):
-        return Origin(positions)
-    return Origin(positions, _seeds(session, tables, cluster, is_polled=is_polled))
+        return Bootstrap(positions)
+    return Bootstrap(positions, _initial_state(session, tables, cluster, is_polled=is_polled))
 
 
 def _positions(session: SparkSession, tables: DeltaTables, table: Table, cluster: str) -> Int64Array:
@@ -143,19 +143,20 @@ def _positions(session: SparkSession, tables: DeltaTables, table: Table, cluster
     rows = session.read.format("delta").load(tables.path(table)).where(F.col("cluster") == cluster)
     if "sampled_time" in rows.columns:
         rows = rows.where(F.col("sampled_time").isNull())
-    found = rows.select("kafka_partition", "kafka_offset").distinct().toArrow()
-    return np.sort(position_numbers(found["kafka_partition"], found["kafka_offset"]))
+    found = rows.select("offsets_topic_partition", "offsets_topic_offset").distinct().toArrow()
+    return np.sort(position_numbers(found["offsets_topic_partition"], found["offsets_topic_offset"]))
 
 
-def _seeds(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> Seeds:
-    of_source = (F.col("kafka_partition") == POLLED_PARTITION) == F.lit(is_polled)
+def _initial_state(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> InitialState:
+    of_source = (F.col("offsets_topic_partition") == POLLED_PARTITION) == F.lit(is_polled)
     of_cluster = (F.col("cluster") == cluster) & of_source
     rebalances = {row["group_id"]: row for row in _last_rows(session, tables, REBALANCES, of_cluster)}
     generations = _last_rows(session, tables, GROUP_GENERATIONS, of_cluster)
     records = {
-        row["group_id"]: GroupRecord(_seed(row), story=_story(rebalances.get(row["group_id"]))) for row in generations
+        row["group_id"]: GroupState(_seed(row), rebalance_history=_rebalance_history(rebalances.get(row["group_id"])))
+        for row in generations
     }
-    return Seeds(records={group_id: GROUP_CODEC.encode(record)[1] for group_id, record in records.items()})
+    return InitialState(records={group_id: GROUP_CODEC.encode(record)[1] for group_id, record in records.items()})
 
 
 def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_cluster: Column) -> list[dict[str, Any]]:
@@ -169,8 +170,8 @@ def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_clus
         return []
     rows = session.read.format("delta").load(tables.path(table)).where(of_cluster)
     kept = [name for name in rows.columns if name not in {"members", "changes", "date"}]
-    last_of_all = F.max_by(F.struct(*kept), F.struct("kafka_offset", "record_time")).alias("last")
-    last = rows.groupBy("group_id", "kafka_partition").agg(last_of_all)
+    last_of_all = F.max_by(F.struct(*kept), F.struct("offsets_topic_offset", "record_time")).alias("last")
+    last = rows.groupBy("group_id", "offsets_topic_partition").agg(last_of_all)
     return last_by_group(last.select("last.*").toArrow().to_pylist())
 
 
@@ -182,15 +183,17 @@ def last_by_group(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(latest.values())
 
 
-def _story(row: Mapping[str, Any] | None) -> Story:
+def _rebalance_history(row: Mapping[str, Any] | None) -> RebalanceHistory:
     """A story that is to be read again and goes on counting after its last row."""
     if row is None:
-        return Story()
+        return RebalanceHistory()
     totals = RebalanceTotals(
         {of["cause"]: of["rebalances"] for of in row["rebalances_by_cause_total"]},
         {of["necessary"]: of["partitions"] for of in row["moved_partitions_total"]},
     )
-    return Story(totals=totals, told_up_to=row["kafka_offset"], told_in_partition=row["kafka_partition"])
+    return RebalanceHistory(
+        totals=totals, reported_up_to=row["offsets_topic_offset"], reported_in_partition=row["offsets_topic_partition"]
+    )
 
 
 def _seed(row: Mapping[str, Any]) -> GroupSnapshot:
@@ -202,16 +205,23 @@ def _seed(row: Mapping[str, Any]) -> GroupSnapshot:
         incarnations=row["incarnations"],
     )
     resume = Resume(
-        row["kafka_offset"], row["group_type"], row["state"], row["generation_id"], totals, row["kafka_partition"]
+        row["offsets_topic_offset"],
+        row["group_type"],
+        row["state"],
+        row["generation_id"],
+        totals,
+        row["offsets_topic_partition"],
     )
     return GroupSnapshot(row["group_id"], totals=totals, resume=resume)
 
 
-def _write_origin(files: Files, origin: Origin) -> Mapping[str, int]:
+def _write_origin(files: Files, bootstrap: Bootstrap) -> Mapping[str, int]:
     """Write it down. Returns the checksum of each file."""
     stored = {
-        **{f"origin/{name}.positions": numbers.astype("<i8").tobytes() for name, numbers in origin.positions.items()},
-        "origin/seeds": msgspec.msgpack.encode(origin.seeds),
+        **{
+            f"origin/{name}.positions": numbers.astype("<i8").tobytes() for name, numbers in bootstrap.positions.items()
+        },
+        "origin/seeds": msgspec.msgpack.encode(bootstrap.initial_state),
     }
     files.make_folder("origin")
     for name, content in stored.items():
@@ -219,13 +229,15 @@ def _write_origin(files: Files, origin: Origin) -> Mapping[str, int]:
     return {name: checksum(content) for name, content in stored.items()}
 
 
-def _read_origin(files: Files) -> Origin:
+def _read_origin(files: Files) -> Bootstrap:
     try:
         positions = {
             table.name: np.frombuffer(files.read(f"origin/{table.name}.positions") or b"", dtype="<i8")
             for table in _KEYED_BY_POSITION
         }
         stored_seeds = files.read("origin/seeds")
-        return Origin(positions, msgspec.msgpack.decode(stored_seeds, type=Seeds) if stored_seeds else Seeds())
+        return Bootstrap(
+            positions, msgspec.msgpack.decode(stored_seeds, type=InitialState) if stored_seeds else InitialState()
+        )
     except (ValueError, msgspec.DecodeError) as damaged:
         raise CheckpointDamagedError(files.uri(""), f"origin: {damaged}") from None

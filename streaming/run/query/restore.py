@@ -10,9 +10,9 @@ from pyarrow.lib import ArrowException
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from streaming.combine.lanes import GapsClosed, PartitionSnapshot, commits_table
+from streaming.combine.partition_state import GapsClosed, PartitionSnapshot, commits_table
 from streaming.config.load import Settings
-from streaming.evaluation.turn import GroupRecord
+from streaming.evaluation.group_update import GroupState
 from streaming.events import OFFSETS_TOPIC
 from streaming.run.failures import SparkEndedError
 from streaming.run.query.batches import polled_positions
@@ -22,31 +22,43 @@ from streaming.spark.checkpoint import CheckpointDamagedError, batch_end_positio
 from streaming.spark.checkpoint_files import QUERY
 from streaming.spark.files import Files
 from streaming.spark.state import stored_state
-from streaming.state.commit_book import CommitBook
-from streaming.state.registry import Registry
+from streaming.state.committed_offsets import CommittedOffsets
+from streaming.state.monitor_state import MonitorState
 
 _log = logging.getLogger(__name__)
 
 
-def restore(session: SparkSession, settings: Settings, files: Files, registry: Registry, book: CommitBook) -> None:
+def restore(
+    session: SparkSession,
+    settings: Settings,
+    files: Files,
+    monitor_state: MonitorState,
+    committed_offsets: CommittedOffsets,
+) -> None:
     """Rebuild registry and book, as of the last batch that is wholly done. Raises CheckpointDamagedError."""
     batch_id, cluster = last_committed_batch(files), settings.kafka.cluster
     if batch_id is None:
         return
-    groups, lanes = _stored_state(session, settings, files)
-    for lane in lanes:
-        book.apply(commits_table(lane.commits))
-    registry.put_batch(groups, lanes)
-    registry.put_gap_totals(GapsClosed((), {**lane.gap_totals()}) for lane in lanes)
+    groups, partition_states = _stored_state(session, settings, files)
+    for partition_state in partition_states:
+        committed_offsets.apply(commits_table(partition_state.commits))
+    monitor_state.put_batch(groups, partition_states)
+    monitor_state.put_gap_totals(
+        GapsClosed((), {**partition_state.gap_totals()}) for partition_state in partition_states
+    )
     read = batch_end_positions(files, batch_id, OFFSETS_TOPIC)
-    registry.put_health(batch_id=batch_id, positions=read or polled_positions(registry.present().lanes))
+    monitor_state.put_health(
+        batch_id=batch_id, positions=read or polled_positions(monitor_state.view().partition_states)
+    )
     return_freed_memory()
-    _log.info("%s: restored %d groups and %d partitions as of batch %d", cluster, len(groups), len(lanes), batch_id)
+    _log.info(
+        "%s: restored %d groups and %d partitions as of batch %d", cluster, len(groups), len(partition_states), batch_id
+    )
 
 
 def _stored_state(
     session: SparkSession, settings: Settings, files: Files
-) -> tuple[list[GroupRecord], list[PartitionSnapshot]]:
+) -> tuple[list[GroupState], list[PartitionSnapshot]]:
     try:
         return stored_state(session, files.uri(QUERY))
     except (PySparkException, Py4JError, msgspec.DecodeError, ArrowException) as failure:

@@ -6,33 +6,33 @@ import time
 
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.group.listing import GroupListing
-from streaming.run.samples.hand_back import AwaitedFacts, HandBack, awaited_by_group
+from streaming.run.samples.feedback_writer import FeedbackWriter, PendingFacts, pending_by_group
 from streaming.run.samples.reconcile import Reconciler
-from streaming.state.present import Present
+from streaming.state.monitor_view import MonitorView
 
 
 class Feedback:
     """One thread's: the sampler's. Where coordinators are polled there is nothing to reconcile."""
 
-    def __init__(self, hand_back: HandBack, reconciler: Reconciler | None) -> None:
-        self._hand_back = hand_back
+    def __init__(self, feedback_writer: FeedbackWriter, reconciler: Reconciler | None) -> None:
+        self._feedback_writer = feedback_writer
         self._reconciler = reconciler
 
-    def send(self, before: Present, now: Present, listing: GroupListing, sample: ClusterSample) -> bool:
+    def send(self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample) -> bool:
         """Send what groups could know by now; `before` is what was known before the listing.
 
         Returns whether none of them was waiting.
         """
-        awaited = awaited_by_group(now, sample)
+        pending = pending_by_group(now, sample)
         vanished = self._reconciler.vanished_groups(before, now, listing, sample) if self._reconciler else {}
-        self._hand_back.send(_both(awaited, vanished), time.monotonic(), now.health.batch_seconds or 0)
-        return not awaited
+        self._feedback_writer.send(_both(pending, vanished), time.monotonic(), now.health.batch_seconds or 0)
+        return not pending
 
-    def send_vanished(self, now: Present, sample: ClusterSample) -> None:
+    def send_vanished(self, now: MonitorView, sample: ClusterSample) -> None:
         """Send which commits are gone."""
         if self._reconciler:
-            self._hand_back.send_vanished(self._reconciler.vanished_commits(now, sample, time.monotonic()))
+            self._feedback_writer.send_vanished(self._reconciler.vanished_commits(now, sample, time.monotonic()))
 
 
-def _both(one: AwaitedFacts, other: AwaitedFacts) -> AwaitedFacts:
+def _both(one: PendingFacts, other: PendingFacts) -> PendingFacts:
     return {group_id: (*one.get(group_id, ()), *other.get(group_id, ())) for group_id in {**one, **other}}

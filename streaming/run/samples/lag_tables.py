@@ -12,17 +12,17 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import lag_rows
 from streaming.delta.tables import ASSIGNMENT_IMBALANCE, GROUP_LAG, PARTITION_STATUS
 from streaming.evaluation.fairness.imbalance import Weights
-from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.run.samples.work_watch import WorkWatch
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
 
 
 class LagTables:
     """One thread's: the sampler's."""
 
-    def __init__(self, cluster: str, registry: Registry, tables: DeltaTables, every_seconds: float) -> None:
+    def __init__(self, cluster: str, monitor_state: MonitorState, tables: DeltaTables, every_seconds: float) -> None:
         self._cluster = cluster
-        self._registry = registry
+        self._monitor_state = monitor_state
         self._tables = tables
         self._every_seconds = every_seconds
         self._work_watch = WorkWatch(cluster)
@@ -34,7 +34,7 @@ class LagTables:
         """Whether the last time is long enough ago."""
         return time.monotonic() - self._written_seconds >= self._every_seconds
 
-    def write(self, lag: LagJudgement, rates: Weights) -> None:
+    def write(self, lag: LagEvaluation, rates: Weights) -> None:
         """Write what changed since the last time; `rates` are records per second of each topic partition."""
         now_seconds = time.monotonic()
         for table, numbers in _WRITTEN_WHEN_CHANGED.items():
@@ -42,8 +42,8 @@ class LagTables:
             if changed.num_rows:
                 self._tables.append(table, lag_rows(table, self._cluster, lag.report.sampled_at_ms, changed))
         self._written, self._written_seconds = lag.partitions, now_seconds
-        work, rows = self._work_watch.measure(self._registry.present(), lag, rates)
-        self._registry.put_work(work)
+        work, rows = self._work_watch.measure(self._monitor_state.view(), lag, rates)
+        self._monitor_state.put_work(work)
         try:
             self._tables.append(ASSIGNMENT_IMBALANCE, rows)
         except Exception:

@@ -14,7 +14,7 @@ from pyarrow.lib import ArrowException
 from streaming.evaluation.conditions.silence import Silence
 from streaming.evaluation.fairness.throughput import WINDOW_MS, end_offset_rates
 from streaming.evaluation.lag.lag import ClusterSample, LagReport, TopicPartition, lag_report
-from streaming.evaluation.lag.lag_judgement import LagJudgement, judge_lag, observed_rows, read_up_to_of_groups
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag, observed_rows, read_up_to_of_groups
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.next_offsets import (
     Look,
@@ -35,8 +35,8 @@ from streaming.group.codec import StateVersionError
 from streaming.group.snapshot import GroupSnapshot
 from streaming.run.cluster_clock import ClusterClock
 from streaming.spark.files import Files
-from streaming.state.commit_book import BookView, CommitBook
-from streaming.state.present import Present
+from streaming.state.committed_offsets import CommittedOffsets, CommittedOffsetsView
+from streaming.state.monitor_view import MonitorView
 
 STORED = "samples/lag"
 STORE_SECONDS = 60.0
@@ -76,7 +76,13 @@ class LagWatch:
     """One thread's: the sampler's."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - all that is kept or asked, named
-        self, cluster: str, book: CommitBook, files: Files, limits: Limits, brokers: LogReader, clock: ClusterClock
+        self,
+        cluster: str,
+        committed_offsets: CommittedOffsets,
+        files: Files,
+        limits: Limits,
+        brokers: LogReader,
+        clock: ClusterClock,
     ) -> None:
         self._cluster = cluster
         self._brokers = brokers
@@ -84,7 +90,7 @@ class LagWatch:
         self._next_offsets = NextOffsets()
         self._unmoved = (-1, UnmovedCommits())
         self._suspects: frozenset[int] = frozenset()
-        self._book = book
+        self._committed_offsets = committed_offsets
         self._files = files
         self._limits = limits
         self._ends = SampledOffsets(END_OFFSET_POINTS)
@@ -104,7 +110,7 @@ class LagWatch:
             stored = msgspec.msgpack.decode(encoded, type=_Stored)
             ends = SampledOffsets.decode(*stored.ends, END_OFFSET_POINTS)
             starts = SampledOffsets.decode(*stored.starts, LOG_START_POINTS)
-            self._book.restore_windows(*stored.windows)
+            self._committed_offsets.restore_windows(*stored.windows)
         except (OSError, ValueError, KeyError, msgspec.DecodeError, ArrowException, StateVersionError) as damaged:
             what = str(damaged).partition("\n")[0]
             _log.warning("%s: %s is dropped, lag in seconds is unknown for a while: %s", self._cluster, STORED, what)
@@ -122,37 +128,39 @@ class LagWatch:
         """Write down what is known."""
         self._stored_seconds = time.monotonic()
         corrections_ms = dict(self._clock.corrections_ms())
-        stored = _Stored(self._ends.encode(), self._starts.encode(), self._book.stored_windows(), corrections_ms)
+        stored = _Stored(
+            self._ends.encode(), self._starts.encode(), self._committed_offsets.stored_windows(), corrections_ms
+        )
         self._files.write(STORED, msgspec.msgpack.encode(stored))
 
-    def read_partitions(self, present: Present) -> BookView:
+    def read_partitions(self, monitor: MonitorView) -> CommittedOffsetsView:
         """The commits known now, without those of partitions that their groups have left for good."""
-        view = self._book.view()
-        left = is_unsubscribed(view.commits, self._topics_read(present))
+        view = self._committed_offsets.view()
+        left = is_unsubscribed(view.commits, self._topics_read(monitor))
         return view.only(~left.to_numpy(zero_copy_only=False))
 
     def sample(self, topics: Collection[str]) -> ClusterSample:
         """Sample the brokers, with the times of their clocks."""
         return self._clock.take_sample(self._brokers.sample(topics))
 
-    def judge(self, view: BookView, before: Present, sample: ClusterSample) -> LagJudgement:
+    def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:
         """Judge the view's commits by a sample made after it; `before` is what was known when the view was taken."""
         for topic, partition in self._ends.add(sample.end_offsets, sample.sampled_at_ms):
             _log.info("%s: %s-%d ends before where it did: deleted and created anew", self._cluster, topic, partition)
         self._starts.add(sample.log_start_offsets, sample.sampled_at_ms)
         report = self._from_next_offsets(view, lag_report(view.commits, sample))
         ends, next_offsets = (report.partitions[name].fill_null(0).to_numpy() for name in ("end_offset", "next_offset"))
-        windows = self._book.observe(view, next_offsets, ends, observed_rows(report))
+        windows = self._committed_offsets.observe(view, next_offsets, ends, observed_rows(report))
         times_ms = {number: read.read_up_to_ms for number, read in before.read_up_to.items()}
         polled_at_ms = times_ms.get(POLLED_PARTITION)
         read_up_to_ms = read_up_to_of_groups(report.partitions["group_id"], times_ms, sample, polled_at_ms)
         self._sampled_at_ms = sample.sampled_at_ms
         rules = StatusRules(allowed_lag=self._limits.allowed_lag)
-        judged = judge_lag(report, self._ends, self._starts, windows, read_up_to_ms, rules)
-        self._suspects = frozenset(view.rows[is_suspect(judged.partitions)].tolist())
-        return judged
+        evaluated = evaluate_lag(report, self._ends, self._starts, windows, read_up_to_ms, rules)
+        self._suspects = frozenset(view.rows[is_suspect(evaluated.partitions)].tolist())
+        return evaluated
 
-    def _from_next_offsets(self, view: BookView, report: LagReport) -> LagReport:
+    def _from_next_offsets(self, view: CommittedOffsetsView, report: LagReport) -> LagReport:
         """The report with lag counted from the records that groups read next, as far as looks at the log show them."""
         if self._unmoved[0] != view.numbering:
             self._unmoved, self._suspects = (view.numbering, UnmovedCommits()), frozenset()
@@ -165,8 +173,8 @@ class LagWatch:
         self._next_offsets.take(self._brokers.look(looks) if looks else {}, now_ms)
         return self._next_offsets.apply(report, rows)
 
-    def silence(self, lag: LagJudgement) -> Silence:
-        """What the last judgement says of groups that hang."""
+    def silence(self, lag: LagEvaluation) -> Silence:
+        """What the last evaluation says of groups that hang."""
         return Silence(lag, self._ends, self._limits)
 
     def end_offset_rates(self, interval_seconds: float) -> Mapping[TopicPartition, float]:
@@ -176,10 +184,10 @@ class LagWatch:
         window_ms = max(WINDOW_MS, int(_SAMPLES_IN_WINDOW * interval_seconds * 1000))
         return end_offset_rates(self._ends, self._sampled_at_ms, window_ms)
 
-    def _topics_read(self, present: Present) -> Mapping[str, ReadTopics]:
+    def _topics_read(self, view: MonitorView) -> Mapping[str, ReadTopics]:
         """What each group reads; looked at again only where its snapshot is another."""
         known, self._read_topics = self._read_topics, {}
-        for group_id, record in present.groups.items():
+        for group_id, record in view.groups.items():
             snapshot, reads = known.get(group_id, (None, None))
             if reads is None or snapshot is not record.snapshot:
                 reads = read_topics(record.snapshot)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from streaming.evaluation.lag.lag import ClusterSample
 
-JUDGED_WITHIN_SAMPLES = 10
+EVALUATED_WITHIN_SAMPLES = 10
 """Samples made after the log was read, a second apart: verdicts that take longer are not waited for."""
 
 
@@ -41,19 +41,19 @@ class Readiness:
         with self._lock:
             self._targets, self._caught_up, self._samples_since_read = None, False, 0
 
-    def after(self, positions: Mapping[int, int], sample: ClusterSample, *, is_judged: bool) -> bool:
+    def after(self, positions: Mapping[int, int], sample: ClusterSample, *, is_evaluated: bool) -> bool:
         """Judge after a sample.
 
-        `positions` are those of the commits that its lag was told from; `is_judged` says that no group waits for a fact
-        that is known. On a cluster where new groups come all the time some group always does, so that is not waited for
-        longer than `JUDGED_WITHIN_SAMPLES`.
+        `positions` are those of the commits that its lag was told from; `is_evaluated` says that no group waits for a
+        fact that is known. On a cluster where new groups come all the time some group always does, so that is not
+        waited for longer than `EVALUATED_WITHIN_SAMPLES`.
         """
         with self._lock:
             if self._targets is None:
                 self._targets = self._targets_of(sample)
             if self._targets is not None and not self._caught_up and is_caught_up(positions, self._targets):
                 self._samples_since_read += 1
-                self._caught_up = is_judged or self._samples_since_read >= JUDGED_WITHIN_SAMPLES
+                self._caught_up = is_evaluated or self._samples_since_read >= EVALUATED_WITHIN_SAMPLES
             return self._caught_up and self._source_is_alive()
 
 

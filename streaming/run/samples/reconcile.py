@@ -8,7 +8,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from streaming.combine.lanes import CommitsVanished
+from streaming.combine.partition_state import CommitsVanished
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.events import GroupVanished
 from streaming.group.listing import GroupListing, GroupNotFound
@@ -21,46 +21,48 @@ from streaming.integrity.reconcile import (
     suspected_commits,
     suspected_groups,
 )
-from streaming.run.samples.hand_back import AwaitedFacts
+from streaming.run.samples.feedback_writer import PendingFacts
 from streaming.sampling.groups import Groups
-from streaming.state.commit_book import CommitBook
-from streaming.state.present import Present
+from streaming.state.committed_offsets import CommittedOffsets
+from streaming.state.monitor_view import MonitorView
 
 _log = logging.getLogger(__name__)
 
-GROUPS_PER_BEAT = 500
+GROUPS_PER_SAMPLE = 500
 """So many groups are described, and so many asked for their offsets, in one beat: some 50 ms of CPU each."""
 
 
 class Reconciler:
     """Remembers suspects between beats. Groups are looked at in every beat, commits in rounds through all groups."""
 
-    def __init__(self, cluster: str, groups: Groups, book: CommitBook, round_seconds: float) -> None:
+    def __init__(
+        self, cluster: str, groups: Groups, committed_offsets: CommittedOffsets, stuck_after_seconds: float
+    ) -> None:
         self._cluster = cluster
         self._groups = groups
-        self._book = book
-        self._round_seconds = round_seconds
+        self._committed_offsets = committed_offsets
+        self._stuck_after_seconds = stuck_after_seconds
         self._suspects: Mapping[str, Suspect] = {}
         self._gone: dict[str, Suspect] = {}
         self._to_ask: list[str] = []
         self._round_started_seconds = float("-inf")
-        self._missing_since_last_beat: list[pa.Table] = []
+        self._missing_since_last_sample: list[pa.Table] = []
         self._unread: list[MissingCommits] = []
 
     def vanished_groups(
-        self, before: Present, now: Present, listing: GroupListing, sample: ClusterSample
-    ) -> AwaitedFacts:
+        self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample
+    ) -> PendingFacts:
         """Groups proven to be gone, as facts for them. `before` is what was known when the listing was asked for."""
         self._suspects = still_suspect(self._suspects, now.groups, listing)
         self._gone = {group_id: suspect for group_id, suspect in self._gone.items() if group_id in self._suspects}
-        ripe = dict(islice(self._to_confirm(now.health.positions), GROUPS_PER_BEAT))
+        ripe = dict(islice(self._to_confirm(now.health.positions), GROUPS_PER_SAMPLE))
         if ripe:
             types = {group_id: now.groups[group_id].snapshot.group_type for group_id in ripe}
             answers = self._groups.describe_groups(types)
             self._gone |= {name: suspect for name, suspect in ripe.items() if isinstance(answers[name], GroupNotFound)}
         self._suspects = {**suspected_groups(before.groups, listing, sample), **self._suspects}
         return {
-            group_id: (GroupVanished(suspect.after_offset, suspect.listed_at_ms, suspect.kafka_partition),)
+            group_id: (GroupVanished(suspect.after_offset, suspect.listed_at_ms, suspect.offsets_topic_partition),)
             for group_id, suspect in self._gone.items()
         }
 
@@ -70,24 +72,24 @@ class Reconciler:
                 yield group_id, suspect
 
     def vanished_commits(
-        self, now: Present, sample: ClusterSample, now_seconds: float
+        self, now: MonitorView, sample: ClusterSample, now_seconds: float
     ) -> Mapping[int, CommitsVanished]:
         """Commits proven to be gone, by Kafka partition. Asks for some groups' offsets; all of them once a round."""
-        for missing in self._missing_since_last_beat:
+        for missing in self._missing_since_last_sample:
             self._unread += missing_by_partition(missing, sample)
         ripe = [commits for commits in self._unread if is_read(commits.suspect, now.health.positions)]
         self._unread = [commits for commits in self._unread if commits not in ripe]
-        self._missing_since_last_beat = self._ask_some(sample, now_seconds)
-        return {commits.suspect.kafka_partition: commits.vanished for commits in ripe}
+        self._missing_since_last_sample = self._ask_some(sample, now_seconds)
+        return {commits.suspect.offsets_topic_partition: commits.vanished for commits in ripe}
 
     def _ask_some(self, sample: ClusterSample, now_seconds: float) -> list[pa.Table]:
-        if not self._to_ask and now_seconds - self._round_started_seconds >= self._round_seconds:
+        if not self._to_ask and now_seconds - self._round_started_seconds >= self._stuck_after_seconds:
             self._round_started_seconds = now_seconds
-            self._to_ask = self._book.group_ids()
-        some, self._to_ask = self._to_ask[:GROUPS_PER_BEAT], self._to_ask[GROUPS_PER_BEAT:]
+            self._to_ask = self._committed_offsets.group_ids()
+        some, self._to_ask = self._to_ask[:GROUPS_PER_SAMPLE], self._to_ask[GROUPS_PER_SAMPLE:]
         if not some:
             return []
-        known = self._book.keyed(some)
+        known = self._committed_offsets.keyed(some)
         missing = suspected_commits(known, self._groups.group_offsets(some), sample.topics)
         if missing.num_rows:
             _log.info("%s: %d commits that the coordinators do not know (any more)", self._cluster, missing.num_rows)

@@ -1,4 +1,4 @@
-"""The slower beat beside the batches: sample the brokers, tell lag, judge readiness, hand facts back to groups.
+"""The slower beat beside the batches: sample the brokers, tell lag, evaluate readiness, hand facts back to groups.
 
 Runs on its own clock, because lag grows and topics change also while nobody commits and no batch runs.
 """
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 from kafka.errors import KafkaError
 
-from streaming.run.continuity import LogWatch
 from streaming.run.failures import Failures
+from streaming.run.log_integrity import LogWatch
 from streaming.run.samples.conditions import GroupConditions
 from streaming.run.samples.feedback import Feedback
 from streaming.run.samples.lag_tables import LagTables
@@ -22,7 +22,7 @@ from streaming.run.samples.lag_watch import LagWatch
 from streaming.run.samples.readiness import Readiness
 from streaming.run.samples.upkeep import Upkeep
 from streaming.sampling.groups import Groups
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Sampler:
         self,
         *,
         cluster: str,
-        registry: Registry,
+        monitor_state: MonitorState,
         groups: Groups,
         lag_watch: LagWatch,
         readiness: Readiness,
@@ -53,7 +53,7 @@ class Sampler:
         interval_seconds: float,
     ) -> None:
         self._cluster = cluster
-        self._registry = registry
+        self._monitor_state = monitor_state
         self._groups = groups
         self._lag_watch = lag_watch
         self._readiness = readiness
@@ -67,18 +67,18 @@ class Sampler:
         while not stop.is_set():
             started = time.monotonic()
             try:
-                self.beat()
-                self._tell_touch()
+                self.take_sample()
+                self._report_touch()
                 self._failures.take_success()
             except KafkaError as error:
-                self._tell_touch(error)
-                self._registry.put_health(ready=False)
+                self._report_touch(error)
+                self._monitor_state.put_health(ready=False)
             except Exception as error:  # noqa: BLE001 - whatever it is, on-call must see "not ready", not a dead thread
                 self._failures.take(error)
-                self._registry.put_health(ready=False)
+                self._monitor_state.put_health(ready=False)
             stop.wait(max(0.2, self._pause_seconds() - (time.monotonic() - started)))
 
-    def _tell_touch(self, error: KafkaError | None = None) -> None:
+    def _report_touch(self, error: KafkaError | None = None) -> None:
         """One line when brokers fall silent and one when they are back; what is tried in between is for DEBUG."""
         was_out_of_touch, self._is_out_of_touch = self._is_out_of_touch, error is not None
         if error is not None:
@@ -89,22 +89,23 @@ class Sampler:
 
     def _pause_seconds(self) -> float:
         """Look more often until ready: an operator waits for it."""
-        return self._interval_seconds if self._registry.present().health.ready else min(1.0, self._interval_seconds)
+        return self._interval_seconds if self._monitor_state.view().health.ready else min(1.0, self._interval_seconds)
 
-    def beat(self) -> None:
+    def take_sample(self) -> None:
         """Commits first, end offsets after: lag is only ever overstated."""
-        before, after = self._registry.present(), self._after
+        before, after = self._monitor_state.view(), self._after
         view = self._lag_watch.read_partitions(before)
         listing = self._groups.list_groups()
         subscribed = {topic for record in before.groups.values() for topic in record.topics_to_sample()}
         sample = self._lag_watch.sample(subscribed.union(pc.unique(view.commits["topic"]).to_pylist()))
-        lag = self._lag_watch.judge(view, before, sample)
-        self._registry.put_sample(sample, lag, listing)
-        now = self._registry.present()
-        is_judged = after.feedback.send(before, now, listing, sample)
-        after.log.tell(before, sample)
-        ready = self._registry.put_readiness(
-            ready=self._readiness.after(before.health.positions, sample, is_judged=is_judged), before=before.health
+        lag = self._lag_watch.evaluate(view, before, sample)
+        self._monitor_state.put_sample(sample, lag, listing)
+        now = self._monitor_state.view()
+        is_evaluated = after.feedback.send(before, now, listing, sample)
+        after.log.report(before, sample)
+        ready = self._monitor_state.put_readiness(
+            ready=self._readiness.after(before.health.positions, sample, is_evaluated=is_evaluated),
+            before=before.health,
         )
         if ready or before.health.was_ready:
             after.conditions.after_sample(sample, lag, self._lag_watch.silence(lag))

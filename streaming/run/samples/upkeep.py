@@ -14,7 +14,7 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.spark.causes import plain_cause
 
 FIRST_AFTER_SECONDS = 60.0
-"""A monitor that restarts more often than every `tidy_seconds` must have its tables tidied, too."""
+"""A monitor that restarts more often than every `maintenance_interval_seconds` must have its tables tidied, too."""
 
 _END_SECONDS = 10.0
 
@@ -27,11 +27,11 @@ class Upkeep:
     All clusters' samplers ask; the first one for which it is due starts it. There is one at a time.
     """
 
-    def __init__(self, tables: DeltaTables, retention_days: int, tidy_seconds: float) -> None:
+    def __init__(self, tables: DeltaTables, retention_days: int, maintenance_interval_seconds: float) -> None:
         self._tables = tables
         self._retention = timedelta(days=retention_days)
-        self._tidy_seconds = tidy_seconds
-        self._due_seconds = time.monotonic() + min(FIRST_AFTER_SECONDS, tidy_seconds)
+        self._maintenance_interval_seconds = maintenance_interval_seconds
+        self._due_seconds = time.monotonic() + min(FIRST_AFTER_SECONDS, maintenance_interval_seconds)
         self._asking = threading.Lock()
         self._running: threading.Thread | None = None
 
@@ -41,7 +41,7 @@ class Upkeep:
             is_running = self._running is not None and self._running.is_alive()
             if is_running or time.monotonic() < self._due_seconds:
                 return
-            self._due_seconds = time.monotonic() + self._tidy_seconds
+            self._due_seconds = time.monotonic() + self._maintenance_interval_seconds
             keep_from = (utc(now_ms) - self._retention).date()
             self._running = threading.Thread(target=self._tidy, args=(keep_from,), name="upkeep", daemon=True)
             self._running.start()
@@ -57,6 +57,8 @@ class Upkeep:
             self._tables.tidy(keep_from)
         except (DeltaError, OSError) as error:
             _log.warning(
-                "the tables could not be tidied (%s); trying again in %g s", plain_cause(error), self._tidy_seconds
+                "the tables could not be tidied (%s); trying again in %g s",
+                plain_cause(error),
+                self._maintenance_interval_seconds,
             )
         _log.debug("upkeep of the tables took %.1f s", time.monotonic() - started_seconds)

@@ -1,6 +1,6 @@
 """How groups share lag and throughput, measured at the slower beat of the lag tables.
 
-Only the assignments that were judged are measured, each taken apart once; a group whose work is what it was the last
+Only the assignments that were evaluated are measured, each taken apart once; a group whose work is what it was the last
 time is not measured again. What is written of it: the first measure of an assignment, and after that what became
 another (`is_another`).
 """
@@ -16,15 +16,15 @@ from streaming.delta.cells import Row
 from streaming.delta.fairness_rows import work_rows
 from streaming.delta.rows import arrow_table
 from streaming.delta.tables import ASSIGNMENT_IMBALANCE
-from streaming.evaluation.assignment.recorded import recorded
+from streaming.evaluation.assignment.assignment_inputs import assignment_inputs
 from streaming.evaluation.fairness.fairness import shared_work
 from streaming.evaluation.fairness.imbalance import LAG, THROUGHPUT, TOPIC, Division, Imbalance, Weights, divided
-from streaming.evaluation.judge import Judgement
-from streaming.evaluation.lag.lag_judgement import LagJudgement
-from streaming.evaluation.turn import GroupRecord
+from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
+from streaming.evaluation.snapshot_evaluation import Evaluation
 from streaming.events import Position
 from streaming.group.snapshot import GroupSnapshot
-from streaming.state.present import Present, WorkShares
+from streaming.state.monitor_view import MonitorView, WorkShares
 
 ANOTHER_SCORE = 10.0
 """Points by which a score must differ from the one written last, to be written again."""
@@ -36,7 +36,7 @@ _ROWS_AT_A_TIME = 2_000
 
 @dataclass(slots=True)
 class _Watched:
-    """A judged assignment; its work when it was last measured, by measure; and what was last written of each share."""
+    """An evaluated assignment, its last measured work by measure, and the last written row of each share."""
 
     snapshot: GroupSnapshot
     position: Position
@@ -53,25 +53,27 @@ class WorkWatch:
         self._cluster = cluster
         self._watched: dict[str, _Watched] = {}
 
-    def measure(self, present: Present, lag: LagJudgement, rates: Weights) -> tuple[Mapping[str, WorkShares], pa.Table]:
+    def measure(
+        self, view: MonitorView, lag: LagEvaluation, rates: Weights
+    ) -> tuple[Mapping[str, WorkShares], pa.Table]:
         """All groups' shares, and the rows of ASSIGNMENT_IMBALANCE; `rates` are of the sample of `lag`."""
-        of_groups, is_held_back = lag.by_partition, present.held_back_groups()
+        of_groups, is_blocked = lag.by_partition, view.blocked_groups()
         known, self._watched = self._watched, {}
         work: dict[str, WorkShares] = {}
         rows = _Rows()
-        for group_id, record in present.alive_groups().items():
-            judgement = measurable(record)
-            if judgement is None or is_held_back(group_id):
+        for group_id, record in view.alive_groups().items():
+            evaluation = measurable(record)
+            if evaluation is None or is_blocked(group_id):
                 continue
-            watched = _watched(known.get(group_id), record.snapshot, judgement.position)
+            watched = _watched(known.get(group_id), record.snapshot, evaluation.position)
             self._watched[group_id] = watched
             changed = [
                 *_measured(watched, LAG, of_groups.get(group_id, _NOTHING)),
                 *_measured(watched, THROUGHPUT, rates),
             ]
-            rows.add(work_rows(self._cluster, group_id, judgement, lag.report.sampled_at_ms, changed))
+            rows.add(work_rows(self._cluster, group_id, evaluation, lag.report.sampled_at_ms, changed))
             shares = (one for measure in (LAG, THROUGHPUT) for one in watched.shown[measure])
-            work[group_id] = WorkShares(judgement.position, tuple(shares))
+            work[group_id] = WorkShares(evaluation.position, tuple(shares))
         return work, rows.table()
 
     def forget_written(self) -> None:
@@ -100,19 +102,19 @@ class _Rows:
         self._rows = []
 
 
-def measurable(record: GroupRecord) -> Judgement | None:
-    """The judgement on the assignment that stands, if there is one."""
-    judgement = record.judgement
-    if judgement is None or not judgement.imbalances or judgement.generation_id != record.snapshot.generation_id:
+def measurable(record: GroupState) -> Evaluation | None:
+    """The evaluation on the assignment that stands, if there is one."""
+    evaluation = record.evaluation
+    if evaluation is None or not evaluation.imbalances or evaluation.generation_id != record.snapshot.generation_id:
         return None
-    return judgement
+    return evaluation
 
 
 def _watched(known: _Watched | None, snapshot: GroupSnapshot, position: Position) -> _Watched:
     """What is known of it while its snapshot is the same; of another under the same verdict what was written."""
     if known is not None and known.snapshot is snapshot:
         return known
-    division = divided(shared_work(snapshot, recorded(snapshot)))
+    division = divided(shared_work(snapshot, assignment_inputs(snapshot)))
     written = known.written if known is not None and known.position == position else {}
     return _Watched(snapshot, position, division, written=written)
 

@@ -111,7 +111,7 @@ def test_a_thousand_different_subscriptions_are_exact_too():
 
 
 def test_a_search_that_would_take_too_long_is_not_begun():
-    """Law of bounds: two subscriptions of three topics in all. Where all subscribe to the same there is no search."""
+    """Rule of bounds: two subscriptions of three topics in all. Where all subscribe to the same there is no search."""
     with pytest.raises(TooManySubscriptionsError, match="2 subscriptions differ"):
         fairest_sizes(group({"t": 3, "u": 2}, "t", "t u"), most_arcs=2)
     assert fairest_sizes(group({"t": 3, "u": 2}, "t", "t u"), most_arcs=3) == (2, 3)

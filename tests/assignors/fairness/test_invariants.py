@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assignors.fairness.invariants import Law, violations
+from assignors.fairness.invariants import Rule, violations
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
 
 T0, T1, T2, T3 = (("t", number) for number in range(4))
@@ -23,38 +23,38 @@ def assigned(**members: tuple[TopicPartition, ...]) -> GroupAssignment:
 @pytest.mark.parametrize(
     ("group", "assignment", "strategy", "law", "detail"),
     [
-        (EQUAL, assigned(a=(T0, T1, T2, T3)), None, Law.MEMBER_MISSING, "b has no assignment"),
-        (EQUAL, assigned(a=(T0, T1), b=(T2, T3), c=()), None, Law.UNKNOWN_MEMBER, "c is not in the group"),
-        (EQUAL, assigned(a=(T0, T1), b=(T2, T3, ("t", 4))), None, Law.UNKNOWN_PARTITION, "t-4 of b does not exist"),
-        (EQUAL, assigned(a=(T0, T1), b=(T2, T3, ("u", 0))), None, Law.NOT_SUBSCRIBED, "b has u-0 and is not"),
-        (NOWHERE, assigned(a=(("u", 0),)), None, Law.UNKNOWN_PARTITION, "u-0 of a does not exist"),
-        (UNEQUAL, assigned(a=(T0, T1, ("u", 0)), b=(("u", 1),)), None, Law.NOT_SUBSCRIBED, "b has u-1"),
-        (EQUAL, assigned(a=(T0, T1), b=(T1, T2, T3)), None, Law.ASSIGNED_TWICE, "t-1 is assigned to a and b"),
-        (EQUAL, assigned(a=(T0, T1, T1), b=(T2, T3)), None, Law.ASSIGNED_TWICE, "t-1 is assigned to a and a"),
-        (EQUAL, assigned(a=(T0,), b=(T2, T3)), None, Law.UNASSIGNED, "t-1 is assigned to nobody"),
-        (HELD, assigned(a=(T0,), b=()), "sticky", Law.UNASSIGNED, "t-1 is assigned to nobody"),
-        (EQUAL, assigned(a=(T0,), b=(T2, T3)), "cooperative-sticky", Law.UNASSIGNED, "t-1 is assigned to nobody"),
-        (HELD, assigned(a=(T0,), b=(T1,)), "cooperative-sticky", Law.HANDED_OVER_EARLY, "b gets t-1 while a still"),
-        (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "range", Law.UNBALANCED, "of t one subscriber has 3"),
-        (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "roundrobin", Law.UNBALANCED, "one member has 3"),
-        (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "sticky", Law.UNBALANCED, "a has 3 partitions, some of t"),
-        (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "uniform", Law.UNBALANCED, "b could take one with 1"),
-        (HELD, assigned(a=(), b=(T0, T1)), "uniform", Law.UNBALANCED, "b has 2 partitions"),
+        (EQUAL, assigned(a=(T0, T1, T2, T3)), None, Rule.MEMBER_MISSING, "b has no assignment"),
+        (EQUAL, assigned(a=(T0, T1), b=(T2, T3), c=()), None, Rule.UNKNOWN_MEMBER, "c is not in the group"),
+        (EQUAL, assigned(a=(T0, T1), b=(T2, T3, ("t", 4))), None, Rule.UNKNOWN_PARTITION, "t-4 of b does not exist"),
+        (EQUAL, assigned(a=(T0, T1), b=(T2, T3, ("u", 0))), None, Rule.NOT_SUBSCRIBED, "b has u-0 and is not"),
+        (NOWHERE, assigned(a=(("u", 0),)), None, Rule.UNKNOWN_PARTITION, "u-0 of a does not exist"),
+        (UNEQUAL, assigned(a=(T0, T1, ("u", 0)), b=(("u", 1),)), None, Rule.NOT_SUBSCRIBED, "b has u-1"),
+        (EQUAL, assigned(a=(T0, T1), b=(T1, T2, T3)), None, Rule.ASSIGNED_TWICE, "t-1 is assigned to a and b"),
+        (EQUAL, assigned(a=(T0, T1, T1), b=(T2, T3)), None, Rule.ASSIGNED_TWICE, "t-1 is assigned to a and a"),
+        (EQUAL, assigned(a=(T0,), b=(T2, T3)), None, Rule.UNASSIGNED, "t-1 is assigned to nobody"),
+        (HELD, assigned(a=(T0,), b=()), "sticky", Rule.UNASSIGNED, "t-1 is assigned to nobody"),
+        (EQUAL, assigned(a=(T0,), b=(T2, T3)), "cooperative-sticky", Rule.UNASSIGNED, "t-1 is assigned to nobody"),
+        (HELD, assigned(a=(T0,), b=(T1,)), "cooperative-sticky", Rule.HANDED_OVER_EARLY, "b gets t-1 while a still"),
+        (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "range", Rule.UNBALANCED, "of t one subscriber has 3"),
+        (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "roundrobin", Rule.UNBALANCED, "one member has 3"),
+        (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "sticky", Rule.UNBALANCED, "a has 3 partitions, some of t"),
+        (EQUAL, assigned(a=(T0, T1, T2), b=(T3,)), "uniform", Rule.UNBALANCED, "b could take one with 1"),
+        (HELD, assigned(a=(), b=(T0, T1)), "uniform", Rule.UNBALANCED, "b has 2 partitions"),
         (
             GroupSpec((*HELD.members, MemberSubscription("c", ("t",))), {"t": 2}),
             assigned(a=(), b=(T0,), c=(T1,)),
             "sticky",
-            Law.MOVED_NEEDLESSLY,
+            Rule.MOVED_NEEDLESSLY,
             "1 partitions moved",
         ),
     ],
 )
 def test_a_broken_law_is_named(
-    group: GroupSpec, assignment: GroupAssignment, strategy: str | None, law: Law, detail: str
+    group: GroupSpec, assignment: GroupAssignment, strategy: str | None, rule: Rule, detail: str
 ):
     """With what a report needs: the law, the member, the partition."""
     found = violations(group, assignment, strategy)
-    assert [violation.law for violation in found] == [law]
+    assert [violation.rule for violation in found] == [rule]
     assert detail in found[0].detail
 
 

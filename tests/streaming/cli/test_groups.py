@@ -28,7 +28,7 @@ from streaming.delta.stored import NoTableError
 from streaming.delta.tables import GROUP_CONDITIONS, PARTITIONED_BY
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
-from streaming.evaluation.conditions.condition_watch import Condition, ConditionChange
+from streaming.evaluation.conditions.condition_tracker import Condition, ConditionChange
 from streaming.group.listing import CLUSTER_NOT_DESCRIBABLE, DescribedGroup, GroupListing, ListedGroup, ListingGap
 from streaming.group.printable import in_ranges
 from streaming.sampling.connection import Connection
@@ -37,7 +37,7 @@ from tests.streaming.polled.answers import classic, classic_member, modern, mode
 WAIT_SECONDS = 30.0
 
 
-def told(broker: EmbeddedBroker, *options: str) -> list[dict[str, Any]]:
+def reported(broker: EmbeddedBroker, *options: str) -> list[dict[str, Any]]:
     """Return what it prints as JSON."""
     result = CliRunner().invoke(groups, ["--bootstrap-server", broker.bootstrap_servers, "--json", *options])
     assert (result.exit_code, result.stderr) == (0, "")
@@ -87,11 +87,11 @@ def test_groups_of_every_protocol_are_listed_with_members_and_partitions(broker:
     name = f"g{uuid.uuid4().hex[:8]}"
     with living_groups(broker, name):
         deadline = time.monotonic() + WAIT_SECONDS
-        while sum(name in group["group_id"] for group in told(broker, "--state", "stable")) < 2:
+        while sum(name in group["group_id"] for group in reported(broker, "--state", "stable")) < 2:
             assert time.monotonic() < deadline
             time.sleep(0.3)
         mine = {
-            group["group_id"].removeprefix(f"{name}-"): group for group in told(broker) if name in group["group_id"]
+            group["group_id"].removeprefix(f"{name}-"): group for group in reported(broker) if name in group["group_id"]
         }
         assert {suffix: (group["group_type"], group["state"]) for suffix, group in mine.items()} == {
             "idle": ("classic", "Empty"),
@@ -104,7 +104,7 @@ def test_groups_of_every_protocol_are_listed_with_members_and_partitions(broker:
             [member] = mine[suffix]["members"]
             assert member["client_id"] == "app"
             assert member["partitions"] == [{"topic": name, "partition": number} for number in range(4)]
-        assert not [group for group in told(broker, "--type", "share") if name in group["group_id"]]
+        assert not [group for group in reported(broker, "--type", "share") if name in group["group_id"]]
         shown = CliRunner().invoke(groups, ["--bootstrap-server", broker.bootstrap_servers, "-v"]).output
     assert f"{name}[0-3]" in shown
     assert shown.index(f"{name}-idle") < shown.index(f"{name}-new") < shown.index(f"{name}-old")
@@ -127,7 +127,7 @@ def test_an_address_of_another_shape_is_refused():
 
 
 def test_what_was_not_told_is_shown_as_not_known():
-    """Law 2: an old broker's list, and a group we may not describe."""
+    """Rule 2: an old broker's list, and a group we may not describe."""
     group = _Group("a", ListedGroup(None, "consumer", None, 1), None, "group_authorization_failed")
     assert _json(group, None) == {
         "group_id": "a",
@@ -138,7 +138,7 @@ def test_what_was_not_told_is_shown_as_not_known():
         "group_epoch": None,
         "assignment_epoch": None,
         "members": None,
-        "not_told": "group_authorization_failed",
+        "not_reported": "group_authorization_failed",
         "conditions": None,
     }
     cells = [list(column.cells) for column in _table([group], None, verbose=False).columns]
@@ -164,7 +164,7 @@ def test_what_was_not_told_is_shown_as_not_known():
     ],
 )
 def test_how_fair_a_group_is_stands_beside_its_members(described: DescribedGroup, said: str, why: str):
-    """Law: a gap nothing can close is fair."""
+    """Rule: a gap nothing can close is fair."""
     group = _Group("g", ListedGroup(described.group_type, "consumer", described.state, 1), described, None)
     assert list(_table([group], None, verbose=False).columns[5].cells) == [said], why
 
@@ -172,7 +172,7 @@ def test_how_fair_a_group_is_stands_beside_its_members(described: DescribedGroup
 def conditions_in(folder: Path, *names: str, cluster: str = "default") -> None:
     """Have a monitor tell conditions of group `a` of a cluster."""
     changes = [
-        ConditionChange("a", Condition(name, 60_000, "pod-3"), holds=True, read_up_to_ms=60_000) for name in names
+        ConditionChange("a", Condition(name, 60_000, "pod-3"), active=True, read_up_to_ms=60_000) for name in names
     ]
     table = arrow_table(GROUP_CONDITIONS, condition_rows(cluster, 60_000, changes))
     write_deltalake(str(folder / GROUP_CONDITIONS.name), table, mode="append", partition_by=list(PARTITIONED_BY))
@@ -216,7 +216,7 @@ def test_without_tables_of_the_cluster_that_is_asked_no_conditions_are_told(tmp_
 
 
 def test_a_name_that_would_steer_the_terminal_is_spelled_out():
-    """Law 4: names are chosen by whoever commits."""
+    """Rule 4: names are chosen by whoever commits."""
     group = _Group("\x1b[2Jred", ListedGroup("classic", "", "Empty", 1), None, "no_answer")
     [name] = _table([group], None, verbose=False).columns[0].cells
     assert name == "\\x1b[2Jred"

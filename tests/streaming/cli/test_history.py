@@ -20,11 +20,11 @@ from assignors import assignor_named
 from streaming.cli.history import history
 from streaming.combine.gaps import CommitGap
 from streaming.delta.cells import Row
-from streaming.delta.rows import arrow_table, commit_gap_rows, condition_rows, turn_rows
+from streaming.delta.rows import arrow_table, commit_gap_rows, condition_rows, update_rows
 from streaming.delta.tables import ASSIGNMENT_IMBALANCE, COMMIT_GAPS, GROUP_CONDITIONS, PARTITIONED_BY, REBALANCES
-from streaming.evaluation.conditions.condition_watch import Condition, ConditionChange
+from streaming.evaluation.conditions.condition_tracker import Condition, ConditionChange
+from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.rebalances.rebalance_words import sentence
-from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from tests.streaming.groups import (
@@ -46,9 +46,9 @@ NAMED = TopicsSampled({"orders": TopicMetadata(9, 10**9, topic_id="id")})
 
 def rows_of(events: Sequence[GroupEvent], group: str = "g", cluster: str = "prod") -> list[Row]:
     """Return the rows of a group's rebalances."""
-    first = take_turn(GroupRecord(GroupSnapshot(group)), events, [assignor_named("range")])
-    named = take_turn(first.record, [NAMED], [assignor_named("range")])
-    return turn_rows(cluster, [first, named], {})[REBALANCES]
+    first = apply_batch(GroupState(GroupSnapshot(group)), events, [assignor_named("range")])
+    named = apply_batch(first.record, [NAMED], [assignor_named("range")])
+    return update_rows(cluster, [first, named], {})[REBALANCES]
 
 
 def tables_with(folder: Path, *rows: Row) -> Path:
@@ -82,10 +82,10 @@ def test_a_groups_life_is_told_line_by_line_with_times(tmp_path: Path) -> None:
 
 def test_a_generation_that_is_not_as_fair_as_can_be_says_so(tmp_path: Path) -> None:
     """All four on one of two: it has two too many, and the other is idle for no reason."""
-    turn = take_turn(GroupRecord(GroupSnapshot("g")), [written(0, 1, [ALL, member("b")])], [assignor_named("range")])
+    update = apply_batch(GroupState(GroupSnapshot("g")), [written(0, 1, [ALL, member("b")])], [assignor_named("range")])
     known = TopicsSampled({"orders": TopicMetadata(4, 10**9)})
-    judged = take_turn(turn.record, [known], [assignor_named("range")])
-    rows = turn_rows("prod", [turn, judged], {})
+    evaluated = apply_batch(update.record, [known], [assignor_named("range")])
+    rows = update_rows("prod", [update, evaluated], {})
     shares = arrow_table(ASSIGNMENT_IMBALANCE, rows[ASSIGNMENT_IMBALANCE])
     write_deltalake(str(tmp_path / ASSIGNMENT_IMBALANCE.name), shares, partition_by=list(PARTITIONED_BY))
     (line,) = run(tables_with(tmp_path, *rows[REBALANCES]), "g").stdout.splitlines()
@@ -125,17 +125,17 @@ def test_what_happens_in_one_cluster_between_two_records_of_another_changes_noth
 
 def test_an_upgraded_groups_tombstone_is_no_end(tmp_path: Path) -> None:
     """The coordinator tombstones the classic record and goes on in the same append."""
-    told = run(tables_with(tmp_path, *rows_of([written(0, 3), tombstoned(1), *formed(2, 3)])), "g").stdout
-    assert "deleted" not in told
-    assert "upgraded to the consumer protocol (KIP-848)" in told
+    reported = run(tables_with(tmp_path, *rows_of([written(0, 3), tombstoned(1), *formed(2, 3)])), "g").stdout
+    assert "deleted" not in reported
+    assert "upgraded to the consumer protocol (KIP-848)" in reported
 
 
 def test_what_others_named_reaches_the_terminal_unarmed(tmp_path: Path) -> None:
     """A client id may hold terminal controls."""
     hostile = member("\x1b[2J[red]", {"orders": [0]})
-    told = run(tables_with(tmp_path, *rows_of([written(0, 1), written(1, 2, [hostile])])), "g").stdout
-    assert "\x1b" not in told
-    assert "client-\\x1b[2J[red]" in told
+    reported = run(tables_with(tmp_path, *rows_of([written(0, 1), written(1, 2, [hostile])])), "g").stdout
+    assert "\x1b" not in reported
+    assert "client-\\x1b[2J[red]" in reported
 
 
 def test_what_is_missing_is_said_with_the_remedy(tmp_path: Path) -> None:
@@ -149,26 +149,26 @@ def test_what_is_missing_is_said_with_the_remedy(tmp_path: Path) -> None:
 
 def conditions_in(folder: Path, *changes: tuple[int, bool, str]) -> None:
     """Have a monitor tell at some seconds that a member flaps, and whether it still does."""
-    for second, holds, detail in changes:
+    for second, active, detail in changes:
         condition = Condition("flapping_member", 1000, detail)
-        change = ConditionChange("g", condition, holds=holds, read_up_to_ms=second * 1000)
+        change = ConditionChange("g", condition, active=active, read_up_to_ms=second * 1000)
         table = arrow_table(GROUP_CONDITIONS, condition_rows("prod", second * 1000, [change]))
         write_deltalake(str(folder / GROUP_CONDITIONS.name), table, mode="append", partition_by=list(PARTITIONED_BY))
 
 
-FLAPS = "member pod-3 joins and goes again: 4 times in 10 minutes"
+FLAP_THRESHOLD = "member pod-3 joins and goes again: 4 times in 10 minutes"
 
 
 def test_conditions_stand_in_the_order_of_time_and_what_still_holds_at_last(tmp_path: Path) -> None:
     """The page says that a member flaps; who it is, a person finds here."""
     folder = tables_with(tmp_path, *rows_of(LIFE[:3]))
-    conditions_in(folder, (1, True, FLAPS), (91, False, FLAPS), (92, True, FLAPS))
+    conditions_in(folder, (1, True, FLAP_THRESHOLD), (91, False, FLAP_THRESHOLD), (92, True, FLAP_THRESHOLD))
     lines = run(folder, "g").stdout.splitlines()
     assert [line for line in lines if "flapping" in line] == [
-        f"1970-01-01 00:00:01.000  flapping member: {FLAPS}",
-        f"1970-01-01 00:01:31.000  no flapping member any more, after 90 seconds; it was: {FLAPS}",
-        f"1970-01-01 00:01:32.000  flapping member: {FLAPS}",
-        f"since 1970-01-01 00:00:01 flapping member: {FLAPS}",
+        f"1970-01-01 00:00:01.000  flapping member: {FLAP_THRESHOLD}",
+        f"1970-01-01 00:01:31.000  no flapping member any more, after 90 seconds; it was: {FLAP_THRESHOLD}",
+        f"1970-01-01 00:01:32.000  flapping member: {FLAP_THRESHOLD}",
+        f"since 1970-01-01 00:00:01 flapping member: {FLAP_THRESHOLD}",
     ]
     assert "generation 2" in lines[1], "in the order of time"
     assert len(run(folder, "g", "--json").stdout.splitlines()) == 3, "rows of `rebalances` alone"
@@ -176,25 +176,25 @@ def test_conditions_stand_in_the_order_of_time_and_what_still_holds_at_last(tmp_
 
 def test_conditions_from_before_the_rebalances_that_are_shown_are_left_out_unless_they_hold(tmp_path: Path) -> None:
     folder = tables_with(tmp_path, *rows_of(LIFE[:3]))
-    conditions_in(folder, (0, True, FLAPS), (1, False, FLAPS))
+    conditions_in(folder, (0, True, FLAP_THRESHOLD), (1, False, FLAP_THRESHOLD))
     assert "flapping" not in run(folder, "g", "--last", "1").stdout
-    conditions_in(folder, (2, True, FLAPS))
-    told = run(folder, "g", "--last", "1").stdout.splitlines()
-    assert told[-1] == f"since 1970-01-01 00:00:01 flapping member: {FLAPS}"
+    conditions_in(folder, (2, True, FLAP_THRESHOLD))
+    reported = run(folder, "g", "--last", "1").stdout.splitlines()
+    assert reported[-1] == f"since 1970-01-01 00:00:01 flapping member: {FLAP_THRESHOLD}"
 
 
 def test_a_group_without_a_rebalance_can_have_conditions(tmp_path: Path) -> None:
     """A classic group that is asked for names no generation: it has no rows of rebalances."""
     folder = tables_with(tmp_path, *rows_of(LIFE, "other"))
     conditions_in(folder, (1, True, "static member \x1b[2J commits none of 1 partition"))
-    told = run(folder, "g").stdout
-    assert "since 1970-01-01 00:00:01 flapping member: static member \\x1b[2J commits none" in told
+    reported = run(folder, "g").stdout
+    assert "since 1970-01-01 00:00:01 flapping member: static member \\x1b[2J commits none" in reported
 
 
-def cooperative(kafka_offset: int, generation_id: int, *members: object) -> GroupEvent:
+def cooperative(offsets_topic_offset: int, generation_id: int, *members: object) -> GroupEvent:
     """Return a generation made by a cooperative leader."""
     return GroupMetadataWritten(
-        at(kafka_offset),
+        at(offsets_topic_offset),
         metadata(generation_id, members, protocol="cooperative-sticky"),  # type: ignore[arg-type]
     )
 
@@ -297,7 +297,7 @@ SETTLED = CommitGap("g", at(1), 2, 12_000, None, "orders", 3, 30_500, 0, 5_000, 
         ),
         (
             structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="no_commit_after", closed_by="round_passed"),
-            "; nobody committed for a whole round (judgement.round_seconds)",
+            "; nobody committed for a whole round (evaluation.stuck_after_seconds)",
             "stuck, or nothing to commit",
         ),
         (

@@ -43,7 +43,7 @@ def test_a_wrong_setting_stays_wrong_however_often_it_is_started(tmp_path: Path)
 
 def test_a_strategy_that_cannot_be_loaded_stays_so(monkeypatch: pytest.MonkeyPatch):
     """An image without the user's package."""
-    monkeypatch.setenv(f"{ENVIRONMENT_PREFIX}JUDGEMENT__ASSIGNORS", '["nowhere:Nothing"]')
+    monkeypatch.setenv(f"{ENVIRONMENT_PREFIX}EVALUATION__ASSIGNORS", '["nowhere:Nothing"]')
     assert CliRunner().invoke(main, ["run"]).exit_code == STAYS
 
 

@@ -14,9 +14,9 @@ from deltalake import write_deltalake
 import streaming.cli.what_if
 from assignors import assignor_named
 from streaming.cli.what_if import what_if
-from streaming.delta.rows import arrow_table, turn_rows
+from streaming.delta.rows import arrow_table, update_rows
 from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY
-from streaming.evaluation.turn import GroupRecord, take_turn
+from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.events import GroupEvent
 from streaming.group.snapshot import GroupSnapshot
 from tests.streaming.groups import emptied, member, written
@@ -30,8 +30,8 @@ SKEWED = written(0, 1, [FIRST, SECOND])
 
 def write(folder: Path, events: Sequence[GroupEvent], cluster: str = "prod") -> None:
     """Write the group's rows as the monitor does."""
-    turn = take_turn(GroupRecord(GroupSnapshot("g")), events, [assignor_named("range")])
-    rows = arrow_table(GROUP_GENERATIONS, turn_rows(cluster, [turn], {})[GROUP_GENERATIONS])
+    update = apply_batch(GroupState(GroupSnapshot("g")), events, [assignor_named("range")])
+    rows = arrow_table(GROUP_GENERATIONS, update_rows(cluster, [update], {})[GROUP_GENERATIONS])
     write_deltalake(str(folder / GROUP_GENERATIONS.name), rows, mode="append", partition_by=list(PARTITIONED_BY))
 
 

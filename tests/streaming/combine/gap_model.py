@@ -43,10 +43,10 @@ class Gap:
 
 
 @dataclass
-class Lane:
+class PartitionModel:
     """One Kafka partition, read record by record."""
 
-    round_seconds: int
+    stuck_after_seconds: int
     clock_seconds: int = -1
     next_offset: int = 0
     missing: int = -1
@@ -58,29 +58,29 @@ class Lane:
 
     def read(self, record: LogRecord) -> None:
         """Take in the next record."""
-        if record.kafka_offset > self.next_offset:
-            self.missing = record.kafka_offset - 1
-        self.next_offset = record.kafka_offset + 1
+        if record.offsets_topic_offset > self.next_offset:
+            self.missing = record.offsets_topic_offset - 1
+        self.next_offset = record.offsets_topic_offset + 1
         self.clock_seconds = max(self.clock_seconds, record.timestamp_ms // 1000)
         for group in [group for group, gap in self.open.items() if self.clock_seconds > gap.until_seconds]:
             self.close(group, "round_passed")
         try:
             self.take(record)
         except UndecodableRecord:
-            self.missing = record.kafka_offset
+            self.missing = record.offsets_topic_offset
 
     def take(self, record: LogRecord) -> None:
         """Take in a record that can be read."""
         decoded, key = decode(record.key, record.value), record.key or b""
-        position = Position(record.kafka_partition, record.kafka_offset, record.timestamp_ms)
+        position = Position(record.offsets_topic_partition, record.offsets_topic_offset, record.timestamp_ms)
         if decoded.key_type in COMMITS:
             is_tombstone = decoded.value is None or decoded.value["offset"] < 0
             self.commit(canonical_key(key), record, is_tombstone=is_tombstone)
             return
-        told, kind = log_event(decoded, position), RecordType(decoded.key_type)
-        if told is None:
+        reported, kind = log_event(decoded, position), RecordType(decoded.key_type)
+        if reported is None:
             return
-        group, group_id = group_bytes(key), told[0]
+        group, group_id = group_bytes(key), reported[0]
         is_metadata = kind.name.endswith("GROUP_METADATA")
         if is_metadata and decoded.value is None:
             self.close(group, "group_deleted")
@@ -92,7 +92,7 @@ class Lane:
 
     def commit(self, key: bytes, record: LogRecord, *, is_tombstone: bool) -> None:
         """Take in a commit, or its deletion."""
-        commit = Commit(record.kafka_offset, record.timestamp_ms, self.missing)
+        commit = Commit(record.offsets_topic_offset, record.timestamp_ms, self.missing)
         gap = self.open.get(group_bytes(key))
         if is_tombstone:
             self.live.pop(key, None)
@@ -121,12 +121,12 @@ class Lane:
             boundary=record,
             group_id=group_id,
             generation_id=generation_id,
-            until_seconds=self.clock_seconds + self.round_seconds,
+            until_seconds=self.clock_seconds + self.stuck_after_seconds,
             missing_below=self.missing,
             before={key: self.live[key] for key in own},
             usual_interval_ms=spans // intervals if is_known else None,
         )
-        self.last_boundary[group] = (generation_id, record.kafka_offset)
+        self.last_boundary[group] = (generation_id, record.offsets_topic_offset)
         for key in own:
             self.in_generation.pop(key, None)
         if not own:
@@ -147,7 +147,7 @@ class Lane:
         self.closed.append(
             CommitGap(
                 group_id=gap.group_id,
-                position=Position(record.kafka_partition, record.kafka_offset, record.timestamp_ms),
+                position=Position(record.offsets_topic_partition, record.offsets_topic_offset, record.timestamp_ms),
                 generation_id=gap.generation_id,
                 commit_gap_ms=gap_ms,
                 unknown_reason=reason,
@@ -187,10 +187,10 @@ def group_bytes(key: bytes) -> bytes:
     return key[4 : 4 + int.from_bytes(key[2:4], "big")]
 
 
-def gaps_plainly(records: Iterable[LogRecord], round_seconds: int) -> list[CommitGap]:
+def gaps_plainly(records: Iterable[LogRecord], stuck_after_seconds: int) -> list[CommitGap]:
     """Return the gaps that closed, in the order of their boundaries."""
-    lanes: dict[int, Lane] = {}
+    partition_states: dict[int, PartitionModel] = {}
     for record in records:
-        lanes.setdefault(record.kafka_partition, Lane(round_seconds)).read(record)
-    closed = [gap for lane in lanes.values() for gap in lane.closed]
+        partition_states.setdefault(record.offsets_topic_partition, PartitionModel(stuck_after_seconds)).read(record)
+    closed = [gap for partition_state in partition_states.values() for gap in partition_state.closed]
     return sorted(closed, key=lambda gap: gap.position)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import msgspec
 import pyarrow as pa
 
-from streaming.combine.combiner import GROUP_LANE, Combiner
+from streaming.combine.combiner import GROUP_KIND, Combiner
 from streaming.combine.commits import canonical_key
-from streaming.combine.lanes import PartitionSnapshot, commits_table, decode_partition_event, merge_lane
-from streaming.events import GroupEvent, Position, decode_event, log_event, unreadable_event
+from streaming.combine.partition_state import PartitionSnapshot, commits_table, decode_partition_event, merge_partition
+from streaming.events import GroupEvent, Position, decode_event, decode_failed_event, log_event
 from streaming.protocol import RecordType, UndecodableRecord, decode
 from streaming.protocol.classic import Refusal
 from tests.streaming.log_records import LogRecord
@@ -25,14 +25,14 @@ COMMITS = (RecordType.OFFSET_COMMIT, RecordType.OFFSET_COMMIT_LEGACY)
 
 
 @dataclass
-class Lane:
+class PartitionModel:
     """All that one Kafka partition says beside membership."""
 
     first_offset: int
     last_offset: int
     last_missing_offset: int = -1
     records_read: Counter[str] = field(default_factory=Counter)
-    quarantined: list[tuple[LogRecord, str, str | None]] = field(default_factory=list)
+    decode_failures: list[tuple[LogRecord, str, str | None]] = field(default_factory=list)
     commits: dict[bytes, list[Commit]] = field(default_factory=dict)
 
 
@@ -40,7 +40,7 @@ class Lane:
 class Combined:
     """What a sequence of records comes to."""
 
-    lanes: dict[int, Lane] = field(default_factory=dict)
+    partition_states: dict[int, PartitionModel] = field(default_factory=dict)
     events: list[tuple[str, GroupEvent]] = field(default_factory=list)
 
 
@@ -48,35 +48,39 @@ def combined_plainly(records: Iterable[LogRecord]) -> Combined:
     """Read records one by one."""
     combined = Combined()
     for record in records:
-        lane = combined.lanes.setdefault(record.kafka_partition, Lane(record.kafka_offset, record.kafka_offset - 1))
-        if record.kafka_offset > lane.last_offset + 1:
-            lane.last_missing_offset = record.kafka_offset - 1
-        lane.last_offset = record.kafka_offset
+        partition_state = combined.partition_states.setdefault(
+            record.offsets_topic_partition, PartitionModel(record.offsets_topic_offset, record.offsets_topic_offset - 1)
+        )
+        if record.offsets_topic_offset > partition_state.last_offset + 1:
+            partition_state.last_missing_offset = record.offsets_topic_offset - 1
+        partition_state.last_offset = record.offsets_topic_offset
         try:
-            _read(combined, lane, record)
+            _read(combined, partition_state, record)
         except UndecodableRecord as refusal:
-            lane.quarantined.append((record, refusal.reason, refusal.field))
-            lane.last_missing_offset = record.kafka_offset
-            position = Position(record.kafka_partition, record.kafka_offset, record.timestamp_ms)
-            lost = unreadable_event(record.key or b"", position)
+            partition_state.decode_failures.append((record, refusal.reason, refusal.field))
+            partition_state.last_missing_offset = record.offsets_topic_offset
+            position = Position(record.offsets_topic_partition, record.offsets_topic_offset, record.timestamp_ms)
+            lost = decode_failed_event(record.key or b"", position)
             combined.events += [lost] if lost else []
     return combined
 
 
-def _read(combined: Combined, lane: Lane, record: LogRecord) -> None:
+def _read(combined: Combined, partition_state: PartitionModel, record: LogRecord) -> None:
     decoded = decode(record.key, record.value)
     kind = RecordType(decoded.key_type)
     if kind in COMMITS:
         committed = -1 if decoded.value is None else max(-1, decoded.value["offset"])
-        commit = (record.kafka_offset, record.timestamp_ms, committed)
-        of_key = lane.commits.get(key := canonical_key(record.key or b""), [])
-        lane.commits[key] = [*(one for one in of_key if not _takes_place_of(commit, one)), commit][-WINDOW_COMMITS:]
-    position = Position(record.kafka_partition, record.kafka_offset, record.timestamp_ms)
+        commit = (record.offsets_topic_offset, record.timestamp_ms, committed)
+        of_key = partition_state.commits.get(key := canonical_key(record.key or b""), [])
+        partition_state.commits[key] = [*(one for one in of_key if not _takes_place_of(commit, one)), commit][
+            -WINDOW_COMMITS:
+        ]
+    position = Position(record.offsets_topic_partition, record.offsets_topic_offset, record.timestamp_ms)
     refusals: list[Refusal] = []
     if (grouped := log_event(decoded, position, refusals)) is not None:
         combined.events.append(grouped)
-    lane.quarantined += [(record, refusal.reason, refusal.field) for _, refusal in refusals[:1]]
-    lane.records_read[kind.name.lower() + ("_tombstone" if decoded.value is None else "")] += 1
+    partition_state.decode_failures += [(record, refusal.reason, refusal.field) for _, refusal in refusals[:1]]
+    partition_state.records_read[kind.name.lower() + ("_tombstone" if decoded.value is None else "")] += 1
 
 
 def _takes_place_of(newer: Commit, older: Commit) -> bool:
@@ -90,20 +94,25 @@ def combined_in_bulk(batches: Sequence[pa.RecordBatch]) -> Combined:
     for batch in batches:
         combiner.add(batch)
     combined = Combined()
-    for lane, lane_key, payload in combiner.rows():
-        if lane == GROUP_LANE:
-            combined.events.append((lane_key, decode_event(payload)))
+    for partition_state, state_key, payload in combiner.rows():
+        if partition_state == GROUP_KIND:
+            combined.events.append((state_key, decode_event(payload)))
             continue
         partition_batch = decode_partition_event(payload)
-        assert partition_batch.kafka_partition == int(lane_key)
-        combined.lanes[int(lane_key)] = Lane(
+        assert partition_batch.offsets_topic_partition == int(state_key)
+        combined.partition_states[int(state_key)] = PartitionModel(
             partition_batch.first_offset,
             partition_batch.last_offset,
             partition_batch.last_missing_offset,
             Counter(partition_batch.records_read),
             [
-                (LogRecord(one.key, one.value, one.kafka_partition, one.kafka_offset, one.timestamp_ms), *why)
-                for one in partition_batch.quarantined
+                (
+                    LogRecord(
+                        one.key, one.value, one.offsets_topic_partition, one.offsets_topic_offset, one.timestamp_ms
+                    ),
+                    *why,
+                )
+                for one in partition_batch.decode_failures
                 for why in [(one.reason, one.field)]
             ],
             batch_commits(partition_batch.commits),
@@ -115,7 +124,7 @@ def batch_commits(encoded: bytes) -> dict[bytes, list[Commit]]:
     """Return commits by key, in the order they stand in."""
     by_key: dict[bytes, list[Commit]] = {}
     for row in commits_table(encoded).to_pylist():
-        commit = (row["kafka_offset"], row["timestamp_ms"], row["committed_offset"])
+        commit = (row["offsets_topic_offset"], row["timestamp_ms"], row["committed_offset"])
         by_key.setdefault(row["key"], []).append(commit)
     return by_key
 
@@ -127,18 +136,23 @@ def known_commits(encoded: bytes) -> dict[bytes, Commit]:
     return {key: commit for key, (commit,) in by_key.items()}
 
 
-def merged_lanes(tasks: Sequence[Sequence[pa.RecordBatch]]) -> dict[int, tuple[PartitionSnapshot, dict[bytes, Commit]]]:
+def merged_partitions(
+    tasks: Sequence[Sequence[pa.RecordBatch]],
+) -> dict[int, tuple[PartitionSnapshot, dict[bytes, Commit]]]:
     """Return the lanes after several micro-batches, each the batches of its one task."""
-    lanes: dict[int, PartitionSnapshot] = {}
+    partition_states: dict[int, PartitionSnapshot] = {}
     for task in tasks:
         combiner = Combiner()
         for batch in task:
             combiner.add(batch)
-        for lane, lane_key, payload in combiner.rows():
-            if lane != GROUP_LANE:
-                known = lanes.get(int(lane_key), PartitionSnapshot(int(lane_key)))
-                lanes[int(lane_key)] = merge_lane(known, decode_partition_event(payload))
+        for partition_state, state_key, payload in combiner.rows():
+            if partition_state != GROUP_KIND:
+                known = partition_states.get(int(state_key), PartitionSnapshot(int(state_key)))
+                partition_states[int(state_key)] = merge_partition(known, decode_partition_event(payload))
     return {
-        kafka_partition: (msgspec.structs.replace(lane, commits=b""), known_commits(lane.commits))
-        for kafka_partition, lane in lanes.items()
+        offsets_topic_partition: (
+            msgspec.structs.replace(partition_state, commits=b""),
+            known_commits(partition_state.commits),
+        )
+        for offsets_topic_partition, partition_state in partition_states.items()
     }

@@ -86,10 +86,12 @@ def logs(draw: Callable[..., Any], max_records: int = 40, partitions: int = 3) -
     ends = dict.fromkeys(range(partitions), 0)
     records = []
     for key, value in draw(st.lists(ANY_RECORD, max_size=max_records)):
-        kafka_partition = draw(st.integers(0, partitions - 1))
-        kafka_offset = ends[kafka_partition] + draw(st.sampled_from([0, 0, 0, 1, 5]))
-        ends[kafka_partition] = kafka_offset + 1
-        records.append(LogRecord(key, value, kafka_partition, kafka_offset, draw(st.integers(-1, 10_000))))
+        offsets_topic_partition = draw(st.integers(0, partitions - 1))
+        offsets_topic_offset = ends[offsets_topic_partition] + draw(st.sampled_from([0, 0, 0, 1, 5]))
+        ends[offsets_topic_partition] = offsets_topic_offset + 1
+        records.append(
+            LogRecord(key, value, offsets_topic_partition, offsets_topic_offset, draw(st.integers(-1, 10_000)))
+        )
     return records
 
 

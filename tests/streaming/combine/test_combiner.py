@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.combine import combiner as combiner_module
-from streaming.combine.combiner import GROUP_LANE, Combiner
-from streaming.combine.lanes import (
+from streaming.combine.combiner import GROUP_KIND, Combiner
+from streaming.combine.own_partitions import OwnPartitions
+from streaming.combine.partition_state import (
     PartitionBatch,
     PartitionSnapshot,
     commits_table,
     decode_partition_event,
-    merge_lane,
+    merge_partition,
 )
-from streaming.combine.own_partitions import OwnPartitions
 from streaming.events import GroupMetadataWritten, decode_event
 from tests.streaming.combine.plain_model import batch_commits, combined_in_bulk, combined_plainly
 from tests.streaming.combine.strategies import logs, pieces
@@ -94,7 +94,7 @@ def test_what_gathers_of_a_key_is_bounded_by_the_window_it_is_for(monkeypatch: p
     assert reductions <= 1000 / 10, "rows are not reduced again and again"
     (row,) = combiner.rows()
     commits = commits_table(decode_partition_event(row[2]).commits)
-    assert commits["kafka_offset"].to_pylist() == list(range(990, 1000))
+    assert commits["offsets_topic_offset"].to_pylist() == list(range(990, 1000))
 
 
 def test_a_task_without_records_says_nothing() -> None:
@@ -105,9 +105,12 @@ def test_a_task_without_records_says_nothing() -> None:
 
 def test_one_key_in_two_kafka_partitions_hides_nothing() -> None:
     """Tasks may read one partition or all: what a partition says must not depend on who reads beside it."""
-    records = [_commit(7, kafka_partition=0), _commit(3, kafka_partition=1)]
-    together = combined_in_bulk([record_batch(records)]).lanes
-    apart = {number: combined_in_bulk([record_batch([record])]).lanes[number] for number, record in enumerate(records)}
+    records = [_commit(7, offsets_topic_partition=0), _commit(3, offsets_topic_partition=1)]
+    together = combined_in_bulk([record_batch(records)]).partition_states
+    apart = {
+        number: combined_in_bulk([record_batch([record])]).partition_states[number]
+        for number, record in enumerate(records)
+    }
     assert together == apart
 
 
@@ -122,9 +125,12 @@ def test_one_key_in_two_kafka_partitions_hides_nothing() -> None:
 @pytest.mark.parametrize("first", ["respelled", "usual"])
 def test_a_tombstone_deletes_the_commit_however_either_key_is_spelled(spelling: bytes, why: str, first: str) -> None:
     keys = [spelling, commit_key("g")] if first == "respelled" else [commit_key("g"), spelling]
-    records = [LogRecord(keys[0], commit_value(5, 0), kafka_offset=0), LogRecord(keys[1], None, kafka_offset=1)]
+    records = [
+        LogRecord(keys[0], commit_value(5, 0), offsets_topic_offset=0),
+        LogRecord(keys[1], None, offsets_topic_offset=1),
+    ]
     for batches in ([record_batch(records)], [record_batch([record]) for record in records]):
-        commits = combined_in_bulk(batches).lanes[0].commits
+        commits = combined_in_bulk(batches).partition_states[0].commits
         assert {key: of_key[-1] for key, of_key in commits.items()} == {commit_key("g"): (1, 0, -1)}, why
 
 
@@ -132,11 +138,11 @@ def test_a_tombstone_deletes_the_commit_however_either_key_is_spelled(spelling: 
 @pytest.mark.parametrize("version", range(5))
 def test_a_negative_committed_offset_is_none_at_all(committed_offset: int, version: int) -> None:
     """No broker checks it; OffsetFetch's -1 means "nothing committed". It was read as a commit, and no lag follows."""
-    lane = combined_in_bulk(
+    partition_state = combined_in_bulk(
         [record_batch([LogRecord(commit_key("g"), commit_value(committed_offset, version))])]
-    ).lanes[0]
-    assert lane.commits == {commit_key("g"): [(0, 0, -1)]}
-    assert lane.records_read == {"offset_commit": 1}
+    ).partition_states[0]
+    assert partition_state.commits == {commit_key("g"): [(0, 0, -1)]}
+    assert partition_state.records_read == {"offset_commit": 1}
 
 
 def test_bytes_of_members_that_nobody_can_read_quarantine_their_record_once_and_cost_nothing_else() -> None:
@@ -153,15 +159,17 @@ def test_bytes_of_members_that_nobody_can_read_quarantine_their_record_once_and_
     assert isinstance(event, GroupMetadataWritten)
     assert [member.subscription for member in event.metadata.members] == [None, None]
     assert [group for group, _ in combined.events] == ["broken", "fine"]
-    assert combined.lanes[0].quarantined == [
+    assert combined.partition_states[0].decode_failures == [
         (records[1], "unknown_embedded_version", "value.members[0].subscription.version")
     ]
-    assert combined.lanes[0].records_read == {"offset_commit": 2, "group_metadata": 2}
-    assert combined.lanes[0].last_missing_offset == -1, "its generation was read: it leaves no hole"
+    assert combined.partition_states[0].records_read == {"offset_commit": 2, "group_metadata": 2}
+    assert combined.partition_states[0].last_missing_offset == -1, "its generation was read: it leaves no hole"
 
 
-def _commit(kafka_offset: int, kafka_partition: int = 0) -> LogRecord:
-    return LogRecord(commit_key("g"), commit_value(kafka_offset), kafka_partition, kafka_offset, 5)
+def _commit(offsets_topic_offset: int, offsets_topic_partition: int = 0) -> LogRecord:
+    return LogRecord(
+        commit_key("g"), commit_value(offsets_topic_offset), offsets_topic_partition, offsets_topic_offset, 5
+    )
 
 
 def _member() -> dict[str, Any]:
@@ -177,13 +185,13 @@ def commits_and_events(records: Sequence[LogRecord]) -> tuple[dict[int, Partitio
     """Return what each partition tells, and the groups that got an event, with its offset."""
     combiner = Combiner(FIFTY)
     combiner.add(record_batch(records))
-    lanes, events = {}, []
-    for lane, lane_key, payload in combiner.rows():
-        if lane == GROUP_LANE:
-            events.append((lane_key, decode_event(payload).position.kafka_offset))  # type: ignore[union-attr]
+    partition_states, events = {}, []
+    for partition_state, state_key, payload in combiner.rows():
+        if partition_state == GROUP_KIND:
+            events.append((state_key, decode_event(payload).position.offsets_topic_offset))  # type: ignore[union-attr]
         else:
-            lanes[int(lane_key)] = decode_partition_event(payload)
-    return lanes, events  # type: ignore[return-value]
+            partition_states[int(state_key)] = decode_partition_event(payload)
+    return partition_states, events  # type: ignore[return-value]
 
 
 def test_records_in_a_partition_that_is_not_their_groups_are_counted_and_tell_nothing() -> None:
@@ -199,20 +207,29 @@ def test_records_in_a_partition_that_is_not_their_groups_are_counted_and_tell_no
         LogRecord(commit_key("my-group"), commit_value(9), FOREIGN, 902),
         LogRecord(commit_key("my-group", legacy=True), None, FOREIGN, 903),
     ]
-    lanes, events = commits_and_events([*own, *foreign])
+    partition_states, events = commits_and_events([*own, *foreign])
     assert events == [("my-group", 5)]
-    assert {number: lane.foreign_records for number, lane in lanes.items()} == {OWN: 0, FOREIGN: 4}
-    assert batch_commits(lanes[OWN].commits) == {commit_key("my-group"): [(6, 0, 3)]}
-    assert (lanes[FOREIGN].commits, lanes[FOREIGN].boundaries, lanes[FOREIGN].runs) == (b"", (), b"")
-    assert (lanes[FOREIGN].last_offset, lanes[FOREIGN].last_missing_offset) == (903, -1), "they are read, not missing"
-    lane = merge_lane(PartitionSnapshot(FOREIGN), lanes[FOREIGN])
-    assert lane.records_skipped == {"foreign_partition": 4}
+    assert {number: partition_state.foreign_records for number, partition_state in partition_states.items()} == {
+        OWN: 0,
+        FOREIGN: 4,
+    }
+    assert batch_commits(partition_states[OWN].commits) == {commit_key("my-group"): [(6, 0, 3)]}
+    assert (
+        partition_states[FOREIGN].commits,
+        partition_states[FOREIGN].boundaries,
+        partition_states[FOREIGN].runs,
+    ) == (b"", (), b"")
+    assert (partition_states[FOREIGN].last_offset, partition_states[FOREIGN].last_missing_offset) == (903, -1), (
+        "they are read, not missing"
+    )
+    partition_state = merge_partition(PartitionSnapshot(FOREIGN), partition_states[FOREIGN])
+    assert partition_state.records_skipped == {"foreign_partition": 4}
 
 
 def test_a_record_beyond_reading_is_counted_once_and_takes_nothing_from_a_group_that_lives_elsewhere() -> None:
     """It goes to quarantine for what is wrong with it. The group stays what its own partition says."""
     broken = LogRecord(group_key("my-group"), b"\x00\x63", FOREIGN, 900)
-    lanes, events = commits_and_events([broken])
+    partition_states, events = commits_and_events([broken])
     assert events == []
-    lane = merge_lane(PartitionSnapshot(FOREIGN), lanes[FOREIGN])
-    assert lane.records_skipped == {"unknown_value_version": 1}
+    partition_state = merge_partition(PartitionSnapshot(FOREIGN), partition_states[FOREIGN])
+    assert partition_state.records_skipped == {"unknown_value_version": 1}

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.combine import combiner as combiner_module
-from streaming.combine.combiner import GROUP_LANE, Combiner
+from streaming.combine.combiner import GROUP_KIND, Combiner
 from streaming.combine.gaps import CommitGap
-from streaming.combine.lanes import (
-    LANE_CODEC,
+from streaming.combine.partition_state import (
+    PARTITION_CODEC,
     GapsClosed,
     PartitionSnapshot,
-    advance_lane,
+    advance_partition,
     decode_partition_event,
 )
 from tests.streaming.combine.gap_model import gaps_plainly
@@ -35,7 +35,7 @@ from tests.streaming.log_records import (
     target_epoch_value,
 )
 
-ROUND_SECONDS = 300
+STUCK_AFTER_SECONDS = 300
 UNREADABLE = (b"\x00\x63", b"")
 STEPS_MS = ([0, 100, 1_000, 5_000], [1_000, 5_000, 60_000, 120_000], [0, 5_000, 50_000, 400_000, -20_000])
 
@@ -80,33 +80,35 @@ def group_logs(draw: Callable[..., Any]) -> list[LogRecord]:
 
 def gaps_of(batches: Sequence[Sequence[LogRecord]], *, is_restored: bool = False) -> list[CommitGap]:
     """Return the gaps that close over micro-batches; `is_restored`: each lane goes through its stored bytes."""
-    lanes: dict[int, PartitionSnapshot] = {}
+    partition_states: dict[int, PartitionSnapshot] = {}
     closed: list[CommitGap] = []
     for records in batches:
         combiner = Combiner()
         for start in range(0, len(records), 7):
             combiner.add(record_batch(records[start : start + 7]))
-        for lane, lane_key, payload in combiner.rows():
-            if lane == GROUP_LANE:
+        for partition_state, state_key, payload in combiner.rows():
+            if partition_state == GROUP_KIND:
                 continue
-            known = lanes.get(int(lane_key), PartitionSnapshot(int(lane_key)))
+            known = partition_states.get(int(state_key), PartitionSnapshot(int(state_key)))
             if is_restored:
-                known = LANE_CODEC.decode(*LANE_CODEC.encode(known))
-            lanes[int(lane_key)], told = advance_lane(known, decode_partition_event(payload), ROUND_SECONDS)
-            closed += told.gaps if isinstance(told, GapsClosed) else ()
+                known = PARTITION_CODEC.decode(*PARTITION_CODEC.encode(known))
+            partition_states[int(state_key)], reported = advance_partition(
+                known, decode_partition_event(payload), STUCK_AFTER_SECONDS
+            )
+            closed += reported.gaps if isinstance(reported, GapsClosed) else ()
     return sorted(closed, key=lambda gap: gap.position)
 
 
 @given(group_logs())
 def test_in_bulk_gaps_are_what_they_are_record_by_record(records: list[LogRecord]) -> None:
-    assert gaps_of([records]) == gaps_plainly(records, ROUND_SECONDS)
+    assert gaps_of([records]) == gaps_plainly(records, STUCK_AFTER_SECONDS)
 
 
 @given(st.data())
 def test_one_batch_or_twenty_give_the_same_gaps(data: st.DataObject) -> None:
     records = data.draw(group_logs())
     batches = [piece for piece in data.draw(pieces(records, max_cuts=20)) if piece]
-    assert gaps_of(batches, is_restored=data.draw(st.booleans())) == gaps_plainly(records, ROUND_SECONDS)
+    assert gaps_of(batches, is_restored=data.draw(st.booleans())) == gaps_plainly(records, STUCK_AFTER_SECONDS)
 
 
 @given(st.data())
@@ -115,11 +117,11 @@ def test_reducing_early_changes_no_gap(data: st.DataObject) -> None:
     records = data.draw(group_logs())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(combiner_module, "PENDING_COMMIT_ROWS", data.draw(st.integers(0, 9)))
-        assert gaps_of([records]) == gaps_plainly(records, ROUND_SECONDS)
+        assert gaps_of([records]) == gaps_plainly(records, STUCK_AFTER_SECONDS)
 
 
 @given(st.data())
 def test_hostile_records_of_many_partitions_change_nothing_of_that(data: st.DataObject) -> None:
     records = data.draw(logs())
     batches = [piece for piece in data.draw(pieces(records, max_cuts=20)) if piece]
-    assert gaps_of(batches) == gaps_plainly(records, ROUND_SECONDS)
+    assert gaps_of(batches) == gaps_plainly(records, STUCK_AFTER_SECONDS)

@@ -9,25 +9,25 @@ import msgspec
 import pytest
 
 from assignors import assignor_named
-from streaming.combine.combiner import GROUP_LANE, Combiner
+from streaming.combine.combiner import GROUP_KIND, Combiner
 from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.combine.gaps import GAP_BUCKETS_SECONDS, CommitGap, GapTotals, counted
-from streaming.combine.lanes import (
-    LANE_CODEC,
+from streaming.combine.partition_state import (
+    PARTITION_CODEC,
     CommitsVanished,
     GapsClosed,
     PartitionSnapshot,
-    advance_lane,
+    advance_partition,
     commits_bytes,
     commits_table,
     decode_partition_event,
     live_table,
 )
+from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.rebalances import rebalances as kinds
-from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import decode_event
 from streaming.group.snapshot import GroupSnapshot
-from tests.streaming.combine.test_gap_splits import ROUND_SECONDS, UNREADABLE
+from tests.streaming.combine.test_gap_splits import STUCK_AFTER_SECONDS, UNREADABLE
 from tests.streaming.log_records import (
     LogRecord,
     commit_key,
@@ -47,11 +47,11 @@ from tests.streaming.log_records import (
 Told = Sequence[tuple[float, str]]
 
 
-def log_of(told: Told) -> list[LogRecord]:
+def log_of(reported: Told) -> list[LogRecord]:
     """Return the records of group g, one offset each; `hole` is an offset without a record."""
     return [
-        LogRecord(*record, 0, kafka_offset, int(1000 * seconds))
-        for kafka_offset, (seconds, what) in enumerate(told)
+        LogRecord(*record, 0, offsets_topic_offset, int(1000 * seconds))
+        for offsets_topic_offset, (seconds, what) in enumerate(reported)
         if (record := _record(*what.split())) is not None
     ]
 
@@ -80,14 +80,14 @@ def advanced(snapshot: PartitionSnapshot, records: Sequence[LogRecord]) -> tuple
     """Return the lane after a batch, through its stored bytes, and what it told."""
     combiner = Combiner()
     combiner.add(record_batch(records))
-    (payload,) = [payload for lane, _, payload in combiner.rows() if lane != GROUP_LANE]
-    after, told = advance_lane(snapshot, decode_partition_event(payload), ROUND_SECONDS)
-    return LANE_CODEC.decode(*LANE_CODEC.encode(after)), told or GapsClosed((), {})
+    (payload,) = [payload for partition_state, _, payload in combiner.rows() if partition_state != GROUP_KIND]
+    after, reported = advance_partition(snapshot, decode_partition_event(payload), STUCK_AFTER_SECONDS)
+    return PARTITION_CODEC.decode(*PARTITION_CODEC.encode(after)), reported or GapsClosed((), {})
 
 
-def gaps_in(told: Told) -> list[CommitGap]:
+def gaps_in(reported: Told) -> list[CommitGap]:
     """Return the gaps that close within a log, in the order of their boundaries."""
-    closed = advanced(PartitionSnapshot(0), log_of(told))[1].gaps
+    closed = advanced(PartitionSnapshot(0), log_of(reported))[1].gaps
     return sorted(closed, key=lambda gap: gap.position)
 
 
@@ -220,12 +220,12 @@ RULES: list[tuple[Told, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("told", "expected", "why"), RULES, ids=[why for _, _, why in RULES])
 @pytest.mark.parametrize("one_batch", [True, False], ids=["one batch", "a batch each"])
-def test_each_rule_holds(told: Told, expected: dict[str, Any], why: str, one_batch: bool) -> None:
-    records, lane, closed = log_of([*FIRST, *told]), PartitionSnapshot(0), []
+def test_each_rule_holds(reported: Told, expected: dict[str, Any], why: str, one_batch: bool) -> None:
+    records, partition_state, closed = log_of([*FIRST, *reported]), PartitionSnapshot(0), []
     for batch in [records] if one_batch else [[record] for record in records]:
-        lane, event = advanced(lane, batch)
+        partition_state, event = advanced(partition_state, batch)
         closed += event.gaps
-    second = next(gap for gap in closed if gap.position.kafka_offset >= len(FIRST))
+    second = next(gap for gap in closed if gap.position.offsets_topic_offset >= len(FIRST))
     assert is_shown(second, expected), f"{why}: {second}"
 
 
@@ -251,9 +251,9 @@ def test_several_rebalances_without_a_commit_reach_back_to_the_same_last_commit(
 
 
 def test_compaction_makes_gaps_unknown_and_never_longer() -> None:
-    """Law: never a guess. Of a compacted log only the last record of each key is left."""
-    told = [*FIRST, (8, "generation 2"), (9, "commit 0"), (10, "commit 1"), (14, "commit 0"), (15, "commit 1")]
-    records = [*log_of(told), LogRecord(*(_record("another") or UNREADABLE), 0, len(told), 400_000)]
+    """Rule: never a guess. Of a compacted log only the last record of each key is left."""
+    reported = [*FIRST, (8, "generation 2"), (9, "commit 0"), (10, "commit 1"), (14, "commit 0"), (15, "commit 1")]
+    records = [*log_of(reported), LogRecord(*(_record("another") or UNREADABLE), 0, len(reported), 400_000)]
     last_of_key = {record.key: record for record in records}
     compacted = [record for record in records if last_of_key[record.key] is record]
     _, event = advanced(PartitionSnapshot(0), compacted)
@@ -261,25 +261,25 @@ def test_compaction_makes_gaps_unknown_and_never_longer() -> None:
 
 
 def test_a_gap_outlives_a_restart_and_a_batch_that_runs_again_tells_nothing_twice() -> None:
-    """Law: exactly once. The lane's stored bytes hold the open gap."""
-    lane, _ = advanced(PartitionSnapshot(0), log_of([*FIRST, (8, "generation 2")]))
-    assert [gap.generation_id for gap in lane.gaps.open.values()] == [2]
+    """Rule: exactly once. The lane's stored bytes hold the open gap."""
+    partition_state, _ = advanced(PartitionSnapshot(0), log_of([*FIRST, (8, "generation 2")]))
+    assert [gap.generation_id for gap in partition_state.gaps.open.values()] == [2]
     records = log_of([*FIRST, (8, "generation 2"), (19, "commit 0"), (21, "commit 1")])[-2:]
-    lane, event = advanced(lane, records)
+    partition_state, event = advanced(partition_state, records)
     assert [gap.commit_gap_ms for gap in event.gaps] == [12_000]
-    again, nothing = advanced(lane, records)
-    assert (again, nothing) == (lane, GapsClosed((), {}))
+    again, nothing = advanced(partition_state, records)
+    assert (again, nothing) == (partition_state, GapsClosed((), {}))
 
 
 def test_totals_are_absolute_and_end_with_the_group() -> None:
-    lane, event = advanced(
+    partition_state, event = advanced(
         PartitionSnapshot(0), log_of([*FIRST, (8, "generation 2"), (19, "commit 0"), (21, "commit 1")])
     )
-    assert event.totals == {"g": GapTotals((0, 0, 1, 0, 0, 0), 12_000)} == lane.gap_totals()
-    ended = LogRecord(group_key("g"), None, 0, lane.last_offset + 1, 30_000)
-    lane, event = advanced(lane, [ended])
+    assert event.totals == {"g": GapTotals((0, 0, 1, 0, 0, 0), 12_000)} == partition_state.gap_totals()
+    ended = LogRecord(group_key("g"), None, 0, partition_state.last_offset + 1, 30_000)
+    partition_state, event = advanced(partition_state, [ended])
     assert event.totals == {"g": None}
-    assert lane.gap_totals() == {}
+    assert partition_state.gap_totals() == {}
 
 
 @pytest.mark.parametrize(
@@ -302,23 +302,23 @@ def test_gaps_are_counted_in_prometheus_buckets(gap_ms: int | None, bucket: int 
 
 def test_commits_that_vanished_are_no_commits_before() -> None:
     """The driver found a commit gone without a record: the next rebalance does not wait for it."""
-    lane, _ = advanced(PartitionSnapshot(0), log_of(FIRST))
+    partition_state, _ = advanced(PartitionSnapshot(0), log_of(FIRST))
     vanished = CommitsVanished((commit_key("g", "orders", 1),), (4,))
-    lane, event = advance_lane(lane, vanished)
+    partition_state, event = advance_partition(partition_state, vanished)
     assert event is None
-    _, closed = advanced(lane, log_of([*FIRST, (8, "generation 2"), (9, "commit 0")])[-2:])
+    _, closed = advanced(partition_state, log_of([*FIRST, (8, "generation 2"), (9, "commit 0")])[-2:])
     assert [(gap.commit_gap_ms, gap.closed_by) for gap in closed.gaps] == [(3_000, "all_committed")]
 
 
 def test_a_lane_stored_by_version_1_goes_on_and_guesses_nothing() -> None:
     """It kept the last commits alone: they count as commits before; how often there were some is not known."""
-    lane, _ = advanced(PartitionSnapshot(0), log_of(FIRST))
+    partition_state, _ = advanced(PartitionSnapshot(0), log_of(FIRST))
     version_1 = {
-        "kafka_partition": 0,
-        "last_offset": lane.last_offset,
-        "commits": commits_bytes(commits_table(lane.commits).select(COMMIT_SCHEMA.names)),
+        "offsets_topic_partition": 0,
+        "last_offset": partition_state.last_offset,
+        "commits": commits_bytes(commits_table(partition_state.commits).select(COMMIT_SCHEMA.names)),
     }
-    migrated = LANE_CODEC.decode(1, msgspec.msgpack.encode(version_1))
+    migrated = PARTITION_CODEC.decode(1, msgspec.msgpack.encode(version_1))
     assert live_table(migrated.commits)["run_commits"].to_pylist() == [0, 0]
     _, event = advanced(migrated, log_of([*FIRST, (8, "generation 2"), (19, "commit 0"), (21, "commit 1")])[-3:])
     assert [(gap.commit_gap_ms, gap.usual_interval_ms) for gap in event.gaps] == [(12_000, None)]
@@ -344,16 +344,16 @@ LIVES: list[tuple[Told, str]] = [
 
 
 @pytest.mark.parametrize(("told", "why"), LIVES, ids=[why for _, why in LIVES])
-def test_a_gap_stands_at_the_position_of_its_rebalance(told: Told, why: str) -> None:
+def test_a_gap_stands_at_the_position_of_its_rebalance(reported: Told, why: str) -> None:
     """The two tables are joined by it: every rebalance that gives members partitions has a gap, and no other row."""
-    records = log_of(told)
+    records = log_of(reported)
     combiner = Combiner()
     combiner.add(record_batch(records))
-    events = [decode_event(payload) for lane, _, payload in combiner.rows() if lane == GROUP_LANE]
-    turn = take_turn(GroupRecord(GroupSnapshot("g")), events, [assignor_named("range")])
+    events = [decode_event(payload) for partition_state, _, payload in combiner.rows() if partition_state == GROUP_KIND]
+    update = apply_batch(GroupState(GroupSnapshot("g")), events, [assignor_named("range")])
     gives = {kinds.REBALANCE, kinds.FIRST_SEEN, kinds.CREATED, kinds.UPGRADED, kinds.DOWNGRADED}
-    found = [of.rebalance for of in turn.rebalances if of.rebalance.kind in gives]
-    assert [(of.position, of.generation_id) for of in found] == _boundaries(gaps_in(told)), why
+    found = [of.rebalance for of in update.rebalances if of.rebalance.kind in gives]
+    assert [(of.position, of.generation_id) for of in found] == _boundaries(gaps_in(reported)), why
 
 
 def _boundaries(gaps: Iterable[CommitGap]) -> list[tuple[Any, int]]:

@@ -29,7 +29,7 @@ def test_without_a_file_the_defaults_watch_a_broker_on_this_machine() -> None:
     assert settings.kafka.bootstrap_servers == "localhost:9092"
     assert (settings.metrics.host, settings.metrics.port) == ("127.0.0.1", 9560)
     assert settings.source.trigger_seconds == 2
-    assert set(settings.judgement.strategies) == set(BUILT_IN)
+    assert set(settings.evaluation.strategies) == set(BUILT_IN)
 
 
 def test_the_environment_wins_over_the_file_and_the_file_over_the_defaults(
@@ -104,27 +104,27 @@ def test_every_setting_is_an_environment_variable_too(section: str, key: str, mo
 
 
 def test_lists_and_tables_are_json_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REBALANCE_MONITOR_JUDGEMENT__STRATEGIES", '["sticky"]')
+    monkeypatch.setenv("REBALANCE_MONITOR_EVALUATION__STRATEGIES", '["sticky"]')
     monkeypatch.setenv("REBALANCE_MONITOR_SPARK__CONF", '{"spark.sql.x": "1"}')
     settings = load_settings(None)
-    assert settings.judgement.strategies == ("sticky",)
+    assert settings.evaluation.strategies == ("sticky",)
     assert {name: value.get_secret_value() for name, value in settings.spark.conf.items()} == {"spark.sql.x": "1"}
 
 
 def test_a_list_that_is_no_json_says_so(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It once blamed a file, or "None" where there was none."""
     file.write_text("")
-    monkeypatch.setenv("REBALANCE_MONITOR_JUDGEMENT__STRATEGIES", "range")
+    monkeypatch.setenv("REBALANCE_MONITOR_EVALUATION__STRATEGIES", "range")
     (line,) = errors(file)
     assert line.startswith("environment: ")
-    assert "judgement" in line
+    assert "evaluation" in line
     assert line.endswith("lists and tables are written as JSON")
 
 
 def test_every_error_is_named_at_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_text(
         '[kafka]\nbootstrap_servers = "broker"\nclutser = "x"\n[nosuch]\na = 1\n'
-        "[sampling]\ninterval_seconds = -1\n[judgement]\nstrategies = ['range', 'lucky']\n"
+        "[sampling]\ninterval_seconds = -1\n[evaluation]\nstrategies = ['range', 'lucky']\n"
     )
     monkeypatch.setenv("REBALANCE_MONITOR_METRICS__PORT", "high")
     monkeypatch.setenv("REBALANCE_MONITOR_METRICS__PROT", "1")
@@ -135,15 +135,15 @@ def test_every_error_is_named_at_once(file: Path, monkeypatch: pytest.MonkeyPatc
         "kafka.clutser",
         "nosuch",
         "sampling.interval_seconds",
-        "judgement.strategies",
+        "evaluation.strategies",
         "metrics.port",
         "metrics.prot",
         "REBALANCE_MONITOR_KAFAK__CLUSTER",
     }
     assert found["kafka.bootstrap_servers"] == "'broker' is not host:port (got 'broker')"
     assert found["kafka.clutser"] == "no such setting"
-    assert "lucky" in found["judgement.strategies"]
-    assert "known: cooperative-sticky, range, roundrobin" in found["judgement.strategies"]
+    assert "lucky" in found["evaluation.strategies"]
+    assert "known: cooperative-sticky, range, roundrobin" in found["evaluation.strategies"]
     assert found["REBALANCE_MONITOR_KAFAK__CLUSTER"].startswith("no such section; there are kafka, clusters, source")
 
 
@@ -212,8 +212,8 @@ def test_paths_are_absolute_unless_they_are_uris(
 
 def test_a_strategy_named_twice_is_one(file: Path) -> None:
     """Two rows for one position and strategy, and two series of the same labels, came of it."""
-    file.write_text("[judgement]\nstrategies = ['roundrobin', 'range', 'roundrobin']\n")
-    assert load_settings(file).judgement.strategies == ("roundrobin", "range")
+    file.write_text("[evaluation]\nstrategies = ['roundrobin', 'range', 'roundrobin']\n")
+    assert load_settings(file).evaluation.strategies == ("roundrobin", "range")
 
 
 def checked(*arguments: str) -> tuple[int, str]:

@@ -217,12 +217,12 @@ def test_a_secret_is_in_no_error_of_a_command(command: str, tmp_path: Path) -> N
     file = tmp_path / "monitor.toml"
     file.write_text(f"[paths]\ntables = 'file://me:{MARKER}@host{tmp_path}'")
     try:
-        told = CliRunner().invoke(main, [command, "some-group", "--config", str(file)])
+        reported = CliRunner().invoke(main, [command, "some-group", "--config", str(file)])
     finally:
         keep_secret(Redactor())
-    assert told.exit_code == 1
-    assert "table" in told.output
-    assert MARKER not in told.output
+    assert reported.exit_code == 1
+    assert "table" in reported.output
+    assert MARKER not in reported.output
 
 
 @pytest.mark.parametrize(
@@ -256,10 +256,10 @@ def test_no_child_of_ours_inherits_a_setting(tmp_path: Path, monkeypatch: pytest
     assert child.wait(30)
     with GuardedAssignor(f"{__name__}:TellsItsEnvironment") as guarded:
         outcome = guarded.try_assign(GroupSpec((MemberSubscription("A", ("t",)),), {"t": 1}))
-    for told in (child.output.read_text(), str(outcome)):
-        assert MARKER not in told
-        assert "rebalance_monitor_" not in told.lower()
-        assert "OF_THE_STRATEGY" in told
+    for reported in (child.output.read_text(), str(outcome)):
+        assert MARKER not in reported
+        assert "rebalance_monitor_" not in reported.lower()
+        assert "OF_THE_STRATEGY" in reported
 
 
 @pytest.mark.parametrize("module", [streaming.config.environment, streaming.config.redaction])

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from streaming.combine.lanes import QuarantinedRecord
+from streaming.combine.partition_state import DecodeFailure
 from streaming.delta import on_disk as delta_module
 from streaming.delta.on_disk import DeltaTables, TableVersionError
 from streaming.delta.rows import arrow_table, quarantine_rows
@@ -30,14 +30,14 @@ def opened(root: Path, checkpoint_id: str = "one") -> DeltaTables:
 
 def rows_at(offsets: Iterable[int], day: int = 20_000) -> pa.Table:
     """Return quarantine rows of records at these offsets, written on a day since 1970."""
-    records = [QuarantinedRecord(0, at, day * DAY_MS, b"k", None, "truncated", None) for at in offsets]
+    records = [DecodeFailure(0, at, day * DAY_MS, b"k", None, "truncated", None) for at in offsets]
     return arrow_table(QUARANTINE, quarantine_rows("c", records)[QUARANTINE])
 
 
 def stored(root: Path) -> list[int]:
     """Return the offsets in the quarantine table as a reader finds them, sorted, repeats kept."""
-    table = DeltaTable(str(root / QUARANTINE.name)).to_pyarrow_table(columns=["kafka_offset"])
-    return sorted(table["kafka_offset"].to_pylist())
+    table = DeltaTable(str(root / QUARANTINE.name)).to_pyarrow_table(columns=["offsets_topic_offset"])
+    return sorted(table["offsets_topic_offset"].to_pylist())
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def test_a_new_table_carries_its_reference_with_it(root: Path) -> None:
 
 
 def test_clusters_and_days_are_partitions_whatever_the_clusters_name(root: Path) -> None:
-    records = [QuarantinedRecord(0, 1, 20_000 * DAY_MS, b"k", None, "truncated", None)]
+    records = [DecodeFailure(0, 1, 20_000 * DAY_MS, b"k", None, "truncated", None)]
     tables = opened(root)
     for cluster in ("prod/eu=1", "\N{ROCKET}", " "):
         tables.append(QUARANTINE, arrow_table(QUARANTINE, quarantine_rows(cluster, records)[QUARANTINE]))

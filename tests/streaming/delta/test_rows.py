@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from assignors import assignor_named
 from streaming.combine.gaps import CommitGap
-from streaming.combine.lanes import PartitionSnapshot, QuarantinedRecord
+from streaming.combine.partition_state import DecodeFailure, PartitionSnapshot
 from streaming.delta.cells import utc
 from streaming.delta.fairness_rows import work_rows
-from streaming.delta.rows import arrow_table, commit_gap_rows, lag_rows, quarantine_rows, turn_rows
+from streaming.delta.rows import arrow_table, commit_gap_rows, lag_rows, quarantine_rows, update_rows
 from streaming.delta.tables import (
     ASSIGNMENT_DRIFT,
     ASSIGNMENT_IMBALANCE,
@@ -29,14 +29,14 @@ from streaming.delta.tables import (
     describe_tables,
 )
 from streaming.evaluation.fairness.imbalance import LAG, Imbalance
+from streaming.evaluation.group_update import GroupState, GroupUpdate, apply_batch
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample
 from streaming.evaluation.rebalances.skips import decided
-from streaming.evaluation.turn import GroupRecord, Turn, take_turn
 from streaming.events import GroupEvent, Position
 from streaming.group.snapshot import GroupSnapshot
 from tests.streaming.group.test_advance import histories
 from tests.streaming.groups import advanced, epoch, member, sampled, tombstoned, written
-from tests.streaming.lags import judged_lag
+from tests.streaming.lags import evaluated_lag
 from tests.streaming.polled.answers import answered, classic, classic_member
 
 STRATEGIES = (assignor_named("range"), assignor_named("roundrobin"))
@@ -44,28 +44,28 @@ INT64 = st.integers(-(2**63), 2**63 - 1)
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-def turn_of(events: list[GroupEvent], topics: GroupEvent | None = None) -> Turn:
+def update_of(events: list[GroupEvent], topics: GroupEvent | None = None) -> GroupUpdate:
     """Return the turn after the events, the topics known from the start or not."""
-    record = GroupRecord(GroupSnapshot("g"))
-    turn = take_turn(record, events, STRATEGIES)
+    record = GroupState(GroupSnapshot("g"))
+    update = apply_batch(record, events, STRATEGIES)
     if topics is None:
-        return turn
-    known = take_turn(turn.record, [topics], STRATEGIES)
-    return Turn(known.record, turn.history, (*turn.judgements, *known.judgements))
+        return update
+    known = apply_batch(update.record, [topics], STRATEGIES)
+    return GroupUpdate(known.record, update.history, (*update.evaluations, *known.evaluations))
 
 
 def test_rows_of_a_polled_group_say_what_is_not_known_and_hold_null_for_it() -> None:
-    """Law 2: never -1 or 0 for a generation nobody told."""
+    """Rule 2: never -1 or 0 for a generation nobody told."""
     answer = answered(7, classic(classic_member("a", [0])))
-    rows = turn_rows("prod", [turn_of([answer], sampled(86_400, t=1))], {})
-    (told,) = arrow_table(GROUP_GENERATIONS, rows[GROUP_GENERATIONS]).to_pylist()
-    assert (told["kafka_partition"], told["kafka_offset"]) == (-1, 7)
-    assert [told[name] for name in ("generation_id", "leader", "rebalances_failed_total")] == [None] * 3
+    rows = update_rows("prod", [update_of([answer], sampled(86_400, t=1))], {})
+    (reported,) = arrow_table(GROUP_GENERATIONS, rows[GROUP_GENERATIONS]).to_pylist()
+    assert (reported["offsets_topic_partition"], reported["offsets_topic_offset"]) == (-1, 7)
+    assert [reported[name] for name in ("generation_id", "leader", "rebalances_failed_total")] == [None] * 3
     drift = arrow_table(ASSIGNMENT_DRIFT, rows[ASSIGNMENT_DRIFT]).to_pylist()
     shares = arrow_table(ASSIGNMENT_IMBALANCE, rows[ASSIGNMENT_IMBALANCE]).to_pylist()
     assert drift
     assert shares
-    for row in (told, *drift, *shares):
+    for row in (reported, *drift, *shares):
         assert row["generation_id"] is None
         assert {"generation_id", "leader", "rebalances_between_polls"} <= set(row["not_known"])
 
@@ -73,7 +73,7 @@ def test_rows_of_a_polled_group_say_what_is_not_known_and_hold_null_for_it() -> 
 def test_a_generation_is_a_row_with_its_members_sorted() -> None:
     """The coordinator writes members in the order of a hash map; a table that two runs agree on is sorted."""
     members = [member("b", {"orders": [1]}, instance_id="i"), member("a", {"orders": [0]})]
-    rows = turn_rows("prod", [turn_of([written(86_400, 7, members)])], {})[GROUP_GENERATIONS]
+    rows = update_rows("prod", [update_of([written(86_400, 7, members)])], {})[GROUP_GENERATIONS]
     (row,) = arrow_table(GROUP_GENERATIONS, rows).to_pylist()
     assert [one["member_id"] for one in row["members"]] == ["a", "b"]
     assert row["members"][1] == {
@@ -91,14 +91,19 @@ def test_a_generation_is_a_row_with_its_members_sorted() -> None:
         "pending_revocation": [],
     }
     assert (row["cluster"], row["group_id"], row["state"], row["generation_id"]) == ("prod", "g", "Stable", 7)
-    assert (row["kafka_partition"], row["kafka_offset"], row["leader"], row["protocol"]) == (0, 86_400, "b", "range")
+    assert (row["offsets_topic_partition"], row["offsets_topic_offset"], row["leader"], row["protocol"]) == (
+        0,
+        86_400,
+        "b",
+        "range",
+    )
     assert (row["date"], row["record_time"]) == (date(1970, 1, 2), datetime(1970, 1, 2, tzinfo=timezone.utc))
 
 
 def test_every_record_of_a_turn_is_a_row_with_the_totals_as_of_it() -> None:
-    turn = turn_of([written(1, 1), written(2, 2), tombstoned(3), written(4, 1), epoch(5)])
-    rows = arrow_table(GROUP_GENERATIONS, turn_rows("c", [turn], {})[GROUP_GENERATIONS]).to_pylist()
-    shown = [(row["kafka_offset"], row["state"], row["rebalances_total"], row["incarnations"]) for row in rows]
+    update = update_of([written(1, 1), written(2, 2), tombstoned(3), written(4, 1), epoch(5)])
+    rows = arrow_table(GROUP_GENERATIONS, update_rows("c", [update], {})[GROUP_GENERATIONS]).to_pylist()
+    shown = [(row["offsets_topic_offset"], row["state"], row["rebalances_total"], row["incarnations"]) for row in rows]
     assert shown == [
         (1, "Stable", 0, 1),
         (2, "Stable", 1, 1),
@@ -111,15 +116,15 @@ def test_every_record_of_a_turn_is_a_row_with_the_totals_as_of_it() -> None:
 
 @pytest.mark.parametrize(("last_missing", "failed"), [(-1, 2), (15, 0)])
 def test_failures_that_the_log_proves_count_from_the_first_row_on(last_missing: int, failed: int) -> None:
-    turn = turn_of([written(10, 1), written(20, 4), tombstoned(30)])
-    decisions = decided({}, turn.history, {0: PartitionSnapshot(0, 30, last_missing)})
-    rows = turn_rows("c", [turn], decisions)[GROUP_GENERATIONS]
+    update = update_of([written(10, 1), written(20, 4), tombstoned(30)])
+    decisions = decided({}, update.history, {0: PartitionSnapshot(0, 30, last_missing)})
+    rows = update_rows("c", [update], decisions)[GROUP_GENERATIONS]
     assert [row["rebalances_failed_total"] for row in rows] == [0, failed, failed], "and never fewer later"
 
 
 def test_a_verdict_is_a_row_a_strategy_and_a_row_a_share() -> None:
-    turn = turn_of([written(10, 3, [member("m", {"orders": [1]})])], sampled(11_000, orders=2))
-    rows = turn_rows("c", [turn], {})
+    update = update_of([written(10, 3, [member("m", {"orders": [1]})])], sampled(11_000, orders=2))
+    rows = update_rows("c", [update], {})
     drifts = arrow_table(ASSIGNMENT_DRIFT, rows[ASSIGNMENT_DRIFT]).to_pylist()
     assert [(row["strategy"], row["is_group_strategy"], row["verdict"], row["drift_partitions"]) for row in drifts] == [
         ("range", True, "drift", 1),
@@ -137,7 +142,7 @@ def test_a_verdict_is_a_row_a_strategy_and_a_row_a_share() -> None:
     ]
     assert {(row["measure"], row["sampled_time"], row["topic_skew"]) for row in shares} == {("partitions", None, None)}
     assert rows[WHAT_IF] == [], "what nobody has cannot be counted as moved"
-    assert {row["kafka_offset"] for row in drifts + shares} == {10}
+    assert {row["offsets_topic_offset"] for row in drifts + shares} == {10}
 
 
 SKEWED = [
@@ -151,9 +156,9 @@ SKEWED = [
 
 def test_a_topic_skew_is_named_in_the_row_of_the_whole_group_and_what_if_says_what_removes_it() -> None:
     strategies = (assignor_named("range"), assignor_named("sticky"))
-    turn = take_turn(GroupRecord(GroupSnapshot("g")), [written(10, 3, SKEWED)], strategies)
-    turn = take_turn(turn.record, [sampled(99_000, t=2, u=2)], strategies)
-    rows = turn_rows("prod", [turn], {})
+    update = apply_batch(GroupState(GroupSnapshot("g")), [written(10, 3, SKEWED)], strategies)
+    update = apply_batch(update.record, [sampled(99_000, t=2, u=2)], strategies)
+    rows = update_rows("prod", [update], {})
     shares = arrow_table(ASSIGNMENT_IMBALANCE, rows[ASSIGNMENT_IMBALANCE]).to_pylist()
     assert [(row["scope"], row["score"], row["excess"], row["idle"], row["topic_skew"]) for row in shares] == [
         ("member", pytest.approx(100 / 3), 1, 2, {"members": ["a", "b"], "topics": 2, "surplus_partitions": 2}),
@@ -170,22 +175,22 @@ def test_a_topic_skew_is_named_in_the_row_of_the_whole_group_and_what_if_says_wh
         ("sticky", False, 2, 1),
     ]
     assert [(row["change"], row["strategy"]) for row in found if row["removes_topic_skew"]] == [("as it is", "sticky")]
-    assert {(row["kafka_offset"], row["generation_id"], row["failure"]) for row in found} == {(10, 3, "")}
+    assert {(row["offsets_topic_offset"], row["generation_id"], row["failure"]) for row in found} == {(10, 3, "")}
 
 
 def test_work_is_a_row_of_its_assignments_record_and_of_its_sample() -> None:
     """A group that is stable for months writes into today's partition of the table, or it would be tidied away."""
-    turn = turn_of([written(10, 3, [member("m", {"orders": [0]})])], sampled(99_000, orders=1))
+    update = update_of([written(10, 3, [member("m", {"orders": [0]})])], sampled(99_000, orders=1))
     lag = Imbalance(measure=LAG, scope="member", unknown_reason="lag_unknown", unknown_partitions=1)
-    (judgement,) = turn.judgements
-    rows = list(work_rows("prod", "g", judgement, 3 * 86_400_000, [lag]))
+    (evaluation,) = update.evaluations
+    rows = list(work_rows("prod", "g", evaluation, 3 * 86_400_000, [lag]))
     (row,) = arrow_table(ASSIGNMENT_IMBALANCE, rows).to_pylist()
     assert (row["date"], row["sampled_time"], row["record_time"]) == (
         date(1970, 1, 4),
         datetime(1970, 1, 4, tzinfo=timezone.utc),
         datetime(1970, 1, 1, 0, 0, 10, tzinfo=timezone.utc),
     )
-    assert (row["measure"], row["kafka_offset"], row["unknown_reason"], row["total"]) == (
+    assert (row["measure"], row["offsets_topic_offset"], row["unknown_reason"], row["total"]) == (
         "lag",
         10,
         "lag_unknown",
@@ -197,7 +202,7 @@ def test_a_rebalance_is_a_row_with_who_what_and_the_totals_as_of_it() -> None:
     """`a` came back as another member, `b` took over from `c`, which is gone."""
     before = [member("a", {"orders": [0]}, instance_id="i"), member("c", {"orders": [1]})]
     after = [member("a2", {"orders": [0]}, instance_id="i"), member("b", {"orders": [1]})]
-    rows = turn_rows("prod", [turn_of([written(10, 3, before), written(11, 5, after)])], {})[REBALANCES]
+    rows = update_rows("prod", [update_of([written(10, 3, before), written(11, 5, after)])], {})[REBALANCES]
     first, row = arrow_table(REBALANCES, rows).to_pylist()
     assert (first["kind"], first["primary_cause"], first["causes"], first["moved_partitions"]) == (
         "first_seen",
@@ -205,7 +210,7 @@ def test_a_rebalance_is_a_row_with_who_what_and_the_totals_as_of_it() -> None:
         [],
         None,
     )
-    assert (row["kafka_offset"], row["generation_id"], row["skipped_generations"]) == (11, 5, 1)
+    assert (row["offsets_topic_offset"], row["generation_id"], row["skipped_generations"]) == (11, 5, 1)
     assert (row["primary_cause"], row["causes"]) == ("member_gone", ["member_gone", "member_joined"])
     assert (row["moved_partitions"], row["fewest_moves"], row["fewest_is_exact"]) == (1, 1, True)
     held = [{"topic": "orders", "partition": 1}]
@@ -219,7 +224,7 @@ def test_a_rebalance_is_a_row_with_who_what_and_the_totals_as_of_it() -> None:
 
 
 def test_a_verdict_that_still_waits_is_no_row_yet() -> None:
-    rows = turn_rows("c", [turn_of([written(10, 3)])], {})
+    rows = update_rows("c", [update_of([written(10, 3)])], {})
     assert (rows[ASSIGNMENT_DRIFT], rows[ASSIGNMENT_IMBALANCE]) == ([], [])
 
 
@@ -227,11 +232,11 @@ def test_a_verdict_that_still_waits_is_no_row_yet() -> None:
 def test_any_quarantined_record_has_a_row_with_every_byte(
     records: list[tuple[int, bytes | None, bytes | None]],
 ) -> None:
-    quarantined = [
-        QuarantinedRecord(0, at, timestamp, key, value, "truncated", None)
+    decode_failures = [
+        DecodeFailure(0, at, timestamp, key, value, "truncated", None)
         for at, (timestamp, key, value) in enumerate(records)
     ]
-    (table, rows), *_ = quarantine_rows("c", quarantined).items()
+    (table, rows), *_ = quarantine_rows("c", decode_failures).items()
     assert table is QUARANTINE
     stored = arrow_table(QUARANTINE, rows).to_pylist()
     assert [(row["key"], row["value"]) for row in stored] == [(key, value) for _, key, value in records]
@@ -239,7 +244,7 @@ def test_any_quarantined_record_has_a_row_with_every_byte(
 
 @given(histories())
 def test_any_history_fits_its_table(events: list[GroupEvent]) -> None:
-    for table, rows in turn_rows("c", [turn_of(events, sampled(5, orders=1))], {}).items():
+    for table, rows in update_rows("c", [update_of(events, sampled(5, orders=1))], {}).items():
         assert arrow_table(table, rows).num_rows == len(rows)
 
 
@@ -271,10 +276,10 @@ def test_lag_has_rows_whatever_time_a_commit_claims(timestamps: list[int]) -> No
     row = {"group_id": "g", "topic": "t", "partition": 0, "committed_offset": 5}
     committed = [{**row, "commit_timestamp_ms": timestamp} for timestamp in timestamps]
     commits = pa.Table.from_pylist(committed, schema=pa.schema(list(LAG_SCHEMA)[:5]))
-    judged = judged_lag(commits, ClusterSample(86_400_000, end_offsets={("t", 0): 7})).partitions
-    rows = lag_rows(GROUP_LAG, "c", 86_400_000, judged)
+    evaluated = evaluated_lag(commits, ClusterSample(86_400_000, end_offsets={("t", 0): 7})).partitions
+    rows = lag_rows(GROUP_LAG, "c", 86_400_000, evaluated)
     assert rows.schema == GROUP_LAG.schema
-    assert lag_rows(PARTITION_STATUS, "c", 86_400_000, judged).schema == PARTITION_STATUS.schema
+    assert lag_rows(PARTITION_STATUS, "c", 86_400_000, evaluated).schema == PARTITION_STATUS.schema
     assert rows["lag"].to_pylist() == [2] * count
     assert rows["commit_time"].to_pylist() == [utc(timestamp) for timestamp in timestamps]
     assert set(rows["date"].to_pylist()) <= {date(1970, 1, 2)}
@@ -284,10 +289,10 @@ def test_lag_has_rows_whatever_time_a_commit_claims(timestamps: list[int]) -> No
 def test_a_commit_gap_is_a_row_at_the_position_of_its_rebalance_and_unknowns_are_null() -> None:
     gap = CommitGap("g", Position(3, 17, 1_000), 5, None, "no_commit_after", None, None, None, 2, 5_000, "round_passed")
     (row,) = arrow_table(COMMIT_GAPS, commit_gap_rows("prod", [gap])[COMMIT_GAPS]).to_pylist()
-    assert (row["cluster"], row["kafka_partition"], row["kafka_offset"]) == ("prod", 3, 17)
+    assert (row["cluster"], row["offsets_topic_partition"], row["offsets_topic_offset"]) == ("prod", 3, 17)
     assert row["record_time"] == datetime(1970, 1, 1, 0, 0, 1, tzinfo=timezone.utc)
-    told = {name: row[name] for name in COMMIT_GAPS.schema.names[5:]}
-    assert told == {
+    reported = {name: row[name] for name in COMMIT_GAPS.schema.names[5:]}
+    assert reported == {
         "group_id": "g",
         "generation_id": 5,
         "commit_gap_ms": None,
@@ -311,6 +316,6 @@ def test_the_tables_reference_names_every_table_and_column_with_what_it_holds() 
 
 
 def test_snapshots_without_a_record_are_no_row() -> None:
-    turn = Turn(GroupRecord(advanced([])), (GroupSnapshot("g"),))
+    update = GroupUpdate(GroupState(advanced([])), (GroupSnapshot("g"),))
     with pytest.raises(ValueError, match="stems from a record"):
-        turn_rows("c", [turn], {})
+        update_rows("c", [update], {})

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.combine.lanes import QuarantinedRecord
+from streaming.combine.partition_state import DecodeFailure
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table, quarantine_rows
 from streaming.delta.stored import NoTableError, stored_rows
@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
     for cluster in ("it's", "a\\' OR true --"):
         for day in (20_000, 20_001, 20_002):
             records = [
-                QuarantinedRecord(0, at, day * DAY_MS, b"k", None, "truncated", None) for at in (2 * day, 2 * day + 1)
+                DecodeFailure(0, at, day * DAY_MS, b"k", None, "truncated", None) for at in (2 * day, 2 * day + 1)
             ]
             tables.append(QUARANTINE, arrow_table(QUARANTINE, quarantine_rows(cluster, records)[QUARANTINE]))
     return tmp_path
@@ -47,7 +47,7 @@ def test_rows_are_those_asked_for(
     root: Path, cluster: str, dates: Sequence[date] | None, offsets: Sequence[int]
 ) -> None:
     found = stored_rows(str(root), QUARANTINE, dates, cluster=cluster)
-    assert [row["kafka_offset"] for row in found] == offsets
+    assert [row["offsets_topic_offset"] for row in found] == offsets
     assert {row["cluster"] for row in found} <= {cluster}
 
 

@@ -124,7 +124,7 @@ def test_a_demo_of_some_seconds_shows_every_group_fills_the_tables_and_ends_by_i
     final = demo.said[demo.said.rindex("kafka-rebalance-monitor demo") :]
     for group in DEMO_GROUPS:
         (row,) = re.findall(rf"^{group.group_id} .*$", final, re.MULTILINE)
-        if group.group_protocol == "classic":  # KIP-848 shows as seen, with its lag, until its judgement is built
+        if group.group_protocol == "classic":  # KIP-848 shows as seen, with its lag, until its evaluation is built
             assert re.search(rf" {group.protocol} +Stable +{len(group.members)}\b", row) or "flapping" in row
         assert re.search(r"\d+( +\S.*)?$", row), f"no lag: {row}"
     assert re.search(r"demo-range .* 8–16 1\.50 +0 ", final)  # noqa: RUF001 - as the screen writes a range

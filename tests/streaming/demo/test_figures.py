@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from assignors import assignor_named
 from streaming.demo.figures import Figures, GroupFigures, read_figures
-from streaming.evaluation.judge import judge
+from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample
-from streaming.evaluation.turn import GroupRecord
+from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.events import Position, TopicMetadata
 from streaming.group.modern import ModernGroup
 from streaming.group.snapshot import STABLE, UNKNOWN, GroupSnapshot, GroupTotals
 from streaming.prometheus.metrics import Exporter
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
 from tests.streaming.http.answers import answer
 
 
 def test_every_figure_is_found_in_what_the_monitor_exposes():
     """A metric that is renamed in the product must not leave a `?` on the screen for ever."""
-    registry = Registry()
-    registry.put_batch([_record("g"), _seen("new")], [])
-    registry.put_sample(ClusterSample(0), None)
-    registry.put_health(ready=True, was_ready=True, batch_seconds=0.5)
-    figures = _scraped(registry)
+    monitor_state = MonitorState()
+    monitor_state.put_batch([_record("g"), _seen("new")], [])
+    monitor_state.put_sample(ClusterSample(0), None)
+    monitor_state.put_health(ready=True, was_ready=True, batch_seconds=0.5)
+    figures = _scraped(monitor_state)
     assert figures.ready
     assert figures.last_batch_seconds == 0.5
     expected = GroupFigures(
@@ -43,16 +43,16 @@ def test_every_figure_is_found_in_what_the_monitor_exposes():
 
 def test_a_group_whose_members_are_not_known_has_no_figure_instead_of_a_zero():
     """DESIGN law 2: unknown is a state of its own."""
-    registry = Registry()
-    registry.put_batch([_seen("new")], [])
-    registry.put_health(ready=True, was_ready=True)
-    assert _scraped(registry).groups["new"] == GroupFigures("new", state="Unknown", generation=1, rebalances=0)
+    monitor_state = MonitorState()
+    monitor_state.put_batch([_seen("new")], [])
+    monitor_state.put_health(ready=True, was_ready=True)
+    assert _scraped(monitor_state).groups["new"] == GroupFigures("new", state="Unknown", generation=1, rebalances=0)
 
 
 def test_before_it_is_ready_the_monitor_says_nothing_of_groups_and_neither_do_we():
-    registry = Registry()
-    registry.put_batch([_record("g")], [])
-    figures = _scraped(registry)
+    monitor_state = MonitorState()
+    monitor_state.put_batch([_record("g")], [])
+    figures = _scraped(monitor_state)
     assert not figures.ready
     assert figures.groups == {}
 
@@ -74,24 +74,24 @@ def test_a_group_that_only_commits_is_shown_with_its_lag():
 
 def test_any_name_a_group_can_have_is_read_back():
     awkward = 'quote " backslash \\ newline \n brace } ü'
-    registry = Registry()
-    registry.put_batch([_seen(awkward)], [])
-    registry.put_health(ready=True, was_ready=True)
-    assert list(_scraped(registry).groups) == [awkward]
+    monitor_state = MonitorState()
+    monitor_state.put_batch([_seen(awkward)], [])
+    monitor_state.put_health(ready=True, was_ready=True)
+    assert list(_scraped(monitor_state).groups) == [awkward]
 
 
-def _scraped(registry: Registry) -> Figures:
-    exporter = Exporter([("c", registry)], lambda: 0, 1_000)
+def _scraped(monitor_state: MonitorState) -> Figures:
+    exporter = Exporter([("c", monitor_state)], lambda: 0, 1_000)
     return read_figures(answer(exporter))
 
 
-def _seen(group_id: str) -> GroupRecord:
-    return GroupRecord(
+def _seen(group_id: str) -> GroupState:
+    return GroupState(
         GroupSnapshot(group_id, group_type="consumer", state=UNKNOWN, modern=ModernGroup(), generation_id=1)
     )
 
 
-def _record(group_id: str) -> GroupRecord:
+def _record(group_id: str) -> GroupState:
     """Three partitions, by range one to each member; the leader gave two to the first, who has one too many."""
     held = {"a": (0, 1), "b": (2,), "c": ()}
     members = tuple(_member(member_id, partitions) for member_id, partitions in held.items())
@@ -105,7 +105,7 @@ def _record(group_id: str) -> GroupRecord:
         totals=GroupTotals(rebalances=5),
         topics={"t": TopicMetadata(partitions=3, sampled_at_ms=500)},
     )
-    return GroupRecord(snapshot, judge(snapshot, [assignor_named("range")]))
+    return GroupState(snapshot, evaluate_snapshot(snapshot, [assignor_named("range")]))
 
 
 def _member(member_id: str, partitions: tuple[int, ...]) -> ClassicMember:

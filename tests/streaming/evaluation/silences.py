@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from streaming.evaluation.conditions.silence import Silence
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
-from streaming.evaluation.lag.lag_judgement import LagJudgement, judge_lag
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.retention import LOG_START_POINTS
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
@@ -28,8 +28,8 @@ def busy(minutes: int = 30, a_minute: int = 10) -> Sequence[int]:
     return [a_minute * minute for minute in range(minutes + 1)]
 
 
-def judged(commits: Commits, ends: Ends) -> tuple[LagJudgement, SampledOffsets]:
-    """Return the judgement of the last sample and what is known of end offsets then."""
+def evaluated(commits: Commits, ends: Ends) -> tuple[LagEvaluation, SampledOffsets]:
+    """Return the evaluation of the last sample and what is known of end offsets then."""
     sampled = SampledOffsets(END_OFFSET_POINTS)
     longest = max(map(len, ends.values()), default=1)
     for minutes_ago in range(longest - 1, -1, -1):
@@ -41,7 +41,7 @@ def judged(commits: Commits, ends: Ends) -> tuple[LagJudgement, SampledOffsets]:
     table = pa.table([pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema)
     report = lag_report(table, sample_of({at: of[-1] for at, of in ends.items()}))
     starts = SampledOffsets(LOG_START_POINTS)
-    return judge_lag(report, sampled, starts, None, pa.nulls(table.num_rows, pa.int64())), sampled
+    return evaluate_lag(report, sampled, starts, None, pa.nulls(table.num_rows, pa.int64())), sampled
 
 
 def sample_of(end_offsets: Mapping[tuple[str, int], int]) -> ClusterSample:
@@ -52,4 +52,4 @@ def sample_of(end_offsets: Mapping[tuple[str, int], int]) -> ClusterSample:
 
 def silence(commits: Commits, ends: Ends, limits: Limits | None = None) -> Silence:
     """Return what such a sample says of silent groups."""
-    return Silence(*judged(commits, ends), limits or Limits())
+    return Silence(*evaluated(commits, ends), limits or Limits())

@@ -1,4 +1,4 @@
-"""What-if of a judged generation, and the topic skew it removes: the numbers are the rules of `alternatives`."""
+"""What-if of an evaluated generation, and the topic skew it removes: the numbers are the rules of `alternatives`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from streaming.evaluation.alternatives import (
     Alternatives,
     alternatives,
 )
-from streaming.evaluation.judge import judge
-from streaming.evaluation.turn import GroupRecord, take_turn
+from streaming.evaluation.group_update import GroupState, apply_batch
+from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.events import GroupEvent, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
@@ -44,9 +44,9 @@ def known(**partitions: int) -> TopicsSampled:
 def of_group(members: Sequence[ClassicMember], **partitions: int) -> Alternatives | None:
     """Return what is computed for the generation of the members."""
     snapshot = advanced([written(0, 1, members), known(**partitions)])
-    judgement = judge(snapshot, BOTH)
-    assert judgement is not None
-    return alternatives(judgement, snapshot, BOTH)
+    evaluation = evaluate_snapshot(snapshot, BOTH)
+    assert evaluation is not None
+    return alternatives(evaluation, snapshot, BOTH)
 
 
 def evenly(members: int, partitions: int) -> list[ClassicMember]:
@@ -85,7 +85,7 @@ def test_a_skewed_group_sees_who_would_remove_that_and_at_what_price() -> None:
     ],
 )
 def test_the_larger_the_group_the_less_is_computed(members: int, partitions: int, changes: set[str], why: str) -> None:
-    """Law of bounds: one huge group must not hold up all others."""
+    """Rule of bounds: one huge group must not hold up all others."""
     found = of_group(evenly(members, partitions), orders=partitions)
     assert {one.change for one in found.outcomes} == changes if found else not changes, why
 
@@ -104,9 +104,9 @@ def test_the_larger_the_group_the_less_is_computed(members: int, partitions: int
 )
 def test_nothing_is_computed_from_what_is_not_whole(events: Sequence[GroupEvent], why: str) -> None:
     snapshot = advanced(events)
-    judgement = judge(snapshot, BOTH)
-    assert judgement is not None
-    assert alternatives(judgement, snapshot, BOTH) is None, why
+    evaluation = evaluate_snapshot(snapshot, BOTH)
+    assert evaluation is not None
+    assert alternatives(evaluation, snapshot, BOTH) is None, why
 
 
 def test_kafka_streams_divides_tasks_and_has_numbers_but_neither_score_nor_alternatives() -> None:
@@ -115,11 +115,11 @@ def test_kafka_streams_divides_tasks_and_has_numbers_but_neither_score_nor_alter
 
     members = [member("a", {"orders": [0, 1, 2]}), member("b")]
     snapshot = advanced([GroupMetadataWritten(at(0), metadata(1, members, protocol="stream")), known(orders=3)])
-    judgement = judge(snapshot, BOTH)
-    assert judgement is not None
-    total = judgement.imbalances[0]
+    evaluation = evaluate_snapshot(snapshot, BOTH)
+    assert evaluation is not None
+    total = evaluation.imbalances[0]
     assert (total.largest, total.score, total.score_reason) == (3, None, "kafka_streams")
-    assert alternatives(judgement, snapshot, BOTH) is None
+    assert alternatives(evaluation, snapshot, BOTH) is None
 
 
 def test_a_users_strategy_that_fails_is_an_outcome_with_its_reason() -> None:
@@ -130,9 +130,9 @@ def test_a_users_strategy_that_fails_is_an_outcome_with_its_reason() -> None:
             raise AssignorFailedError("exception", f"{len(group.members)} members are too many")
 
     snapshot = advanced([written(0, 1, evenly(2, 4)), known(orders=4)])
-    judgement = judge(snapshot, [Broken()])
-    assert judgement is not None
-    found = alternatives(judgement, snapshot, [Broken()])
+    evaluation = evaluate_snapshot(snapshot, [Broken()])
+    assert evaluation is not None
+    found = alternatives(evaluation, snapshot, [Broken()])
     assert found is not None
     failed = found.outcomes[1]
     assert (failed.strategy, failed.failure, failed.score, failed.moved_partitions) == (
@@ -145,27 +145,31 @@ def test_a_users_strategy_that_fails_is_an_outcome_with_its_reason() -> None:
 
 def test_of_several_generations_of_one_turn_the_last_is_computed_and_kept_as_it_is() -> None:
     """Rule 4. In a turn of its own each is; what is kept does not tell the difference."""
-    fresh = GroupRecord(GroupSnapshot("g"))
-    learned = take_turn(fresh, [written(0, 1, evenly(2, 4)), known(orders=4)], BOTH)
-    learned = take_turn(learned.record, [known(orders=4)], BOTH)
+    fresh = GroupState(GroupSnapshot("g"))
+    learned = apply_batch(fresh, [written(0, 1, evenly(2, 4)), known(orders=4)], BOTH)
+    learned = apply_batch(learned.record, [known(orders=4)], BOTH)
     generations = [written(1, 2, evenly(3, 4)), written(2, 3, evenly(4, 4))]
-    at_once = take_turn(learned.record, generations, BOTH)
-    first = take_turn(learned.record, generations[:1], BOTH)
-    second = take_turn(first.record, generations[1:], BOTH)
-    assert len(at_once.judgements) == 2
+    at_once = apply_batch(learned.record, generations, BOTH)
+    first = apply_batch(learned.record, generations[:1], BOTH)
+    second = apply_batch(first.record, generations[1:], BOTH)
+    assert len(at_once.evaluations) == 2
     assert at_once.alternatives == second.alternatives
-    assert [turn.alternatives and turn.alternatives.generation_id for turn in (at_once, first, second)] == [3, 2, 3]
+    assert [update.alternatives and update.alternatives.generation_id for update in (at_once, first, second)] == [
+        3,
+        2,
+        3,
+    ]
     assert at_once.record == second.record
     assert {one.change for one in at_once.record.alternatives.outcomes} == {AS_IT_IS}  # type: ignore[union-attr]
 
 
 def test_a_verdict_that_stands_keeps_its_alternatives_and_one_that_goes_takes_them_along() -> None:
-    learned = take_turn(GroupRecord(GroupSnapshot("g")), [written(0, 1, evenly(2, 4)), known(orders=4)], BOTH)
-    learned = take_turn(learned.record, [known(orders=4)], BOTH)
-    again = take_turn(learned.record, [written(1, 1, evenly(2, 4))], BOTH)
+    learned = apply_batch(GroupState(GroupSnapshot("g")), [written(0, 1, evenly(2, 4)), known(orders=4)], BOTH)
+    learned = apply_batch(learned.record, [known(orders=4)], BOTH)
+    again = apply_batch(learned.record, [written(1, 1, evenly(2, 4))], BOTH)
     assert (again.alternatives, again.record.alternatives) == (None, learned.record.alternatives)
     assert again.record.alternatives is not None
-    assert take_turn(again.record, [written(2, 2, ())], BOTH).record.alternatives is None
+    assert apply_batch(again.record, [written(2, 2, ())], BOTH).record.alternatives is None
 
 
 @given(groups())

@@ -15,6 +15,7 @@ from streaming.events import (
     SHARE,
     STREAMS,
     CurrentWritten,
+    DecodeFailed,
     EpochWritten,
     GroupEvent,
     GroupForgotten,
@@ -24,7 +25,6 @@ from streaming.events import (
     MemberWritten,
     ModernEvent,
     Position,
-    RecordUnreadable,
     RegexResolved,
     SkipSettled,
     TargetEpochWritten,
@@ -33,10 +33,10 @@ from streaming.events import (
     TopicsNamed,
     TopicsSampled,
     decode_event,
+    decode_failed_event,
     encode_event,
     entry_name,
     log_event,
-    unreadable_event,
 )
 from streaming.protocol import UndecodableRecord, decode, layouts
 from streaming.protocol.modern import ClassicProtocols, MemberAssignment, ModernMember
@@ -205,7 +205,7 @@ def test_records_without_membership_are_no_events(key: bytes, value: bytes | Non
 
 
 def test_a_member_written_twice_is_one_member_and_the_last_entry_wins() -> None:
-    """ClassicGroup.add puts members into a map by id. Two of one id once stopped the query: no group was judged."""
+    """ClassicGroup.add puts members into a map by id. Two of one id once stopped the query: no group was evaluated."""
     twice = [member_fields("m", held={"orders": [0]}), member_fields("n"), member_fields("m", held={"orders": [1]})]
     event = log_event(decode(group_key("g"), group_value(1, twice)), POSITION)
     assert event is not None
@@ -217,7 +217,7 @@ def test_a_member_written_twice_is_one_member_and_the_last_entry_wins() -> None:
 
 @given(ANY_RECORD)
 def test_any_record_is_an_event_or_none_or_refused_and_every_event_crosses_process_borders(record: Bytes) -> None:
-    """Law: input is hostile. Nothing but UndecodableRecord may come out of reading it."""
+    """Rule: input is hostile. Nothing but UndecodableRecord may come out of reading it."""
     try:
         grouped = log_event(decode(*record), POSITION)
     except UndecodableRecord:
@@ -233,7 +233,7 @@ def test_any_record_is_an_event_or_none_or_refused_and_every_event_crosses_proce
         GroupTombstoned(POSITION),
         EpochWritten(POSITION, "share", 2**31 - 1),
         GroupVanished(5, 7),
-        RecordUnreadable(POSITION, CONSUMER, "member", "m"),
+        DecodeFailed(POSITION, CONSUMER, "member", "m"),
         *(event for *_, event in ENTRIES),
         TopicsSampled({"t": TopicMetadata(3, 5, (("a", None), ("b",))), "absent": TopicMetadata(None, 5)}),
         SkipSettled(2**63 - 1, log_was_whole=True),
@@ -253,11 +253,11 @@ def test_bytes_that_are_no_event_are_refused_by_one_exception(garbage: bytes) ->
 @pytest.mark.parametrize(
     ("key", "event", "why"),
     [
-        (group_key("g"), ("g", RecordUnreadable(POSITION, CLASSIC, "group", "")), "a classic group"),
+        (group_key("g"), ("g", DecodeFailed(POSITION, CLASSIC, "group", "")), "a classic group"),
         *(
             (
                 record_key(layout, groupId="g", memberId="m", regularExpression="a.*"),
-                ("g", RecordUnreadable(POSITION, event.group_type, *entry_name(event))),
+                ("g", DecodeFailed(POSITION, event.group_type, *entry_name(event))),
                 layout.name,
             )
             for layout, _, event in ENTRIES
@@ -271,4 +271,4 @@ def test_bytes_that_are_no_event_are_refused_by_one_exception(garbage: bytes) ->
 def test_a_record_in_quarantine_is_an_event_of_the_group_its_key_names(
     key: bytes, event: tuple[str, GroupEvent] | None, why: str
 ) -> None:
-    assert unreadable_event(key, POSITION) == event, why
+    assert decode_failed_event(key, POSITION) == event, why

@@ -76,10 +76,10 @@ OLD_PARTITION, HOME = 3, 7
 """Where a group's records stood before the partition count of `__consumer_offsets` changed, and since."""
 
 
-def stands_in(kafka_partition: int, *events: GroupEvent) -> list[GroupEvent]:
+def stands_in(offsets_topic_partition: int, *events: GroupEvent) -> list[GroupEvent]:
     """Return the records at the same offsets of a partition."""
     return [
-        replace(event, position=replace(event.position, kafka_partition=kafka_partition))
+        replace(event, position=replace(event.position, offsets_topic_partition=offsets_topic_partition))
         for event in events
         if isinstance(event, LogEvent)
     ]
@@ -155,12 +155,17 @@ def test_the_state_is_the_last_records(events: list[GroupEvent], state: str, gen
 
 
 @pytest.mark.parametrize(
-    ("kafka_offset", "why"), [(7, "the very record"), (6, "the one before it"), (0, "long before it")]
+    ("offsets_topic_offset", "why"), [(7, "the very record"), (6, "the one before it"), (0, "long before it")]
 )
-def test_a_position_already_seen_changes_nothing(kafka_offset: int, why: str) -> None:
+def test_a_position_already_seen_changes_nothing(offsets_topic_offset: int, why: str) -> None:
     """Rule 1: reading the log again is free, whatever the record says now."""
     snapshot = advanced([written(7, 4)])
-    for again in (written(kafka_offset, 9), emptied(kafka_offset, 5), tombstoned(kafka_offset), epoch(kafka_offset)):
+    for again in (
+        written(offsets_topic_offset, 9),
+        emptied(offsets_topic_offset, 5),
+        tombstoned(offsets_topic_offset),
+        epoch(offsets_topic_offset),
+    ):
         assert advanced([again], snapshot) == snapshot, why
 
 
@@ -270,7 +275,7 @@ def histories(draw: Callable[..., Any]) -> list[GroupEvent]:
     make: dict[str, Callable[[int, int], GroupEvent]] = {
         "written": written,
         "emptied": emptied,
-        "tombstoned": lambda kafka_offset, _: tombstoned(kafka_offset),
+        "tombstoned": lambda offsets_topic_offset, _: tombstoned(offsets_topic_offset),
         "epoch": epoch,
     }
     generations = st.integers(-2, 6) | st.sampled_from([2**31 - 1, -(2**31)])
@@ -292,7 +297,7 @@ def test_totals_never_fall(events: list[GroupEvent]) -> None:
 
 @given(histories(), st.data())
 def test_replaying_any_stretch_again_changes_nothing(events: list[GroupEvent], data: st.DataObject) -> None:
-    """Law: nothing twice. A new checkpoint reads the topic from its start over totals that are there already."""
+    """Rule: nothing twice. A new checkpoint reads the topic from its start over totals that are there already."""
     end = data.draw(st.integers(0, len(events)))
     start = data.draw(st.integers(0, end))
     assert advanced([*events[:end], *events[start:end], *events[end:]]) == advanced(events)

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from streaming.combine.lanes import LANE_CODEC
+from streaming.combine.partition_state import PARTITION_CODEC
 from streaming.errors import RemedyError
-from streaming.evaluation.turn import GROUP_CODEC, GroupRecord
+from streaming.evaluation.group_update import GROUP_CODEC, GroupState
 from streaming.events import GroupEvent
 from streaming.group.codec import StateCodec, StateVersionError
 from streaming.group.snapshot import GroupSnapshot
@@ -58,7 +58,7 @@ def test_what_is_encoded_says_todays_version() -> None:
     assert CODEC.decode(version, encoded) == _Today("g", 7)
 
 
-@pytest.mark.parametrize(("codec", "oldest"), [(GROUP_CODEC, 2), (LANE_CODEC, 1)])
+@pytest.mark.parametrize(("codec", "oldest"), [(GROUP_CODEC, 2), (PARTITION_CODEC, 1)])
 def test_every_older_version_of_a_state_has_its_own_migration(codec: StateCodec[object], oldest: int) -> None:
     """Groups and lanes are versioned apart: what makes an old group a new one must not touch a lane."""
     assert sorted(codec._migrations) == list(range(oldest, codec.version))
@@ -67,7 +67,7 @@ def test_every_older_version_of_a_state_has_its_own_migration(codec: StateCodec[
 def test_state_that_kept_no_members_of_newer_groups_is_refused_rather_than_shown_in_part() -> None:
     """Version 1 read KIP-848 members' records and kept nothing of them; only a rebuild reads them again."""
     with pytest.raises(StateVersionError, match="rebuild"):
-        GROUP_CODEC.decode(1, msgspec.msgpack.encode(GroupRecord(advanced([written(0, 1)]))))
+        GROUP_CODEC.decode(1, msgspec.msgpack.encode(GroupState(advanced([written(0, 1)]))))
 
 
 MANY = [
@@ -78,7 +78,7 @@ MANY = [
 
 def test_a_group_of_a_thousand_members_on_ten_thousand_partitions_is_stored_in_less_than_two_megabytes() -> None:
     """The issue's bound, with a hundred topics subscribed to by each: their names alone are 9 MB as they are."""
-    _, stored = GROUP_CODEC.encode(GroupRecord(advanced([written(0, 1, MANY)])))
+    _, stored = GROUP_CODEC.encode(GroupState(advanced([written(0, 1, MANY)])))
     assert len(stored) < 2_000_000
     assert len(GROUP_CODEC.decode(GROUP_CODEC.version, stored).snapshot.classic.members) == 1_000
 

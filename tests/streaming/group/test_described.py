@@ -6,7 +6,7 @@ import pytest
 
 from streaming.events import GroupTombstoned, Position, decode_event, encode_event
 from streaming.group.advance import advance
-from streaming.group.history import is_told
+from streaming.group.history import should_report
 from streaming.group.listing import DescribedGroup
 from streaming.group.not_known import not_known
 from streaming.group.snapshot import GroupSnapshot, GroupTotals, Resume
@@ -106,7 +106,7 @@ def test_a_group_that_comes_back_after_its_end_is_another_one():
 
 
 def test_a_new_checkpoint_goes_on_counting_where_the_tables_left_a_polled_group():
-    """Law 3: `rebuild` keeps totals."""
+    """Rule 3: `rebuild` keeps totals."""
     resume = Resume(4, "consumer", "Stable", 3, GroupTotals(rebalances=9))
     seeded = GroupSnapshot("g", totals=resume.totals, resume=resume)
     snapshot = advance(seeded, answered(5, modern(4, modern_member("a", [0], epoch=4, target=[0]))))
@@ -119,14 +119,14 @@ def test_members_on_their_way_to_their_targets_are_no_row_each():
     further = modern(3, modern_member("a", [], epoch=3, target=[0]), state="Reconciling")
     there = modern(3, modern_member("a", [0], epoch=3, target=[0]))
     first = GroupSnapshot("g")
-    told = []
+    reported = []
     for number, group in enumerate((moving, further, there)):
         event = answered(number, group)
         second = advance(first, event)
         assert second.position == event.position
-        told.append(is_told(first, event, second))
+        reported.append(should_report(first, event, second))
         first = second
-    assert told == [True, False, True]
+    assert reported == [True, False, True]
 
 
 def test_an_answer_crosses_process_borders_unchanged():

@@ -8,7 +8,7 @@ import pytest
 
 from streaming.events import SHARE, STREAMS, CurrentWritten, GroupEvent, GroupVanished, TopicMetadata, TopicsSampled
 from streaming.group.advance import advance
-from streaming.group.history import awaits_names, is_told
+from streaming.group.history import awaits_names, should_report
 from streaming.group.snapshot import GONE, STABLE, GroupSnapshot, GroupTotals, Resume
 from tests.streaming.groups import (
     SECOND_MS,
@@ -27,14 +27,14 @@ from tests.streaming.groups import (
 )
 
 
-def told(events: Sequence[GroupEvent], snapshot: GroupSnapshot | None = None) -> list[tuple[int, str]]:
+def reported(events: Sequence[GroupEvent], snapshot: GroupSnapshot | None = None) -> list[tuple[int, str]]:
     """Return offset and state of each snapshot that is told."""
     snapshot, found = snapshot or GroupSnapshot("g"), []
     for event in events:
         before, snapshot = snapshot, advance(snapshot, event)
-        if is_told(before, event, snapshot):
+        if should_report(before, event, snapshot):
             assert snapshot.position is not None
-            found.append((snapshot.position.kafka_offset, snapshot.state))
+            found.append((snapshot.position.offsets_topic_offset, snapshot.state))
     return found
 
 
@@ -75,7 +75,7 @@ def test_told_is_what_makes_the_group_another(
     events: Sequence[GroupEvent], rows: list[tuple[int, str]], why: str
 ) -> None:
     """A row for each of a group's records would be the square of its size."""
-    assert told(events) == rows, why
+    assert reported(events) == rows, why
 
 
 def test_a_rebalance_is_told_by_a_handful_of_rows_whatever_the_groups_size() -> None:
@@ -83,15 +83,15 @@ def test_a_rebalance_is_told_by_a_handful_of_rows_whatever_the_groups_size() -> 
     events: list[GroupEvent] = [joined(offset, member_id) for offset, member_id in enumerate(ids)]
     events += [epoch(50), *(target(51 + offset, member_id) for offset, member_id in enumerate(ids)), target_epoch(101)]
     events += [current(102 + offset, member_id) for offset, member_id in enumerate(ids)]
-    assert told(events) == [(50, "Assigning"), (101, "Reconciling"), (151, "Stable")]
+    assert reported(events) == [(50, "Assigning"), (101, "Reconciling"), (151, "Stable")]
 
 
 def test_what_an_earlier_checkpoint_told_is_not_told_again_but_for_its_last() -> None:
     """Its last row may be there without its verdicts: a kill between two tables."""
     resumed = GroupSnapshot("g", resume=Resume(3, "consumer", STABLE, 3, GroupTotals()))
-    assert told(formed(0), resumed) == [(3, "Reconciling"), (4, "Stable")]
+    assert reported(formed(0), resumed) == [(3, "Reconciling"), (4, "Stable")]
     gone = GroupSnapshot("g", resume=Resume(5, "classic", GONE, 3, GroupTotals()))
-    assert told([written(5, 3), GroupVanished(5, 9)], gone) == [(5, "Stable")], "that it is gone was told"
+    assert reported([written(5, 3), GroupVanished(5, 9)], gone) == [(5, "Stable")], "that it is gone was told"
 
 
 def known(sampled_at_ms: int, topic_id: str | None) -> TopicsSampled:
@@ -120,7 +120,7 @@ def test_names_are_awaited_as_long_as_a_sample_can_tell_them(
 def test_deletions_are_told_by_what_follows_them() -> None:
     before = advanced(formed(0))
     deletion = CurrentWritten(at(5), "consumer", "m", None)
-    assert not is_told(before, deletion, advance(before, deletion))
+    assert not should_report(before, deletion, advance(before, deletion))
 
 
 def test_a_member_that_gives_nothing_up_is_shown_with_who_waits_for_it() -> None:
@@ -131,4 +131,4 @@ def test_a_member_that_gives_nothing_up_is_shown_with_who_waits_for_it() -> None
         current(7, "a", (), 2, "UnrevokedPartitions"),
         current(8, "b", (), 3, "UnreleasedPartitions"),
     ]
-    assert told(heard, known) == [(7, "Reconciling")]
+    assert reported(heard, known) == [(7, "Reconciling")]

@@ -24,7 +24,7 @@ ASSIGNED = bytes.fromhex("0001 00000001 0001 74 00000002 00000004 00000000 00000
 def test_a_member_holds_what_was_told_and_nothing_is_invented(  # noqa: PLR0913, PLR0917 - the columns of the table
     group_type: str, state: str, protocol_type: str, assignment: bytes | None, held: object, why: str
 ):
-    """Law 2: unknown is None, which is not "no partitions"."""
+    """Rule 2: unknown is None, which is not "no partitions"."""
     member = DescribedMember("m", "c", "/h", assignment=assignment)
     group = DescribedGroup(group_type, state, protocol_type, "range", (member,))  # type: ignore[arg-type]
     assert held_partitions(group, member) == held, why

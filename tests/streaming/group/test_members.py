@@ -57,7 +57,7 @@ def test_a_consumer_groups_member_has_shall_have_and_gives_up() -> None:
 
 
 def test_what_no_record_told_is_none_and_not_nothing() -> None:
-    """Law 2: a member that just joined has unknown partitions, not zero."""
+    """Rule 2: a member that just joined has unknown partitions, not zero."""
     (one,) = members(advanced([joined(0), epoch(1)]))
     assert (one.assigned, one.target, one.member_epoch) == (None, None, None)
     (idle,) = members(advanced([joined(0), epoch(1), target(2, held=()), current(3, held=())]))

@@ -14,10 +14,10 @@ from streaming.events import (
     CONSUMER,
     SHARE,
     STREAMS,
+    DecodeFailed,
     GroupVanished,
     LogEvent,
     Position,
-    RecordUnreadable,
     RegexResolved,
     TopicMetadata,
     TopicsNamed,
@@ -221,7 +221,7 @@ def test_a_group_the_brokers_list_no_more_is_gone_until_a_record_tells_otherwise
     """An outage longer than `delete.retention.ms` loses the tombstone: without a listing the group would live on."""
     alive = advanced(events)
     assert alive.position is not None
-    last = alive.position.kafka_offset
+    last = alive.position.offsets_topic_offset
     gone = advanced([GroupVanished(last, 99_000)], alive)
     assert (gone.state, gone.totals, gone.subscribed_topics(), gone.member_count()) == (GONE, alive.totals, (), 0)
     assert gone.position == Position(0, last, 99_000), "known to be gone since the listing"
@@ -270,7 +270,7 @@ def test_a_rebuilt_group_ends_as_the_one_that_was_never_interrupted(
     then = advanced(events[:until])
     if then.position is None:
         return
-    resume = Resume(then.position.kafka_offset, then.group_type, then.state, then.generation_id, then.totals)
+    resume = Resume(then.position.offsets_topic_offset, then.group_type, then.state, then.generation_id, then.totals)
     rebuilt = advanced(events, GroupSnapshot("g", totals=then.totals, resume=resume))
     assert msgspec.structs.replace(rebuilt, resume=None, unsettled_skips=()) == msgspec.structs.replace(
         uninterrupted, unsettled_skips=()
@@ -283,7 +283,7 @@ def test_where_compaction_left_nothing_the_tables_word_stands(events: list[LogEv
     then = advanced(events[:until])
     if then.position is None:
         return
-    resume = Resume(then.position.kafka_offset, then.group_type, then.state, then.generation_id, then.totals)
+    resume = Resume(then.position.offsets_topic_offset, then.group_type, then.state, then.generation_id, then.totals)
     rebuilt = advanced([tombstoned(500)], GroupSnapshot("g", totals=then.totals, resume=resume))
     assert (rebuilt.state, rebuilt.totals, rebuilt.generation_id) == (DEAD, then.totals, then.generation_id)
 
@@ -359,9 +359,9 @@ def test_positions_are_kept_for_records_of_members_too() -> None:
     assert once.position == Position(0, 4, 4_000)
 
 
-def unreadable(kafka_offset: int, entry: str, entry_of: str = "", group_type: str = CONSUMER) -> LogEvent:
+def unreadable(offsets_topic_offset: int, entry: str, entry_of: str = "", group_type: str = CONSUMER) -> LogEvent:
     """Return a record whose value nobody could read."""
-    return RecordUnreadable(at(kafka_offset), group_type, entry, entry_of)
+    return DecodeFailed(at(offsets_topic_offset), group_type, entry, entry_of)
 
 
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def unreadable(kafka_offset: int, entry: str, entry_of: str = "", group_type: st
 def test_a_record_nobody_could_read_leaves_the_state_open_until_the_next_of_its_kind(
     events: Sequence[LogEvent], state: str, why: str
 ) -> None:
-    """Law 2: never the last value. Members in quarantine beside a readable epoch once looked like an Empty group."""
+    """Rule 2: never the last value. Members in quarantine beside a readable epoch once looked like an Empty group."""
     assert advanced(events).state == state, why
 
 

@@ -26,7 +26,7 @@ def unzipped(member: bytes) -> bytes:
 
 @given(st.lists(st.binary(max_size=100)))
 def test_any_pieces_come_back_as_one(pieces: list[bytes]) -> None:
-    """Law: nothing lost, nothing twice; also of nothing."""
+    """Rule: nothing lost, nothing twice; also of nothing."""
     assert unzipped(gzipped(pieces)) == b"".join(pieces)
 
 

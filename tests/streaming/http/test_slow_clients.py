@@ -148,8 +148,8 @@ def test_a_new_connection_always_gets_in_and_the_oldest_of_the_crowd_goes(
     limit(limits, MOST_WAITING=4)
     with served(pages) as server, ExitStack() as stack:
         alone = stack.enter_context(connected(server, ELSEWHERE))
-        crowd = [stack.enter_context(connected(server, HERE)) for _ in range(4)]
-        assert is_hung_up_on(crowd[0])
+        synthetic_groups = [stack.enter_context(connected(server, HERE)) for _ in range(4)]
+        assert is_hung_up_on(synthetic_groups[0])
         assert still_waits(alone), "it is older, but its address has one connection only"
         alone.setblocking(True)
         assert b"a word" in answer_to(alone, "/")
@@ -158,10 +158,10 @@ def test_a_new_connection_always_gets_in_and_the_oldest_of_the_crowd_goes(
 def test_more_connections_than_may_wait_are_as_good_as_none(pages: Pages) -> None:
     """Rule 3, with the real limits."""
     with served(pages) as server, ExitStack() as stack:
-        crowd = [stack.enter_context(connected(server)) for _ in range(MOST_WAITING + 50)]
+        synthetic_groups = [stack.enter_context(connected(server)) for _ in range(MOST_WAITING + 50)]
         assert is_answered(server, "/-/healthy")
         assert is_answered(server, "/metrics")
-        assert is_hung_up_on(crowd[0])
+        assert is_hung_up_on(synthetic_groups[0])
 
 
 def test_probes_and_other_addresses_have_places_that_no_request_of_one_address_takes(

@@ -31,7 +31,7 @@ def test_on_a_busy_partition_time_goes_on_although_no_last_end_is_ever_reached()
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.booleans())))
 def test_whatever_was_written_up_to_that_time_was_read(steps: list[tuple[int, int, bool]]) -> None:
-    """Law: silence in a part of the log that was not read yet is no silence."""
+    """Rule: silence in a part of the log that was not read yet is no silence."""
     known, end, position = ReadUpTo(), 0, 0
     ends = {0: 0}
     for now_ms, (written, read, is_sampled) in enumerate(steps, start=1):

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 
 from assignors.coordinator import coordinator_partition
+from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds
-from streaming.evaluation.turn import GroupRecord
 from streaming.events import GroupEvent, TopicMetadata
 from streaming.group.listing import (
     CommittedOffset,
-    CommittedOffsets,
     GroupListing,
     ListedGroup,
     ListingGap,
+    OffsetsByPartition,
     Unanswered,
 )
 from streaming.integrity.reconcile import (
@@ -33,12 +33,12 @@ from tests.streaming.groups import advanced, formed, tombstoned, written
 LISTED = ListedGroup("classic", "consumer", "Stable", 1)
 WITHOUT, WITH = GroupListing(9_000, {}), GroupListing(9_000, {"g": LISTED})
 SAMPLE = ClusterSample(9_100, offsets_topic={0: LogEnds(100, 90)}, offsets_topic_partitions=50)
-SUSPECT = Suspect(kafka_partition=0, after_offset=50, read_up_to=100, listed_at_ms=9_000)
+SUSPECT = Suspect(offsets_topic_partition=0, after_offset=50, read_up_to=100, listed_at_ms=9_000)
 
 
-def record(*events: GroupEvent) -> Mapping[str, GroupRecord]:
+def record(*events: GroupEvent) -> Mapping[str, GroupState]:
     """Return the one group after its records."""
-    return {"g": GroupRecord(advanced(events))}
+    return {"g": GroupState(advanced(events))}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def record(*events: GroupEvent) -> Mapping[str, GroupRecord]:
     ],
 )
 def test_suspect_is_who_is_alive_to_us_and_unknown_to_every_coordinator(
-    groups: Mapping[str, GroupRecord],
+    groups: Mapping[str, GroupState],
     listing: GroupListing,
     sample: ClusterSample,
     suspects: Mapping[str, Suspect],
@@ -86,7 +86,7 @@ def test_suspect_is_who_is_alive_to_us_and_unknown_to_every_coordinator(
     ],
 )
 def test_a_suspect_is_cleared_by_any_word_of_it(
-    groups: Mapping[str, GroupRecord], listing: GroupListing, stays: bool, why: str
+    groups: Mapping[str, GroupState], listing: GroupListing, stays: bool, why: str
 ) -> None:
     assert still_suspect({"g": SUSPECT}, groups, listing) == ({"g": SUSPECT} if stays else {}), why
 
@@ -102,11 +102,11 @@ def test_a_tombstone_may_be_ahead_until_the_log_is_read_to_where_it_ended(
 
 def commits(*rows: tuple[str, str, int, int]) -> pa.Table:
     """Return commits of (group, topic, partition, log offset)."""
-    names = ("group_id", "topic", "partition", "key", "kafka_offset", "kafka_partition")
+    names = ("group_id", "topic", "partition", "key", "offsets_topic_offset", "offsets_topic_partition")
     columns: dict[str, list[object]] = {name: [] for name in names}
-    for group_id, topic, partition, kafka_offset in rows:
+    for group_id, topic, partition, offsets_topic_offset in rows:
         key, stands_in = f"{group_id}/{topic}/{partition}".encode(), coordinator_partition(group_id, 50)
-        named = (group_id, topic, partition, key, kafka_offset, stands_in)
+        named = (group_id, topic, partition, key, offsets_topic_offset, stands_in)
         for column, value in zip(columns.values(), named, strict=True):
             column.append(value)
     return pa.table(columns)
@@ -127,7 +127,7 @@ DESCRIBED = {"orders": TopicMetadata(3, 1), "deleted": TopicMetadata(None, 1)}
     ],
 )
 def test_a_commit_is_suspect_if_its_groups_coordinator_answers_and_does_not_know_it(
-    answers: Mapping[str, CommittedOffsets | Unanswered], missing: Sequence[int], why: str
+    answers: Mapping[str, OffsetsByPartition | Unanswered], missing: Sequence[int], why: str
 ) -> None:
     known = commits(("g", "orders", 0, 10), ("g", "orders", 1, 11))
     assert suspected_commits(known, answers, DESCRIBED)["partition"].to_pylist() == missing, why
@@ -148,10 +148,13 @@ def test_missing_commits_are_told_to_the_partition_they_stand_in() -> None:
     ends = {partition: LogEnds(1_000 + partition, 1_000) for partition in range(50)}
     sample = ClusterSample(5, offsets_topic=ends, offsets_topic_partitions=50)
     found = missing_by_partition(commits(*((group, "t", 0, 10) for group in groups)), sample)
-    told = {key: one.suspect.kafka_partition for one in found for key in one.vanished.keys}
-    assert told == {f"{group}/t/0".encode(): coordinator_partition(group, 50) for group in groups}
-    assert all(one.suspect.read_up_to == 1_000 + one.suspect.kafka_partition for one in found)
-    assert all(before.suspect.kafka_partition < after.suspect.kafka_partition for before, after in pairwise(found))
+    reported = {key: one.suspect.offsets_topic_partition for one in found for key in one.vanished.keys}
+    assert reported == {f"{group}/t/0".encode(): coordinator_partition(group, 50) for group in groups}
+    assert all(one.suspect.read_up_to == 1_000 + one.suspect.offsets_topic_partition for one in found)
+    assert all(
+        before.suspect.offsets_topic_partition < after.suspect.offsets_topic_partition
+        for before, after in pairwise(found)
+    )
     assert missing_by_partition(commits(("a", "t", 0, 10)), ClusterSample(5, offsets_topic_partitions=50)) == []
     grown = ClusterSample(5, offsets_topic=ends, offsets_topic_partitions=60)
     assert missing_by_partition(commits(*((group, "t", 0, 10) for group in groups)), grown) == found

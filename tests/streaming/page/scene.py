@@ -17,25 +17,25 @@ from deltalake import write_deltalake
 
 from assignors import BUILT_IN, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
 from streaming.combine.gaps import ALL_COMMITTED, CommitGap, GapTotals, counted
-from streaming.combine.lanes import GapsClosed
-from streaming.delta.rows import arrow_table, turn_rows
+from streaming.combine.partition_state import GapsClosed
+from streaming.delta.rows import arrow_table, update_rows
 from streaming.delta.tables import PARTITIONED_BY, REBALANCES
-from streaming.evaluation.conditions.condition_watch import Condition
+from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.conditions.condition_words import words_for
 from streaming.evaluation.fairness.throughput import end_offset_rates
+from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.lag.commit_windows import CommitWindows
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
-from streaming.evaluation.lag.lag_judgement import LagJudgement, judge_lag
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.retention import LOG_START_POINTS
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.evaluation.rebalances.detectors import Limits, conditions
-from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
 from streaming.run.samples.work_watch import WorkWatch
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
 
 CLUSTER = "prod-eu"
 NOW_MS = 1_795_300_000_000
@@ -110,24 +110,24 @@ def generation(number: int, ago_seconds: float, protocol: str, members: Sequence
 
 def record_of(
     group_id: str, events: Iterable[GroupEvent], tables: Path | None = None, own: Sequence[PartitionAssignor] = ()
-) -> GroupRecord:
+) -> GroupState:
     """Take a group's turns, one a record, and write its rebalances if there are tables; `own` are users' strategies."""
     strategies = [*(BUILT_IN[name] for name in STRATEGIES), *own]
     sampled = TopicsSampled({topic: TopicMetadata(count, NOW_MS - 10**9) for topic, count in TOPICS.items()})
-    record, turns = GroupRecord(GroupSnapshot(group_id)), []
+    record, updates = GroupState(GroupSnapshot(group_id)), []
     for event in events:
-        turns.append(take_turn(record, [event], strategies))
-        turns.append(take_turn(turns[-1].record, [sampled], strategies))
-        record = turns[-1].record
+        updates.append(apply_batch(record, [event], strategies))
+        updates.append(apply_batch(updates[-1].record, [sampled], strategies))
+        record = updates[-1].record
     if tables is not None and group_id.isprintable():
-        rows = arrow_table(REBALANCES, turn_rows(CLUSTER, turns, {})[REBALANCES])
+        rows = arrow_table(REBALANCES, update_rows(CLUSTER, updates, {})[REBALANCES])
         write_deltalake(str(tables / REBALANCES.name), rows, mode="append", partition_by=list(PARTITIONED_BY))
     return record
 
 
-def held_now(record: GroupRecord) -> Iterator[Condition]:
+def held_now(record: GroupState) -> Iterator[Condition]:
     """Tell what holds of a group now, since the last of its records."""
-    recent = record.story.recent
+    recent = record.rebalance_history.recent
     for name in conditions(recent, NOW_MS, Limits()):
         yield Condition(name, recent[-1].timestamp_ms, words_for(name, recent, NOW_MS, Limits()))
 
@@ -150,9 +150,9 @@ class Commits:
         return 5_000 + self.each_round * reached - self.behind
 
 
-def judged(
+def evaluated(
     commits: Mapping[str, Commits],
-) -> tuple[ClusterSample, LagJudgement, Mapping[TopicPartition, float]]:
+) -> tuple[ClusterSample, LagEvaluation, Mapping[TopicPartition, float]]:
     """Let two minutes pass: records are written, groups commit, brokers are sampled. Rates are those of end offsets."""
     keys = [
         (group, topic, number)
@@ -188,7 +188,7 @@ def judged(
         )
     report = lag_report(table, sample)
     read_up_to_ms = pa.array([sample.sampled_at_ms] * len(keys), pa.int64())
-    lag = judge_lag(report, ends, starts, windows.as_of(rows, np.full(len(keys), ROUNDS)), read_up_to_ms)
+    lag = evaluate_lag(report, ends, starts, windows.as_of(rows, np.full(len(keys), ROUNDS)), read_up_to_ms)
     return sample, lag, end_offset_rates(ends, sample.sampled_at_ms)
 
 
@@ -196,7 +196,7 @@ def judged(
 class Scene:
     """A registry to be shown, and the tables beside it."""
 
-    registry: Registry
+    monitor_state: MonitorState
     tables: Path
     groups: Sequence[str] = field(default_factory=list)
 
@@ -270,19 +270,19 @@ def scene(tables: Path) -> Scene:
         "search-index": Commits(["orders", "clicks"], reset_at_round=9),
         "reporting": Commits(WIDE, each_round=0),
     }
-    registry = Registry()
-    registry.put_batch([record_of(name, events, tables) for name, events in lives.items()], [])
-    registry.put_health(positions=dict.fromkeys(range(PARTITIONS), 1_000))
-    sample, lag, rates = judged(commits)
-    registry.put_sample(sample, lag)
+    monitor_state = MonitorState()
+    monitor_state.put_batch([record_of(name, events, tables) for name, events in lives.items()], [])
+    monitor_state.put_health(positions=dict.fromkeys(range(PARTITIONS), 1_000))
+    sample, lag, rates = evaluated(commits)
+    monitor_state.put_sample(sample, lag)
     # No record brings a lone surrogate, and no table takes it.
-    printable = {name: record for name, record in registry.present().groups.items() if name.isprintable()}
-    present = replace(registry.present(), groups=printable)
-    shares, _ = WorkWatch(CLUSTER).measure(present, lag, rates)
-    registry.put_work(shares)
-    registry.put_gap_totals([_gaps_of("billing", 3_100, 7_800), _gaps_of("clickstream", 65_000, *[4_000] * 7)])
-    registry.put_conditions(
-        {name: held for name, record in registry.present().groups.items() if (held := tuple(held_now(record)))}
+    printable = {name: record for name, record in monitor_state.view().groups.items() if name.isprintable()}
+    view = replace(monitor_state.view(), groups=printable)
+    shares, _ = WorkWatch(CLUSTER).measure(view, lag, rates)
+    monitor_state.put_work(shares)
+    monitor_state.put_gap_totals([_gaps_of("billing", 3_100, 7_800), _gaps_of("clickstream", 65_000, *[4_000] * 7)])
+    monitor_state.put_conditions(
+        {name: held for name, record in monitor_state.view().groups.items() if (held := tuple(held_now(record)))}
     )
-    registry.put_health(ready=True, was_ready=True)
-    return Scene(registry, tables, sorted(lives))
+    monitor_state.put_health(ready=True, was_ready=True)
+    return Scene(monitor_state, tables, sorted(lives))

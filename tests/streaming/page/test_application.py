@@ -23,10 +23,10 @@ from streaming.evaluation.lag.lag import ClusterSample, LogEnds
 from streaming.group.printable import printable
 from streaming.page.addresses import GROUP_API, group_address
 from streaming.page.application import Pages
-from streaming.page.clusters import ShownCluster
+from streaming.page.clusters import ClusterView
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import Watched
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
 from tests.streaming.page.scene import (
     CLUSTER,
     HOSTILE_NAMES,
@@ -61,21 +61,21 @@ class Answer:
         return json.loads(self.body)
 
 
-def pages_of(registry: Registry, tables: Path, now_ms: int = NOW_MS) -> Pages:
-    return Pages([shown_cluster(CLUSTER, registry, tables, now_ms)], STRATEGIES)
+def pages_of(monitor_state: MonitorState, tables: Path, now_ms: int = NOW_MS) -> Pages:
+    return Pages([cluster_view(CLUSTER, monitor_state, tables, now_ms)], STRATEGIES)
 
 
-def shown_cluster(cluster: str, registry: Registry, tables: Path, now_ms: int = NOW_MS) -> ShownCluster:
-    return ShownCluster(
+def cluster_view(cluster: str, monitor_state: MonitorState, tables: Path, now_ms: int = NOW_MS) -> ClusterView:
+    return ClusterView(
         cluster,
-        lambda: Watched(cluster, registry.present(), now_ms, STALE_AFTER_MS),
+        lambda: Watched(cluster, monitor_state.view(), now_ms, STALE_AFTER_MS),
         RebalanceReader(str(tables), cluster, time.monotonic),
     )
 
 
 def ask(pages: Pages, address: str, method: str = "GET", **headers: str) -> Answer:
     """Ask as a server does, under the eyes of wsgiref's validator."""
-    parts, told = urlsplit(address), list[Any]()
+    parts, reported = urlsplit(address), list[Any]()
     environ: dict[str, Any] = {
         "REQUEST_METHOD": method,
         "SCRIPT_NAME": "",
@@ -84,10 +84,10 @@ def ask(pages: Pages, address: str, method: str = "GET", **headers: str) -> Answ
         **headers,
     }
     setup_testing_defaults(environ)
-    answered = validator(pages)(environ, lambda *said: told.extend(said))
+    answered = validator(pages)(environ, lambda *said: reported.extend(said))
     body = b"".join(answered)
     answered.close()  # type: ignore[attr-defined]
-    return Answer(told[0], dict(told[1]), body)
+    return Answer(reported[0], dict(reported[1]), body)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 
 @pytest.fixture(scope="module")
 def pages(shown: Scene) -> Pages:
-    return pages_of(shown.registry, shown.tables)
+    return pages_of(shown.monitor_state, shown.tables)
 
 
 class Seen(HTMLParser):
@@ -171,16 +171,16 @@ def test_a_hostile_name_is_text_and_nothing_else(pages: Pages, group_id: str) ->
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(), max_size=30), st.text(st.characters(), max_size=30))
 def test_no_name_at_all_gets_out_of_its_place(tmp_path: Path, group_id: str, client: str) -> None:
-    """Law: the elements of a page do not depend on names."""
+    """Rule: the elements of a page do not depend on names."""
     registries = []
     for name, member in ((group_id, client), ("plain", "member")):
-        registry = Registry()
+        monitor_state = MonitorState()
         held = {"orders": [0]}
         event = generation(1, 10, "range", [Member(f"{member}-a", ["orders"], instance_id=member, held=held)])
-        registry.put_batch([record_of(name, [event])], [])
-        registry.put_sample(ClusterSample(NOW_MS), None)
-        registry.put_health(ready=True, was_ready=True)
-        registries.append((name, pages_of(registry, tmp_path)))
+        monitor_state.put_batch([record_of(name, [event])], [])
+        monitor_state.put_sample(ClusterSample(NOW_MS), None)
+        monitor_state.put_health(ready=True, was_ready=True)
+        registries.append((name, pages_of(monitor_state, tmp_path)))
     for address_of in (lambda _: "/", group_address):
         hostile, plain = (Seen(ask(pages, address_of(name)).text) for name, pages in registries)
         assert [e for e in hostile.elements if e != "q"] == [e for e in plain.elements if e != "q"]
@@ -252,8 +252,8 @@ def test_the_api_gives_the_same_order_as_the_page_with_units_in_names(pages: Pag
     second = document["groups"][1]
     assert (second["drift_partitions"], second["lag"], second["lag_seconds"]) == (15, 28_800, 96.0)
     assert (second["shares"]["excess_partitions"], second["shares"]["score"]) == (15, 0.0)
-    unjudged = ask(pages, "/api/v1/groups/reporting").json()
-    assert unjudged["shares"]["excess_partitions"] is None, "not judged is not 0"
+    other_group = ask(pages, "/api/v1/groups/reporting").json()
+    assert other_group["shares"]["excess_partitions"] is None, "not evaluated is not 0"
 
 
 def test_the_api_gives_a_group_whatever_it_is_called(pages: Pages, shown: Scene) -> None:
@@ -288,12 +288,12 @@ def test_every_field_of_the_api_is_documented_and_the_other_way_round(pages: Pag
 
 def test_until_the_log_was_read_once_there_is_no_verdict_only_how_far_it_is(shown: Scene, tmp_path: Path) -> None:
     """A verdict from half a log wakes somebody for nothing."""
-    registry = Registry()
-    registry.put_batch(shown.registry.present().groups.values(), [])
+    monitor_state = MonitorState()
+    monitor_state.put_batch(shown.monitor_state.view().groups.values(), [])
     ends = {number: LogEnds(1_000, 900) for number in range(50)}
-    registry.put_sample(ClusterSample(NOW_MS, offsets_topic=ends, offsets_topic_partitions=50), None)
-    registry.put_health(positions={0: 900, 1: 400})
-    pages = pages_of(registry, tmp_path)
+    monitor_state.put_sample(ClusterSample(NOW_MS, offsets_topic=ends, offsets_topic_partitions=50), None)
+    monitor_state.put_health(positions={0: 900, 1: 400})
+    pages = pages_of(monitor_state, tmp_path)
     for address in ("/", "/groups/billing"):
         seen = Seen(ask(pages, address).text).text
         assert "43,700 records to go" in seen
@@ -306,11 +306,11 @@ def test_until_the_log_was_read_once_there_is_no_verdict_only_how_far_it_is(show
 
 
 def test_before_any_sample_the_page_waits_for_the_brokers(tmp_path: Path) -> None:
-    assert "waiting for the brokers" in ask(pages_of(Registry(), tmp_path), "/").text
+    assert "waiting for the brokers" in ask(pages_of(MonitorState(), tmp_path), "/").text
 
 
 def test_what_rests_on_an_old_sample_is_not_shown_as_the_present(shown: Scene) -> None:
-    pages = pages_of(shown.registry, shown.tables, NOW_MS + 3_600_000)
+    pages = pages_of(shown.monitor_state, shown.tables, NOW_MS + 3_600_000)
     seen = Seen(ask(pages, "/").text).text
     assert "The brokers were last sampled 1 h 2 s ago" in seen
     assert "REWIND" not in seen
@@ -321,28 +321,28 @@ def test_what_rests_on_an_old_sample_is_not_shown_as_the_present(shown: Scene) -
 
 
 def test_a_monitor_that_lost_touch_says_so(shown: Scene) -> None:
-    registry = Registry()
-    present = shown.registry.present()
-    registry.put_batch(present.groups.values(), [])
-    assert present.sample is not None
-    registry.put_sample(present.sample, present.lag)
-    registry.put_health(ready=False, was_ready=True)
-    pages = pages_of(registry, shown.tables)
+    monitor_state = MonitorState()
+    view = shown.monitor_state.view()
+    monitor_state.put_batch(view.groups.values(), [])
+    assert view.sample is not None
+    monitor_state.put_sample(view.sample, view.lag)
+    monitor_state.put_health(ready=False, was_ready=True)
+    pages = pages_of(monitor_state, shown.tables)
     assert "cannot read the log or reach the brokers" in ask(pages, "/").text
     assert ask(pages, "/-/ready").body == b"Not ready: not ready\n"
 
 
 def test_a_group_behind_an_open_transaction_is_unknown_and_shows_nothing_else(shown: Scene) -> None:
-    registry = Registry()
-    present = shown.registry.present()
-    registry.put_batch(present.groups.values(), [])
-    assert present.sample is not None
+    monitor_state = MonitorState()
+    view = shown.monitor_state.view()
+    monitor_state.put_batch(view.groups.values(), [])
+    assert view.sample is not None
     held = {number: LogEnds(1_005, 1_000) for number in range(50)}
-    registry.put_sample(replace(present.sample, offsets_topic=held), present.lag)
-    registry.put_health(ready=True, was_ready=True)
-    document = ask(pages_of(registry, shown.tables), "/api/v1/groups/billing").json()
-    assert (document["state"], document["not_known"]) == ("Unknown", ["held_back"])
-    assert (document["lag"], document["members"], document["members_in_full"]) == (None, None, [])
+    monitor_state.put_sample(replace(view.sample, offsets_topic=held), view.lag)
+    monitor_state.put_health(ready=True, was_ready=True)
+    document = ask(pages_of(monitor_state, shown.tables), "/api/v1/groups/billing").json()
+    assert (document["state"], document["not_known"]) == ("Unknown", ["blocked"])
+    assert (document["lag"], document["members"], document["members"]) == (None, None, [])
 
 
 @pytest.mark.parametrize("accept_encoding", ["gzip;q=0", "identity", ""])
@@ -361,7 +361,7 @@ def test_answers_are_gzipped_for_who_takes_it(pages: Pages) -> None:
 
 
 def test_tables_that_cannot_be_read_cost_the_story_only(shown: Scene, tmp_path: Path) -> None:
-    page = ask(pages_of(shown.registry, tmp_path), "/groups/billing").text
+    page = ask(pages_of(shown.monitor_state, tmp_path), "/groups/billing").text
     assert "the table rebalances cannot be read (NoTableError)" in page
     assert "Partitions of each member" in page
 
@@ -385,11 +385,11 @@ def test_a_group_says_how_its_work_is_shared_and_how_long_rebalances_stopped_it(
 
 def test_a_users_strategy_that_gave_no_answer_says_what_it_did_instead(shown: Scene) -> None:
     """Its words are the user's own: they are text on the page."""
-    registry = Registry()
+    monitor_state = MonitorState()
     first = generation(1, 60, "range", [Member("m-a", ["orders"])])
-    registry.put_batch([record_of("g", [first], own=[Failing()])], [])
-    registry.put_health(was_ready=True)
-    page = ask(pages_of(registry, shown.tables), "/groups/g").text
+    monitor_state.put_batch([record_of("g", [first], own=[Failing()])], [])
+    monitor_state.put_health(was_ready=True)
+    page = ask(pages_of(monitor_state, shown.tables), "/groups/g").text
     assert "failing failed: exception: <b>bad</b>" in Seen(page).text
     assert "<b>" not in page
 

@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 import pytest
 
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds
-from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.page.addresses import GROUP_API, group_address
 from streaming.page.application import Pages
-from streaming.page.clusters import ShownCluster
-from streaming.state.registry import Registry
+from streaming.page.clusters import ClusterView
+from streaming.state.monitor_state import MonitorState
 from tests.streaming.page.scene import HOSTILE_NAMES, NOW_MS, STRATEGIES, Scene, scene
-from tests.streaming.page.test_application import OURS, Seen, ask, pages_of, shown_cluster
+from tests.streaming.page.test_application import OURS, Seen, ask, cluster_view, pages_of
 
 EU, US, AWAY = "eu", "us/<b>east", "away"
 
@@ -26,24 +26,27 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     return scene(tmp_path_factory.mktemp("tables"))
 
 
-def registry_of(shown: Scene, *group_ids: str, ready: bool = True) -> Registry:
+def monitor_state_of(shown: Scene, *group_ids: str, ready: bool = True) -> MonitorState:
     """A cluster that has some of the scene's groups, and was read to its end."""
-    present, registry = shown.registry.present(), Registry()
-    registry.put_batch([present.groups[group_id] for group_id in group_ids], [])
-    assert present.sample is not None
-    assert present.lag is not None
-    of_groups = pc.is_in(present.lag.partitions["group_id"], pa.array(group_ids))
-    registry.put_sample(present.sample, LagJudgement(present.lag.report, present.lag.partitions.filter(of_groups)))
-    registry.put_health(ready=ready, was_ready=True)
-    return registry
+    view, monitor_state = shown.monitor_state.view(), MonitorState()
+    monitor_state.put_batch([view.groups[group_id] for group_id in group_ids], [])
+    assert view.sample is not None
+    assert view.lag is not None
+    of_groups = pc.is_in(view.lag.partitions["group_id"], pa.array(group_ids))
+    monitor_state.put_sample(view.sample, LagEvaluation(view.lag.report, view.lag.partitions.filter(of_groups)))
+    monitor_state.put_health(ready=ready, was_ready=True)
+    return monitor_state
 
 
 @pytest.fixture(scope="module")
 def pages(shown: Scene) -> Pages:
     """Two clusters that both have `billing`, and one whose broker never answered."""
-    registries = {EU: registry_of(shown, "billing", "ledger"), US: registry_of(shown, "billing", "fraud-detection")}
-    clusters = [shown_cluster(name, registry, shown.tables) for name, registry in registries.items()]
-    return Pages([*clusters, shown_cluster(AWAY, Registry(), shown.tables)], STRATEGIES)
+    registries = {
+        EU: monitor_state_of(shown, "billing", "ledger"),
+        US: monitor_state_of(shown, "billing", "fraud-detection"),
+    }
+    clusters = [cluster_view(name, monitor_state, shown.tables) for name, monitor_state in registries.items()]
+    return Pages([*clusters, cluster_view(AWAY, MonitorState(), shown.tables)], STRATEGIES)
 
 
 def links(page: str) -> list[str]:
@@ -92,7 +95,7 @@ def test_a_group_nobody_has_may_be_in_a_cluster_that_was_not_read_yet(pages: Pag
     """Rule 3: "no such group" would be a guess."""
     assert ask(pages, f"{GROUP_API}no-such").status == "503 Service Unavailable"
     assert ask(pages, f"{GROUP_API}no-such?cluster=eu").status == "404 Not Found"
-    all_read = Pages([shown_cluster(name, registry_of(shown, "billing"), shown.tables) for name in (EU, US)], ())
+    all_read = Pages([cluster_view(name, monitor_state_of(shown, "billing"), shown.tables) for name in (EU, US)], ())
     assert ask(all_read, f"{GROUP_API}no-such").status == "404 Not Found"
     assert ask(all_read, "/groups/no-such").status == "404 Not Found"
 
@@ -100,7 +103,7 @@ def test_a_group_nobody_has_may_be_in_a_cluster_that_was_not_read_yet(pages: Pag
 @pytest.mark.parametrize("address", ["/", "/groups/billing", "/api/v1/groups", f"{GROUP_API}billing", "/-/ready"])
 def test_a_cluster_that_is_none_of_ours_is_not_found(pages: Pages, shown: Scene, address: str) -> None:
     """Rule 1, with one cluster as with several: another one's groups are no answer."""
-    for some in (pages, pages_of(shown.registry, shown.tables)):
+    for some in (pages, pages_of(shown.monitor_state, shown.tables)):
         assert ask(some, f"{address}?cluster=nowhere").status == "404 Not Found"
 
 
@@ -120,21 +123,21 @@ def test_the_api_says_of_each_group_and_of_each_cluster_which_it_is(pages: Pages
 
 def test_one_ready_cluster_is_enough_for_the_port_and_each_is_asked_by_name(shown: Scene, tmp_path: Path) -> None:
     """A probe that failed for one cluster's sake would take the others' pages away, too."""
-    registry = registry_of(shown, "billing")
-    pages = Pages([shown_cluster(EU, registry, tmp_path), shown_cluster(AWAY, Registry(), tmp_path)], ())
+    monitor_state = monitor_state_of(shown, "billing")
+    pages = Pages([cluster_view(EU, monitor_state, tmp_path), cluster_view(AWAY, MonitorState(), tmp_path)], ())
     answer = ask(pages, "/-/ready")
     assert (answer.status, answer.body) == ("200 OK", b"1 of 2 clusters are ready\n"), "numbers: everybody may ask"
     assert ask(pages, "/-/ready?cluster=eu").status == "200 OK"
     assert ask(pages, "/-/ready?cluster=away").body == b"Not ready: catching up\n"
-    registry.put_health(ready=False)
+    monitor_state.put_health(ready=False)
     assert ask(pages, "/-/ready").status == "503 Service Unavailable"
     assert ask(pages, "/-/healthy").status == "200 OK"
 
 
 def test_while_all_are_read_for_the_first_time_each_says_how_far_it_is(tmp_path: Path) -> None:
-    behind = Registry()
+    behind = MonitorState()
     behind.put_sample(ClusterSample(NOW_MS, offsets_topic={0: LogEnds(1_000, 900)}, offsets_topic_partitions=1), None)
-    pages = Pages([shown_cluster(EU, behind, tmp_path), shown_cluster(AWAY, Registry(), tmp_path)], ())
+    pages = Pages([cluster_view(EU, behind, tmp_path), cluster_view(AWAY, MonitorState(), tmp_path)], ())
     seen = Seen(ask(pages, "/").text).text
     assert "eu : 900 records to go" in seen
     assert "away : waiting for the brokers" in seen
@@ -143,8 +146,8 @@ def test_while_all_are_read_for_the_first_time_each_says_how_far_it_is(tmp_path:
 
 def test_what_rests_on_one_clusters_old_sample_is_not_shown_and_the_others_is(shown: Scene) -> None:
     """The lag of a cluster out of touch is unknown; that of its neighbour is not."""
-    old = shown_cluster(EU, registry_of(shown, "billing", ready=False), shown.tables, NOW_MS + 3_600_000)
-    pages = Pages([old, shown_cluster(US, registry_of(shown, "billing"), shown.tables)], ())
+    old = cluster_view(EU, monitor_state_of(shown, "billing", ready=False), shown.tables, NOW_MS + 3_600_000)
+    pages = Pages([old, cluster_view(US, monitor_state_of(shown, "billing"), shown.tables)], ())
     groups = {one["cluster"]: one["lag"] for one in ask(pages, "/api/v1/groups").json()["groups"]}
     assert groups[EU] is None
     assert groups[US] is not None
@@ -164,5 +167,5 @@ def test_a_cluster_of_a_hostile_name_is_reached_by_its_links(shown: Scene, tmp_p
     assert json.dumps(document)
 
 
-def _cluster(name: str, shown: Scene, tables: Path) -> ShownCluster:
-    return shown_cluster(name, registry_of(shown, "billing"), tables)
+def _cluster(name: str, shown: Scene, tables: Path) -> ClusterView:
+    return cluster_view(name, monitor_state_of(shown, "billing"), tables)

@@ -10,7 +10,7 @@ import streaming.page.expected
 from streaming.evaluation.assignment import drift as verdicts
 from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.evaluation.assignment.member_shares import expected_partitions
-from streaming.evaluation.evaluate import Recorded, evaluate
+from streaming.evaluation.evaluate import RecordedGroup, evaluate
 from streaming.group.members import members
 from streaming.page.expected import misplaced_in_short, verdict_in_words
 from tests.streaming.page.scene import Member, generation, record_of
@@ -23,7 +23,7 @@ def test_expected_counts_are_those_of_the_strategy_itself() -> None:
     everything = {"orders": range(12), "payments": range(12)}
     of = [Member("m-a", TOPICS, held=everything), Member("m-b", TOPICS, held={}), Member("m-c", TOPICS, held={})]
     record = record_of("g", [generation(1, 60, "range", of)])
-    found = evaluate(Recorded("g", record)).assignment.own
+    found = evaluate(RecordedGroup("g", record)).assignment.own
     assert found is not None
     assert found.verdict == verdicts.DRIFT
     expected = expected_partitions(members(record.snapshot), found)

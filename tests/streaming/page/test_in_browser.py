@@ -14,7 +14,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from streaming.http.port import MetricsServer
 from streaming.page.addresses import group_address
 from streaming.page.application import Pages
-from streaming.page.clusters import ShownCluster
+from streaming.page.clusters import ClusterView
 from streaming.page.rebalances import RebalanceReader
 from streaming.page.watched import Watched
 from streaming.prometheus.metrics import Exporter
@@ -37,19 +37,19 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The whole port, as a monitor serves it."""
     shown = scene(tmp_path_factory.mktemp("tables"))
-    cluster = ShownCluster(
+    cluster = ClusterView(
         CLUSTER,
-        lambda: Watched(CLUSTER, shown.registry.present(), NOW_MS, STALE_AFTER_MS),
+        lambda: Watched(CLUSTER, shown.monitor_state.view(), NOW_MS, STALE_AFTER_MS),
         RebalanceReader(str(shown.tables), CLUSTER, time.monotonic),
     )
     pages = Pages([cluster], STRATEGIES)
-    exporter = Exporter([(CLUSTER, shown.registry)], lambda: NOW_MS, STALE_AFTER_MS)
+    exporter = Exporter([(CLUSTER, shown.monitor_state)], lambda: NOW_MS, STALE_AFTER_MS)
     server = MetricsServer("127.0.0.1", 0, exporter.exposition, pages)
     yield f"http://127.0.0.1:{server.port}"
     server.close()
 
 
-def ground(browser: Chrome) -> tuple[int, ...]:
+def shared(browser: Chrome) -> tuple[int, ...]:
     """The background's red, green and blue as the browser paints it."""
     colour: str = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     return tuple(int(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(","))
@@ -65,7 +65,7 @@ def test_each_page_fits_its_window_breaks_no_rule_and_keeps_to_the_colours_asked
     look(browser, site + address, size, scheme)
     wide, window = browser.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
     assert wide <= window
-    assert (sum(ground(browser)) > 3 * 128) == (scheme == "light")
+    assert (sum(shared(browser)) > 3 * 128) == (scheme == "light")
     assert [entry for entry in browser.get_log("browser") if "no-such" not in entry["message"]] == []  # type: ignore[no-untyped-call]
     picture(browser, tmp_path / "page.png")
     assert (tmp_path / "page.png").stat().st_size > 5_000

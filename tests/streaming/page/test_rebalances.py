@@ -12,7 +12,7 @@ import streaming.page.rebalances
 from streaming.combine.gaps import CommitGap
 from streaming.delta.rows import arrow_table, commit_gap_rows
 from streaming.delta.tables import COMMIT_GAPS, PARTITIONED_BY, REBALANCES
-from streaming.evaluation.turn import GroupRecord
+from streaming.evaluation.group_update import GroupState
 from streaming.page.last_rebalances import LastRebalances
 from streaming.page.rebalances import KEPT_SECONDS, RebalanceReader
 from tests.streaming.page.scene import CLUSTER, Member, generation, record_of
@@ -36,7 +36,7 @@ def reader(tables: Path) -> tuple[RebalanceReader, Clock]:
     return RebalanceReader(str(tables), CLUSTER, clock), clock
 
 
-def life(tables: Path, generations: int = 3, group_id: str = "g") -> GroupRecord:
+def life(tables: Path, generations: int = 3, group_id: str = "g") -> GroupState:
     """Return a group whose second member comes and goes, a day between."""
     events = [
         generation(number, DAY_SECONDS * (10 - number), "range", [A, B][: 1 + number % 2])
@@ -48,21 +48,25 @@ def life(tables: Path, generations: int = 3, group_id: str = "g") -> GroupRecord
 def test_the_last_rebalances_are_told_the_newest_first(tmp_path: Path) -> None:
     record = life(tmp_path)
     life(tmp_path, group_id="other")
-    told = reader(tmp_path)[0].last(record).told
-    assert [(one.generation_id, one.kind) for one in told] == [(3, "rebalance"), (2, "rebalance"), (1, "first_seen")]
-    assert told[1].text.startswith("app@10.4.5.98 is gone; 1 member; 6 partitions moved")
+    reported = reader(tmp_path)[0].last(record).reported
+    assert [(one.generation_id, one.kind) for one in reported] == [
+        (3, "rebalance"),
+        (2, "rebalance"),
+        (1, "first_seen"),
+    ]
+    assert reported[1].text.startswith("app@10.4.5.98 is gone; 1 member; 6 partitions moved")
 
 
 def test_no_other_days_files_are_read(tmp_path: Path) -> None:
     """Rule 1: a table of ninety days is not read for a group's last three."""
     record = life(tmp_path, 6)
-    recent = msgspec.structs.replace(record.story, recent=record.story.recent[-2:])
+    recent = msgspec.structs.replace(record.rebalance_history, recent=record.rebalance_history.recent[-2:])
     for file in DeltaTable(str(tmp_path / REBALANCES.name)).file_uris():
         if not any(f"date=2026-11-{day}" in file for day in (16, 17)):
             Path(file).unlink()
     assert len(list((tmp_path / REBALANCES.name).rglob("*.parquet"))) == 2
-    told = reader(tmp_path)[0].last(msgspec.structs.replace(record, story=recent)).told
-    assert [one.generation_id for one in told] == [6, 5]
+    reported = reader(tmp_path)[0].last(msgspec.structs.replace(record, rebalance_history=recent)).reported
+    assert [one.generation_id for one in reported] == [6, 5]
 
 
 def test_a_story_is_read_again_after_a_while_and_not_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,13 +75,13 @@ def test_a_story_is_read_again_after_a_while_and_not_before(tmp_path: Path, monk
     ahead = life(tmp_path / "later", 3)
     reads = counted_reads(monkeypatch)
     ask, clock = reader(tmp_path)
-    assert [one.generation_id for one in ask.last(ahead).told] == [2, 1]
+    assert [one.generation_id for one in ask.last(ahead).reported] == [2, 1]
     life(tmp_path, 3)
     clock.now_seconds += KEPT_SECONDS - 1
-    assert ask.last(ahead).told[0].generation_id == 2
+    assert ask.last(ahead).reported[0].generation_id == 2
     assert len(reads) == 2, "one read of each table"
     clock.now_seconds += 1
-    assert ask.last(ahead).told[0].generation_id == 3
+    assert ask.last(ahead).reported[0].generation_id == 3
     assert len(reads) == 4
 
 
@@ -89,7 +93,7 @@ def test_how_long_nobody_committed_is_told_with_its_rebalance(tmp_path: Path) ->
     closed = CommitGap("g", position, 2, 12_000, None, "orders", 3, 12_000, 0, 700, "all_committed")
     rows = arrow_table(COMMIT_GAPS, commit_gap_rows(CLUSTER, [closed])[COMMIT_GAPS])
     write_deltalake(str(tmp_path / COMMIT_GAPS.name), rows, partition_by=list(PARTITIONED_BY))
-    newest, before = reader(tmp_path)[0].last(record).told
+    newest, before = reader(tmp_path)[0].last(record).reported
     assert "nobody committed for 12.0 s, usually every 0.7 s" in newest.text
     assert "nobody" not in before.text
 

@@ -11,9 +11,9 @@ import pytest
 import streaming.page.what_if
 from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec
 from assignors.what_if.what_if import what_if_as_json
-from streaming.evaluation.evaluate import Recorded, evaluate
-from streaming.evaluation.judge import judge
-from streaming.evaluation.turn import GroupRecord
+from streaming.evaluation.evaluate import RecordedGroup, evaluate
+from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.events import GroupMetadataWritten, Position
 from streaming.group.snapshot import GroupSnapshot
 from streaming.page.what_if import TODAY, Alternative, Answers, answers
@@ -25,9 +25,9 @@ FIRST = generation(1, 60, "range", [Member(f"m-{letter}", WIDE) for letter in "a
 FIVE = record_of("g", [FIRST])
 
 
-def asked(record: GroupRecord, strategies: Sequence[str]) -> Answers:
+def asked(record: GroupState, strategies: Sequence[str]) -> Answers:
     """Return what the page of a group shows."""
-    return answers(evaluate(Recorded("g", record, state=record.snapshot.state)), record, strategies)
+    return answers(evaluate(RecordedGroup("g", record, state=record.snapshot.state)), record, strategies)
 
 
 def test_every_strategy_is_computed_for_the_usual_changes_and_today_stands_first() -> None:
@@ -66,8 +66,8 @@ def test_where_something_is_not_known_nothing_is_computed(snapshot: GroupSnapsho
 
     Kafka Streams and Connect groups had a table, although no strategy was ever held against them.
     """
-    judgement = judge(snapshot, [BUILT_IN[name] for name in STRATEGIES])
-    found = asked(GroupRecord(snapshot, judgement), STRATEGIES)
+    evaluation = evaluate_snapshot(snapshot, [BUILT_IN[name] for name in STRATEGIES])
+    found = asked(GroupState(snapshot, evaluation), STRATEGIES)
     assert found.changes == ()
     assert found.why_not is not None
     assert why in found.why_not

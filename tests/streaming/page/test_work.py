@@ -13,19 +13,19 @@ import streaming.page.work
 from streaming.events import Position
 from streaming.page.group import GroupDetail, group_detail
 from streaming.page.watched import Watched
-from streaming.state.present import Present, WorkShares
+from streaming.state.monitor_view import MonitorView, WorkShares
 from tests.streaming.page.scene import CLUSTER, NOW_MS, scene
 
 FRESH_MS = 30_000
 
 
 @pytest.fixture(scope="module")
-def present(tmp_path_factory: pytest.TempPathFactory) -> Present:
-    return scene(Path(tmp_path_factory.mktemp("tables"))).registry.present()
+def view(tmp_path_factory: pytest.TempPathFactory) -> MonitorView:
+    return scene(Path(tmp_path_factory.mktemp("tables"))).monitor_state.view()
 
 
-def detail(present: Present, group_id: str, now_ms: int = NOW_MS) -> GroupDetail:
-    found = group_detail(Watched(CLUSTER, present, now_ms, FRESH_MS), group_id)
+def detail(view: MonitorView, group_id: str, now_ms: int = NOW_MS) -> GroupDetail:
+    found = group_detail(Watched(CLUSTER, view, now_ms, FRESH_MS), group_id)
     assert found is not None
     return found
 
@@ -42,9 +42,9 @@ def test_the_example_in_the_docstring_is_true() -> None:
     assert doctest.testmod(streaming.page.work).failed == 0
 
 
-def test_one_member_with_all_the_work_has_all_the_lag_and_is_called_as_in_the_map(present: Present) -> None:
+def test_one_member_with_all_the_work_has_all_the_lag_and_is_called_as_in_the_map(view: MonitorView) -> None:
     """Rules 1 and 3: fraud-b holds nothing; each of 30 partitions is 960 behind and grows by 10 records/s."""
-    found = detail(present, "fraud-detection")
+    found = detail(view, "fraud-detection")
     assert kinds(found) == [*OF_RECORD, *OF_SAMPLE]
     busiest = found.heat_map.rows[0]
     by_kind = {(one.measure, one.scope): one for one in found.work}
@@ -57,43 +57,43 @@ def test_one_member_with_all_the_work_has_all_the_lag_and_is_called_as_in_the_ma
 
 
 @pytest.mark.parametrize("aged", ["sample", "assignment"])
-def test_lag_and_throughput_of_another_time_or_assignment_are_not_shown(present: Present, aged: str) -> None:
+def test_lag_and_throughput_of_another_time_or_assignment_are_not_shown(view: MonitorView, aged: str) -> None:
     """Rule 1: an hour ago, or measured of the generation before."""
-    before = WorkShares(Position(0, 1, 1), present.work["billing"].imbalances)
+    before = WorkShares(Position(0, 1, 1), view.work["billing"].imbalances)
     shown, now_ms = (
-        (present, NOW_MS + 3_600_000) if aged == "sample" else (replace(present, work={"billing": before}), NOW_MS)
+        (view, NOW_MS + 3_600_000) if aged == "sample" else (replace(view, work={"billing": before}), NOW_MS)
     )
     assert kinds(detail(shown, "billing", now_ms)) == OF_RECORD
 
 
-def test_work_that_is_not_known_of_every_partition_is_unknown_and_says_of_how_many(present: Present) -> None:
+def test_work_that_is_not_known_of_every_partition_is_unknown_and_says_of_how_many(view: MonitorView) -> None:
     """Rule 2: of a group that never committed no lag is known, though the end offsets are."""
-    of_lag, of_hosts, *_ = (one for one in detail(present, "..").work if one.measure == "lag")
+    of_lag, of_hosts, *_ = (one for one in detail(view, "..").work if one.measure == "lag")
     for one in (of_lag, of_hosts):
         assert (one.unknown_reason, one.unknown_partitions) == ("lag_unknown", 3)
-        assert (one.total, one.largest, one.score, one.sharers) == (None, None, None, None)
+        assert (one.total, one.largest, one.score, one.participants) == (None, None, None, None)
 
 
-def test_a_group_without_members_shares_nothing(present: Present) -> None:
-    assert detail(present, "reporting").work == ()
+def test_a_group_without_members_shares_nothing(view: MonitorView) -> None:
+    assert detail(view, "reporting").work == ()
 
 
-def test_gaps_are_counted_where_one_is_known(present: Present) -> None:
+def test_gaps_are_counted_where_one_is_known(view: MonitorView) -> None:
     """Rule 4: of the others nothing is said, not 0."""
-    gaps = detail(present, "clickstream").commit_gaps
+    gaps = detail(view, "clickstream").commit_gaps
     assert gaps is not None
     assert (gaps.gaps, gaps.total_ms, gaps.long_gaps) == (8, 65_000 + 7 * 4_000, 1)
-    assert detail(present, "ledger").commit_gaps is None
+    assert detail(view, "ledger").commit_gaps is None
 
 
-def test_the_owner_of_a_partition_is_unknown_and_not_nobody_where_a_members_bytes_are(present: Present) -> None:
+def test_the_owner_of_a_partition_is_unknown_and_not_nobody_where_a_members_bytes_are(view: MonitorView) -> None:
     """The page said that nobody read partitions of a group in which one member's assignment could not be read."""
-    record = present.groups["fraud-detection"]
+    record = view.groups["fraud-detection"]
     assert record.snapshot.classic is not None
     busy, *others = sorted(record.snapshot.classic.members, key=lambda member: member.assignment is None)
     classic = replace(record.snapshot.classic, members=(replace(busy, assignment=None), *others))
     snapshot = msgspec.structs.replace(record.snapshot, classic=classic)
-    unread = {**present.groups, "fraud-detection": msgspec.structs.replace(record, snapshot=snapshot)}
-    found = detail(replace(present, groups=unread), "fraud-detection")
+    unread = {**view.groups, "fraud-detection": msgspec.structs.replace(record, snapshot=snapshot)}
+    found = detail(replace(view, groups=unread), "fraud-detection")
     assert {(one.owner, one.is_owner_known) for one in found.partitions} == {(None, False)}
-    assert all(one.is_owner_known for one in detail(present, "fraud-detection").partitions)
+    assert all(one.is_owner_known for one in detail(view, "fraud-detection").partitions)

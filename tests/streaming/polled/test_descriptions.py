@@ -18,7 +18,7 @@ def seen(group: DescribedGroup) -> GroupSnapshot:
 
 
 def test_a_classic_members_bytes_are_read_and_what_no_answer_holds_is_none():
-    """Law 2: no leader, no generation, no timeouts."""
+    """Rule 2: no leader, no generation, no timeouts."""
     snapshot = seen(classic(classic_member("b", [2]), classic_member("a", [0, 1], instance_id="i")))
     first, second = members(snapshot)
     assert (first.member_id, first.group_instance_id, first.assigned) == ("a", "i", (("t", 0), ("t", 1)))
@@ -29,7 +29,7 @@ def test_a_classic_members_bytes_are_read_and_what_no_answer_holds_is_none():
 
 
 def test_bytes_that_nobody_can_read_go_to_quarantine_and_the_other_members_are_known():
-    """Law 4: one hostile member must not hide a group."""
+    """Rule 4: one hostile member must not hide a group."""
     hostile = DescribedMember("x", "c", "/h", subscription=b"\x00", assignment=assignment([1]))
     event, refusals = described_event("g", classic(hostile, classic_member("a", [0])), Position(POLLED_PARTITION, 1, 0))
     assert [(raw, refusal.reason) for raw, refusal in refusals] == [(b"\x00", "truncated")]

@@ -8,21 +8,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import assignor_named
-from streaming.combine.combiner import GROUP_LANE, LaneRow
-from streaming.combine.lanes import (
+from streaming.combine.combiner import GROUP_KIND, StateRow
+from streaming.combine.partition_state import (
     PartitionBatch,
     PartitionSnapshot,
     commits_table,
     decode_partition_event,
-    merge_lane,
+    merge_partition,
 )
-from streaming.evaluation.turn import GroupRecord, take_turn
+from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.events import POLLED_PARTITION, LogEvent, decode_event
 from streaming.group.listing import Description, GroupNotFound, Unanswered
 from streaming.group.snapshot import GroupSnapshot
-from streaming.polled.differences import LANES, NUMBERS_PER_MS, Known, commits_by_group, differences, lane_of
+from streaming.polled.differences import (
+    NUMBERS_PER_MS,
+    POLLED_PARTITIONS,
+    Known,
+    commits_by_group,
+    differences,
+    polled_partition,
+)
 from streaming.polled.poll import Poll
-from streaming.state.commit_book import CommitBook
+from streaming.state.committed_offsets import CommittedOffsets
 from tests.streaming.polled.answers import START_MS, classic, classic_member, modern, modern_member, polled
 
 STRATEGIES = (assignor_named("range"),)
@@ -60,31 +67,33 @@ class State:
     """The query's state and the commit book, as a batch leaves them."""
 
     def __init__(self) -> None:
-        self.records: dict[str, GroupRecord] = {}
-        self.lanes: dict[int, PartitionSnapshot] = {}
-        self.book = CommitBook()
-        self.rows_told = 0
+        self.records: dict[str, GroupState] = {}
+        self.state_rows: dict[int, PartitionSnapshot] = {}
+        self.committed_offsets = CommittedOffsets()
+        self.rows_reported = 0
 
     def known(self) -> Known:
         """Return what the poller finds."""
-        polled_lane = self.lanes.get(POLLED_PARTITION, PartitionSnapshot(POLLED_PARTITION))
+        polled_lane = self.state_rows.get(POLLED_PARTITION, PartitionSnapshot(POLLED_PARTITION))
         groups = {group_id: record.snapshot for group_id, record in self.records.items()}
-        return Known(groups, commits_by_group(self.book.view().commits), polled_lane.last_offset)
+        return Known(groups, commits_by_group(self.committed_offsets.view().commits), polled_lane.last_offset)
 
-    def take(self, rows: tuple[LaneRow, ...]) -> None:
+    def take(self, rows: tuple[StateRow, ...]) -> None:
         """Run a batch."""
-        for lane, lane_key, payload in rows:
-            if lane == GROUP_LANE:
-                record = self.records.get(lane_key, GroupRecord(GroupSnapshot(lane_key)))
-                turn = take_turn(record, [decode_event(payload)], STRATEGIES)
-                self.records[lane_key] = turn.record
-                self.rows_told += len(turn.history)
+        for partition, state_key, payload in rows:
+            if partition == GROUP_KIND:
+                record = self.records.get(state_key, GroupState(GroupSnapshot(state_key)))
+                update = apply_batch(record, [decode_event(payload)], STRATEGIES)
+                self.records[state_key] = update.record
+                self.rows_reported += len(update.history)
             else:
                 event = decode_partition_event(payload)
                 assert isinstance(event, PartitionBatch)
-                known = self.lanes.get(event.kafka_partition, PartitionSnapshot(event.kafka_partition))
-                self.lanes[event.kafka_partition] = merge_lane(known, event)
-                self.book.apply(commits_table(event.commits))
+                known = self.state_rows.get(
+                    event.offsets_topic_partition, PartitionSnapshot(event.offsets_topic_partition)
+                )
+                self.state_rows[event.offsets_topic_partition] = merge_partition(known, event)
+                self.committed_offsets.apply(commits_table(event.commits))
 
 
 def _says(state: State, poll: Poll) -> None:
@@ -120,26 +129,26 @@ def test_after_its_rows_the_state_says_what_the_poll_said_and_the_same_poll_is_n
 
 @given(polls())
 def test_rows_taken_in_twice_change_nothing(poll: Poll) -> None:
-    """Law 3: an interrupted batch runs again with the same file."""
+    """Rule 3: an interrupted batch runs again with the same file."""
     state = State()
     rows = differences(poll, state.known()).rows
     state.take(rows)
-    before, told = state.known(), state.rows_told
+    before, reported = state.known(), state.rows_reported
     state.take(rows)
-    assert (state.known(), state.rows_told) == (before, told)
+    assert (state.known(), state.rows_reported) == (before, reported)
 
 
 @given(polls())
 def test_every_event_has_a_position_of_its_own(poll: Poll) -> None:
     """Tables are idempotent by position: two groups must not share one."""
     found = differences(poll, Known())
-    events = [decode_event(payload) for lane, _, payload in found.rows if lane == GROUP_LANE]
+    events = [decode_event(payload) for partition, _, payload in found.rows if partition == GROUP_KIND]
     positions = [event.position for event in events if isinstance(event, LogEvent)]
-    assert [position.kafka_offset for position in positions] == list(
+    assert [position.offsets_topic_offset for position in positions] == list(
         range(found.first_number, found.first_number + len(events))
     )
-    assert {position.kafka_partition for position in positions} <= {POLLED_PARTITION}
-    assert not events or found.last_number == positions[-1].kafka_offset
+    assert {position.offsets_topic_partition for position in positions} <= {POLLED_PARTITION}
+    assert not events or found.last_number == positions[-1].offsets_topic_offset
 
 
 def test_numbers_follow_the_clock_and_never_fall_behind_what_was_taken_in() -> None:
@@ -154,10 +163,10 @@ def test_numbers_follow_the_clock_and_never_fall_behind_what_was_taken_in() -> N
 def test_a_mark_is_a_row_without_news_and_says_how_far_polling_has_come() -> None:
     """Readiness waits until the first complete poll has gone through the query, also on a cluster without a group."""
     found = differences(polled({}), Known(), is_marked=True)
-    [(lane, lane_key, payload)] = found.rows
+    [(partition, state_key, payload)] = found.rows
     batch = decode_partition_event(payload)
     assert isinstance(batch, PartitionBatch)
-    assert (lane, lane_key, batch.last_offset) == ("partition", "-1", found.last_number)
+    assert (partition, state_key, batch.last_offset) == ("partition", "-1", found.last_number)
     assert (batch.records_read, batch.commits) == ({}, b"")
     assert differences(polled({}), Known()).rows == ()
 
@@ -167,7 +176,7 @@ def test_unreadable_bytes_are_quarantined_once_with_their_group() -> None:
     hostile = classic(classic_member("x", [0], subscription=b"\x00"))
     state = State()
     state.take(differences(polled({"g": hostile}), state.known()).rows)
-    assert state.lanes[POLLED_PARTITION].records_skipped == {"truncated": 1}
+    assert state.state_rows[POLLED_PARTITION].records_skipped == {"truncated": 1}
     assert differences(polled({"g": hostile}), state.known()).rows == ()
 
 
@@ -176,6 +185,6 @@ def test_only_lanes_with_changed_commits_have_a_row_beside_the_first() -> None:
     offsets: Mapping[str, Mapping[tuple[str, int], int]] = {f"g{number}": {("t", 0): 1} for number in range(200)}
     state = State()
     state.take(differences(polled({}, offsets), state.known()).rows)
-    assert set(state.lanes) == {POLLED_PARTITION - number for number in range(LANES)}
+    assert set(state.state_rows) == {POLLED_PARTITION - number for number in range(POLLED_PARTITIONS)}
     found = differences(polled({}, {**offsets, "g7": {("t", 0): 2}}), state.known())
-    assert {lane_key for _, lane_key, _ in found.rows} == {"-1", str(lane_of("g7"))}
+    assert {state_key for _, state_key, _ in found.rows} == {"-1", str(polled_partition("g7"))}

@@ -9,48 +9,48 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.combine.gaps import GapTotals
-from streaming.combine.lanes import GapsClosed, PartitionSnapshot
-from streaming.evaluation.assignment.common_laws import Unowned
+from streaming.combine.partition_state import GapsClosed, PartitionSnapshot
+from streaming.evaluation.assignment.common_rules import Unowned
 from streaming.evaluation.conditions.unowned import UnownedNow
 from streaming.evaluation.fairness.imbalance import LAG, Imbalance
 from streaming.evaluation.lag.broker_clocks import ClockOffset
 from streaming.evaluation.lag.lag import LAG_SCHEMA, NO_END_OFFSET, LagReport
-from streaming.evaluation.lag.lag_judgement import LagJudgement
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.group.listing import GroupListing, ListedGroup, ListingGap
-from streaming.state.present import WorkShares
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
+from streaming.state.monitor_view import WorkShares
 from tests.streaming.page.scene import NOW_MS, scene
 
 STALE_AFTER_MS = 60_000
 
 
-def everything(tables: Path) -> Registry:
+def everything(tables: Path) -> MonitorState:
     """Return a registry of which a scrape shows every metric that is defined."""
-    registry = scene(tables).registry
-    lane = PartitionSnapshot(0, 9, -1, {"offset_commit": 7}, {"truncated": 1})
-    registry.put_batch([], [lane])
-    registry.put_gap_totals([GapsClosed((), {"billing": GapTotals((1, 0, 2, 0, 0, 1), 400_500)})])
-    present = registry.present()
+    monitor_state = scene(tables).monitor_state
+    partition_state = PartitionSnapshot(0, 9, -1, {"offset_commit": 7}, {"truncated": 1})
+    monitor_state.put_batch([], [partition_state])
+    monitor_state.put_gap_totals([GapsClosed((), {"billing": GapTotals((1, 0, 2, 0, 0, 1), 400_500)})])
+    view = monitor_state.view()
     rebalancing = ListedGroup("classic", "consumer", "PreparingRebalance", 1)
     listing = GroupListing(NOW_MS - 3_000, {"billing": rebalancing}, (ListingGap(2, "coordinator_load_in_progress"),))
-    assert present.sample is not None
-    assert present.lag is not None
-    registry.put_sample(
-        replace(present.sample, brokers=3, clock_offsets={1: ClockOffset(-200, 300)}),
-        _in_part_unknown(present.lag),
+    assert view.sample is not None
+    assert view.lag is not None
+    monitor_state.put_sample(
+        replace(view.sample, brokers=3, clock_offsets={1: ClockOffset(-200, 300)}),
+        _in_part_unknown(view.lag),
         listing,
     )
-    judged = present.groups["billing"].judgement
-    assert judged is not None
+    evaluated = view.groups["billing"].evaluation
+    assert evaluated is not None
     lag = Imbalance(measure=LAG, scope="member", score=20, max_to_mean_ratio=1.8)
-    registry.put_work({"billing": WorkShares(judged.position, (lag,))})
+    monitor_state.put_work({"billing": WorkShares(evaluated.position, (lag,))})
     left_out = UnownedNow({Unowned("orders", 7, NOW_MS - 400_000): 12})
-    registry.put_conditions(present.conditions, {"billing": left_out})
-    registry.put_health(batch_seconds=0.8, not_known=("leader",))
-    return registry
+    monitor_state.put_conditions(view.conditions, {"billing": left_out})
+    monitor_state.put_health(batch_seconds=0.8, not_known=("leader",))
+    return monitor_state
 
 
-def _in_part_unknown(lag: LagJudgement) -> LagJudgement:
+def _in_part_unknown(lag: LagEvaluation) -> LagEvaluation:
     """One partition of `ledger` has no leader; retention and an open transaction are at those of `reporting`."""
     table = lag.partitions
     is_leaderless = pc.and_(pc.equal(table["group_id"], "ledger"), pc.equal(table["partition"], 0))
@@ -66,4 +66,4 @@ def _in_part_unknown(lag: LagJudgement) -> LagJudgement:
         field = table.schema.field(name)
         column = pc.if_else(where, pa.scalar(value, field.type), table[name])
         table = table.set_column(table.schema.get_field_index(name), field, column)
-    return LagJudgement(LagReport(lag.report.sampled_at_ms, table.select(LAG_SCHEMA.names)), table)
+    return LagEvaluation(LagReport(lag.report.sampled_at_ms, table.select(LAG_SCHEMA.names)), table)

@@ -16,18 +16,18 @@ from prometheus_client.samples import Sample
 
 from streaming.config.names import NameFilter
 from streaming.config.settings import MetricsSettings
-from streaming.evaluation.severity.standing import HELD_MS
+from streaming.evaluation.severity.rank import HELD_MS
 from streaming.group.members import members
-from streaming.prometheus.exposure import MAX_SERIES, TOP_K, UNBOUNDED, Bounds
 from streaming.prometheus.families.groups import GROUP_FAMILIES
 from streaming.prometheus.families.lag import COLUMN_FAMILIES
 from streaming.prometheus.families.members import member_families
+from streaming.prometheus.metric_selection import EVERY_METRIC, MetricSelection, select_metrics
 from streaming.prometheus.metrics import Exporter
-from streaming.prometheus.shown import EVERYTHING, Shown, asked_for
+from streaming.prometheus.series_limit import MAX_SERIES, TOP_K, UNBOUNDED, Bounds
 from streaming.signals import CLUSTER as OF_A_CLUSTER
 from streaming.signals import GRANULARITIES, GROUP, MEMBER, PARTITION, SIGNALS, TOPIC, exported_names
 from streaming.signals.partitions import PARTITION_LAG
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
 from tests.streaming.http.answers import answer
 from tests.streaming.page.scene import CLUSTER, NOW_MS
 from tests.streaming.prometheus.everything import STALE_AFTER_MS, everything
@@ -38,20 +38,22 @@ Line = tuple[str, tuple[tuple[str, str], ...], float]
 
 
 @pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
+def monitor_state(tmp_path_factory: pytest.TempPathFactory) -> MonitorState:
     """Return a registry that has something to say for every metric."""
     tables: Path = tmp_path_factory.mktemp("tables")
     return everything(tables)
 
 
 @pytest.fixture(scope="module")
-def whole(registry: Registry) -> list[Sample]:
+def whole(monitor_state: MonitorState) -> list[Sample]:
     """Return all samples of a scrape without bounds."""
-    return samples(exporter_of(registry))
+    return samples(exporter_of(monitor_state))
 
 
-def exporter_of(registry: Registry, shown: Shown = EVERYTHING, bounds: Bounds = UNBOUNDED) -> Exporter:
-    return Exporter([(CLUSTER, registry)], lambda: NOW_MS, STALE_AFTER_MS, shown, bounds)
+def exporter_of(
+    monitor_state: MonitorState, shown: MetricSelection = EVERY_METRIC, bounds: Bounds = UNBOUNDED
+) -> Exporter:
+    return Exporter([(CLUSTER, monitor_state)], lambda: NOW_MS, STALE_AFTER_MS, shown, bounds)
 
 
 def samples(exporter: Exporter) -> list[Sample]:
@@ -88,10 +90,10 @@ EVERY_BOUND = [Bounds(k, most) for k in (0, 1, 3, 100) for most in (1, 60, 100, 
 
 @pytest.mark.parametrize("bounds", EVERY_BOUND, ids=str)
 def test_a_scrape_has_no_more_series_than_it_may_and_says_what_it_lacks(
-    registry: Registry, whole: list[Sample], bounds: Bounds
+    monitor_state: MonitorState, whole: list[Sample], bounds: Bounds
 ) -> None:
-    """Law 5: bounded, enforced, visible. Health is shown always: an answer without it would be mistaken for none."""
-    found = samples(exporter_of(registry, bounds=bounds))
+    """Rule 5: bounded, enforced, visible. Health is shown always: an answer without it would be mistaken for none."""
+    found = samples(exporter_of(monitor_state, bounds=bounds))
     health = [one for one in whole if GRANULARITY[one.name] == OF_A_CLUSTER]
     assert len(found) <= max(bounds.max_series, len(health))
     assert len(found) + sum(dropped(found).values()) == len(whole)
@@ -100,10 +102,10 @@ def test_a_scrape_has_no_more_series_than_it_may_and_says_what_it_lacks(
 
 @pytest.mark.parametrize("bounds", EVERY_BOUND, ids=str)
 def test_of_a_group_all_series_of_a_granularity_are_shown_or_none(
-    registry: Registry, whole: list[Sample], bounds: Bounds
+    monitor_state: MonitorState, whole: list[Sample], bounds: Bounds
 ) -> None:
     """A sum over half of a group's partitions would be taken for the group's lag."""
-    found = samples(exporter_of(registry, bounds=bounds))
+    found = samples(exporter_of(monitor_state, bounds=bounds))
     assert lines(found) <= lines(whole), "what is shown is shown as it is without bounds"
     of_all, of_shown = by_group_and_granularity(whole), by_group_and_granularity(found)
     assert all(of_all[one] == shown for one, shown in of_shown.items())
@@ -115,8 +117,8 @@ def test_of_a_group_all_series_of_a_granularity_are_shown_or_none(
         assert ((group, granularity) in of_shown) == is_coarser, "nothing in between is missing"
 
 
-def test_the_k_worst_groups_are_shown_in_full_and_the_others_in_brief(registry: Registry) -> None:
-    found = samples(exporter_of(registry, bounds=Bounds(2, 100_000)))
+def test_the_k_worst_groups_are_shown_in_full_and_the_others_in_brief(monitor_state: MonitorState) -> None:
+    found = samples(exporter_of(monitor_state, bounds=Bounds(2, 100_000)))
     in_full = {group for group, granularity in by_group_and_granularity(found) if granularity == PARTITION} - {None}
     assert len(in_full) == 2
     assert {group for group, granularity in by_group_and_granularity(found) if granularity == GROUP} > in_full
@@ -134,9 +136,9 @@ def test_what_is_left_out_together_is_of_one_granularity() -> None:
     assert {signal.granularity for signal, _ in member_families(NameFilter())} == {MEMBER}
 
 
-def test_two_scrapes_of_the_same_present_are_the_same(registry: Registry) -> None:
+def test_two_scrapes_of_the_same_present_are_the_same(monitor_state: MonitorState) -> None:
     """Series that come and go are new series to Prometheus each time."""
-    exporter = exporter_of(registry, bounds=Bounds(4, 500))
+    exporter = exporter_of(monitor_state, bounds=Bounds(4, 500))
     first = samples(exporter)
     assert all(lines(samples(exporter)) == lines(first) for _ in range(3))
     assert dropped(samples(exporter)) == dropped(first)
@@ -144,23 +146,21 @@ def test_two_scrapes_of_the_same_present_are_the_same(registry: Registry) -> Non
 
 @pytest.mark.parametrize(("later_ms", "is_another"), [(HELD_MS, False), (HELD_MS + 1, True)])
 def test_a_group_whose_trouble_is_over_stays_in_full_for_a_while_and_then_makes_room(
-    registry: Registry, later_ms: int, is_another: bool
+    monitor_state: MonitorState, later_ms: int, is_another: bool
 ) -> None:
-    """Calm (`evaluation.severity.standing`); and text that is kept from scrape to scrape is shown of whom it is of."""
-    present, changing, now_ms = registry.present(), Registry(), [NOW_MS]
-    assert present.sample is not None
-    changing._present = present
-    exporter = Exporter([(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, EVERYTHING, Bounds(1, 100_000))
+    """Calm (`evaluation.severity.rank`); and text that is kept from scrape to scrape is shown of whom it is of."""
+    view, changing, now_ms = monitor_state.view(), MonitorState(), [NOW_MS]
+    assert view.sample is not None
+    changing._view = view
+    exporter = Exporter([(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, EVERY_METRIC, Bounds(1, 100_000))
     before = _in_full(samples(exporter))
     now_ms[0] += later_ms
-    changing._present = replace(
-        present, sample=replace(present.sample, sampled_at_ms=now_ms[0]), conditions={}, listing=None
-    )
+    changing._view = replace(view, sample=replace(view.sample, sampled_at_ms=now_ms[0]), conditions={}, listing=None)
     after = samples(exporter)
     assert len(before) == len(_in_full(after)) == 1
     assert (_in_full(after) != before) == is_another
     if is_another:
-        anew = Exporter([(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, EVERYTHING, Bounds(1, 100_000))
+        anew = Exporter([(CLUSTER, changing)], lambda: now_ms[0], STALE_AFTER_MS, EVERY_METRIC, Bounds(1, 100_000))
         assert lines(after) == lines(samples(anew))
 
 
@@ -169,50 +169,50 @@ def _in_full(found: Iterable[Sample]) -> set[str | None]:
 
 
 @pytest.mark.parametrize("bounds", [UNBOUNDED, Bounds(2, 100_000), Bounds(0, 500)], ids=str)
-def test_the_order_in_which_groups_became_known_is_not_to_be_seen(registry: Registry, bounds: Bounds) -> None:
+def test_the_order_in_which_groups_became_known_is_not_to_be_seen(monitor_state: MonitorState, bounds: Bounds) -> None:
     """A restart reads them in another order."""
-    present, other = registry.present(), Registry()
-    other._present = replace(
-        present,
-        groups=dict(reversed(present.groups.items())),
-        lanes=dict(reversed(present.lanes.items())),
-        conditions=dict(reversed(present.conditions.items())),
-        rebalancing_since_ms=dict(reversed(present.rebalancing_since_ms.items())),
+    view, other = monitor_state.view(), MonitorState()
+    other._view = replace(
+        view,
+        groups=dict(reversed(view.groups.items())),
+        partition_states=dict(reversed(view.partition_states.items())),
+        conditions=dict(reversed(view.conditions.items())),
+        rebalancing_since_ms=dict(reversed(view.rebalancing_since_ms.items())),
     )
     found = samples(exporter_of(other, bounds=bounds))
-    assert lines(found) == lines(samples(exporter_of(registry, bounds=bounds)))
+    assert lines(found) == lines(samples(exporter_of(monitor_state, bounds=bounds)))
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 1_300), st.integers(1, 300))
-def test_more_room_hides_nothing_that_was_shown(registry: Registry, room: int, more: int) -> None:
-    less = lines(samples(exporter_of(registry, bounds=Bounds(0, room))))
-    assert less <= lines(samples(exporter_of(registry, bounds=Bounds(0, room + more))))
+def test_more_room_hides_nothing_that_was_shown(monitor_state: MonitorState, room: int, more: int) -> None:
+    less = lines(samples(exporter_of(monitor_state, bounds=Bounds(0, room))))
+    assert less <= lines(samples(exporter_of(monitor_state, bounds=Bounds(0, room + more))))
 
 
 def test_before_it_is_ready_a_bounded_scrape_is_health_and_lacks_nothing() -> None:
-    found = samples(exporter_of(Registry(), bounds=Bounds(1, 1)))
+    found = samples(exporter_of(MonitorState(), bounds=Bounds(1, 1)))
     assert {GRANULARITY[one.name] for one in found} == {OF_A_CLUSTER}
     assert dropped(found) == {TOP_K: 0, MAX_SERIES: 0}
 
 
 @pytest.mark.parametrize("granularity", ["group", "topic", "partition", "member"])
-def test_metrics_are_shown_down_to_the_granularity_that_is_set(registry: Registry, granularity: str) -> None:
-    shown = asked_for(
+def test_metrics_are_shown_down_to_the_granularity_that_is_set(monitor_state: MonitorState, granularity: str) -> None:
+    shown = select_metrics(
         MetricsSettings.model_validate({"granularity": granularity, "compatible_with": ["kafka_exporter"]})
     )
-    found = {GRANULARITY[one.name] for one in samples(exporter_of(registry, shown))}
+    found = {GRANULARITY[one.name] for one in samples(exporter_of(monitor_state, shown))}
     assert found == set(GRANULARITIES[: GRANULARITIES.index(granularity) + 1])
 
 
-def test_ids_of_members_are_in_no_scrape_that_did_not_ask_for_members(registry: Registry) -> None:
+def test_ids_of_members_are_in_no_scrape_that_did_not_ask_for_members(monitor_state: MonitorState) -> None:
     """A member's id is another at every start: series without end, for people who never asked for them."""
-    records = registry.present().alive_groups().values()
+    records = monitor_state.view().alive_groups().values()
     ids = {member.member_id for record in records for member in members(record.snapshot)}
     assert ids
     for granularity in (GROUP, TOPIC, PARTITION, MEMBER):
-        asked = asked_for(MetricsSettings.model_validate({"granularity": granularity}))
-        text = answer(exporter_of(registry, asked))
+        asked = select_metrics(MetricsSettings.model_validate({"granularity": granularity}))
+        text = answer(exporter_of(monitor_state, asked))
         assert any(member_id in text for member_id in ids) == (granularity == MEMBER)
 
 
@@ -226,15 +226,15 @@ def test_ids_of_members_are_in_no_scrape_that_did_not_ask_for_members(registry: 
     ],
 )
 def test_names_of_other_exporters_are_shown_to_whom_asks_for_them(
-    registry: Registry, compatible_with: list[str], expected: set[str]
+    monitor_state: MonitorState, compatible_with: list[str], expected: set[str]
 ) -> None:
     family_sets = {name: signal.family_set for signal in SIGNALS.values() for name in exported_names(signal)}
-    asked = asked_for(MetricsSettings.model_validate({"compatible_with": compatible_with}))
-    assert {family_sets[one.name] for one in samples(exporter_of(registry, asked))} == expected
+    asked = select_metrics(MetricsSettings.model_validate({"compatible_with": compatible_with}))
+    assert {family_sets[one.name] for one in samples(exporter_of(monitor_state, asked))} == expected
 
 
 def test_a_group_that_is_denied_has_no_series_and_the_others_keep_theirs(
-    registry: Registry, whole: list[Sample]
+    monitor_state: MonitorState, whole: list[Sample]
 ) -> None:
     """What was not asked for is not called dropped."""
     groups = groups_of(whole)
@@ -244,7 +244,7 @@ def test_a_group_that_is_denied_has_no_series_and_the_others_keep_theirs(
         (NameFilter(allow=re.escape(allowed)), {allowed}),
         (NameFilter(allow="no such group"), set()),
     ):
-        found = samples(exporter_of(registry, Shown(groups=names)))
+        found = samples(exporter_of(monitor_state, MetricSelection(groups=names)))
         assert groups_of(found) == expected
         assert lines(found) == {line for line in lines(whole) if _group(line) in {None, *expected}}
         assert dropped(found) == {TOP_K: 0, MAX_SERIES: 0}
@@ -256,25 +256,27 @@ def _group(line: Line) -> str | None:
 
 
 def test_a_topic_that_is_denied_has_no_series_but_is_in_the_sums_of_groups(
-    registry: Registry, whole: list[Sample]
+    monitor_state: MonitorState, whole: list[Sample]
 ) -> None:
     """A filter for names changes what is shown, never what is true: the group's lag stays its lag."""
-    found = samples(exporter_of(registry, Shown(topics=NameFilter(deny="orders"))))
+    found = samples(exporter_of(monitor_state, MetricSelection(topics=NameFilter(deny="orders"))))
     assert any(one.labels.get("topic") == "orders" for one in whole)
     assert lines(found) == {line for line in lines(whole) if dict(line[1]).get("topic") != "orders"}
 
 
-def test_names_that_nobody_can_print_are_filtered_as_they_are_shown(registry: Registry, whole: list[Sample]) -> None:
+def test_names_that_nobody_can_print_are_filtered_as_they_are_shown(
+    monitor_state: MonitorState, whole: list[Sample]
+) -> None:
     """A scene's groups are called what Kafka lets them be called."""
-    found = samples(exporter_of(registry, Shown(groups=NameFilter(deny=r"[^a-z-]*.*[^a-z-].*"))))
+    found = samples(exporter_of(monitor_state, MetricSelection(groups=NameFilter(deny=r"[^a-z-]*.*[^a-z-].*"))))
     assert {group_of(one) for one in found} < {group_of(one) for one in whole}
     assert all(re.fullmatch("[a-z-]*", group_of(one) or "") for one in found)
 
 
-def test_several_clusters_share_the_room_and_each_says_what_it_lacks(registry: Registry) -> None:
+def test_several_clusters_share_the_room_and_each_says_what_it_lacks(monitor_state: MonitorState) -> None:
     """Rule 7: a small cluster is not paid for by a large one."""
-    clusters = [("large", registry), ("small", Registry())]
-    exporter = Exporter(clusters, lambda: NOW_MS, STALE_AFTER_MS, EVERYTHING, Bounds(0, 500))
+    clusters = [("large", monitor_state), ("small", MonitorState())]
+    exporter = Exporter(clusters, lambda: NOW_MS, STALE_AFTER_MS, EVERY_METRIC, Bounds(0, 500))
     found = samples(exporter)
     assert len(found) <= 500
     assert len(found) > 400, "the small one leaves its room to the large one"

@@ -15,18 +15,18 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from assignors import assignor_named
 from assignors.coordinator import coordinator_partition
-from streaming.combine.lanes import PartitionSnapshot
+from streaming.combine.partition_state import PartitionSnapshot
+from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.lag.broker_clocks import ClockOffset
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds
-from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent, TopicMetadata
 from streaming.group.snapshot import GroupSnapshot
 from streaming.prometheus.metrics import Exporter
 from streaming.signals import SUBJECTS
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
 from tests.streaming.groups import emptied, epoch, member, sampled, target, tombstoned, written
 from tests.streaming.http.answers import answer
-from tests.streaming.lags import judged_lag
+from tests.streaming.lags import evaluated_lag
 from tests.streaming.polled.answers import answered, classic, classic_member
 
 NOW_MS = 1_000_000
@@ -38,14 +38,14 @@ Commits = Mapping[tuple[str, str, int], int]
 HEALTH = {signal.name for subject in SUBJECTS for signal in subject.signals if subject.title == "The monitor itself"}
 
 
-def exporter_of(registry: Registry) -> Exporter:
+def exporter_of(monitor_state: MonitorState) -> Exporter:
     """Return what the HTTP port serves from."""
-    return Exporter([("prod", registry)], lambda: NOW_MS, STALE_AFTER_MS)
+    return Exporter([("prod", monitor_state)], lambda: NOW_MS, STALE_AFTER_MS)
 
 
-def scraped(registry: Registry) -> Series:
+def scraped(monitor_state: MonitorState) -> Series:
     """Return every series of a scrape in the text format, refusing families and series given twice."""
-    text = answer(exporter_of(registry))
+    text = answer(exporter_of(monitor_state))
     families = list(parse_text(text))
     names = [family.name for family in families]
     assert len(names) == len(set(names)), "each family appears once"
@@ -64,33 +64,33 @@ def named(series: Series, name: str, **labels: str) -> dict[str, float]:
     }
 
 
-def record(group: str, events: Iterable[GroupEvent]) -> GroupRecord:
+def record(group: str, events: Iterable[GroupEvent]) -> GroupState:
     """Return a group after its events, one batch each."""
-    kept = GroupRecord(GroupSnapshot(group))
+    kept = GroupState(GroupSnapshot(group))
     for event in events:
-        kept = take_turn(kept, [event], [assignor_named("range"), assignor_named("roundrobin")]).record
+        kept = apply_batch(kept, [event], [assignor_named("range"), assignor_named("roundrobin")]).record
     return kept
 
 
-def registry_of(
-    records: Iterable[GroupRecord] = (),
+def monitor_state_of(
+    records: Iterable[GroupState] = (),
     commits: Commits | None = None,
     sample: ClusterSample | None = None,
     *,
     ready: bool = True,
-) -> Registry:
+) -> MonitorState:
     """Return a registry after a batch and a sample."""
-    registry = Registry()
-    registry.put_batch(records, [])
+    monitor_state = MonitorState()
+    monitor_state.put_batch(records, [])
     rows = [
         {"group_id": group, "topic": topic, "partition": number, "committed_offset": offset, "commit_timestamp_ms": 1}
         for (group, topic, number), offset in (commits or {}).items()
     ]
     table = pa.Table.from_pylist(rows, schema=pa.schema(list(LAG_SCHEMA)[:5]))
     sample = sample or sample_of()
-    registry.put_sample(sample, judged_lag(table, sample))
-    registry.put_health(ready=ready, was_ready=ready)
-    return registry
+    monitor_state.put_sample(sample, evaluated_lag(table, sample))
+    monitor_state.put_health(ready=ready, was_ready=ready)
+    return monitor_state
 
 
 def sample_of(sampled_at_ms: int = NOW_MS, held: Iterable[int] = (), missing: Iterable[int] = ()) -> ClusterSample:
@@ -115,37 +115,37 @@ STABLE = [written(5, 3, [member("m", {"orders": [0, 1, 2]}), member("n", {})]), 
 
 def test_the_clock_of_each_broker_is_shown_with_the_error_of_the_estimate() -> None:
     """Defect 9: who sees a silence must see whose clock it was measured by."""
-    series = scraped(registry_of())
+    series = scraped(monitor_state_of())
     assert named(series, "rebalance_monitor_clock_offset_seconds") == {"broker=1": -60}
     assert named(series, "rebalance_monitor_clock_offset_within_seconds") == {"broker=1": 1}
-    unknown = scraped(registry_of(sample=replace(sample_of(), clock_offsets={})))
+    unknown = scraped(monitor_state_of(sample=replace(sample_of(), clock_offsets={})))
     assert named(unknown, "rebalance_monitor_clock_offset_seconds") == {}, "an idle broker has no series, not 0"
 
 
 def test_a_clock_that_is_ahead_does_not_make_a_sample_stale() -> None:
     """The time of a scrape is corrected as that of a sample is."""
     corrected = replace(sample_of(NOW_MS - 120_000), clock_correction_ms=-120_000)
-    assert named(scraped(registry_of(sample=corrected)), "rebalance_monitor_ready") == {"": 1}
-    assert named(scraped(registry_of(sample=sample_of(NOW_MS - 120_000))), "rebalance_monitor_ready") == {"": 0}
+    assert named(scraped(monitor_state_of(sample=corrected)), "rebalance_monitor_ready") == {"": 1}
+    assert named(scraped(monitor_state_of(sample=sample_of(NOW_MS - 120_000))), "rebalance_monitor_ready") == {"": 0}
 
 
 def test_until_it_was_ready_once_the_monitor_shows_its_own_health_and_nothing_else() -> None:
-    """Law: no verdict from half a log."""
-    registry = registry_of([record("g", STABLE)], {("g", "orders", 0): 7}, ready=False)
-    registry.put_batch([], [PartitionSnapshot(0, 9, -1, {"offset_commit": 7}, {"truncated": 1})])
-    registry.put_health(batch_seconds=0.8, not_known=("leader",))
-    assert {name for name, _ in scraped(registry)} == HEALTH
-    assert named(scraped(registry), "rebalance_monitor_ready") == {"": 0}
+    """Rule: no verdict from half a log."""
+    monitor_state = monitor_state_of([record("g", STABLE)], {("g", "orders", 0): 7}, ready=False)
+    monitor_state.put_batch([], [PartitionSnapshot(0, 9, -1, {"offset_commit": 7}, {"truncated": 1})])
+    monitor_state.put_health(batch_seconds=0.8, not_known=("leader",))
+    assert {name for name, _ in scraped(monitor_state)} == HEALTH
+    assert named(scraped(monitor_state), "rebalance_monitor_ready") == {"": 0}
 
 
 def test_a_fresh_monitor_that_knows_nothing_can_be_scraped() -> None:
-    series = scraped(Registry())
+    series = scraped(MonitorState())
     assert named(series, "rebalance_monitor_ready") == {"": 0}
     assert named(series, "rebalance_monitor_offsets_topic_lag") == {}, "unknown is no series"
 
 
 def test_a_group_shows_its_members_verdicts_and_counters() -> None:
-    series = scraped(registry_of([record("g", STABLE)]))
+    series = scraped(monitor_state_of([record("g", STABLE)]))
     assert named(series, "rebalance_monitor_group_members") == {"group=g": 2}
     assert named(series, "rebalance_monitor_group_generation") == {"group=g": 3}
     assert named(series, "rebalance_monitor_imbalance_ratio") == {"group=g": 2.0}
@@ -164,12 +164,12 @@ def test_a_group_shows_its_members_verdicts_and_counters() -> None:
 @pytest.mark.parametrize("events", [[written(0, 7)], [emptied(0, 7)], [epoch(0, 7)]])
 def test_counters_exist_at_zero_from_the_first_sight_on(counter: str, events: list[GroupEvent]) -> None:
     """A counter that appears at 1 has no increase for rate() to see."""
-    assert named(scraped(registry_of([record("g", events)])), f"rebalance_monitor_{counter}") == {"group=g": 0}
+    assert named(scraped(monitor_state_of([record("g", events)])), f"rebalance_monitor_{counter}") == {"group=g": 0}
 
 
 def test_empty_groups_keep_reporting() -> None:
     """kafka-lag-exporter 63: metrics gone the moment nobody is alive, when they are needed."""
-    series = scraped(registry_of([record("g", [*STABLE, emptied(9, 4)])], {("g", "orders", 0): 7}))
+    series = scraped(monitor_state_of([record("g", [*STABLE, emptied(9, 4)])], {("g", "orders", 0): 7}))
     assert named(series, "rebalance_monitor_group_members") == {"group=g": 0}
     assert named(series, "rebalance_monitor_empty_transitions_total") == {"group=g": 1}
     assert named(series, "rebalance_monitor_group_lag") == {"group=g": 93}
@@ -191,25 +191,25 @@ def test_empty_groups_keep_reporting() -> None:
 )
 def test_what_is_unknown_has_no_series(events: list[GroupEvent], absent: list[str], why: str) -> None:
     """Neither 0 nor NaN nor the last value."""
-    series = scraped(registry_of([record("g", events)]))
+    series = scraped(monitor_state_of([record("g", events)]))
     for name in absent:
         assert named(series, f"rebalance_monitor_{name}") == {}, why
 
 
 def test_a_group_that_vanished_leaves_no_series() -> None:
-    registry = registry_of([record("g", STABLE), record("h", STABLE)])
-    assert "group=g" in named(scraped(registry), "rebalance_monitor_group_generation")
-    registry.put_batch([record("g", [*STABLE, tombstoned(9)])], [])
-    assert not [labels for _, labels in scraped(registry) if "g" in dict(labels).values()]
-    registry.put_batch([], [], forgotten=["h"])
-    assert not [labels for _, labels in scraped(registry) if "h" in dict(labels).values()]
+    monitor_state = monitor_state_of([record("g", STABLE), record("h", STABLE)])
+    assert "group=g" in named(scraped(monitor_state), "rebalance_monitor_group_generation")
+    monitor_state.put_batch([record("g", [*STABLE, tombstoned(9)])], [])
+    assert not [labels for _, labels in scraped(monitor_state) if "g" in dict(labels).values()]
+    monitor_state.put_batch([], [], forgotten=["h"])
+    assert not [labels for _, labels in scraped(monitor_state) if "h" in dict(labels).values()]
 
 
 LAGGING: Commits = {("g", "orders", 0): 90, ("g", "orders", 1): 100, ("g", "unsampled", 0): 5, ("h", "orders", 0): 40}
 
 
 def test_lag_is_shown_where_known_and_sums_only_where_every_part_is() -> None:
-    series = scraped(registry_of([], LAGGING))
+    series = scraped(monitor_state_of([], LAGGING))
     assert named(series, "kafka_consumergroup_lag", consumergroup="g") == {
         "partition=0,topic=orders": 10,
         "partition=1,topic=orders": 0,
@@ -229,7 +229,7 @@ def test_lag_is_shown_where_known_and_sums_only_where_every_part_is() -> None:
 
 def test_a_topics_sum_is_no_smaller_for_a_part_that_nobody_sampled() -> None:
     """Partition 2 has no end offset: the sum of the other two would be a lie."""
-    series = scraped(registry_of([], {**LAGGING, ("g", "orders", 2): 5}))
+    series = scraped(monitor_state_of([], {**LAGGING, ("g", "orders", 2): 5}))
     assert named(series, "kafka_consumergroup_lag_sum") == {"consumergroup=h,topic=orders": 60}
     assert len(named(series, "kafka_consumergroup_lag", consumergroup="g")) == 2
 
@@ -237,14 +237,14 @@ def test_a_topics_sum_is_no_smaller_for_a_part_that_nobody_sampled() -> None:
 @pytest.mark.parametrize(("age_ms", "is_shown"), [(0, True), (STALE_AFTER_MS, True), (STALE_AFTER_MS + 1, False)])
 def test_nothing_that_rests_on_a_stale_sample_is_shown(age_ms: int, is_shown: bool) -> None:
     """The last value is not the present. Own lag too: it was shown unchanged for as long as no broker answered."""
-    registry = registry_of([record("g", STABLE)], LAGGING, sample_of(NOW_MS - age_ms))
-    series = scraped(registry)
+    monitor_state = monitor_state_of([record("g", STABLE)], LAGGING, sample_of(NOW_MS - age_ms))
+    series = scraped(monitor_state)
     for name in (
         "rebalance_monitor_group_lag",
         "kafka_consumergroup_lag",
         "kafka_topic_partitions",
         "rebalance_monitor_offsets_topic_lag",
-        "rebalance_monitor_offsets_topic_held_back",
+        "rebalance_monitor_offsets_topic_blocked",
         "rebalance_monitor_offsets_topic_last_stable_offset",
     ):
         assert bool(named(series, name)) == is_shown, name
@@ -256,7 +256,7 @@ def test_groups_behind_an_open_transaction_are_unknown_and_all_others_are_not() 
     """Under read_committed an open transaction hides other groups' rebalances and commits too."""
     held = coordinator_partition("g", PARTITIONS)
     assert coordinator_partition("h", PARTITIONS) != held
-    series = scraped(registry_of([record("g", STABLE), record("h", STABLE)], LAGGING, sample_of(held=[held])))
+    series = scraped(monitor_state_of([record("g", STABLE), record("h", STABLE)], LAGGING, sample_of(held=[held])))
     shown = {name for name, labels in series if dict(labels).get("group", dict(labels).get("consumergroup")) == "g"}
     assert shown == {
         "rebalance_monitor_group_state",
@@ -269,7 +269,7 @@ def test_groups_behind_an_open_transaction_are_unknown_and_all_others_are_not() 
     assert named(series, "rebalance_monitor_assignment_verdict", group="g") == {"strategy=range,verdict=unknown": 1}
     (state,) = named(series, "rebalance_monitor_group_state", group="g")
     assert state.endswith("state=Unknown")
-    assert named(series, "rebalance_monitor_offsets_topic_held_back")[f"partition={held}"] == 5
+    assert named(series, "rebalance_monitor_offsets_topic_blocked")[f"partition={held}"] == 5
     assert named(series, "kafka_consumergroup_lag", consumergroup="h") == {"partition=0,topic=orders": 60}
 
 
@@ -278,9 +278,13 @@ def test_a_partition_that_could_not_be_sampled_does_not_move_groups_to_others() 
     held = coordinator_partition("g", PARTITIONS)
     missing = (held + 1) % PARTITIONS
     groups = [f"group-{number}" for number in range(100)]
-    registry = registry_of([record(group, STABLE) for group in groups], None, sample_of(held=[held], missing=[missing]))
+    monitor_state = monitor_state_of(
+        [record(group, STABLE) for group in groups], None, sample_of(held=[held], missing=[missing])
+    )
     unknown = {
-        dict(labels)["group"] for name, labels in scraped(registry) if dict(labels).get("state") == "Unknown" and name
+        dict(labels)["group"]
+        for name, labels in scraped(monitor_state)
+        if dict(labels).get("state") == "Unknown" and name
     }
     assert unknown == {group for group in groups if coordinator_partition(group, PARTITIONS) == held}
 
@@ -306,8 +310,8 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 def test_any_name_is_one_series_that_reads_back(name: str) -> None:
-    registry = registry_of([record(name, STABLE)], {(name, "orders", 0): 7})
-    series = scraped(registry)
+    monitor_state = monitor_state_of([record(name, STABLE)], {(name, "orders", 0): 7})
+    series = scraped(monitor_state)
     assert [dict(labels)["group"] for family, labels in series if family == "rebalance_monitor_group_members"] == [name]
     lags = [dict(labels)["consumergroup"] for family, labels in series if family == "kafka_consumergroup_lag"]
     assert lags == [name]
@@ -315,21 +319,21 @@ def test_any_name_is_one_series_that_reads_back(name: str) -> None:
 
 @given(st.lists(st.text(max_size=5), unique=True, max_size=5))
 def test_any_names_side_by_side_stay_apart(names: list[str]) -> None:
-    series = scraped(registry_of([record(name, STABLE) for name in names]))
+    series = scraped(monitor_state_of([record(name, STABLE) for name in names]))
     shown = [dict(labels)["group"] for family, labels in series if family == "rebalance_monitor_group_members"]
     assert sorted(shown) == sorted(names)
 
 
 def test_a_lone_surrogate_does_not_break_the_scrape() -> None:
     """UTF-8 cannot say it. No decoder of ours makes one; should it come all the same, others must not go dark."""
-    series = scraped(registry_of([record("bad\ud800", STABLE), record("good", STABLE)]))
+    series = scraped(monitor_state_of([record("bad\ud800", STABLE), record("good", STABLE)]))
     assert set(named(series, "rebalance_monitor_group_members")) == {"group=bad?", "group=good"}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_openmetrics_parses_too(name: str) -> None:
-    registry = registry_of([record(name, STABLE)], {(name, "orders", 0): 7})
-    text = answer(exporter_of(registry), generate_openmetrics)
+    monitor_state = monitor_state_of([record(name, STABLE)], {(name, "orders", 0): 7})
+    text = answer(exporter_of(monitor_state), generate_openmetrics)
     families = list(parse_openmetrics(text))  # type: ignore[no-untyped-call]
     names = [family.name for family in families]
     assert len(names) == len(set(names))
@@ -338,13 +342,13 @@ def test_openmetrics_parses_too(name: str) -> None:
 
 
 def test_own_counts_are_summed_over_partitions_by_kind_and_reason() -> None:
-    registry = Registry()
-    lanes = [
+    monitor_state = MonitorState()
+    partition_states = [
         PartitionSnapshot(0, 9, -1, {"offset_commit": 7, "group_metadata": 2}, {"truncated": 1}),
         PartitionSnapshot(1, 9, -1, {"offset_commit": 5}, {"truncated": 2, "bad_varint": 1}),
     ]
-    registry.put_batch([], lanes)
-    series = scraped(registry)
+    monitor_state.put_batch([], partition_states)
+    series = scraped(monitor_state)
     assert named(series, "rebalance_monitor_records_read_total") == {"kind=offset_commit": 12, "kind=group_metadata": 2}
     assert named(series, "rebalance_monitor_records_skipped_total") == {"reason=truncated": 3, "reason=bad_varint": 1}
     assert named(series, "rebalance_monitor_state_rows") == {"": 2}
@@ -352,24 +356,24 @@ def test_own_counts_are_summed_over_partitions_by_kind_and_reason() -> None:
 
 def test_own_lag_counts_to_the_high_watermark_from_the_position_read() -> None:
     """A partition may end in transaction markers: the position is behind them all the same."""
-    registry = registry_of(sample=replace(sample_of(held=[2]), offsets_topic_partitions=PARTITIONS))
-    registry.put_health(positions={0: 20, 1: 12, 2: 15, 3: 99})
-    lag = named(scraped(registry), "rebalance_monitor_offsets_topic_lag")
+    monitor_state = monitor_state_of(sample=replace(sample_of(held=[2]), offsets_topic_partitions=PARTITIONS))
+    monitor_state.put_health(positions={0: 20, 1: 12, 2: 15, 3: 99})
+    lag = named(scraped(monitor_state), "rebalance_monitor_offsets_topic_lag")
     assert [lag[f"partition={number}"] for number in range(5)] == [0, 8, 5, 0, 20]
-    held = named(scraped(registry), "rebalance_monitor_offsets_topic_held_back")
+    held = named(scraped(monitor_state), "rebalance_monitor_offsets_topic_blocked")
     assert {number: held[f"partition={number}"] for number in (1, 2)} == {1: 0, 2: 5}
-    stable = named(scraped(registry), "rebalance_monitor_offsets_topic_last_stable_offset")
+    stable = named(scraped(monitor_state), "rebalance_monitor_offsets_topic_last_stable_offset")
     assert {number: stable[f"partition={number}"] for number in (1, 2)} == {1: 20, 2: 15}
 
 
 def test_a_polled_group_shows_no_generation_and_no_failed_rebalances_and_the_source_says_what_it_cannot_tell() -> None:
-    """Law 2: DescribeGroups names no generation, and 0 failed rebalances would be a claim."""
+    """Rule 2: DescribeGroups names no generation, and 0 failed rebalances would be a claim."""
     polled_record = record("g", [answered(1, classic(classic_member("a", [0])))])
-    registry = registry_of([polled_record])
-    registry.put_health(source="admin-api", not_known=("generation_id", "leader"))
-    series = scraped(registry)
+    monitor_state = monitor_state_of([polled_record])
+    monitor_state.put_health(source="admin-api", not_known=("generation_id", "leader"))
+    series = scraped(monitor_state)
     assert named(series, "rebalance_monitor_source") == {"source=admin-api": 1}
-    assert named(series, "rebalance_monitor_unknown") == {"what=generation_id": 1, "what=leader": 1}
+    assert named(series, "rebalance_monitor_source_limitation_info") == {"what=generation_id": 1, "what=leader": 1}
     assert named(series, "rebalance_monitor_group_members", group="g") == {"": 1}
     assert named(series, "rebalance_monitor_rebalances_total", group="g") == {"": 0}
     for unknown in ("rebalance_monitor_group_generation", "rebalance_monitor_rebalances_failed_total"):
@@ -377,7 +381,7 @@ def test_a_polled_group_shows_no_generation_and_no_failed_rebalances_and_the_sou
 
 
 def test_the_log_as_source_leaves_nothing_open() -> None:
-    series = scraped(registry_of([record("g", STABLE)]))
+    series = scraped(monitor_state_of([record("g", STABLE)]))
     assert named(series, "rebalance_monitor_source") == {"source=offsets-topic": 1}
-    assert named(series, "rebalance_monitor_unknown") == {}
+    assert named(series, "rebalance_monitor_source_limitation_info") == {}
     assert named(series, "rebalance_monitor_rebalances_failed_total", group="g") == {"": 0}

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from streaming.prometheus.families.health import own_processes, resident_bytes
 from streaming.prometheus.metrics import Exporter
 from streaming.signals.monitor import RESIDENT_MEMORY_BYTES
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
 from tests.streaming.http.answers import answer
 
 
@@ -35,7 +35,7 @@ def test_of_several_clusters_memory_is_measured_once_and_the_same_of_all(monkeyp
         return measured[-1]
 
     monkeypatch.setattr("streaming.prometheus.metrics.resident_bytes", measure)
-    exporter = Exporter([(name, Registry()) for name in ("eu", "us", "ap")], lambda: 0, 30_000)
+    exporter = Exporter([(name, MonitorState()) for name in ("eu", "us", "ap")], lambda: 0, 30_000)
     families = {family.name: family for family in parse_text(answer(exporter))}
     samples = families[RESIDENT_MEMORY_BYTES.name].samples
     assert len(measured) == 1

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from streaming.prometheus.metrics import Exporter
 from streaming.signals import KAFKA_LAG_EXPORTER, SIGNALS, exported_names
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
 from tests.streaming.http.answers import answer
 from tests.streaming.page.scene import NOW_MS
 from tests.streaming.prometheus.everything import STALE_AFTER_MS, everything
@@ -22,15 +22,15 @@ OF_A_NAME = {name: signal for signal in SIGNALS.values() for name in exported_na
 
 
 @pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
+def monitor_state(tmp_path_factory: pytest.TempPathFactory) -> MonitorState:
     """Return what both clusters have: the same names in both are no conflict."""
     tables: Path = tmp_path_factory.mktemp("tables")
     return everything(tables)
 
 
 @pytest.fixture(scope="module")
-def families(registry: Registry) -> list[Metric]:
-    exporter = Exporter([(name, registry) for name in CLUSTERS], lambda: NOW_MS, STALE_AFTER_MS)
+def families(monitor_state: MonitorState) -> list[Metric]:
+    exporter = Exporter([(name, monitor_state) for name in CLUSTERS], lambda: NOW_MS, STALE_AFTER_MS)
     return list(parse_text(answer(exporter)))
 
 
@@ -54,23 +54,23 @@ def test_no_two_series_are_the_same_though_names_of_groups_and_topics_are(famili
     assert len(set(series)) == len(series)
 
 
-def test_one_cluster_has_no_label_that_kafka_exporter_has_not(registry: Registry) -> None:
-    text = answer(Exporter([("eu", registry)], lambda: NOW_MS, STALE_AFTER_MS))
+def test_one_cluster_has_no_label_that_kafka_exporter_has_not(monitor_state: MonitorState) -> None:
+    text = answer(Exporter([("eu", monitor_state)], lambda: NOW_MS, STALE_AFTER_MS))
     [brokers] = [family for family in parse_text(text) if family.name == "kafka_brokers"]
     assert [sample.labels for sample in brokers.samples] == [{}]
 
 
-def test_a_cluster_that_was_never_ready_leaves_the_others_as_they_are(registry: Registry) -> None:
-    """Law: no verdict from half a log, and one cluster's trouble is its own."""
-    down = Registry()
-    exporter = Exporter([("eu", registry), ("us", down)], lambda: NOW_MS, STALE_AFTER_MS)
+def test_a_cluster_that_was_never_ready_leaves_the_others_as_they_are(monitor_state: MonitorState) -> None:
+    """Rule: no verdict from half a log, and one cluster's trouble is its own."""
+    down = MonitorState()
+    exporter = Exporter([("eu", monitor_state), ("us", down)], lambda: NOW_MS, STALE_AFTER_MS)
     found = {family.name: family.samples for family in parse_text(answer(exporter))}
     ready = {sample.labels["cluster"]: sample.value for sample in found["rebalance_monitor_ready"]}
     assert ready == {"eu": 1, "us": 0}
     assert {sample.labels["cluster"] for sample in found["rebalance_monitor_group_lag"]} == {"eu"}
 
 
-def test_openmetrics_takes_it_too(registry: Registry) -> None:
-    exporter = Exporter([(name, registry) for name in CLUSTERS], lambda: NOW_MS, STALE_AFTER_MS)
+def test_openmetrics_takes_it_too(monitor_state: MonitorState) -> None:
+    exporter = Exporter([(name, monitor_state) for name in CLUSTERS], lambda: NOW_MS, STALE_AFTER_MS)
     text = answer(exporter, generate_openmetrics)
     assert list(parse_openmetrics(text))  # type: ignore[no-untyped-call]

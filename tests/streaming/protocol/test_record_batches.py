@@ -96,6 +96,6 @@ def test_records_of_aborted_transactions_are_records_to_some_consumers_only(batc
 
 @given(st.binary(max_size=200), st.integers(0, 100))
 def test_any_bytes_end(garbage: bytes, offset: int):
-    """Law 4: whatever a broker returns, reading it ends and never goes back."""
+    """Rule 4: whatever a broker returns, reading it ends and never goes back."""
     tail = next_record(garbage, offset)
     assert tail is None or tail.next_offset >= offset

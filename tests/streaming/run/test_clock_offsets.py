@@ -27,7 +27,7 @@ class Story:
         self.cluster = self.monitor.cluster
         self.cluster.states = {"g": "Stable"}
         self.second = 0
-        self.monitor.sampler.beat()
+        self.monitor.sampler.take_sample()
         self.monitor.write(self.monitor.generation(1))
 
     def run(self, seconds: int, commit_every: int | None) -> None:
@@ -45,19 +45,19 @@ class Story:
                 self.monitor.read()
             written_ms = self.cluster.now_ms
             if self.second % 5 == 0:
-                self.monitor.sampler.beat()
+                self.monitor.sampler.take_sample()
             received_ms = self.cluster.clock.monitor_ms() + 700
             numbers = (np.array([number]) for number in (0, record, written_ms))
             self.cluster.clock.take_records(Records(received_ms, *numbers))
 
     def seen(self) -> Seen:
         """Return what is shown."""
-        present = self.monitor.registry.present()
-        assert present.lag is not None
-        return present.lag.groups["status"][0].as_py(), tuple(sorted(self.monitor.holding()))
+        view = self.monitor.monitor_state.view()
+        assert view.lag is not None
+        return view.lag.groups["status"][0].as_py(), tuple(sorted(self.monitor.active_conditions()))
 
 
-def told(folder: Path, offset_ms: int, commit_every: int) -> list[Seen]:
+def reported(folder: Path, offset_ms: int, commit_every: int) -> list[Seen]:
     """Return what is shown while the group works, after a minute of silence, and after much of it."""
     story = Story(folder, offset_ms)
     seen = []
@@ -78,7 +78,7 @@ def test_what_is_told_does_not_depend_on_the_difference_between_the_clocks(
     tmp_path_factory: pytest.TempPathFactory, offset_ms: int, commit_every: int
 ):
     """Defect 9: with the monitor 9 s ahead a busy group was STOP; 60 s ahead, one that commits every 5 s."""
-    seen = told(tmp_path_factory.mktemp("story"), offset_ms, commit_every)
+    seen = reported(tmp_path_factory.mktemp("story"), offset_ms, commit_every)
     working, silent = seen[0][0], seen[4]
     assert working in {"OK", "WARN"}
     assert seen[1] == seen[0]
@@ -97,11 +97,11 @@ def test_a_clock_that_is_off_is_one_line_and_its_correction_survives_a_restart(
     (line,) = [message for message in caplog.messages if "clock" in message]
     assert line.startswith("prod: the clock of broker 1 is ")
     assert line.endswith("behind the monitor's clock; times are corrected: synchronize the clocks with NTP")
-    present = story.monitor.registry.present()
-    assert present.sample is not None
-    offset = present.sample.clock_offsets[1]
+    view = story.monitor.monitor_state.view()
+    assert view.sample is not None
+    offset = view.sample.clock_offsets[1]
     assert abs(offset.middle_ms + 60 * SECOND_MS) <= offset.within_ms <= 2 * SECOND_MS
-    assert abs(present.cluster_ms(story.cluster.clock.monitor_ms()) - story.cluster.now_ms) <= 2 * SECOND_MS
+    assert abs(view.cluster_ms(story.cluster.clock.monitor_ms()) - story.cluster.now_ms) <= 2 * SECOND_MS
     restarted = ClusterClock("prod", story.cluster.clock.monitor_ms)
     restarted.restore(story.cluster.clock.corrections_ms())
     assert restarted.now_ms() == story.cluster.clock.now_ms()

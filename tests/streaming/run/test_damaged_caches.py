@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from streaming.evaluation.rebalances.detectors import Limits
-from streaming.run.continuity import STORED_ID, TopicRead
+from streaming.run.log_integrity import STORED_ID, TopicIdentity
 from streaming.run.samples.lag_watch import STORED, LagWatch
-from streaming.state.commit_book import CommitBook
-from streaming.state.registry import Registry
+from streaming.state.committed_offsets import CommittedOffsets
+from streaming.state.monitor_state import MonitorState
 from tests.streaming.run.samples.test_conditions import Cluster
 from tests.streaming.run.test_poller import Folder
 from tests.streaming.spark.checkpoints import empty, fill_with_garbage, truncate
@@ -60,7 +60,7 @@ def test_samples_that_cannot_be_read_are_dropped(tmp_path: Path, caplog: pytest.
 
 def lag_watch(files: Folder) -> LagWatch:
     cluster = Cluster()
-    return LagWatch("eu", CommitBook(), files, Limits(), cluster, cluster.clock)
+    return LagWatch("eu", CommittedOffsets(), files, Limits(), cluster, cluster.clock)
 
 
 OLD, NEW = "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"
@@ -79,16 +79,16 @@ def test_a_damaged_topic_id_is_dropped_with_one_warning(
 ) -> None:
     """Half an id is no id. It was taken for the id of a different topic."""
     (tmp_path / STORED_ID).write_bytes(stored)
-    registry = Registry()
-    TopicRead("eu", registry, Folder(tmp_path)).tell(NEW, {0: 7})
-    assert not registry.present().health.rewound, why
+    monitor_state = MonitorState()
+    TopicIdentity("eu", monitor_state, Folder(tmp_path)).report(NEW, {0: 7})
+    assert not monitor_state.view().health.rewound, why
     assert (tmp_path / STORED_ID).read_text() == NEW
     assert len(caplog.messages) == 1
     assert "offsets_topic_id is damaged" in caplog.text
 
 
 def test_a_topic_id_that_cannot_be_read_is_dropped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    registry = Registry()
-    TopicRead("eu", registry, UnreadableFolder(tmp_path)).tell(NEW, {0: 7})
-    assert not registry.present().health.rewound
+    monitor_state = MonitorState()
+    TopicIdentity("eu", monitor_state, UnreadableFolder(tmp_path)).report(NEW, {0: 7})
+    assert not monitor_state.view().health.rewound
     assert len(caplog.messages) == 1

@@ -85,9 +85,9 @@ def test_a_batch_keeps_what_it_failed_with_and_tells_spark_in_one_line(monkeypat
         raise FULL
 
     monkeypatch.setattr(sink, "_take", fail)
-    with pytest.raises(BatchFailedError, match=r"No space left on device") as told:
+    with pytest.raises(BatchFailedError, match=r"No space left on device") as reported:
         sink(None, 7)  # type: ignore[arg-type]
-    assert told.value.__suppress_context__
+    assert reported.value.__suppress_context__
     assert sink.failure is FULL
     monkeypatch.setattr(sink, "_take", lambda *_: 0)
     sink(None, 8)  # type: ignore[arg-type]
@@ -107,7 +107,7 @@ def test_a_disk_that_takes_nothing_is_seen_before_an_append(
     """delta-rs panics on a full disk: a page of Rust on standard error, which nobody can catch."""
     tables = DeltaTables(str(tmp_path))
     tables.open_all()
-    rows = pa.table({"cluster": ["a"], "kafka_offset": [1]})
+    rows = pa.table({"cluster": ["a"], "offsets_topic_offset": [1]})
     with monkeypatch.context() as patch:
         patch.setattr(folder_module.os, "statvfs", lambda _: disk)
         with pytest.raises(OSError, match=r"rebalances") as refused:

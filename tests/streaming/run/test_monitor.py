@@ -21,7 +21,7 @@ from streaming.run.samples.sampler import Sampler
 from streaming.run.samples.upkeep import Upkeep
 from streaming.sampling.connection import BrokerUnreachableError
 from streaming.spark.checkpoint import CheckpointError
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
 
 
 def settings(tmp_path: Path, more: str = "") -> Settings:
@@ -54,25 +54,25 @@ def test_of_several_one_that_is_not_there_is_said_once_and_tried_until_told_to_s
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rule 2: a line for each try buries everything else that is said in a night."""
-    monkeypatch.setattr("streaming.run.tries.LONGEST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("streaming.run.retry_state.LONGEST_PAUSE_SECONDS", 0.01)
     stop = threading.Event()
     monitor = Monitor(
         settings(tmp_path, f"[clusters.eu]\nbootstrap_servers = '127.0.0.1:{free_port()}'\n"), stop, print
     )
-    watch, tries = monitor._watches[1], []
+    watch, retry_state = monitor._watches[1], []
     connect = watch.connect
-    monkeypatch.setattr(watch, "connect", lambda: (tries.append(1), connect())[1])
-    watch.registry.put_health(ready=True)
+    monkeypatch.setattr(watch, "connect", lambda: (retry_state.append(1), connect())[1])
+    watch.monitor_state.put_health(ready=True)
     with caplog.at_level(logging.ERROR):
         thread = threading.Thread(target=monitor._keep_watching, args=(watch, None))
         thread.start()
-        until(lambda: len(tries) >= 4)
+        until(lambda: len(retry_state) >= 4)
         stop.set()
         thread.join(60)
     assert not thread.is_alive()
     (line,) = [record.getMessage() for record in caplog.records if record.name.startswith("streaming")]
     assert line.startswith("eu cannot be watched and is tried again: no broker at 127.0.0.1:")
-    health = watch.registry.present().health
+    health = watch.monitor_state.view().health
     assert not health.ready
     assert health.query_restarts >= 3
     assert not watch.is_under_way
@@ -82,29 +82,29 @@ def test_what_a_run_fails_with_each_time_is_said_once_until_it_was_ready_in_betw
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rule 2, of what comes after the brokers answered: a damaged checkpoint was a line each half minute."""
-    monkeypatch.setattr("streaming.run.tries.LONGEST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("streaming.run.retry_state.LONGEST_PAUSE_SECONDS", 0.01)
     stop = threading.Event()
     monitor = Monitor(settings(tmp_path), stop, nobody_is_heard)
-    watch, tries = monitor._watches[0], []
+    watch, retry_state = monitor._watches[0], []
 
     def fail(*_: object) -> None:
-        tries.append(1)
-        if len(tries) == 4:
-            watch.registry.put_readiness(ready=True, before=watch.registry.present().health)
-        if len(tries) == 7:
+        retry_state.append(1)
+        if len(retry_state) == 4:
+            watch.monitor_state.put_readiness(ready=True, before=watch.monitor_state.view().health)
+        if len(retry_state) == 7:
             stop.set()
         raise CheckpointError("the checkpoint is damaged")
 
     monkeypatch.setattr(watch, "connect", io.BytesIO)
-    monkeypatch.setattr(watch, "reached", lambda *_: nullcontext())
+    monkeypatch.setattr(watch, "cluster_session", lambda *_: nullcontext())
     monkeypatch.setattr(watch, "run", fail)
     with caplog.at_level(logging.ERROR):
         monitor._keep_watching(watch, None)  # type: ignore[arg-type]
     assert caplog.messages == ["default cannot be watched and is tried again: the checkpoint is damaged"] * 2
-    assert watch.registry.present().health.query_restarts == 6
+    assert watch.monitor_state.view().health.query_restarts == 6
 
 
-class Beats:
+class Samples:
     """A sampler's beat with answers by turns."""
 
     def __init__(self, *outcomes: Exception | None) -> None:
@@ -125,16 +125,16 @@ def test_brokers_that_fall_silent_are_one_line_and_one_more_when_they_are_back(
 ) -> None:
     """A broker that was away for a night once was twenty thousand lines."""
     silent, back = KafkaConnectionError("gone"), None
-    beats = Beats(back, silent, NodeNotReadyError("still"), silent, back, back, silent, back)
+    samples = Samples(back, silent, NodeNotReadyError("still"), silent, back, back, silent, back)
     sampler = Sampler(
         cluster="eu",
-        registry=Registry(),
+        monitor_state=MonitorState(),
         interval_seconds=0.01,
         **dict.fromkeys(("groups", "lag_watch", "readiness", "after")),
     )
-    monkeypatch.setattr(sampler, "beat", beats)
+    monkeypatch.setattr(sampler, "take_sample", samples)
     with caplog.at_level(logging.INFO):
-        sampler.run(beats.stop)
+        sampler.run(samples.stop)
     assert [record.getMessage().partition(" (")[0] for record in caplog.records] == [
         "eu: brokers do not answer",
         "eu: brokers answer again",
@@ -148,7 +148,7 @@ def test_of_all_clusters_that_ask_one_tidies_the_tables(tmp_path: Path, monkeypa
     tidied: list[object] = []
     tables = DeltaTables(str(tmp_path))
     monkeypatch.setattr(tables, "tidy", lambda keep_from: (tidied.append(keep_from), time.sleep(0.05)))
-    upkeep = Upkeep(tables, 90, tidy_seconds=0.5)
+    upkeep = Upkeep(tables, 90, maintenance_interval_seconds=0.5)
     time.sleep(0.5)
     asking = [threading.Thread(target=upkeep.if_due, args=(0,)) for _ in range(8)]
     for thread in asking:

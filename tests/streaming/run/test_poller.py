@@ -10,27 +10,27 @@ from pathlib import Path
 import pytest
 from kafka.errors import KafkaConnectionError
 
-from streaming.combine.combiner import PARTITION_LANE
-from streaming.combine.lanes import PartitionBatch, commits_table, decode_partition_event
+from streaming.combine.combiner import PARTITION_KIND
+from streaming.combine.partition_state import PartitionBatch, commits_table, decode_partition_event
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.events import POLLED_PARTITION
 from streaming.group.listing import (
     CLUSTER_NOT_DESCRIBABLE,
     CommittedOffset,
-    CommittedOffsets,
     DescribedGroup,
     Description,
     GroupListing,
     GroupNotFound,
     ListedGroup,
     ListingGap,
+    OffsetsByPartition,
     Unanswered,
 )
 from streaming.run.poller import Poller
 from streaming.run.query.batches import polled_positions
 from streaming.spark.files import Files
-from streaming.state.commit_book import CommitBook
-from streaming.state.registry import Registry
+from streaming.state.committed_offsets import CommittedOffsets
+from streaming.state.monitor_state import MonitorState
 from tests.streaming.polled.answers import START_MS, classic, classic_member
 from tests.streaming.polled.test_differences import State
 
@@ -83,7 +83,7 @@ class Cluster:
         self.described += group_types
         return {group_id: self.groups.get(group_id, GroupNotFound()) for group_id in group_types}
 
-    def group_offsets(self, ids: Collection[str]) -> Mapping[str, CommittedOffsets | Unanswered]:
+    def group_offsets(self, ids: Collection[str]) -> Mapping[str, OffsetsByPartition | Unanswered]:
         """Tell their commits."""
         return {
             group_id: {at: CommittedOffset(offset, None, "") for at, offset in self.offsets.get(group_id, {}).items()}
@@ -103,15 +103,15 @@ class Monitor:
 
     def start(self) -> None:
         """Start (again): registry and book are restored from the state, as of the last batch."""
-        self.registry, self.book = Registry(), CommitBook()
-        for lane in self.state.lanes.values():
-            self.book.apply(commits_table(lane.commits))
+        self.monitor_state, self.committed_offsets = MonitorState(), CommittedOffsets()
+        for partition in self.state.state_rows.values():
+            self.committed_offsets.apply(commits_table(partition.commits))
         self.show()
         self.poller = Poller(
             cluster="prod",
             groups=self.cluster,  # type: ignore[arg-type]
-            registry=self.registry,
-            book=self.book,
+            monitor_state=self.monitor_state,
+            committed_offsets=self.committed_offsets,
             files=self.files,
             now_ms=lambda: self.now_ms,
             interval_seconds=5,
@@ -120,27 +120,27 @@ class Monitor:
 
     def poll(self) -> list[str]:
         """Poll a second after the last time; the files that are new."""
-        before = self.files.names("handed_back")
+        before = self.files.names("feedback")
         self.now_ms += 1000
         self.poller.poll()
-        return [name for name in self.files.names("handed_back") if name not in before]
+        return [name for name in self.files.names("feedback") if name not in before]
 
     def batch(self) -> None:
         """Let the query take in what is there. It removes files later, as Spark does."""
-        for name in self.files.names("handed_back"):
-            lines = (self.files.root / "handed_back" / name).read_text().splitlines()
+        for name in self.files.names("feedback"):
+            lines = (self.files.root / "feedback" / name).read_text().splitlines()
             taken = [json.loads(line) for line in lines]
-            rows = tuple((row["lane"], row["lane_key"], base64.b64decode(row["payload"])) for row in taken)
+            rows = tuple((row["state_kind"], row["state_key"], base64.b64decode(row["payload"])) for row in taken)
             self.state.take(rows)
-            for lane, _, payload in rows:
-                if lane == PARTITION_LANE and isinstance(event := decode_partition_event(payload), PartitionBatch):
-                    self.book.apply(commits_table(event.commits))
+            for partition, _, payload in rows:
+                if partition == PARTITION_KIND and isinstance(event := decode_partition_event(payload), PartitionBatch):
+                    self.committed_offsets.apply(commits_table(event.commits))
         self.show()
 
     def show(self) -> None:
         """Put the state into the registry, positions last, as `BatchSink` does."""
-        self.registry.put_batch(self.state.records.values(), self.state.lanes.values())
-        self.registry.put_health(positions=polled_positions(self.state.lanes))
+        self.monitor_state.put_batch(self.state.records.values(), self.state.state_rows.values())
+        self.monitor_state.put_health(positions=polled_positions(self.state.state_rows))
 
     def target(self) -> int | None:
         """Return the position that readiness waits for."""
@@ -162,7 +162,7 @@ def test_what_is_new_is_sent_once_and_what_is_not_makes_no_file(monitor: Monitor
     monitor.cluster.offsets["g"]["t", 0] = 5
     assert len(monitor.poll()) == 1
     monitor.batch()
-    assert monitor.state.rows_told == 1
+    assert monitor.state.rows_reported == 1
     assert monitor.state.known().commits == {"g": {("t", 0): 5}}
 
 
@@ -185,7 +185,7 @@ def test_a_file_that_is_lost_on_its_way_is_made_up_for(monitor: Monitor):
     """Level-triggered: what is missing in the state is found missing, and nobody waits for ever."""
     monitor.cluster.groups = {"g": ALONE}
     [lost] = monitor.poll()
-    (monitor.files.root / "handed_back" / lost).unlink()
+    (monitor.files.root / "feedback" / lost).unlink()
     assert len(monitor.poll()) == 1
     monitor.batch()
     assert monitor.state.records["g"].snapshot.state == "Stable"
@@ -195,7 +195,7 @@ def test_a_file_that_is_lost_on_its_way_is_made_up_for(monitor: Monitor):
 def test_a_restart_counts_nothing_twice_whether_or_not_the_last_file_was_taken_in(
     monitor: Monitor, batch_was_done: bool
 ):
-    """Law 3: killed between sending and the batch, or after the batch and before the file was removed."""
+    """Rule 3: killed between sending and the batch, or after the batch and before the file was removed."""
     monitor.cluster.groups = {"g": ALONE}
     monitor.poll()
     monitor.batch()
@@ -209,7 +209,7 @@ def test_a_restart_counts_nothing_twice_whether_or_not_the_last_file_was_taken_i
     monitor.poll()
     monitor.batch()
     assert monitor.state.records["g"].snapshot.totals.rebalances == 1
-    assert monitor.state.rows_told == 2
+    assert monitor.state.rows_reported == 2
 
 
 def test_readiness_waits_for_the_first_complete_poll_to_go_through_the_query(monitor: Monitor):
@@ -222,9 +222,9 @@ def test_readiness_waits_for_the_first_complete_poll_to_go_through_the_query(mon
     assert len(monitor.poll()) == 1
     target = monitor.target()
     assert target is not None
-    assert polled_positions(monitor.state.lanes) == {}
+    assert polled_positions(monitor.state.state_rows) == {}
     monitor.batch()
-    assert polled_positions(monitor.state.lanes) == {POLLED_PARTITION: target}
+    assert polled_positions(monitor.state.state_rows) == {POLLED_PARTITION: target}
     assert monitor.poller.is_fresh()
     assert monitor.poll() == []
 
@@ -234,7 +234,7 @@ def test_a_right_that_is_missing_is_said_and_not_waited_for(monitor: Monitor):
     monitor.cluster.gaps = (ListingGap(None, CLUSTER_NOT_DESCRIBABLE),)
     monitor.poll()
     assert monitor.target() is not None
-    assert "hidden_groups" in monitor.registry.present().health.not_known
+    assert "hidden_groups" in monitor.monitor_state.view().health.not_known
 
 
 def test_a_group_that_is_denied_ends_with_its_commits(monitor: Monitor):
@@ -265,7 +265,7 @@ def test_now_is_when_all_coordinators_were_last_asked_and_their_answers_are_take
     """The clock on the wall says nothing of a group that nobody answers for, nor of answers still on their way."""
 
     def asked_up_to_ms() -> int | None:
-        read = monitor.registry.present().read_up_to.get(POLLED_PARTITION)
+        read = monitor.monitor_state.view().read_up_to.get(POLLED_PARTITION)
         return read.read_up_to_ms if read else None
 
     assert asked_up_to_ms() is None

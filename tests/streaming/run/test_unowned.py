@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from assignors import assignor_named
+from streaming.evaluation.group_update import apply_batch
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.report import GroupReport
-from streaming.evaluation.turn import take_turn
 from streaming.events import GroupMetadataWritten, Position, TopicMetadata
 from streaming.protocol.classic import ClassicMember
-from streaming.run.samples.hand_back import awaited_by_group
+from streaming.run.samples.feedback_writer import pending_by_group
 from tests.streaming.groups import member, metadata
 from tests.streaming.prometheus.test_metrics import named, scraped
 from tests.streaming.run.samples.test_conditions import Cluster, Monitor
@@ -31,10 +31,10 @@ class GrowingCluster(Cluster):
 
     def sample(self, topics: Iterable[str]) -> ClusterSample:
         """Return every topic with the offsets that are known of it."""
-        told = super().sample(topics)
+        reported = super().sample(topics)
         known = {topic: TopicMetadata(count, self.now_ms) for topic, count in self.partitions.items()}
         ends = {at: end for at, end in self.end_offsets.items() if at[1] < (self.partitions.get(at[0]) or 0)}
-        return replace(told, topics=known, end_offsets=ends, log_start_offsets=dict.fromkeys(ends, 0))
+        return replace(reported, topics=known, end_offsets=ends, log_start_offsets=dict.fromkeys(ends, 0))
 
 
 class WatchedGroup(Monitor):
@@ -44,7 +44,7 @@ class WatchedGroup(Monitor):
         super().__init__(root)
         self.cluster: GrowingCluster = GrowingCluster()
         self.start()
-        self.sampler.beat()
+        self.sampler.take_sample()
 
     def write_generation(self, number: int, *members: ClassicMember, protocol: str = "range") -> None:
         """Have a generation written now, and read at once."""
@@ -58,14 +58,14 @@ class WatchedGroup(Monitor):
         """Let time pass: a beat every minute, and its facts come back to the group."""
         for _ in range(minutes):
             super().pass_minutes(1, records_a_minute)
-            present = self.registry.present()
-            assert present.sample is not None
-            for facts in awaited_by_group(present, present.sample).values():
+            view = self.monitor_state.view()
+            assert view.sample is not None
+            for facts in pending_by_group(view, view.sample).values():
                 self._take(facts)
 
     def report(self) -> GroupReport:
         """Return what is said of the group."""
-        return self.registry.reports(self.registry.present(), is_fresh=True)["g"]
+        return self.monitor_state.reports(self.monitor_state.view(), is_fresh=True)["g"]
 
     def unowned(self) -> tuple[int | None, int | None]:
         """Return partitions without an owner, and records that wait there."""
@@ -77,8 +77,8 @@ class WatchedGroup(Monitor):
         if known is None:
             self.write(group="g")
             known = self.records["g"]
-        self.records["g"] = take_turn(known, events, [assignor_named("range")]).record  # type: ignore[arg-type]
-        self.registry.put_batch([self.records["g"]], [])
+        self.records["g"] = apply_batch(known, events, [assignor_named("range")]).record  # type: ignore[arg-type]
+        self.monitor_state.put_batch([self.records["g"]], [])
 
 
 def reads(name: str, *held: int, topics: Sequence[str] = ("orders",), owned: Sequence[int] = ()) -> ClassicMember:
@@ -100,16 +100,16 @@ def test_a_topic_grows_and_the_client_does_not_notice(group: WatchedGroup) -> No
     group.cluster.end_offsets |= {("orders", 2): 10, ("orders", 3): 5}
     group.pass_minutes(2)
     assert group.unowned() == (2, 15)
-    assert group.holding() == {}, "a client may take five minutes to notice"
+    assert group.active_conditions() == {}, "a client may take five minutes to notice"
     group.pass_minutes(5)
-    assert group.holding() == {
+    assert group.active_conditions() == {
         UNOWNED: "2 partitions without an owner for 6 minutes, 15 records wait: orders-2, orders-3"
     }
-    assert named(scraped(group.registry), "rebalance_monitor_unowned_records") == {"group=g": 15}
+    assert named(scraped(group.monitor_state), "rebalance_monitor_unowned_records") == {"group=g": 15}
     assert [trouble.word for trouble in group.report().troubles] == ["unowned partitions"]
     group.write_generation(2, reads("a", 0, 1, 2, 3))
     group.pass_minutes(1)
-    assert (group.holding(), group.report().assignment.unowned_partitions) == ({}, 0)
+    assert (group.active_conditions(), group.report().assignment.unowned_partitions) == ({}, 0)
 
 
 def test_committed_partitions_count_with_their_lag(group: WatchedGroup) -> None:
@@ -118,7 +118,9 @@ def test_committed_partitions_count_with_their_lag(group: WatchedGroup) -> None:
     group.commit(p1=70)
     group.write_generation(1, reads("a", 0), protocol="mine")
     group.pass_minutes(7)
-    assert group.holding() == {UNOWNED: "1 partition without an owner for 6 minutes, 30 records wait: orders-1"}
+    assert group.active_conditions() == {
+        UNOWNED: "1 partition without an owner for 6 minutes, 30 records wait: orders-1"
+    }
 
 
 def test_an_unknown_offset_is_not_zero_records(group: WatchedGroup) -> None:
@@ -126,7 +128,7 @@ def test_an_unknown_offset_is_not_zero_records(group: WatchedGroup) -> None:
     del group.cluster.end_offsets["orders", 1]
     group.write_generation(1, reads("a", 0), protocol="mine")
     group.pass_minutes(7)
-    assert group.holding()[UNOWNED].endswith("unknown how many records wait: orders-1")
+    assert group.active_conditions()[UNOWNED].endswith("unknown how many records wait: orders-1")
     assert group.report().unowned_records is None
 
 
@@ -141,7 +143,7 @@ def test_a_deleted_topic_pages_nobody(group: WatchedGroup) -> None:
     group.cluster.partitions["gone"] = None
     for _ in range(12):
         group.pass_minutes(1)
-        assert (group.holding(), group.report().assignment.unowned_partitions) == ({}, 0)
+        assert (group.active_conditions(), group.report().assignment.unowned_partitions) == ({}, 0)
         assert group.report().troubles == ()
 
 
@@ -151,7 +153,7 @@ def test_a_restart_does_not_start_the_time_again(group: WatchedGroup) -> None:
     group.pass_minutes(4)
     group.start()
     group.pass_minutes(3)
-    assert [*group.holding()] == [UNOWNED]
+    assert [*group.active_conditions()] == [UNOWNED]
 
 
 def test_rebalances_do_not_start_the_time_again(group: WatchedGroup) -> None:
@@ -159,7 +161,7 @@ def test_rebalances_do_not_start_the_time_again(group: WatchedGroup) -> None:
     for number in range(1, 5):
         group.write_generation(number, reads("a", 0), protocol="mine")
         group.pass_minutes(3)
-    assert [*group.holding()] == [UNOWNED]
+    assert [*group.active_conditions()] == [UNOWNED]
 
 
 def test_a_cooperative_gap_is_legal_unless_the_next_round_never_comes(group: WatchedGroup) -> None:
@@ -168,9 +170,9 @@ def test_a_cooperative_gap_is_legal_unless_the_next_round_never_comes(group: Wat
     group.pass_minutes(1)
     group.write_generation(2, reads("a", 0, owned=[0, 1]), reads("b"), protocol="cooperative-sticky")
     group.pass_minutes(4)
-    assert (group.holding(), group.report().assignment.unowned_partitions) == ({}, 0)
+    assert (group.active_conditions(), group.report().assignment.unowned_partitions) == ({}, 0)
     group.pass_minutes(3)
-    assert [*group.holding()] == [UNOWNED]
+    assert [*group.active_conditions()] == [UNOWNED]
 
 
 def test_while_a_group_rebalances_it_neither_begins_nor_ends(group: WatchedGroup) -> None:
@@ -178,14 +180,14 @@ def test_while_a_group_rebalances_it_neither_begins_nor_ends(group: WatchedGroup
     group.cluster.states = {"g": "Stable"}
     group.write_generation(1, reads("a", 0), protocol="mine")
     group.pass_minutes(7)
-    assert [*group.holding()] == [UNOWNED]
+    assert [*group.active_conditions()] == [UNOWNED]
     group.cluster.states = {"g": "PreparingRebalance"}
     group.pass_minutes(1)
-    assert group.holding() == {}
-    assert [holds for _, holds, _ in group.told()] == [True], "not known is no end"
+    assert group.active_conditions() == {}
+    assert [holds for _, holds, _ in group.reported()] == [True], "not known is no end"
     group.cluster.states = {"g": "Stable"}
     group.pass_minutes(1)
-    assert [*group.holding()] == [UNOWNED]
+    assert [*group.active_conditions()] == [UNOWNED]
 
 
 def test_all_of_a_topic_that_the_leader_ignores(group: WatchedGroup) -> None:
@@ -195,6 +197,6 @@ def test_all_of_a_topic_that_the_leader_ignores(group: WatchedGroup) -> None:
     subscribed = reads("b", topics=["orders", "ignored"])
     group.write_generation(1, reads("a", 0, 1), subscribed, protocol="RoundRobinAssigner")
     group.pass_minutes(7)
-    assert group.holding()[UNOWNED] == (
+    assert group.active_conditions()[UNOWNED] == (
         "2 partitions without an owner for 6 minutes, 7 records wait: ignored-0, ignored-1"
     )

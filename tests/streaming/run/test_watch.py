@@ -11,25 +11,25 @@ from pyspark.errors import PySparkException
 
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.query.keeper import QueryKeeper
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
 
 
 def test_a_query_that_fails_for_one_reason_is_said_once_until_it_was_ready_in_between(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rule 3, as of clusters that cannot be watched: pauses that began again half a year ago are not those of today."""
-    monkeypatch.setattr("streaming.run.tries.LONGEST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("streaming.run.retry_state.LONGEST_PAUSE_SECONDS", 0.01)
     monkeypatch.setattr("streaming.run.query.keeper.BatchSink", lambda **_: SimpleNamespace(failure=None))
-    stop, registry, started = threading.Event(), Registry(), []
+    stop, monitor_state, started = threading.Event(), MonitorState(), []
     run = object.__new__(QueryKeeper)
-    run._cluster, run._registry, run._clock = "eu", registry, ClusterClock("eu", lambda: 0)
-    run._book = run._files = None  # type: ignore[assignment]
+    run._cluster, run._monitor_state, run._clock = "eu", monitor_state, ClusterClock("eu", lambda: 0)
+    run._committed_offsets = run._files = None  # type: ignore[assignment]
     run._readiness = SimpleNamespace(start_over=lambda: None)  # type: ignore[assignment]
 
     def fail(*_: object) -> None:
         started.append(1)
         if len(started) == 3:
-            registry.put_readiness(ready=True, before=registry.present().health)
+            monitor_state.put_readiness(ready=True, before=monitor_state.view().health)
         if len(started) == 5:
             stop.set()
         raise PySparkException(f"offsets of task {len(started)} are out of range")
@@ -40,4 +40,4 @@ def test_a_query_that_fails_for_one_reason_is_said_once_until_it_was_ready_in_be
         run.keep(None, None, None, stop)  # type: ignore[arg-type]
     assert len(started) == 5
     assert [message.partition(": ")[0] for message in caplog.messages] == ["eu", "eu"]
-    assert (registry.present().health.ready, registry.present().health.query_restarts) == (False, 4)
+    assert (monitor_state.view().health.ready, monitor_state.view().health.query_restarts) == (False, 4)

@@ -31,8 +31,8 @@ class Admin:
     def describe_topics(self, topics: list[str]) -> list[Mapping[str, object]]:
         """Tell of one partition each."""
         partition = {"partition_index": 0, "replica_nodes": [1]}
-        told = {"error_code": 0, "topic_id": self._topic_id, "partitions": [partition]}
-        return [{"name": topic, **told} for topic in topics]
+        reported = {"error_code": 0, "topic_id": self._topic_id, "partitions": [partition]}
+        return [{"name": topic, **reported} for topic in topics]
 
     def list_partition_offsets(
         self, asked: Mapping[TopicPartition, OffsetSpec], **_: object
@@ -53,9 +53,9 @@ class Admin:
         (None, None, "what they say"),
     ],
 )
-def test_the_id_of_the_offsets_topic_comes_with_the_sample(told: str | None, topic_id: str | None, why: str):
+def test_the_id_of_the_offsets_topic_comes_with_the_sample(reported: str | None, topic_id: str | None, why: str):
     """KIP-516: a topic that is created anew has another."""
-    brokers = Brokers("eu", SimpleNamespace(admin=Admin(told)), lambda: 0)  # type: ignore[arg-type]
+    brokers = Brokers("eu", SimpleNamespace(admin=Admin(reported)), lambda: 0)  # type: ignore[arg-type]
     assert brokers.sample([]).offsets_topic_id == topic_id, why
 
 
@@ -77,7 +77,7 @@ def test_a_topic_whose_offsets_are_unknown_is_said_once_with_the_cluster_it_is_o
 
 
 def test_of_a_sample_that_broke_off_nothing_is_said_later(caplog: pytest.LogCaptureFixture):
-    """Law 2: what it had found unknown by then may be known again, and the next one asks anew."""
+    """Rule 2: what it had found unknown by then may be known again, and the next one asks anew."""
     admin = Admin()
     brokers = Brokers("eu", SimpleNamespace(admin=admin), lambda: 0, samples_offsets_topic=False)  # type: ignore[arg-type]
     admin.breaks_off = True

@@ -109,7 +109,7 @@ def test_a_broker_that_loads_or_is_away_makes_the_listing_incomplete_and_hides_n
     ],
 )
 def test_what_an_older_broker_does_not_list_is_none(version: int, state: str | None, group_type: str | None, why: str):
-    """Law 2: a classic group is not guessed, although old brokers have no other."""
+    """Rule 2: a classic group is not guessed, although old brokers have no other."""
     given = ("a", "consumer", "Stable", "Classic")[: 2 + (version >= 4) + (version >= 5)]
     answers = {1: listed(given, version=version), None: IncompatibleBrokerVersion("DescribeCluster")}
     listing = asking(Cluster([1], lambda broker_id, _: answers[broker_id])).list_groups()
@@ -199,7 +199,7 @@ def test_a_group_is_gone_when_every_request_the_broker_knows_denies_it(
 
 
 def test_a_type_of_tomorrow_and_one_the_broker_cannot_describe_are_said_to_be_so():
-    """Law 2: not describable is no description, and no proof of absence."""
+    """Rule 2: not describable is no description, and no proof of absence."""
 
     def answer(_: int | None, request: Message) -> Message:
         return located("a", 1) if request.name == "FindCoordinatorRequest" else IncompatibleBrokerVersion("old")

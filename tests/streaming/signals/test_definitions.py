@@ -17,7 +17,7 @@ from streaming.evaluation.fairness import imbalance
 from streaming.evaluation.lag import lag
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.rebalances import detectors, rebalances
-from streaming.evaluation.rebalances.story import UNKNOWN_CAUSE
+from streaming.evaluation.rebalances.rebalance_history import UNKNOWN_CAUSE
 from streaming.group import not_known
 from streaming.group.listing import GROUP_TYPES
 from streaming.signals import COUNTER, FAMILY_SETS, GRANULARITIES, HISTOGRAM, OWN, SIGNALS, Signal, exported_names
@@ -136,7 +136,7 @@ VERDICTS = {
 
 
 @pytest.mark.parametrize(
-    ("signal", "label", "judged"),
+    ("signal", "label", "evaluated"),
     [
         (of_rebalances.REBALANCES_BY_CAUSE, "cause", CAUSES),
         (of_rebalances.GROUP_CONDITION, "condition", CONDITIONS),
@@ -150,9 +150,9 @@ VERDICTS = {
         (of_monitor.UNKNOWN, "what", set(not_known.POLLED) | {not_known.HIDDEN_GROUPS}),
     ],
 )
-def test_the_values_of_a_label_are_those_that_are_judged(signal: Signal, label: str, judged: set[str]) -> None:
+def test_the_values_of_a_label_are_those_that_are_judged(signal: Signal, label: str, evaluated: set[str]) -> None:
     """Rule 3: an alert on a condition by another name than the detector's never fires."""
-    assert set(signal.label_values[label]) == judged
+    assert set(signal.label_values[label]) == evaluated
 
 
 def test_the_examples_hold() -> None:

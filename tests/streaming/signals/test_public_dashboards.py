@@ -14,7 +14,7 @@ import pytest
 
 from streaming.signals import KAFKA_EXPORTER, KAFKA_LAG_EXPORTER, SIGNALS
 from tests.promql import mentioned
-from tests.streaming.prometheus.test_metrics import named, registry_of, sample_of, scraped
+from tests.streaming.prometheus.test_metrics import monitor_state_of, named, sample_of, scraped
 
 OF_A_TARGET = {"job", "instance", "namespace"}
 OF_GRAFANA = re.compile(r"(?:label_values|query_result)\((?P<query>.*?)(?:, ?(?P<label>\w+))?\)$")
@@ -123,7 +123,7 @@ def test_what_a_public_dashboard_asks_for_is_there(family_set: str, query: str, 
 
 def test_the_ends_and_starts_of_partitions_are_what_both_say_they_are() -> None:
     """`current_offset` of a topic's partition is its end there, and of a group its commit."""
-    series = scraped(registry_of([], LAGGING, sample_of()))
+    series = scraped(monitor_state_of([], LAGGING, sample_of()))
     ends = {"partition=0,topic=orders": 100, "partition=1,topic=orders": 100}
     assert named(series, "kafka_topic_partition_current_offset") == ends
     assert named(series, "kafka_partition_latest_offset", cluster_name="prod") == ends
@@ -132,7 +132,7 @@ def test_the_ends_and_starts_of_partitions_are_what_both_say_they_are() -> None:
 
 
 def test_a_groups_partitions_add_up_in_both_families_and_agree_with_our_own() -> None:
-    series = scraped(registry_of([], LAGGING, sample_of()))
+    series = scraped(monitor_state_of([], LAGGING, sample_of()))
     of_g = {"partition=0,topic=orders": 10, "partition=1,topic=orders": 60}
     assert named(series, "kafka_consumergroup_lag", consumergroup="g") == of_g
     assert named(series, "kafka_consumergroup_group_lag", cluster_name="prod", group="g") == of_g
@@ -149,7 +149,7 @@ def test_a_groups_partitions_add_up_in_both_families_and_agree_with_our_own() ->
 
 def test_what_kafka_exporter_shows_as_minus_one_is_absent() -> None:
     """Its -1 for a partition without a commit is added to sums by others, and pulls averages down."""
-    series = scraped(registry_of([], {**LAGGING, ("g", "orders", 2): 5}, sample_of()))
+    series = scraped(monitor_state_of([], {**LAGGING, ("g", "orders", 2): 5}, sample_of()))
     assert all(value >= 0 for (name, _), value in series.items() if name.startswith("kafka_"))
     assert "partition=2,topic=orders" not in named(series, "kafka_consumergroup_lag", consumergroup="g")
     assert named(series, "kafka_consumergroup_lag_sum", consumergroup="g") == {}, "a part of it is not known"

@@ -22,7 +22,7 @@ def unpack_checkpoint(into: Path) -> Path:
     with tarfile.open(SAMPLE) as archive:
         archive.extractall(into, filter="data")
     checkpoint = into / "checkpoint"
-    (checkpoint / "handed_back").mkdir()
+    (checkpoint / "feedback").mkdir()
     name = "origin/rebalances.positions"
     (checkpoint / name).write_bytes(bytes(range(24)))
     identity = json.loads((checkpoint / "monitor.json").read_bytes())

@@ -163,19 +163,19 @@ def test_damaged_facts_are_dropped_with_one_warning(
     checkpoint: Path, damage: Damage, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The driver sends again what a group still lacks: no reason to refuse a start."""
-    facts = checkpoint / "handed_back" / "one.json"
-    facts.write_text('{"lane": "group", "lane_key": "g", "payload": "AAAA"}\n')
+    facts = checkpoint / "feedback" / "one.json"
+    facts.write_text('{"state_kind": "group", "state_key": "g", "payload": "AAAA"}\n')
     damage(facts)
     with caplog.at_level(logging.WARNING):
         check_files(str(checkpoint))
     assert not facts.exists()
     (line,) = caplog.messages
-    assert "handed_back/one.json" in line
+    assert "feedback/one.json" in line
 
 
 def test_facts_that_are_whole_stay(checkpoint: Path, caplog: pytest.LogCaptureFixture) -> None:
-    facts = checkpoint / "handed_back" / "one.json"
-    facts.write_text('{"lane": "group", "lane_key": "g", "payload": "AAAA"}\n')
+    facts = checkpoint / "feedback" / "one.json"
+    facts.write_text('{"state_kind": "group", "state_key": "g", "payload": "AAAA"}\n')
     check_files(str(checkpoint))
     assert facts.exists()
     assert not caplog.messages
@@ -189,7 +189,7 @@ def test_a_checksum_file_without_its_file_is_removed(checkpoint: Path, caplog: p
     assert len(caplog.messages) == 1
 
 
-@pytest.mark.parametrize("name", [*NEEDED, "query", "query/state/0/1", "handed_back", ""])
+@pytest.mark.parametrize("name", [*NEEDED, "query", "query/state/0/1", "feedback", ""])
 def test_what_the_monitor_may_not_read_is_refused_by_name_with_the_remedy(checkpoint: Path, name: str) -> None:
     """A folder restored from a backup as root: each start ended in a traceback of Java's AccessControlException."""
     said = as_nobody_without(checkpoint, name)

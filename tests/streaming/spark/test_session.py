@@ -17,20 +17,20 @@ JARS = [Path("/jars/a.jar"), Path("/jars/b.jar")]
 
 def test_started_by_itself_the_monitor_says_everything():
     """Rule 1."""
-    told = session_conf(SparkSettings(master="local[3]", driver_memory="2g"), JARS, FOLDER, submitted=False)
-    assert set(told) >= SUBMITTED
-    assert told["spark.master"] == "local[3]"
-    assert told["spark.driver.memory"] == "2g"
-    assert told["spark.jars"] == "/jars/a.jar,/jars/b.jar"
+    reported = session_conf(SparkSettings(master="local[3]", driver_memory="2g"), JARS, FOLDER, submitted=False)
+    assert set(reported) >= SUBMITTED
+    assert reported["spark.master"] == "local[3]"
+    assert reported["spark.driver.memory"] == "2g"
+    assert reported["spark.jars"] == "/jars/a.jar,/jars/b.jar"
 
 
 def test_under_spark_submit_its_master_memory_and_jars_hold():
     """Rule 2: `builder.master` wins over `spark-submit --master`, and a cluster's job would run on the driver alone."""
     settings = SparkSettings(master="local[3]", conf={"spark.driver.memory": "9g", "spark.executor.cores": "2"})
-    told = session_conf(settings, JARS, FOLDER, submitted=True)
-    assert not SUBMITTED & set(told)
-    assert told["spark.executor.cores"] == "2"
-    assert told["spark.sql.streaming.stateStore.providerClass"].endswith("RocksDBStateStoreProvider")
+    reported = session_conf(settings, JARS, FOLDER, submitted=True)
+    assert not SUBMITTED & set(reported)
+    assert reported["spark.executor.cores"] == "2"
+    assert reported["spark.sql.streaming.stateStore.providerClass"].endswith("RocksDBStateStoreProvider")
 
 
 @pytest.mark.parametrize(
@@ -46,30 +46,30 @@ def test_the_driver_is_bound_to_loopback_only_where_all_of_spark_is_on_one_machi
     master: str, address: str | None, why: str
 ):
     """Rule 3."""
-    told = session_conf(SparkSettings(master=master), JARS, FOLDER, submitted=False)
-    assert (told.get("spark.driver.host"), told.get("spark.driver.bindAddress")) == (address, address), why
+    reported = session_conf(SparkSettings(master=master), JARS, FOLDER, submitted=False)
+    assert (reported.get("spark.driver.host"), reported.get("spark.driver.bindAddress")) == (address, address), why
 
 
 def test_what_the_user_says_of_spark_wins_over_what_we_say():
     """A driver behind several addresses has to be told which one its executors can reach."""
-    told = session_conf(SparkSettings(conf={"spark.driver.host": "10.0.0.5"}), JARS, FOLDER, submitted=False)
-    assert told["spark.driver.host"] == "10.0.0.5"
+    reported = session_conf(SparkSettings(conf={"spark.driver.host": "10.0.0.5"}), JARS, FOLDER, submitted=False)
+    assert reported["spark.driver.host"] == "10.0.0.5"
 
 
 def test_java_options_of_an_operator_come_behind_ours() -> None:
     """One more option, say for a heap dump, must not cost the log its settings."""
     theirs = "-XX:TieredStopAtLevel=1 -XX:+HeapDumpOnOutOfMemoryError"
     settings = SparkSettings(conf={"spark.driver.extraJavaOptions": theirs})
-    told = session_conf(settings, JARS, FOLDER, submitted=False)["spark.driver.extraJavaOptions"]
+    reported = session_conf(settings, JARS, FOLDER, submitted=False)["spark.driver.extraJavaOptions"]
     ours = session_conf(SparkSettings(), JARS, FOLDER, submitted=False)["spark.driver.extraJavaOptions"]
-    assert told == f"{ours} {theirs}"
+    assert reported == f"{ours} {theirs}"
 
 
 def test_spark_writes_into_the_folder_of_this_run_and_nowhere_else() -> None:
     """Rule 6: each kill left up to 40 MB in Java's own temporary folder, which knows nothing of TMPDIR."""
-    told = session_conf(SparkSettings(), JARS, FOLDER, submitted=False)
-    assert f"-Djava.io.tmpdir={FOLDER}" in shlex.split(told["spark.driver.extraJavaOptions"])
-    assert told["spark.sql.warehouse.dir"] == f"{FOLDER}/warehouse"
+    reported = session_conf(SparkSettings(), JARS, FOLDER, submitted=False)
+    assert f"-Djava.io.tmpdir={FOLDER}" in shlex.split(reported["spark.driver.extraJavaOptions"])
+    assert reported["spark.sql.warehouse.dir"] == f"{FOLDER}/warehouse"
 
 
 def test_a_value_that_may_be_a_secret_is_on_no_command_line() -> None:
@@ -80,10 +80,10 @@ def test_a_value_that_may_be_a_secret_is_on_no_command_line() -> None:
         "spark.executor.cores": "2",
         "spark.driver.extraJavaOptions": "-XX:+ExitOnOutOfMemoryError",
     }
-    told = session_conf(SparkSettings.model_validate({"conf": conf}), JARS, FOLDER, submitted=False)
-    launched = launch_conf(told, conf)
+    reported = session_conf(SparkSettings.model_validate({"conf": conf}), JARS, FOLDER, submitted=False)
+    launched = launch_conf(reported, conf)
     assert "hunter2" not in str(launched)
-    assert set(told) - set(launched) == {"spark.hadoop.fs.azure.account.key.mine", "spark.sql.warehouse.dir"}
+    assert set(reported) - set(launched) == {"spark.hadoop.fs.azure.account.key.mine", "spark.sql.warehouse.dir"}
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_a_value_that_may_be_a_secret_is_on_no_command_line() -> None:
 def test_sparks_own_pages_hide_what_may_be_a_secret(name: str, value: str, is_hidden: bool, theirs: str | None) -> None:
     """Spark hides names that look secret to it, and `fs.azure.account.key.mine` does not."""
     conf = {"spark.hadoop.fs.azure.account.key.mine": "x", **({"spark.redaction.regex": theirs} if theirs else {})}
-    told = session_conf(SparkSettings.model_validate({"conf": conf}), JARS, FOLDER, submitted=False)
-    pattern = re.compile(told["spark.redaction.regex"])
+    reported = session_conf(SparkSettings.model_validate({"conf": conf}), JARS, FOLDER, submitted=False)
+    pattern = re.compile(reported["spark.redaction.regex"])
     expected = is_hidden and (theirs is not None or name != "spark.of.theirs")
     assert bool(pattern.search(name) or pattern.search(value)) == expected
 

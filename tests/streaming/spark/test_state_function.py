@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from pyspark.sql.streaming.state import GroupState
 
-from streaming.combine.combiner import GROUP_LANE
+from streaming.combine.combiner import GROUP_KIND
 from streaming.custom.catalogue import users_assignors
-from streaming.evaluation.turn import Turn, decode_turn
+from streaming.evaluation.group_update import GroupUpdate, decode_update
 from streaming.events import GroupEvent, encode_event
 from streaming.spark.query import STORED_STATE
 from streaming.spark.steps import StateFunction
@@ -44,11 +44,11 @@ def empty_state() -> GroupState:
     return GroupState(None, 0, 0, "NoTimeout", False, False, False, False, False, -1, b"", STORED_STATE)
 
 
-def turn_of(function: StateFunction, state: GroupState, *events: GroupEvent) -> Turn:
+def update_of(function: StateFunction, state: GroupState, *events: GroupEvent) -> GroupUpdate:
     """Call the function as Spark does and read its one answer."""
     chunks = [pd.DataFrame({"payload": [encode_event(event)]}) for event in events]
-    (answer,) = function(("cluster", GROUP_LANE, "g"), chunks, state)
-    return decode_turn(answer["payload"].iloc[0])
+    (answer,) = function(("cluster", GROUP_KIND, "g"), chunks, state)
+    return decode_update(answer["payload"].iloc[0])
 
 
 @pytest.fixture
@@ -72,9 +72,9 @@ def test_a_users_strategy_that_raises_or_hangs_is_reported_for_the_group_and_the
     state = empty_state()
     # What roundrobin gives; range would give the first member its two partitions in a row.
     members = [member("A", {"orders": [0, 2]}), member("B", {"orders": [1]})]
-    turn_of(function, state, written(1, 1, members))
-    turn = turn_of(function, state, sampled(0, orders=3))
-    verdicts = {drift.strategy: (drift.verdict, drift.reason) for drift in turn.record.judgement.drifts}
+    update_of(function, state, written(1, 1, members))
+    update = update_of(function, state, sampled(0, orders=3))
+    verdicts = {drift.strategy: (drift.verdict, drift.reason) for drift in update.record.evaluation.drifts}
     assert verdicts == {
         "range": ("drift", ""),
         "theirs": ("same", ""),

@@ -8,7 +8,7 @@ import pytest
 
 import streaming.cli.text.fairness
 from assignors import GroupAssignment, GroupSpec
-from streaming.cli.text.fairness import in_short, judged
+from streaming.cli.text.fairness import evaluated, in_short
 from tests.assignors.spelled import group, held
 
 SKEWED = group({"t": 2, "u": 2, "v": 2}, A="tuv", B="tuv", C="tuv")
@@ -41,7 +41,7 @@ THREE, SIX, EIGHT, NINE = (
 def test_what_is_wrong_is_said_and_what_cannot_be_helped_is_not(
     spec: GroupSpec, now: GroupAssignment, said: list[str] | None, why: str
 ) -> None:
-    assert in_short(*judged(spec, now)) == (None if said is None else "; ".join(said)), why
+    assert in_short(*evaluated(spec, now)) == (None if said is None else "; ".join(said)), why
 
 
 def test_the_example_in_the_docstring_is_true() -> None:

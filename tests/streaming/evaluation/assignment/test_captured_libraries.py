@@ -1,4 +1,4 @@
-"""Records of every client library, judged: the right library leads, and what it made is no drift."""
+"""Records of every client library, evaluated: the right library leads, and what it made is no drift."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from assignors import AS_JAVA_LEADER
 from streaming.evaluation.assignment.drift import DIFFERS_FROM_JAVA, DRIFT, EQUIVALENT, MATCH, NOT_EVALUATED, WITHHELD
 from streaming.evaluation.assignment.leader import UNKNOWN_LEADER, leader_of
-from streaming.evaluation.judge import Judgement, judge
+from streaming.evaluation.snapshot_evaluation import Evaluation, evaluate_snapshot
 from streaming.events import GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol import RecordType, decode
@@ -35,7 +35,7 @@ def written(line: Membership) -> tuple[GroupMetadata, int]:
     return group_metadata(decode(found.key, found.value)), found.timestamp_ms
 
 
-def judged(line: Membership) -> Judgement:
+def evaluated(line: Membership) -> Evaluation:
     """Return the verdicts, by partition counts that were the same before and after the record."""
     metadata, timestamp_ms = written(line)
     topics = {
@@ -43,7 +43,7 @@ def judged(line: Membership) -> Judgement:
         for topic, count in line.partitions.items()
     }
     events = [GroupMetadataWritten(Position(0, 1, timestamp_ms), metadata), TopicsSampled(topics)]
-    found = judge(advanced(events, GroupSnapshot(line.group)), STRATEGIES)
+    found = evaluate_snapshot(advanced(events, GroupSnapshot(line.group)), STRATEGIES)
     assert found is not None
     return found
 
@@ -97,7 +97,7 @@ STATIC_OTHERWISE = {
 def test_what_a_library_makes_by_its_own_rules_is_no_drift(group: str) -> None:
     """Groups of kafka-go were unbalanced by Java's rules, those of aiokafka misplaced after most joins."""
     for line in GROUPS[group]:
-        (own,) = [drift for drift in judged(line).drifts if drift.is_group_strategy]
+        (own,) = [drift for drift in evaluated(line).drifts if drift.is_group_strategy]
         if own.verdict == DRIFT and "kafkajs" in group:
             continue
         lawful = {MATCH, EQUIVALENT, WITHHELD, NOT_EVALUATED, *STATIC_OTHERWISE.get(group, ())}
@@ -110,7 +110,7 @@ def test_a_leader_that_ignores_what_members_subscribe_to_breaks_common_laws() ->
     own = {
         line.step: drift
         for line in GROUPS["kafkajs-2.2.4-roundrobin"]
-        for drift in judged(line).drifts
+        for drift in evaluated(line).drifts
         if drift.is_group_strategy
     }
     assert [step for step, drift in own.items() if drift.verdict == DRIFT] == [
@@ -118,7 +118,7 @@ def test_a_leader_that_ignores_what_members_subscribe_to_breaks_common_laws() ->
         "a topic grew",
         "one was killed",
     ]
-    assert own["a fourth joined with other topics"].laws == ("not_subscribed", "unassigned")
+    assert own["a fourth joined with other topics"].violations == ("not_subscribed", "unassigned")
 
 
 def test_a_leader_that_passes_over_static_members_shares_a_topic_unequally() -> None:
@@ -126,10 +126,10 @@ def test_a_leader_that_passes_over_static_members_shares_a_topic_unequally() -> 
     own = {
         line.step: drift
         for line in GROUPS["kafka-python-3.0.12-range-static"]
-        for drift in judged(line).drifts
+        for drift in evaluated(line).drifts
         if drift.is_group_strategy
     }
-    assert {step: drift.laws for step, drift in own.items() if drift.verdict == DRIFT} == {
+    assert {step: drift.violations for step, drift in own.items() if drift.verdict == DRIFT} == {
         "a fourth joined with other topics": ("unbalanced",),
         "a topic grew": ("unbalanced",),
         "one was killed": ("unbalanced",),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from assignors import BUILT_IN, GroupSpec, MemberSubscription
 from streaming.evaluation.assignment.drift import DRIFT, EQUIVALENT, MATCH, NOT_EVALUATED, UNKNOWN, StrategyDrift
-from streaming.evaluation.judge import judge
+from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.events import LogEvent, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from tests.streaming.groups import (
@@ -45,14 +45,14 @@ def settled(held: Mapping[str, Sequence[int]], assignor: str | None, partitions:
 
 def own(snapshot: GroupSnapshot) -> StrategyDrift:
     """Return the verdict on the group's own strategy."""
-    judgement = judge(snapshot, SERVER)
-    assert judgement is not None
-    (found,) = [drift for drift in judgement.drifts if drift.is_group_strategy]
+    evaluation = evaluate_snapshot(snapshot, SERVER)
+    assert evaluation is not None
+    (found,) = [drift for drift in evaluation.drifts if drift.is_group_strategy]
     return found
 
 
 @pytest.mark.parametrize(
-    ("held", "assignor", "verdict", "laws", "why"),
+    ("held", "assignor", "verdict", "violations", "why"),
     [
         ({"a": [0, 1], "b": [2, 3]}, "uniform", MATCH, (), "even, and uniform would leave it so"),
         ({"a": [0, 3], "b": [1, 2]}, "uniform", MATCH, (), "which ones does not matter to it"),
@@ -67,11 +67,11 @@ def own(snapshot: GroupSnapshot) -> StrategyDrift:
     ],
 )
 def test_a_target_is_held_against_what_its_strategy_makes_of_it(
-    held: Mapping[str, Sequence[int]], assignor: str | None, verdict: str, laws: tuple[str, ...], why: str
+    held: Mapping[str, Sequence[int]], assignor: str | None, verdict: str, violations: tuple[str, ...], why: str
 ) -> None:
     """KIP-848: the topic holds the target itself; Kafka's version decides which of many lawful answers it is."""
     found = own(settled(held, assignor))
-    assert (found.verdict, found.laws) == (verdict, laws), why
+    assert (found.verdict, found.violations) == (verdict, violations), why
 
 
 @pytest.mark.parametrize("assignor", ["uniform", "range", "mine", None])
@@ -84,10 +84,10 @@ def test_a_target_of_a_topic_without_a_name_proves_nothing(assignor: str | None)
     ]
     anew = advanced(samples, group)
     verdict = NOT_EVALUATED if assignor == "mine" else UNKNOWN
-    assert (own(anew).verdict, own(anew).laws) == (verdict, ())
-    judgement = judge(anew, SERVER)
-    assert judgement is not None
-    assert {one.score_reason for one in judgement.imbalances if one.scope == "member"} == {"topic_names"}
+    assert (own(anew).verdict, own(anew).violations) == (verdict, ())
+    evaluation = evaluate_snapshot(anew, SERVER)
+    assert evaluation is not None
+    assert {one.score_reason for one in evaluation.imbalances if one.scope == "member"} == {"topic_names"}
 
 
 def settled_by_votes(held: Mapping[str, Sequence[int]], *votes: str) -> GroupSnapshot:
@@ -128,7 +128,7 @@ def test_without_partition_counts_nothing_is_said() -> None:
     snapshot = settled({"a": [0], "b": [1]}, "uniform", partitions=2)
     unsampled = advanced([TopicsSampled({})], GroupSnapshot("g"))
     assert own(snapshot).verdict == MATCH
-    assert judge(unsampled, SERVER) is None
+    assert evaluate_snapshot(unsampled, SERVER) is None
 
 
 @given(st.sampled_from(["uniform", "server-range"]), st.integers(1, 5), st.integers(1, 12))
@@ -148,8 +148,8 @@ def test_every_strategy_has_one_verdict_and_one_of_them_is_the_groups_own(
 ) -> None:
     """The table is keyed by record and strategy: two verdicts of one strategy would be one row twice."""
     held = {str(name): [number for number, owner in enumerate(owner_of) if owner == name] for name in range(3)}
-    judgement = judge(settled(held, assignor, 6), tuple(BUILT_IN.values()))
-    assert judgement is not None
-    names = [drift.strategy for drift in judgement.drifts]
+    evaluation = evaluate_snapshot(settled(held, assignor, 6), tuple(BUILT_IN.values()))
+    assert evaluation is not None
+    names = [drift.strategy for drift in evaluation.drifts]
     assert len(names) == len(set(names))
-    assert sum(drift.is_group_strategy for drift in judgement.drifts) == 1
+    assert sum(drift.is_group_strategy for drift in evaluation.drifts) == 1

@@ -24,7 +24,7 @@ from streaming.evaluation.assignment.drift import (
     MisplacedPartition,
     StrategyDrift,
 )
-from streaming.evaluation.judge import judge
+from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.events import GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
@@ -53,9 +53,9 @@ def group(
 
 def own_drift(snapshot: GroupSnapshot) -> StrategyDrift:
     """Return the one verdict on the group's own strategy."""
-    judgement = judge(snapshot, BOTH)
-    assert judgement is not None
-    (own,) = [drift for drift in judgement.drifts if drift.is_group_strategy]
+    evaluation = evaluate_snapshot(snapshot, BOTH)
+    assert evaluation is not None
+    (own,) = [drift for drift in evaluation.drifts if drift.is_group_strategy]
     return own
 
 
@@ -224,7 +224,7 @@ def split(
 
 
 @pytest.mark.parametrize(
-    ("protocol", "members", "topics", "laws", "partitions", "why"),
+    ("protocol", "members", "topics", "violations", "partitions", "why"),
     [
         ("my-own", [split("a", [0])], throughout(2), ("unassigned",), 1, "a partition is left out"),
         ("stream", [split("a", [0])], throughout(2), ("unassigned",), 1, "so it is under Kafka Streams"),
@@ -263,37 +263,41 @@ def test_common_laws_are_judged_whatever_the_strategy(  # noqa: PLR0913, PLR0917
     protocol: str,
     members: list[ClassicMember],
     topics: tuple[Any, ...],
-    laws: tuple[str, ...],
+    violations: tuple[str, ...],
     partitions: int | None,
     why: str,
 ) -> None:
     """A strategy that nobody can replay was never `drift`, whatever it did."""
     known = {"orders": topics, "sales": throughout(0)}
     own = own_drift(group(members, known, protocol))
-    assert (own.verdict, own.laws, own.drift_partitions) == (DRIFT if laws else NOT_EVALUATED, laws, partitions), why
+    assert (own.verdict, own.violations, own.drift_partitions) == (
+        DRIFT if violations else NOT_EVALUATED,
+        violations,
+        partitions,
+    ), why
     assert own.reason == ("kafka_streams" if protocol == "stream" else "strategy_not_known")
 
 
 def test_kafka_streams_is_not_advised_by_other_strategies_either() -> None:
-    judgement = judge(group(spread([0]), {"orders": (1, AFTER_MS)}, "stream"), BOTH)
-    assert judgement is not None
-    assert [drift.strategy for drift in judgement.drifts] == ["stream"]
+    evaluation = evaluate_snapshot(group(spread([0]), {"orders": (1, AFTER_MS)}, "stream"), BOTH)
+    assert evaluation is not None
+    assert [drift.strategy for drift in evaluation.drifts] == ["stream"]
 
 
 @pytest.mark.parametrize("kind", ["connect", "sr", ""])
 def test_groups_of_other_protocol_types_are_members_without_partitions(kind: str) -> None:
     """Kafka Connect and Schema Registry use the group protocol for work of their own."""
     opaque = [member("c0", topics=[])]
-    judgement = judge(group(opaque, {}, "sessioned", kind), BOTH)
-    assert judgement is not None
-    assert (judgement.drifts, judgement.imbalances) == ((), ())
+    evaluation = evaluate_snapshot(group(opaque, {}, "sessioned", kind), BOTH)
+    assert evaluation is not None
+    assert (evaluation.drifts, evaluation.imbalances) == ((), ())
 
 
 @pytest.mark.parametrize(("held", "verdict", "partitions"), [([[0, 2], [1]], SAME, 0), ([[0, 1], [2]], DIFFERS, 2)])
 def test_other_strategies_are_compared_but_never_judged(held: list[list[int]], verdict: str, partitions: int) -> None:
-    judgement = judge(group(spread(*held), {"orders": (3, AFTER_MS)}, "my-own"), BOTH)
-    assert judgement is not None
-    (other,) = [drift for drift in judgement.drifts if drift.strategy == "roundrobin"]
+    evaluation = evaluate_snapshot(group(spread(*held), {"orders": (3, AFTER_MS)}, "my-own"), BOTH)
+    assert evaluation is not None
+    (other,) = [drift for drift in evaluation.drifts if drift.strategy == "roundrobin"]
     assert other == StrategyDrift("roundrobin", False, verdict, "", partitions)
 
 
@@ -302,23 +306,25 @@ def test_difference_from_one_of_many_right_answers_counts_nothing(
     held: list[list[int]], verdict: str, partitions: int | None
 ) -> None:
     """Sticky has many right answers; a count of "drift" would raise alarms about a lawful assignment."""
-    judgement = judge(group(spread(*held), {"orders": (2, AFTER_MS)}, "sticky"), [assignor_named("sticky")])
-    assert judgement is not None
-    (own,) = judgement.drifts
+    evaluation = evaluate_snapshot(
+        group(spread(*held), {"orders": (2, AFTER_MS)}, "sticky"), [assignor_named("sticky")]
+    )
+    assert evaluation is not None
+    (own,) = evaluation.drifts
     assert (own.verdict, own.drift_partitions, own.misplaced) == (verdict, partitions, ())
 
 
 @pytest.mark.parametrize("end", [metadata(4, ())])
 def test_a_group_without_members_is_not_judged(end: object) -> None:
-    assert judge(advanced([]), BOTH) is None
-    assert judge(group([], {}), BOTH) is None, end
+    assert evaluate_snapshot(advanced([]), BOTH) is None
+    assert evaluate_snapshot(group([], {}), BOTH) is None, end
 
 
 def test_a_verdict_says_how_old_the_oldest_metadata_it_rests_on_is() -> None:
     both = member("c0", {"a": [0], "b": [0]}, ["a", "b"])
-    judgement = judge(group([both], {"a": (1, 100), "b": (1, 90)}), BOTH)
-    assert judgement is not None
-    assert judgement.metadata_sampled_at_ms == 90
+    evaluation = evaluate_snapshot(group([both], {"a": (1, 100), "b": (1, 90)}), BOTH)
+    assert evaluation is not None
+    assert evaluation.metadata_sampled_at_ms == 90
 
 
 MEMBER_IDS = st.text(max_size=3)
@@ -347,7 +353,7 @@ PARTITIONS = st.tuples(st.sampled_from(["a", "b", "z"]), st.integers(-(2**31), 2
 def test_no_built_in_strategy_raises_on_any_group_a_record_can_hold(
     members: list[MemberSubscription], partitions: dict[str, int], racked: bool
 ) -> None:
-    """Law: input is hostile. One group that makes an assignor raise would stop the judgement of all."""
+    """Rule: input is hostile. One group that makes an assignor raise would stop the evaluation of all."""
     racks = {topic: (("r1", None), ("r2",), (), ("r1", "r2"))[:count] for topic, count in partitions.items()}
     spec = GroupSpec(tuple(members), partitions, racks if racked else {})
     for assignor in (*BUILT_IN.values(), *AS_JAVA_LEADER.values()):

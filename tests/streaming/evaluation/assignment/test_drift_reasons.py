@@ -18,7 +18,7 @@ from streaming.evaluation.assignment.drift import (
     REPLAY_DIFFERS,
     WITHHELD,
 )
-from streaming.evaluation.judge import judge
+from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.protocol.classic import Assignment, ClassicMember
 from tests.streaming.evaluation.assignment.test_drift import AFTER_MS, BEFORE_MS, BOTH, group, throughout
 from tests.streaming.groups import member
@@ -110,23 +110,25 @@ LAWFUL = [
 ]
 
 
-@pytest.mark.parametrize(("protocol", "members", "verdict", "laws", "why"), LAWFUL, ids=[why for *_, why in LAWFUL])
+@pytest.mark.parametrize(
+    ("protocol", "members", "verdict", "violations", "why"), LAWFUL, ids=[why for *_, why in LAWFUL]
+)
 def test_a_difference_from_the_replay_is_drift_only_with_a_reason(
-    protocol: str, members: list[ClassicMember], verdict: str, laws: tuple[str, ...], why: str
+    protocol: str, members: list[ClassicMember], verdict: str, violations: tuple[str, ...], why: str
 ) -> None:
-    judgement = judge(group(members, {"orders": throughout(4)}, protocol), [AS_JAVA_LEADER[protocol]])
-    assert judgement is not None
-    (own,) = judgement.drifts
-    assert (own.verdict, own.laws) == (verdict, laws), why
+    evaluation = evaluate_snapshot(group(members, {"orders": throughout(4)}, protocol), [AS_JAVA_LEADER[protocol]])
+    assert evaluation is not None
+    (own,) = evaluation.drifts
+    assert (own.verdict, own.violations) == (verdict, violations), why
     assert bool(own.misplaced) == (verdict == DRIFT)
     assert (own.drift_partitions is None) == (verdict == DIFFERS_FROM_JAVA), "no alarm for another program's way"
 
 
 def test_what_a_verdict_had_to_do_without_is_named() -> None:
-    late = judge(group([other("a", [0])], {"orders": (1, AFTER_MS)}), BOTH)
+    late = evaluate_snapshot(group([other("a", [0])], {"orders": (1, AFTER_MS)}), BOTH)
     assert late is not None
     assert late.not_known == ("metadata_of_the_time", "leader_implementation")
-    known = judge(group([java("a", [0])], {"orders": (1, BEFORE_MS)}), BOTH)
+    known = evaluate_snapshot(group([java("a", [0])], {"orders": (1, BEFORE_MS)}), BOTH)
     assert known is not None
     assert known.not_known == ()
     assert known.assigned_by is not None
@@ -179,9 +181,9 @@ def test_a_corrupted_assignment_is_drift_whatever_the_strategy_and_whoever_made_
         for member_id, partitions in broken.items()
     ]
     snapshot = group(members, {"orders": throughout(3 * count)}, protocol)
-    judgement = judge(snapshot, [AS_JAVA_LEADER[protocol]])
-    assert judgement is not None
-    (own,) = judgement.drifts
+    evaluation = evaluate_snapshot(snapshot, [AS_JAVA_LEADER[protocol]])
+    assert evaluation is not None
+    (own,) = evaluation.drifts
     assert own.verdict == DRIFT
-    assert own.laws
+    assert own.violations
     assert own.misplaced

@@ -109,7 +109,7 @@ def test_a_static_leader_is_known_by_its_client_id() -> None:
 
 
 def test_all_libraries_that_write_alike_stay_candidates() -> None:
-    """What all of them promise can be judged, whichever of them it was."""
+    """What all of them promise can be evaluated, whichever of them it was."""
     found = leader_of(led("range", "svc-5f", (0, b""), (0, b"")))
     assert (found.implementation, found.candidates) == (
         UNKNOWN_LEADER,

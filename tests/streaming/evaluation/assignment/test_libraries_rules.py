@@ -1,4 +1,4 @@
-"""Groups are judged by what the library that leads them does, and only by present owners."""
+"""Groups are evaluated by what the library that leads them does, and only by present owners."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from assignors import AS_JAVA_LEADER
 from streaming.evaluation.assignment.drift import DRIFT, EQUIVALENT, MATCH, MisplacedPartition, StrategyDrift
 from streaming.evaluation.assignment.group_spec import group_spec
-from streaming.evaluation.judge import judge
-from streaming.evaluation.turn import GroupRecord, take_turn
+from streaming.evaluation.group_update import GroupState, apply_batch
+from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import Assignment, ClassicMember, Subscription
 from tests.streaming.evaluation.assignment.test_drift import AFTER_MS, BEFORE_MS, group, throughout
@@ -64,7 +64,7 @@ def kafka_python_sticky(member_id: str, held: Sequence[int], had: Sequence[int])
 
 def own(snapshot: GroupSnapshot, protocol: str) -> StrategyDrift:
     """Return the verdict on the group's own strategy."""
-    found = judge(snapshot, [AS_JAVA_LEADER[protocol]])
+    found = evaluate_snapshot(snapshot, [AS_JAVA_LEADER[protocol]])
     assert found is not None
     (verdict,) = found.drifts
     return verdict
@@ -96,7 +96,7 @@ def test_a_librdkafka_leader_that_orders_as_java_drifts() -> None:
     """The replay is exact for librdkafka, too: the wrong order is a wrong answer."""
     members = [librdkafka("a-1", 1), librdkafka("z-1", 0)]
     found = own(group(members, {"orders": throughout(2)}), "range")
-    assert (found.verdict, found.laws, found.drift_partitions) == (DRIFT, ("replay_differs",), 2)
+    assert (found.verdict, found.violations, found.drift_partitions) == (DRIFT, ("replay_differs",), 2)
 
 
 RACKS = (("r1",), ("r0",), ("r1",), ("r0",))
@@ -161,7 +161,7 @@ def test_kafka_go_that_is_uneven_in_a_topic_drifts_by_the_partitions_in_excess()
     """One of four partitions is in the wrong hands: range's own order is not kafka-go's, so no more are."""
     members = [kafka_go("a", {"orders": [0, 1, 2]}, ["orders"]), kafka_go("b", {"orders": [3]}, ["orders"])]
     found = own(group(members, {"orders": throughout(4)}, "roundrobin"), "roundrobin")
-    assert (found.verdict, found.laws, found.drift_partitions) == (DRIFT, ("unbalanced",), 1)
+    assert (found.verdict, found.violations, found.drift_partitions) == (DRIFT, ("unbalanced",), 1)
 
 
 def test_a_needless_move_is_no_standing_drift_and_counts_in_its_rebalance() -> None:
@@ -171,8 +171,8 @@ def test_a_needless_move_is_no_standing_drift_and_counts_in_its_rebalance() -> N
     found = own(group(after, {"orders": throughout(4)}, "sticky"), "sticky")
     assert (found.verdict, found.drift_partitions, found.misplaced) == (EQUIVALENT, 0, ())
     events = [written(9, 2, before), written(10, 3, after)]
-    rebalance = take_turn(GroupRecord(GroupSnapshot("g")), events, []).rebalances[-1].rebalance
-    assert (rebalance.hand_over.moved_partitions, rebalance.hand_over.fewest_moves) == (4, 0)
+    rebalance = apply_batch(GroupState(GroupSnapshot("g")), events, []).rebalances[-1].rebalance
+    assert (rebalance.movement.moved_partitions, rebalance.movement.fewest_moves) == (4, 0)
 
 
 def test_what_a_sticky_group_has_wrong_is_counted_and_not_every_tie() -> None:
@@ -181,7 +181,7 @@ def test_what_a_sticky_group_has_wrong_is_counted_and_not_every_tie() -> None:
     members = [member(name, {"orders": of}) for name, of in zip("abc", numbers, strict=True)]
     members[1] = member("b", {"orders": [*numbers[1], 0]})
     found = own(group(members, {"orders": throughout(24)}, "sticky"), "sticky")
-    assert (found.verdict, found.laws) == (DRIFT, ("assigned_twice",))
+    assert (found.verdict, found.violations) == (DRIFT, ("assigned_twice",))
     assert found.misplaced == (MisplacedPartition("orders", 0, ("a", "b"), "a"),)
 
 
@@ -189,7 +189,7 @@ def test_an_uneven_sticky_group_has_as_many_misplaced_as_must_move() -> None:
     """5 and 1 become 3 and 3 by two moves."""
     members = [member("a", {"orders": [0, 1, 2, 3, 4]}), member("b", {"orders": [5]})]
     found = own(group(members, {"orders": throughout(6)}, "sticky"), "sticky")
-    assert (found.verdict, found.laws, found.drift_partitions) == (DRIFT, ("unbalanced",), 2)
+    assert (found.verdict, found.violations, found.drift_partitions) == (DRIFT, ("unbalanced",), 2)
     assert {one.expected_member for one in found.misplaced} == {"b"}
 
 
@@ -214,4 +214,4 @@ def test_without_a_leaders_id_what_every_possible_leader_promises_is_judged() ->
     assert described.classic is not None
     nameless = msgspec.structs.replace(described, classic=replace(described.classic, leader=None))
     found = own(nameless, "range")
-    assert (found.verdict, found.laws, found.drift_partitions) == (DRIFT, ("unbalanced",), 1)
+    assert (found.verdict, found.violations, found.drift_partitions) == (DRIFT, ("unbalanced",), 1)

@@ -122,7 +122,7 @@ placed = st.lists(
 def test_what_should_be_had_is_what_is_had_with_every_misplaced_partition_moved(
     partitions: list[tuple[int, str, str]],
 ) -> None:
-    """Law: drift is told twice, by partition and by member, and both agree."""
+    """Rule: drift is told twice, by partition and by member, and both agree."""
     group = [member(name, tuple(("orders", n) for n, has, _ in partitions if has == name)) for name in "abc"]
     own = drifted(*(MisplacedPartition("orders", n, (has,), wants) for n, has, wants in partitions if has != wants))
     expected = {name: sum(wants == name for _, _, wants in partitions) for name in "abc"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streaming.evaluation.assignment.group_spec import actual_owners
-from streaming.evaluation.assignment.sampled_topics import awaited_topics, changed_topics, unknown_topics
+from streaming.evaluation.assignment.sampled_topics import changed_topics, pending_topics, unknown_topics
 from streaming.events import TopicsSampled
 from tests.streaming.groups import advanced, member, sampled, written
 
@@ -28,10 +28,10 @@ HAS_NOTHING = written(10, 1, [member("m")])
         (sampled(AFTER, orders=1), False, False, "a later sample is the present, whatever was assigned"),
     ],
 )
-def test_a_topic_is_known_as_of_the_record(sample: TopicsSampled, unknown: bool, awaited: bool, why: str) -> None:
+def test_a_topic_is_known_as_of_the_record(sample: TopicsSampled, unknown: bool, pending: bool, why: str) -> None:
     snapshot = advanced([HAS_0_AND_1, sample])
     assert unknown_topics(snapshot) == (("orders",) if unknown else ()), why
-    assert awaited_topics(snapshot) == (("orders",) if awaited else ()), why
+    assert pending_topics(snapshot) == (("orders",) if pending else ()), why
 
 
 @pytest.mark.parametrize(

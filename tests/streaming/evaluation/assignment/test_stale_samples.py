@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from assignors import AS_JAVA_LEADER
-from streaming.evaluation.judge import Judgement
-from streaming.evaluation.turn import GroupRecord, Turn, take_turn
+from streaming.evaluation.group_update import GroupState, GroupUpdate, apply_batch
+from streaming.evaluation.snapshot_evaluation import Evaluation
 from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import ClassicMember
@@ -20,31 +20,31 @@ STRATEGIES = [AS_JAVA_LEADER[name] for name in (*CLASSIC, "uniform", "server-ran
 TOPICS = ("gone", "kept")
 
 
-def turns(batches: Sequence[Sequence[GroupEvent]]) -> list[Turn]:
+def updates(batches: Sequence[Sequence[GroupEvent]]) -> list[GroupUpdate]:
     """Return the turns of consecutive batches."""
-    taken: list[Turn] = []
-    record = GroupRecord(GroupSnapshot("g"))
+    taken: list[GroupUpdate] = []
+    record = GroupState(GroupSnapshot("g"))
     for batch in batches:
-        taken.append(take_turn(record, batch, STRATEGIES))
+        taken.append(apply_batch(record, batch, STRATEGIES))
         record = taken[-1].record
     return taken
 
 
-def rows(taken: Sequence[Turn]) -> list[Judgement]:
+def rows(taken: Sequence[GroupUpdate]) -> list[Evaluation]:
     """Return the verdicts that became rows."""
-    return [judgement for turn in taken for judgement in turn.judgements]
+    return [evaluation for update in taken for evaluation in update.evaluations]
 
 
-def own(judgement: Judgement | None) -> tuple[str, str]:
+def own(evaluation: Evaluation | None) -> tuple[str, str]:
     """Return verdict and reason on the group's own strategy."""
-    assert judgement is not None
-    (found,) = [drift for drift in judgement.drifts if drift.is_group_strategy]
+    assert evaluation is not None
+    (found,) = [drift for drift in evaluation.drifts if drift.is_group_strategy]
     return found.verdict, found.reason
 
 
-def generation(kafka_offset: int, strategy: str, *members: ClassicMember) -> GroupEvent:
+def generation(offsets_topic_offset: int, strategy: str, *members: ClassicMember) -> GroupEvent:
     """Return a classic generation; the offset is its number too."""
-    return GroupMetadataWritten(at(kafka_offset), metadata(kafka_offset, members, protocol=strategy))
+    return GroupMetadataWritten(at(offsets_topic_offset), metadata(offsets_topic_offset, members, protocol=strategy))
 
 
 def reads(name: str, *, gone: Sequence[int] = (), kept: Sequence[int] = (), claims: bool = False) -> ClassicMember:
@@ -60,7 +60,7 @@ def test_a_deleted_topic_is_no_drift(strategy: str, left: int | None) -> None:
 
     The older sample still had the topic, so its partitions looked left out. The later sample must decide, once.
     """
-    taken = turns(
+    taken = updates(
         [
             [generation(10, strategy, reads("a", gone=[0, 1], kept=[0]))],
             [sampled(11_000, gone=2, kept=1)],
@@ -69,28 +69,28 @@ def test_a_deleted_topic_is_no_drift(strategy: str, left: int | None) -> None:
             [sampled(26_000, gone=left, kept=1)],
         ]
     )
-    assert all(own(turn.record.judgement)[0] != "drift" for turn in taken)
-    assert own(taken[2].record.judgement) in {("unknown", "metadata_missing"), ("withheld", "")}
-    assert [own(judgement) for judgement in rows(taken)] == [("match", ""), ("match", "")], "final, once"
-    assert rows(taken)[1].drifts[0].laws == ()
+    assert all(own(update.record.evaluation)[0] != "drift" for update in taken)
+    assert own(taken[2].record.evaluation) in {("unknown", "metadata_missing"), ("withheld", "")}
+    assert [own(evaluation) for evaluation in rows(taken)] == [("match", ""), ("match", "")], "final, once"
+    assert rows(taken)[1].drifts[0].violations == ()
 
 
 @pytest.mark.parametrize("server_assignor", ["uniform", "range"])
 def test_a_deleted_topic_is_no_drift_of_a_kip_848_group(server_assignor: str) -> None:
     """The same where the coordinator assigns: it knows at once that the topic is gone."""
 
-    def targets(kafka_offset: int, number: int, held: IdPartitions) -> list[GroupEvent]:
+    def targets(offsets_topic_offset: int, number: int, held: IdPartitions) -> list[GroupEvent]:
         return [
-            epoch(kafka_offset, number),
-            target(kafka_offset + 1, "m", held),
-            target_epoch(kafka_offset + 2, number),
+            epoch(offsets_topic_offset, number),
+            target(offsets_topic_offset + 1, "m", held),
+            target_epoch(offsets_topic_offset + 2, number),
         ]
 
     def named(sampled_at_ms: int, gone: int | None) -> TopicsSampled:
         topics = {"gone": TopicMetadata(gone, sampled_at_ms, topic_id=gone and "G")}
         return TopicsSampled({**topics, "kept": TopicMetadata(1, sampled_at_ms, topic_id="K")})
 
-    taken = turns(
+    taken = updates(
         [
             [joined(9, "m", modern_member(TOPICS, server_assignor=server_assignor))],
             targets(10, 1, (("G", (0, 1)), ("K", (0,)))),
@@ -99,14 +99,14 @@ def test_a_deleted_topic_is_no_drift_of_a_kip_848_group(server_assignor: str) ->
             [named(23_000, None)],
         ]
     )
-    assert all(turn.record.judgement is None or own(turn.record.judgement)[0] != "drift" for turn in taken)
-    final = [own(judgement) for judgement in rows(taken) if own(judgement)[0] != "rebalancing"]
+    assert all(update.record.evaluation is None or own(update.record.evaluation)[0] != "drift" for update in taken)
+    final = [own(evaluation) for evaluation in rows(taken) if own(evaluation)[0] != "rebalancing"]
     assert final == [("match", ""), ("match", "")]
 
 
 def test_a_topic_that_was_left_out_is_drift_as_soon_as_a_later_sample_still_has_it() -> None:
     """What is real must not stay unseen: the topic was there before the record and after it, and nobody got it."""
-    taken = turns(
+    taken = updates(
         [
             [generation(10, "range", reads("a", gone=[0, 1], kept=[0]))],
             [sampled(11_000, gone=2, kept=1)],
@@ -114,11 +114,11 @@ def test_a_topic_that_was_left_out_is_drift_as_soon_as_a_later_sample_still_has_
             [sampled(21_000, gone=2, kept=1)],
         ]
     )
-    assert [own(judgement) for judgement in rows(taken)] == [("match", ""), ("drift", "")]
-    assert rows(taken)[1].drifts[0].laws == ("unassigned",)
+    assert [own(evaluation) for evaluation in rows(taken)] == [("match", ""), ("drift", "")]
+    assert rows(taken)[1].drifts[0].violations == ("unassigned",)
 
 
 def test_a_topic_that_was_created_after_the_record_is_no_drift_at_first_sight() -> None:
     """The leader could not know the topic: `drift` with law `unassigned` was wrong, as it is for one that grew."""
-    taken = turns([[generation(10, "range", reads("a", kept=[0]))], [sampled(11_000, gone=3, kept=1)]])
-    assert [own(judgement) for judgement in rows(taken)] == [("unknown", "metadata_changed")]
+    taken = updates([[generation(10, "range", reads("a", kept=[0]))], [sampled(11_000, gone=3, kept=1)]])
+    assert [own(evaluation) for evaluation in rows(taken)] == [("unknown", "metadata_changed")]

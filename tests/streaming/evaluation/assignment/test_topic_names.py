@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import AS_JAVA_LEADER
-from streaming.delta.rows import turn_rows
+from streaming.delta.rows import update_rows
 from streaming.delta.tables import GROUP_GENERATIONS, REBALANCES
-from streaming.evaluation.turn import GroupRecord, Turn, take_turn
+from streaming.evaluation.group_update import GroupState, GroupUpdate, apply_batch
 from streaming.events import GroupEvent, LogEvent, TopicMetadata, TopicsSampled
 from streaming.group.not_known import TOPIC_NAMES
 from streaming.group.snapshot import GroupSnapshot
@@ -25,10 +25,10 @@ SUBSCRIBED = modern_member(("orders", "sales"))
 STRATEGIES = [AS_JAVA_LEADER["uniform"]]
 
 
-def rows(taken: Iterable[Turn]) -> list[object]:
+def rows(taken: Iterable[GroupUpdate]) -> list[object]:
     """Return everything that history and rebalances of the turns add to the tables."""
-    told = turn_rows("prod", taken, {})
-    return [told[GROUP_GENERATIONS], told[REBALANCES]]
+    reported = update_rows("prod", taken, {})
+    return [reported[GROUP_GENERATIONS], reported[REBALANCES]]
 
 
 def sampled(at_ms: int) -> TopicsSampled:
@@ -36,19 +36,19 @@ def sampled(at_ms: int) -> TopicsSampled:
     return TopicsSampled({name: TopicMetadata(4, at_ms, topic_id=of) for of, name in NAMES.items()})
 
 
-def live(events: Sequence[LogEvent]) -> list[Turn]:
+def live(events: Sequence[LogEvent]) -> list[GroupUpdate]:
     """Read each record as it is written, with a sample right after it."""
-    record, taken = GroupRecord(GroupSnapshot("g")), []
+    record, taken = GroupState(GroupSnapshot("g")), []
     for event in events:
         for batch in ([event], [sampled(event.position.timestamp_ms + 1)]):
-            taken.append(take_turn(record, batch, STRATEGIES))
+            taken.append(apply_batch(record, batch, STRATEGIES))
             record = taken[-1].record
     return taken
 
 
-def caught_up(events: Sequence[LogEvent], names: TopicNames = LISTED) -> list[Turn]:
+def caught_up(events: Sequence[LogEvent], names: TopicNames = LISTED) -> list[GroupUpdate]:
     """Read all records at once, long after; only names were asked for before."""
-    return [take_turn(GroupRecord(GroupSnapshot("g")), events, STRATEGIES, names=names)]
+    return [apply_batch(GroupState(GroupSnapshot("g")), events, STRATEGIES, names=names)]
 
 
 @st.composite
@@ -88,48 +88,48 @@ def restless(rounds: int) -> list[LogEvent]:
     return events
 
 
-def topics(taken: Iterable[Turn]) -> set[str]:
+def topics(taken: Iterable[GroupUpdate]) -> set[str]:
     """Return the topics of all members in the rows of the history."""
-    told = turn_rows("prod", taken, {})[GROUP_GENERATIONS]
-    held = [partition for row in told for member in row["members"] or () for partition in member["target"] or ()]
+    reported = update_rows("prod", taken, {})[GROUP_GENERATIONS]
+    held = [partition for row in reported for member in row["members"] or () for partition in member["target"] or ()]
     return {partition.get("topic") or partition["topic_id"] for partition in held}
 
 
 def test_without_an_answer_rows_wait_and_are_told_with_names() -> None:
     """Only the last eight rows of a group waited; all before them were told with ids."""
-    record = GroupRecord(GroupSnapshot("g"))
-    waits = take_turn(record, restless(40), STRATEGIES, names=NOBODY_ASKED)
+    record = GroupState(GroupSnapshot("g"))
+    waits = apply_batch(record, restless(40), STRATEGIES, names=NOBODY_ASKED)
     assert topics([waits]) == set()
-    told = take_turn(waits.record, [sampled(NOW_MS)], STRATEGIES)
-    assert topics([told]) == {"orders", "sales"}
-    assert rows([waits, told])[1][0]["members"] == 1  # type: ignore[index]
-    assert len(waits.history) + len(told.history) == len(caught_up(restless(40))[0].history)
+    reported = apply_batch(waits.record, [sampled(NOW_MS)], STRATEGIES)
+    assert topics([reported]) == {"orders", "sales"}
+    assert rows([waits, reported])[1][0]["members"] == 1  # type: ignore[index]
+    assert len(waits.history) + len(reported.history) == len(caught_up(restless(40))[0].history)
 
 
 def test_a_topic_that_was_deleted_before_anybody_asked_keeps_no_row_waiting() -> None:
     """Nobody can name it any more, and its rows say so."""
-    (turn,) = caught_up(restless(3), TopicNames(NOW_MS, {"id-orders": "orders"}))
-    assert turn.record.untold == ()
-    assert topics([turn]) == {"orders", "id-sales"}
-    assert TOPIC_NAMES in turn_rows("prod", [turn], {})[GROUP_GENERATIONS][-1]["not_known"]
+    (update,) = caught_up(restless(3), TopicNames(NOW_MS, {"id-orders": "orders"}))
+    assert update.record.pending == ()
+    assert topics([update]) == {"orders", "id-sales"}
+    assert TOPIC_NAMES in update_rows("prod", [update], {})[GROUP_GENERATIONS][-1]["not_known"]
 
 
 @pytest.mark.parametrize("asked_at_ms", [None, 0, 30 * SECOND_MS])
 def test_a_topic_that_was_created_after_the_answer_waits_for_a_sample(asked_at_ms: int | None) -> None:
     """Its id is in no answer yet; clocks may differ by a minute."""
-    (turn,) = caught_up(restless(3), TopicNames(asked_at_ms, {"id-orders": "orders"}))
-    assert turn.record.untold != ()
-    told: list[GroupEvent] = [sampled(NOW_MS)]
-    assert topics([take_turn(turn.record, told, STRATEGIES)]) == {"orders", "sales"}
+    (update,) = caught_up(restless(3), TopicNames(asked_at_ms, {"id-orders": "orders"}))
+    assert update.record.pending != ()
+    reported: list[GroupEvent] = [sampled(NOW_MS)]
+    assert topics([apply_batch(update.record, reported, STRATEGIES)]) == {"orders", "sales"}
 
 
 def test_what_was_an_id_and_is_a_name_now_is_no_new_topic() -> None:
     """Too many rows waited: those before were told by id, and the first by name was called `metadata_changed`."""
-    record = GroupRecord(GroupSnapshot("g"))
-    first = take_turn(record, restless(1), STRATEGIES, names=TopicNames(NOW_MS, {}))
+    record = GroupState(GroupSnapshot("g"))
+    first = apply_batch(record, restless(1), STRATEGIES, names=TopicNames(NOW_MS, {}))
     assert topics([first]) == {"id-orders", "id-sales"}
     more = restless(2)[len(restless(1)) :]
-    again = take_turn(first.record, more, STRATEGIES, names=LISTED)
-    (told,) = [one.rebalance for one in again.rebalances]
-    assert told.causes == ("unexplained",)
-    assert told.hand_over.unowned == (("orders", 1),)
+    again = apply_batch(first.record, more, STRATEGIES, names=LISTED)
+    (reported,) = [one.rebalance for one in again.rebalances]
+    assert reported.causes == ("unexplained",)
+    assert reported.movement.unowned == (("orders", 1),)

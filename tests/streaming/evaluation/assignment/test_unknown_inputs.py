@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from assignors import BUILT_IN
-from streaming.evaluation.assignment.common_laws import common_laws
+from streaming.evaluation.assignment.common_rules import rule_violations
 from streaming.evaluation.assignment.drift import MATCH, UNKNOWN
-from streaming.evaluation.judge import Judgement, judge
+from streaming.evaluation.snapshot_evaluation import Evaluation, evaluate_snapshot
 from streaming.events import (
     CONSUMER,
     GroupDescribed,
@@ -38,8 +38,8 @@ def asked() -> GroupDescribed:
     return GroupDescribed(Position(-1, 1, 5 * SECOND_MS), CONSUMER, "Stable", modern=said)
 
 
-def judged(events: Sequence[GroupEvent]) -> Judgement:
-    found = judge(advanced(events), SERVER)
+def evaluated(events: Sequence[GroupEvent]) -> Evaluation:
+    found = evaluate_snapshot(advanced(events), SERVER)
     assert found is not None
     return found
 
@@ -67,7 +67,7 @@ def judged(events: Sequence[GroupEvent]) -> Judgement:
 )
 def test_the_verdict_is_unknown_by_name_and_final(events: Sequence[GroupEvent], reason: str) -> None:
     """Each partition was an `unknown_partition` or unassigned: drift, and an alert on groups without a fault."""
-    found = judged(events)
+    found = evaluated(events)
     assert {(drift.verdict, drift.reason, drift.drift_partitions) for drift in found.drifts} == {
         (UNKNOWN, reason, None)
     }
@@ -81,15 +81,15 @@ def test_a_member_whose_expression_nobody_resolved_is_no_stranger_to_its_topics(
     group = advanced([asked(), SAMPLE])
     assert group.subscribed_topics() == ("orders",), "so that it is known how many partitions the topic has"
     assert [member.subscribed_topics for member in members(group)] == [None]
-    laws = common_laws(group, None)
-    assert laws is not None
-    assert (laws.unowned, laws.not_subscribed, laws.is_known) == ((), (), True)
+    violations = rule_violations(group, None)
+    assert violations is not None
+    assert (violations.unowned, violations.not_subscribed, violations.is_known) == ((), (), True)
 
 
 def test_a_resolved_expression_is_judged_as_names_are() -> None:
     resolved = RegexResolved(at(5), "ord.*", ("orders",))
     events = [joined(0, "m", BY_REGEX), epoch(1), target(2), target_epoch(3), current(4), resolved, SAMPLE]
-    assert judged(events).drifts[0].verdict == MATCH
+    assert evaluated(events).drifts[0].verdict == MATCH
 
 
 def test_an_expression_that_the_coordinator_has_still_to_resolve_is_no_missing_record() -> None:
@@ -102,4 +102,4 @@ def test_an_expression_that_the_coordinator_has_still_to_resolve_is_no_missing_r
         target(4, "n", ()),
         target_epoch(5),
     ]
-    assert judged([*events, SAMPLE]).drifts[0].verdict == MATCH
+    assert evaluated([*events, SAMPLE]).drifts[0].verdict == MATCH

@@ -6,7 +6,7 @@ import pytest
 
 from streaming.evaluation.conditions.condition_words import words_for
 from streaming.evaluation.rebalances import detectors
-from streaming.evaluation.rebalances.brief import RebalanceInBrief
+from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from tests.streaming.evaluation.rebalances.test_detectors import (
     CHANGED,
     COOPERATIVE,
@@ -72,6 +72,6 @@ from tests.streaming.evaluation.rebalances.test_detectors import (
         ),
     ],
 )
-def test_words(condition: str, recent: list[RebalanceInBrief], words: str) -> None:
+def test_words(condition: str, recent: list[RebalanceSummary], words: str) -> None:
     """Each says who or what, how often or how long."""
     assert words_for(condition, recent, NOW_MS, LIMITS) == words

@@ -84,12 +84,12 @@ def test_a_member_is_stuck_once_its_own_rebalance_timeout_is_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told_ms", "allowed", "why"),
+    ("reported_ms", "allowed", "why"),
     [
         (600_000, 600_000, "its own"),
         (None, 300_000, "a coordinator that was asked does not tell it: as long as any rebalance may take"),
         (-1, 300_000, "a member that never told it"),
     ],
 )
-def test_how_long_a_member_may_take(told_ms: int | None, allowed: int, why: str) -> None:
-    assert allowed_ms(replace(modern_member(), rebalance_timeout_ms=told_ms), Limits()) == allowed, why
+def test_how_long_a_member_may_take(reported_ms: int | None, allowed: int, why: str) -> None:
+    assert allowed_ms(replace(modern_member(), rebalance_timeout_ms=reported_ms), Limits()) == allowed, why

@@ -36,7 +36,7 @@ IDLE_THEN_A_RECORD = [*[100] * 30, 101]
         (100, [*busy(20), *[200] * 10], LIMITS, False, "a hundred records wait, but their producer stopped"),
         (299, [*[299] * 20, *[300] * 11], Limits(allowed_lag=1), False, "a transaction's marker, which nobody reads"),
         (100, busy(), Limits(allowed_lag=250), False, "so many are allowed"),
-        (100, busy(), Limits(round_seconds=1300), False, "22 minutes are allowed"),
+        (100, busy(), Limits(stuck_after_seconds=1300), False, "22 minutes are allowed"),
         (0, [500, 600, 700, 800], LIMITS, None, "sampled for three minutes only: who knows how old the next record is"),
         (400, busy(), LIMITS, None, "the topic was created anew: the lag is not known"),
     ],
@@ -78,7 +78,7 @@ def test_a_cluster_without_commits_has_no_silent_groups() -> None:
     ),
 )
 def test_whole_columns_say_what_each_partition_says_by_itself(commits: Commits, ends: Ends) -> None:
-    """Law: many groups at once are judged as one by one."""
+    """Rule: many groups at once are evaluated as one by one."""
     at_once = silence(commits, ends)
     alone = {key: silence({key: commit}, ends) for key, commit in commits.items()}
     waits = {key: one.by_group()[key[0]].wait for key, one in alone.items()}
@@ -175,7 +175,7 @@ def test_records_of_a_partition_that_was_never_committed(
     ends: Sequence[int], owned_minutes: int, waits: bool, why: str
 ) -> None:
     """Rule 10, its last sentence: without a commit there is no lag to go by."""
-    looked = silence({}, {AT: ends})
-    rows = looked.growing_rows([AT, ("unheard", 3)])
-    found = AT in rows and looked.waits_since(rows[AT], NOW_MS - owned_minutes * MINUTE_MS)
+    evaluation = silence({}, {AT: ends})
+    rows = evaluation.growing_rows([AT, ("unheard", 3)])
+    found = AT in rows and evaluation.waits_since(rows[AT], NOW_MS - owned_minutes * MINUTE_MS)
     assert found is waits, why

@@ -35,7 +35,7 @@ SEVEN = group({"t": 7}, A="t", B="t", C="t", D="t", E="t")
 
 
 def shared(spec: GroupSpec, now: GroupAssignment, hosts: Mapping[str, str] | None = None) -> SharedWork:
-    """Return the assignment to be judged; unless told otherwise every member is on a host of its own."""
+    """Return the assignment to be evaluated; unless told otherwise every member is on a host of its own."""
     own = {found.member_id: f"/{found.member_id}" for found in spec.members}
     return SharedWork(spec, now, own if hosts is None else hosts)
 
@@ -61,7 +61,7 @@ def test_every_number_of_a_partition_imbalance() -> None:
     assert among(MEMBER, found) == Imbalance(
         measure=PARTITIONS,
         scope=MEMBER,
-        sharers=5,
+        participants=5,
         total=7,
         largest=3,
         smallest=1,
@@ -129,7 +129,7 @@ def test_work_is_summed_up_by_client_host(
 ) -> None:
     spec = group({"t": 6}, A="t", B="t", C="t")
     found = among(HOST, imbalances(shared(spec, held(A="t0 t1", B="t2 t3", C="t4 t5"), hosts)))
-    assert (found.sharers, found.largest, found.busiest) == (len(set(hosts.values())), largest, busiest), why
+    assert (found.participants, found.largest, found.busiest) == (len(set(hosts.values())), largest, busiest), why
     assert found.score == pytest.approx(score), why
 
 
@@ -208,10 +208,10 @@ def test_of_what_is_not_whole_there_are_numbers_and_no_score(
     now: GroupAssignment, member_reason: str, t_reason: str, u_reason: str, why: str
 ) -> None:
     found = imbalances(shared(group({"t": 2, "u": 1}, A="tu", B="tu"), now))
-    judged = (among(MEMBER, found), among(HOST, found), among(TOPIC, found, "t"), among(TOPIC, found, "u"))
-    assert tuple(one.score_reason for one in judged) == (member_reason, member_reason, t_reason, u_reason), why
-    assert all((one.score is None) == (one.excess is None) == bool(one.score_reason) for one in judged), why
-    assert all(one.total is not None for one in judged), why
+    evaluated = (among(MEMBER, found), among(HOST, found), among(TOPIC, found, "t"), among(TOPIC, found, "u"))
+    assert tuple(one.score_reason for one in evaluated) == (member_reason, member_reason, t_reason, u_reason), why
+    assert all((one.score is None) == (one.excess is None) == bool(one.score_reason) for one in evaluated), why
+    assert all(one.total is not None for one in evaluated), why
 
 
 def test_what_a_strategy_shares_on_purpose_is_no_broken_law() -> None:
@@ -232,7 +232,7 @@ def test_a_topic_of_unknown_size_leaves_the_others_their_score() -> None:
 
 
 def test_where_too_many_subscriptions_differ_there_are_numbers_and_no_score() -> None:
-    """Law of bounds: a judgement of one group must not hold up all others. Within a topic nothing is to be searched."""
+    """The evaluation of one group must not delay the others. Within a topic there is nothing to search."""
     spec = of_too_many_subscriptions()
     found = imbalances(shared(spec, BUILT_IN["roundrobin"].assign(spec)))
     assert (among(MEMBER, found).total, among(MEMBER, found).score) == (600, None)
@@ -264,7 +264,7 @@ def test_the_excess_is_that_of_the_alert_and_each_host_alone_is_a_member(spec: G
 def test_the_excess_of_lag_is_that_over_dealing_the_heaviest_first_and_never_negative(
     spec: GroupSpec, data: st.DataObject
 ) -> None:
-    """Whether all members can be given the same, which is judged in short, or not. No scope has an excess below 0."""
+    """No scope has an excess below 0, whether all members can be given the same partitions or not."""
     if not spec.members:
         return
     now = BUILT_IN["range"].assign(spec)
@@ -278,7 +278,7 @@ def test_the_excess_of_lag_is_that_over_dealing_the_heaviest_first_and_never_neg
 
 
 def test_a_topic_that_changed_since_is_not_judged_by_what_it_is_now() -> None:
-    """Whoever assigned knew of two partitions: of the third nothing is to be said, and u is judged all the same."""
+    """Whoever assigned knew of two partitions: of the third nothing is to be said, and u is evaluated all the same."""
     spec = group({"t": 3, "u": 2}, A="tu", B="tu")
     found = imbalances(replace(shared(spec, held(A="t0 u0", B="t1 u1")), changed_topics={"t"}))
     assert {(one.scope, one.topic): one.score_reason for one in found} == {

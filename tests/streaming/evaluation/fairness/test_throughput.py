@@ -38,7 +38,7 @@ def sampled(samples: Samples, limit: int = END_OFFSET_POINTS) -> SampledOffsets:
     ],
 )
 def test_a_rate_is_told_from_the_window_or_not_at_all(samples: Samples, rate: float | None, why: str) -> None:
-    """Law: unknown is absent, never 0."""
+    """Rule: unknown is absent, never 0."""
     found = end_offset_rates(sampled(samples), samples[-1][0] * 1000)
     assert found == ({} if rate is None else {ORDERS: pytest.approx(rate)}), why
 

@@ -93,7 +93,7 @@ def test_a_correction_never_overstates_the_time_of_the_broker(offset_ms: int):
 
 
 def test_an_idle_broker_has_no_offset_and_keeps_its_correction():
-    """Law 2: nothing is 0 that is not known. A group that falls silent must still be found, in the same time."""
+    """Rule 2: nothing is 0 that is not known. A group that falls silent must still be found, in the same time."""
     cluster = Cluster({0: -60 * SECOND_MS})
     cluster.run(60)
     correction_ms = cluster.clocks.corrections_ms(cluster.now_ms)
@@ -103,7 +103,7 @@ def test_an_idle_broker_has_no_offset_and_keeps_its_correction():
 
 
 def test_records_whose_time_is_not_the_brokers_are_outvoted():
-    """Law 4: whoever may write to the topic can write any time; records may be copied."""
+    """Rule 4: whoever may write to the topic can write any time; records may be copied."""
     cluster = Cluster({0: 2 * SECOND_MS})
     cluster.run(60)
     cluster.run(20, made_up=5)

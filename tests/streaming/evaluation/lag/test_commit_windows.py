@@ -35,7 +35,7 @@ class Entry:
 
     committed_offset: int
     timestamp_ms: int
-    kafka_offset: int
+    offsets_topic_offset: int
     lag: int | None = None
 
     def shares_slot(self, other: Entry) -> bool:
@@ -53,12 +53,12 @@ class PlainWindow:
 
     def put(self, commit: Entry) -> None:
         """Rules 1 to 4."""
-        before = [entry for entry in self.entries if entry.kafka_offset < commit.kafka_offset]
+        before = [entry for entry in self.entries if entry.offsets_topic_offset < commit.offsets_topic_offset]
         after = self.entries[len(before) :]
         if commit.committed_offset == TOMBSTONE:
-            self.tombstoned_at = max(self.tombstoned_at, commit.kafka_offset)
-            self.entries = [entry for entry in after if entry.kafka_offset > commit.kafka_offset]
-        elif commit.kafka_offset <= self.tombstoned_at or any(_is_covered(commit, entry) for entry in after):
+            self.tombstoned_at = max(self.tombstoned_at, commit.offsets_topic_offset)
+            self.entries = [entry for entry in after if entry.offsets_topic_offset > commit.offsets_topic_offset]
+        elif commit.offsets_topic_offset <= self.tombstoned_at or any(_is_covered(commit, entry) for entry in after):
             pass
         elif before and before[-1].shares_slot(commit):
             self.entries = [*before[:-1], replace(commit, lag=before[-1].lag), *after]
@@ -66,29 +66,29 @@ class PlainWindow:
             others = [entry for entry in before if not entry.shares_slot(commit)]
             self.entries = [*others, commit, *after][-self.length :]
 
-    def observe(self, kafka_offset: int, committed_offset: int, end_offset: int) -> None:
+    def observe(self, offsets_topic_offset: int, committed_offset: int, end_offset: int) -> None:
         """Rules 5 and 6, for a commit that was the newest when the end was asked for."""
         beyond = [
-            entry.kafka_offset
+            entry.offsets_topic_offset
             for entry in self.entries
-            if entry.kafka_offset < kafka_offset and entry.committed_offset > end_offset
+            if entry.offsets_topic_offset < offsets_topic_offset and entry.committed_offset > end_offset
         ]
-        gone_up_to = kafka_offset if committed_offset > end_offset else max(beyond, default=-1)
-        self.entries = [entry for entry in self.entries if entry.kafka_offset > gone_up_to]
+        gone_up_to = offsets_topic_offset if committed_offset > end_offset else max(beyond, default=-1)
+        self.entries = [entry for entry in self.entries if entry.offsets_topic_offset > gone_up_to]
         for at, entry in enumerate(self.entries):
-            if entry.kafka_offset >= kafka_offset:
+            if entry.offsets_topic_offset >= offsets_topic_offset:
                 if entry.lag is None and committed_offset <= end_offset:
                     self.entries[at] = replace(entry, lag=end_offset - committed_offset)
                 break
 
 
 def _is_covered(commit: Entry, later: Entry) -> bool:
-    return later.kafka_offset == commit.kafka_offset or later.shares_slot(commit)
+    return later.offsets_topic_offset == commit.offsets_topic_offset or later.shares_slot(commit)
 
 
 def put(windows: CommitWindows, row: int, *commits: Entry) -> None:
     """Put commits of one row in, in one call."""
-    columns = [(entry.committed_offset, entry.timestamp_ms, entry.kafka_offset) for entry in commits]
+    columns = [(entry.committed_offset, entry.timestamp_ms, entry.offsets_topic_offset) for entry in commits]
     arrays = np.array(columns, dtype=np.int64).reshape(-1, 3).T
     windows.put(np.full(len(commits), row), *arrays)
 
@@ -104,9 +104,13 @@ def offsets(commits: Iterable[Entry]) -> list[int]:
     return [entry.committed_offset for entry in commits]
 
 
-def at_second(second: float, committed_offset: int, kafka_offset: int | None = None) -> Entry:
+def at_second(second: float, committed_offset: int, offsets_topic_offset: int | None = None) -> Entry:
     """Return a commit whose place in the log is its time, if nothing else is said."""
-    return Entry(committed_offset, int(second * 1000), int(second * 1000) if kafka_offset is None else kafka_offset)
+    return Entry(
+        committed_offset,
+        int(second * 1000),
+        int(second * 1000) if offsets_topic_offset is None else offsets_topic_offset,
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,7 +137,7 @@ def at_second(second: float, committed_offset: int, kafka_offset: int | None = N
         (
             [at_second(0.1 * tick, tick) for tick in range(100)],
             [69, 79, 89, 99],
-            "rule 3: a group that commits every 100 ms advances, and is judged by seconds",
+            "rule 3: a group that commits every 100 ms advances, and is evaluated by seconds",
         ),
         ([at_second(1, 10), at_second(2, TOMBSTONE)], [], "rule 1: the key was deleted"),
         ([at_second(1, 10), at_second(2, TOMBSTONE), at_second(2.5, 5)], [5], "rule 1: and committed anew"),
@@ -153,7 +157,10 @@ def test_commits_find_their_place(commits: list[Entry], expected: list[int], why
 def observe(windows: CommitWindows, commit: Entry, end_offset: int) -> None:
     """Let row 0 learn an end offset that was asked for after a commit was read."""
     windows.observe(
-        np.array([0]), np.array([commit.kafka_offset]), np.array([commit.committed_offset]), np.array([end_offset])
+        np.array([0]),
+        np.array([commit.offsets_topic_offset]),
+        np.array([commit.committed_offset]),
+        np.array([end_offset]),
     )
 
 
@@ -194,7 +201,7 @@ def test_an_end_offset_is_learnt_by_the_commit_it_was_asked_for(  # noqa: PLR091
     expected: list[tuple[int, int | None]],
     why: str,
 ) -> None:
-    """Law 6: commits first, end offsets after, so that lag is only ever overstated."""
+    """Rule 6: commits first, end offsets after, so that lag is only ever overstated."""
     windows = CommitWindows(LENGTH, SLOT_MS)
     put(windows, 0, *before)
     put(windows, 0, *after)
@@ -233,16 +240,16 @@ def test_windows_in_bulk_are_windows_one_by_one(steps: list[tuple[str, object]])
     windows, plain = CommitWindows(LENGTH, SLOT_MS), [PlainWindow() for _ in range(3)]
     for step, drawn in steps:
         if step == "put":
-            commits = sorted(drawn, key=lambda pair: pair[1].kafka_offset)  # type: ignore[call-overload]
+            commits = sorted(drawn, key=lambda pair: pair[1].offsets_topic_offset)  # type: ignore[call-overload]
             rows = np.array([row for row, _ in commits], dtype=np.int64)
-            columns = [(one.committed_offset, one.timestamp_ms, one.kafka_offset) for _, one in commits]
+            columns = [(one.committed_offset, one.timestamp_ms, one.offsets_topic_offset) for _, one in commits]
             windows.put(rows, *np.array(columns, dtype=np.int64).reshape(-1, 3).T)
             for row, commit in commits:
                 plain[row].put(commit)
         else:
             row, commit, end = drawn  # type: ignore[misc]
             windows.keep(np.arange(3))  # makes rows that have no commit yet
-            known = (commit.kafka_offset, commit.committed_offset, end)
+            known = (commit.offsets_topic_offset, commit.committed_offset, end)
             windows.observe(np.array([row]), *(np.array([number]) for number in known))
             plain[row].observe(*known)
     windows.keep(np.arange(3))
@@ -260,7 +267,8 @@ def test_a_restart_keeps_the_windows(steps: list[tuple[str, object]]) -> None:
     for row in range(3):
         for entry in entries(windows, row)[-1:]:
             windows.observe(
-                np.array([row]), *(np.array([number]) for number in (entry.kafka_offset, entry.committed_offset, 9))
+                np.array([row]),
+                *(np.array([number]) for number in (entry.offsets_topic_offset, entry.committed_offset, 9)),
             )
     known_keys = pa.array([b"a", b"", b"c"], pa.binary())
     keys, stored = decode_windows(*encode_windows(known_keys, windows.entries(np.arange(3))))
@@ -313,7 +321,7 @@ def test_the_stored_form_of_windows_is_what_version_1_says() -> None:
 
 
 def test_a_view_ends_at_the_commit_that_was_the_newest_and_stays_as_it_was() -> None:
-    """The commit whose lag is known is the last one judged; what a batch writes meanwhile is for the next time."""
+    """The commit whose lag is known is the last one evaluated; what a batch writes meanwhile is for the next time."""
     windows = CommitWindows(LENGTH, SLOT_MS)
     put(windows, 0, at_second(1, 10), at_second(2, 20), at_second(3, 30))
     view = windows.as_of(np.array([0]), np.array([2_000]))
@@ -361,12 +369,12 @@ def test_windows_do_not_tell_where_a_batch_ended(pieces: list[list[Entry]]) -> N
     for piece in pieces:
         put(every_commit, 0, *piece)
         rows = [
-            {"kafka_partition": 0, "key": KEY, "kafka_offset": one.kafka_offset}
+            {"offsets_topic_partition": 0, "key": KEY, "offsets_topic_offset": one.offsets_topic_offset}
             | {"timestamp_ms": one.timestamp_ms, "committed_offset": one.committed_offset}
             for one in piece
         ]
         kept = last_per_slot(pa.Table.from_pylist(rows, schema=COMMIT_SCHEMA))
-        numbers = [kept[name].to_numpy() for name in ("committed_offset", "timestamp_ms", "kafka_offset")]
+        numbers = [kept[name].to_numpy() for name in ("committed_offset", "timestamp_ms", "offsets_topic_offset")]
         reduced.put(np.zeros(kept.num_rows, dtype=np.int64), *numbers)
     every_commit.keep(np.arange(1))
     reduced.keep(np.arange(1))

@@ -9,7 +9,7 @@ import pytest
 
 from assignors.coordinator import coordinator_partition
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, LogEnds, lag_report
-from streaming.evaluation.lag.lag_judgement import LagJudgement, judge_lag
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.retention import LOG_START_POINTS
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
@@ -17,12 +17,12 @@ from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 Commits = Mapping[tuple[str, str, int], int]
 
 
-def judged(commits: Commits, sample: ClusterSample) -> LagJudgement:
+def evaluated(commits: Commits, sample: ClusterSample) -> LagEvaluation:
     """Judge offsets by group, topic and partition, with nothing known of earlier samples."""
     columns = [*zip(*commits, strict=True), list(commits.values()), [7] * len(commits)]
     table = pa.table([pa.array(column) for column in columns], names=LAG_SCHEMA.names[:5])
     ends, starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
-    return judge_lag(lag_report(table, sample), ends, starts, None, pa.nulls(len(commits), pa.int64()))
+    return evaluate_lag(lag_report(table, sample), ends, starts, None, pa.nulls(len(commits), pa.int64()))
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_groups_sum_is_unknown_if_any_part_is(
     ends: dict[tuple[str, int], int], lag: int | None, unknown: list[str], why: str
 ) -> None:
     commits = {("g", "orders", 0): 2, ("g", "orders", 1): 3, ("other", "orders", 0): 10}
-    found = judged(commits, ClusterSample(1_000, end_offsets=ends)).groups.to_pylist()
+    found = evaluated(commits, ClusterSample(1_000, end_offsets=ends)).groups.to_pylist()
     by_group = {row["group_id"]: row for row in found}
     assert (by_group["g"]["lag"], by_group["g"]["lag_unknown"]) == (lag, unknown), why
     assert by_group["other"]["lag"] == (0 if ("orders", 0) in ends else None), "another group's lag is its own"
@@ -53,12 +53,12 @@ def test_a_group_that_an_open_transaction_holds_back_has_no_row() -> None:
         offsets_topic={held: LogEnds(9, 5)},
         offsets_topic_partitions=50,
     )
-    found = judged({("g", "orders", 0): 2, ("other", "orders", 0): 3}, sample)
+    found = evaluated({("g", "orders", 0): 2, ("other", "orders", 0): 3}, sample)
     assert found.groups["group_id"].to_pylist() == ["other"]
     assert found.partitions.num_rows == 2
 
 
 def test_a_name_that_no_table_can_hold_has_no_rows() -> None:
     """Anybody may ask a page for a lone surrogate."""
-    found = judged({("g", "orders", 0): 2}, ClusterSample(1_000, end_offsets={("orders", 0): 10}))
+    found = evaluated({("g", "orders", 0): 2}, ClusterSample(1_000, end_offsets={("orders", 0): 10}))
     assert ([row["lag"] for row in found.rows_of("g")], found.rows_of("\ud800")) == ([8], ())

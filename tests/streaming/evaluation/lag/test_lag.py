@@ -64,10 +64,10 @@ OTHER_PARTITION = (GROUP_PARTITION + 1) % OFFSETS_PARTITIONS
     [
         (TopicMetadata(1, 5), 10, None, None, "known"),
         (None, 10, None, None, "a topic whose metadata was not asked for has an end all the same"),
-        (TopicMetadata(1, 5), 10, GROUP_PARTITION, "held_back", "rule 1: what was committed since is not handed out"),
+        (TopicMetadata(1, 5), 10, GROUP_PARTITION, "blocked", "rule 1: what was committed since is not handed out"),
         (TopicMetadata(1, 5), 10, OTHER_PARTITION, None, "rule 1: another partition's transaction hides nothing here"),
         (TopicMetadata(None, 5), None, None, "topic_deleted", "rule 2"),
-        (TopicMetadata(None, 5), None, GROUP_PARTITION, "held_back", "1 before 2: the commit may be deleted as well"),
+        (TopicMetadata(None, 5), None, GROUP_PARTITION, "blocked", "1 before 2: the commit may be deleted as well"),
         (TopicMetadata(0, 5), None, None, "topic_deleted", "rule 2: being deleted, no partition is left"),
         (TopicMetadata(1, 5), None, None, "no_end_offset", "rule 4: no leader"),
         (None, None, None, "no_end_offset", "rule 4: nothing is known, and nothing claimed"),

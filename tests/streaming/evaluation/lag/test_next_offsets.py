@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from streaming.evaluation.lag.commit_windows import CommitWindows
 from streaming.evaluation.lag.lag import LAG_SCHEMA, MAYBE_ONLY_MARKERS, ClusterSample, lag_report
-from streaming.evaluation.lag.lag_judgement import judge_lag
+from streaming.evaluation.lag.lag_evaluation import evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.next_offsets import (
     DOUBTED_AFTER_MS,
@@ -83,7 +83,7 @@ class Watch:
         self._windows.put(*one)
 
     def sample(self, seconds: int = 5) -> dict[str, Any]:
-        """Let time pass and return the judged row."""
+        """Let time pass and return the evaluated row."""
         self.now_ms += seconds * SECOND_MS
         log, at = self.log, ("orders", 0)
         self._ends.add({at: log.end}, self.now_ms)
@@ -103,9 +103,9 @@ class Watch:
             next_offset = report.partitions["next_offset"].to_numpy()
             self._windows.observe(np.array([0]), np.array([self._commits]), next_offset, np.array([log.end]))
         windows = self._windows.as_of(np.array([0]), np.array([self._commits]))
-        judged = judge_lag(report, self._ends, self._starts, windows, pa.array([self.now_ms]))
-        self._is_suspect = is_suspect(judged.partitions)
-        (row,) = judged.partitions.to_pylist()
+        evaluated = evaluate_lag(report, self._ends, self._starts, windows, pa.array([self.now_ms]))
+        self._is_suspect = is_suspect(evaluated.partitions)
+        (row,) = evaluated.partitions.to_pylist()
         return dict(row)
 
 
@@ -291,7 +291,7 @@ def test_without_the_right_to_look_few_offsets_give_no_bad_status():
 
 
 def test_looks_are_bounded_and_the_nearest_to_the_end_go_first():
-    """Law 5: 100,000 partitions that stand still after an outage must not be 100,000 requests."""
+    """Rule 5: 100,000 partitions that stand still after an outage must not be 100,000 requests."""
     count = 3 * LOOKS_PER_SAMPLE
     columns = [["g"] * count, ["orders"] * count, list(range(count)), list(range(count)), [0] * count]
     commits = pa.table([pa.array(column) for column in columns], names=LAG_SCHEMA.names[:5])
@@ -320,7 +320,7 @@ LOOKS = st.sampled_from([NotSeen.REFUSED, NotSeen.FAILED, None])
 def test_lag_is_never_more_than_the_offsets_left_nor_less_than_the_records(
     written: Sequence[tuple[bool, int]], committed: int, failure: NotSeen | None, last_stable: int | None
 ):
-    """Law 6: whatever the log holds, lag is unknown or between the records and the offsets after the commit."""
+    """Rule 6: whatever the log holds, lag is unknown or between the records and the offsets after the commit."""
     log = Log()
     for is_record, count in written:
         log.write(**{"records" if is_record else "markers": count, **({} if is_record else {"records": 0})})

@@ -29,7 +29,7 @@ Entry = tuple[int, int, "int | None"]
 
 @dataclass(frozen=True)
 class Case:
-    """Everything one group partition is judged by."""
+    """Everything one group partition is evaluated by."""
 
     entries: Sequence[Entry]
     lag: int | None
@@ -55,7 +55,7 @@ def windows_of(cases: Sequence[Case], length: int) -> Windows:
     return Windows(committed, timestamp, lag, is_entry=committed >= 0, has_lag=lag >= 0)
 
 
-def judged(cases: Sequence[Case], length: int | None = None) -> list[dict[str, Any]]:
+def evaluated(cases: Sequence[Case], length: int | None = None) -> list[dict[str, Any]]:
     """Judge cases of the same rules side by side."""
     table = statuses(
         windows_of(cases, length or max(case.length or len(case.entries) for case in cases)),
@@ -71,7 +71,7 @@ def judged(cases: Sequence[Case], length: int | None = None) -> list[dict[str, A
 
 def status_and_rule(case: Case) -> tuple[Status | None, int | None]:
     """Judge one case alone."""
-    (row,) = judged([case])
+    (row,) = evaluated([case])
     return None if row["status"] is None else Status(row["status"]), row["status_rule"]
 
 
@@ -229,7 +229,7 @@ def test_each_rule_applies_where_it_should(case: Case, status: Status | None, ru
 def test_completeness_is_the_filled_share_of_the_window(entries: int, length: int, completeness: float) -> None:
     """A verdict carries how complete that was from which it was made."""
     case = Case(every_100_s(range(1, entries + 1), [5] * entries), 5, 100_000 * entries, [99], length=length)
-    assert judged([case])[0]["completeness"] == completeness
+    assert evaluated([case])[0]["completeness"] == completeness
 
 
 def by_the_rules(case: Case, length: int) -> tuple[Status | None, int | None]:  # noqa: PLR0911 - a rule a line
@@ -279,14 +279,14 @@ def test_in_bulk_every_partition_is_judged_as_alone(data: st.DataObject, length:
         data.draw(st.integers(0, 2)), data.draw(st.sampled_from([0.0, 0.5, 1.0])), data.draw(st.integers(0, 9))
     )
     drawn = data.draw(st.lists(cases(rules, length), min_size=1, max_size=12))
-    found = [(row["status"], row["status_rule"]) for row in judged(drawn, length)]
+    found = [(row["status"], row["status_rule"]) for row in evaluated(drawn, length)]
     assert found == [by_the_rules(case, length) for case in drawn]
 
 
 def test_a_golden_case_is_judged_alike_among_others() -> None:
     """Rows do not see each other, and shorter windows are not complete."""
     plain = [case for case, *_ in GOLDEN if case.rules == StatusRules()]
-    found = [(row["status"], row["status_rule"]) for row in judged(plain)]
+    found = [(row["status"], row["status_rule"]) for row in evaluated(plain)]
     assert found == [(status, rule) for case, status, rule, _ in GOLDEN if case.rules == StatusRules()]
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from streaming.evaluation.rebalances.hand_over import member_key
-from streaming.evaluation.rebalances.rebalances import Rebalance, Standing, rebalance_between, standing_after
+from streaming.evaluation.rebalances.partition_movement import member_key
+from streaming.evaluation.rebalances.rebalances import Rebalance, RebalanceBaseline, baseline_after, rebalance_between
 from streaming.events import GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.members import members
 from streaming.group.snapshot import GroupSnapshot
@@ -19,7 +19,7 @@ from tests.streaming.protocol.memberships import Membership
 
 def between(lines: list[Membership]) -> Iterator[tuple[Membership, GroupSnapshot, GroupSnapshot, Rebalance]]:
     """Each step with the group before and after it, and what happened. Generations in between are left out."""
-    standing: Standing | None = None
+    baseline: RebalanceBaseline | None = None
     before, after = None, GroupSnapshot(lines[0].group)
     for number, line in enumerate(lines, start=1):
         metadata, timestamp_ms = written(line)
@@ -27,12 +27,12 @@ def between(lines: list[Membership]) -> Iterator[tuple[Membership, GroupSnapshot
             topic: TopicMetadata(count, timestamp_ms + 1, since_ms=timestamp_ms - 1)
             for topic, count in line.partitions.items()
         }
-        before = after if standing else None
+        before = after if baseline else None
         after = advanced(
             [GroupMetadataWritten(Position(0, number, timestamp_ms), metadata), TopicsSampled(topics)], after
         )
-        found = rebalance_between(standing, before, after)
-        standing = standing_after(standing, before, after, found)
+        found = rebalance_between(baseline, before, after)
+        baseline = baseline_after(baseline, before, after, found)
         if before is not None and found is not None:
             yield line, before, after, found
 
@@ -67,6 +67,6 @@ def test_what_happened_in_a_step_is_its_cause_and_moves_are_those_that_a_recount
         assert found.kind == "rebalance", line.step
         expected = causes(then, now, ()) | ({GROWN} if line.step == "a topic grew" else set())
         assert set(found.causes or ()) - {FOLLOWUP} == (expected or {UNEXPLAINED}), line.step
-        assert found.hand_over.withheld == tuple(sorted(withheld(then, now))), line.step
-        if not found.hand_over.withheld:
-            assert found.hand_over.moved_partitions == moved(then, now), line.step
+        assert found.movement.withheld == tuple(sorted(withheld(then, now))), line.step
+        if not found.movement.withheld:
+            assert found.movement.moved_partitions == moved(then, now), line.step

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from assignors import assignor_named
-from streaming.evaluation.rebalances.brief import MemberName, RebalanceInBrief
+from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.rebalances.detectors import (
     DUPLICATE_CLAIMS,
     EAGER_AND_COOPERATIVE_MIXED,
@@ -22,10 +22,10 @@ from streaming.evaluation.rebalances.detectors import (
     flapping_members,
     same_until_ms,
 )
-from streaming.evaluation.turn import GroupRecord, take_turn
+from streaming.evaluation.rebalances.rebalance_summary import MemberName, RebalanceSummary
 from streaming.events import GroupMetadataWritten, Position
 from streaming.group.snapshot import GroupSnapshot
-from tests.streaming.evaluation.rebalances.test_story import generations, turns
+from tests.streaming.evaluation.rebalances.test_rebalance_history import generations, updates
 from tests.streaming.groups import member, metadata
 
 MINUTE_MS = 60_000
@@ -50,11 +50,11 @@ def rebalance(  # noqa: PLR0913 - what a rebalance can be
     protocol: str | None = "range",
     group_type: str = "classic",
     **more: int,
-) -> RebalanceInBrief:
+) -> RebalanceSummary:
     """Return a rebalance so many minutes before now; causes follow from who came and went unless given."""
     follows = (*(["member_gone"] if gone else []), *(["member_joined"] if joined else [])) or ("unexplained",)
     came, went, back = (names(text, is_static=is_static) for text in (joined, gone, rejoined))
-    return RebalanceInBrief(
+    return RebalanceSummary(
         timestamp_ms=int(NOW_MS - minute * MINUTE_MS),
         generation_id=0,
         kind=kind,
@@ -70,12 +70,12 @@ def rebalance(  # noqa: PLR0913 - what a rebalance can be
     )
 
 
-def rejoin(minute: float, key: str) -> RebalanceInBrief:
+def rejoin(minute: float, key: str) -> RebalanceSummary:
     """Return a static member's rejoin, at the same generation."""
     return rebalance(minute, rejoined=key, kind="static_rejoin", is_static=True)
 
 
-def every_minute(count: int, start: float = 9, **more: object) -> list[RebalanceInBrief]:
+def every_minute(count: int, start: float = 9, **more: object) -> list[RebalanceSummary]:
     """Return rebalances a minute apart that nobody's coming or going explains."""
     return [rebalance(start - number, **more) for number in range(count)]  # type: ignore[arg-type]
 
@@ -84,7 +84,7 @@ FOLLOWUP = ("cooperative_followup",)
 
 
 @pytest.mark.parametrize(
-    ("recent", "holds", "why"),
+    ("recent", "active", "why"),
     [
         (every_minute(5), True, "five in ten minutes"),
         (every_minute(4), False, "four are restless, no storm"),
@@ -103,11 +103,11 @@ FOLLOWUP = ("cooperative_followup",)
         ([], False, "nothing is remembered"),
     ],
 )
-def test_a_storm(recent: list[RebalanceInBrief], holds: bool, why: str) -> None:
+def test_a_storm(recent: list[RebalanceSummary], holds: bool, why: str) -> None:
     assert (REBALANCE_STORM in conditions(recent, NOW_MS, LIMITS)) is holds, why
 
 
-def started(minutes: int, kind: str = "created", generation_id: int = 0, **more: int) -> list[RebalanceInBrief]:
+def started(minutes: int, kind: str = "created", generation_id: int = 0, **more: int) -> list[RebalanceSummary]:
     """Return a group's start so many minutes ago: it has its first member, and nine come within the minute after."""
     first = replace(rebalance(minutes, kind=kind, **more), generation_id=generation_id)
     return [first, *(rebalance(minutes - number / 10, joined=f"pod-{number}") for number in range(1, 10))]
@@ -151,12 +151,12 @@ def started(minutes: int, kind: str = "created", generation_id: int = 0, **more:
         ),
     ],
 )
-def test_a_group_that_starts_is_no_storm(recent: list[RebalanceInBrief], storms: bool, why: str) -> None:
+def test_a_group_that_starts_is_no_storm(recent: list[RebalanceSummary], storms: bool, why: str) -> None:
     """Rule 3: a deployment that scales up from nothing must not page anybody."""
     assert (REBALANCE_STORM in conditions(recent, NOW_MS, LIMITS)) is storms, why
 
 
-def ended(minutes: float, pods: int = 10) -> list[RebalanceInBrief]:
+def ended(minutes: float, pods: int = 10) -> list[RebalanceSummary]:
     """Return a group's end: its members leave a second after each other, the last so many minutes ago."""
     one_by_one = [rebalance(minutes + n / 60, gone=f"pod-{n}") for n in range(pods - 1, 0, -1)]
     return [*one_by_one, rebalance(minutes, gone="pod-0", kind="became_empty", members=0)]
@@ -182,25 +182,25 @@ def ended(minutes: float, pods: int = 10) -> list[RebalanceInBrief]:
         ),
     ],
 )
-def test_a_group_that_ends_is_no_storm(recent: list[RebalanceInBrief], storms: bool, why: str) -> None:
+def test_a_group_that_ends_is_no_storm(recent: list[RebalanceSummary], storms: bool, why: str) -> None:
     """Rule 3: a scale-down to nothing paged, and the group had nobody any more."""
     assert (REBALANCE_STORM in conditions(recent, NOW_MS, LIMITS)) is storms, why
 
 
 @given(st.integers(2, 60), st.integers(0, 20 * MINUTE_MS))
 def test_a_start_is_no_storm_at_any_time_it_is_looked_at(pods: int, later_ms: int) -> None:
-    """Law: as the window slides over a start, what was not counted is not counted any more either."""
+    """Rule: as the window slides over a start, what was not counted is not counted any more either."""
     recent = [rebalance(0, kind="created"), *(rebalance(-n / 20, joined=f"pod-{n}") for n in range(pods))]
     assert conditions(recent, NOW_MS + later_ms, LIMITS) == ()
 
 
-def replaced(*keys: str) -> list[RebalanceInBrief]:
+def replaced(*keys: str) -> list[RebalanceSummary]:
     """Return the rebalances of a rolling restart: each goes, and another comes half a minute later."""
     steps = [(9 - number, key) for number, key in enumerate(keys)]
     return [one for m, key in steps for one in (rebalance(m, gone=key), rebalance(m - 0.5, joined=f"{key}'"))]
 
 
-def bounced_twice(changed: tuple[str, ...] = ("strategy_changed",), *, static: bool = False) -> list[RebalanceInBrief]:
+def bounced_twice(changed: tuple[str, ...] = ("strategy_changed",), *, static: bool = False) -> list[RebalanceSummary]:
     """Return the rebalances of a double bounce: all are replaced, then all once more. Halfway the strategy changes."""
     if static:
         steps = [rejoin(9 - number, key) for number, key in enumerate("abcabc")]
@@ -274,13 +274,13 @@ def bounced_twice(changed: tuple[str, ...] = ("strategy_changed",), *, static: b
     ],
 )
 def test_a_rolling_restart_is_told_from_a_storm(
-    recent: list[RebalanceInBrief], rolls: bool, storms: bool, why: str
+    recent: list[RebalanceSummary], rolls: bool, storms: bool, why: str
 ) -> None:
     found = conditions(recent, NOW_MS, LIMITS)
     assert (ROLLING_RESTART in found, REBALANCE_STORM in found) == (rolls, storms), why
 
 
-def restarts(times: int, program: str = "pod", start: float = 9) -> list[RebalanceInBrief]:
+def restarts(times: int, program: str = "pod", start: float = 9) -> list[RebalanceSummary]:
     """Return the comings and goings of one program that is started again and again, a new member id each time."""
     return [
         one
@@ -318,17 +318,17 @@ def restarts(times: int, program: str = "pod", start: float = 9) -> list[Rebalan
         ),
     ],
 )
-def test_a_flapping_member(recent: list[RebalanceInBrief], flapping: tuple[str, ...], why: str) -> None:
+def test_a_flapping_member(recent: list[RebalanceSummary], flapping: tuple[str, ...], why: str) -> None:
     assert (FLAPPING_MEMBER in conditions(recent, NOW_MS, LIMITS)) is bool(flapping), why
     in_window = [one for one in recent if one.timestamp_ms > NOW_MS - 10 * MINUTE_MS]
-    assert flapping_members(in_window, LIMITS.flaps) == flapping
+    assert flapping_members(in_window, LIMITS.flap_threshold) == flapping
 
 
 COOPERATIVE = {"protocol": "cooperative-sticky"}
 
 
 @pytest.mark.parametrize(
-    ("recent", "holds", "why"),
+    ("recent", "active", "why"),
     [
         (every_minute(5, **COOPERATIVE), True, "franz-go 995: they rejoin and nobody knows why"),
         (every_minute(5, causes=FOLLOWUP, **COOPERATIVE), True, "something is handed over for ever"),
@@ -347,7 +347,7 @@ COOPERATIVE = {"protocol": "cooperative-sticky"}
         (every_minute(5, causes=None, kind="first_seen"), False, "no rebalances"),
     ],
 )
-def test_endless_cooperative_rejoins(recent: list[RebalanceInBrief], holds: bool, why: str) -> None:
+def test_endless_cooperative_rejoins(recent: list[RebalanceSummary], holds: bool, why: str) -> None:
     assert (ENDLESS_COOPERATIVE_REJOIN in conditions(recent, NOW_MS, LIMITS)) is holds, why
 
 
@@ -355,7 +355,7 @@ CHANGED = ("strategy_changed",)
 
 
 @pytest.mark.parametrize(
-    ("recent", "holds", "why"),
+    ("recent", "active", "why"),
     [
         ([rebalance(60, eager_claimers=1)], True, "a cooperative client in an eager group, for as long as it is so"),
         ([rebalance(60, eager_claimers=1), rebalance(50)], False, "it is so no more"),
@@ -375,7 +375,7 @@ CHANGED = ("strategy_changed",)
         ),
     ],
 )
-def test_eager_and_cooperative_mixed(recent: list[RebalanceInBrief], holds: bool, why: str) -> None:
+def test_eager_and_cooperative_mixed(recent: list[RebalanceSummary], holds: bool, why: str) -> None:
     assert (EAGER_AND_COOPERATIVE_MIXED in conditions(recent, NOW_MS, LIMITS)) is holds, why
 
 
@@ -390,22 +390,22 @@ def test_eager_and_cooperative_mixed(recent: list[RebalanceInBrief], holds: bool
         ([rebalance(6, subscriptions=2), rebalance(4, subscriptions=1)], set(), "it is over"),
     ],
 )
-def test_what_the_last_generations_leave_behind(recent: list[RebalanceInBrief], found: set[str], why: str) -> None:
+def test_what_the_last_generations_leave_behind(recent: list[RebalanceSummary], found: set[str], why: str) -> None:
     watched = {DUPLICATE_CLAIMS, SUBSCRIPTION_MISMATCH}
     assert watched.intersection(conditions(recent, NOW_MS, LIMITS)) == found, why
 
 
 def test_a_backlog_of_an_hour_that_arrives_in_one_batch_is_no_storm_now() -> None:
-    """Law: windows end where the log was read, on the records' own times, however they arrive."""
+    """Rule: windows end where the log was read, on the records' own times, however they arrive."""
     hour = [
         GroupMetadataWritten(Position(0, minute, minute * MINUTE_MS), metadata(minute, [member("m", {"orders": [0]})]))
         for minute in range(60)
     ]
-    turn = take_turn(GroupRecord(GroupSnapshot("g")), hour, [assignor_named("range")])
-    recent = turn.record.story.recent
+    update = apply_batch(GroupState(GroupSnapshot("g")), hour, [assignor_named("range")])
+    recent = update.record.rebalance_history.recent
     assert conditions(recent, 59 * MINUTE_MS, LIMITS) == (REBALANCE_STORM,), "as of its end it was one"
     assert conditions(recent, 119 * MINUTE_MS, LIMITS) == (), "an hour later it is none"
-    rows = [told.conditions for told in turn.rebalances]
+    rows = [reported.conditions for reported in update.rebalances]
     assert rows == [()] * 5 + [(REBALANCE_STORM,)] * 55, "its rows say so as of their own time"
 
 
@@ -413,8 +413,8 @@ def test_a_backlog_of_an_hour_that_arrives_in_one_batch_is_no_storm_now() -> Non
 def test_time_alone_changes_conditions_only_where_it_is_said_to(
     events: list[object], then_ms: int, for_ms: int
 ) -> None:
-    """Law: who remembers a verdict until `same_until_ms` says what a fresh look says."""
-    recent = turns([events])[-1].record.story.recent  # type: ignore[list-item]
+    """Rule: who remembers a verdict until `same_until_ms` says what a fresh look says."""
+    recent = updates([events])[-1].record.rebalance_history.recent  # type: ignore[list-item]
     until_ms = same_until_ms(recent, then_ms, LIMITS)
     assert until_ms > then_ms
     later_ms = min(then_ms + for_ms, int(min(until_ms, 10**9)) - 1)
@@ -423,6 +423,6 @@ def test_time_alone_changes_conditions_only_where_it_is_said_to(
 
 @given(generations(), st.integers(0, 10**6))
 def test_conditions_are_the_same_whatever_the_batches(events: list[object], read_up_to_ms: int) -> None:
-    at_once = turns([events])[-1].record.story.recent  # type: ignore[list-item]
-    one_by_one = turns([[event] for event in events])[-1].record.story.recent  # type: ignore[list-item]
+    at_once = updates([events])[-1].record.rebalance_history.recent  # type: ignore[list-item]
+    one_by_one = updates([[event] for event in events])[-1].record.rebalance_history.recent  # type: ignore[list-item]
     assert conditions(at_once, read_up_to_ms, LIMITS) == conditions(one_by_one, read_up_to_ms, LIMITS)

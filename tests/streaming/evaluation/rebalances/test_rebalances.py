@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import assignor_named
-from streaming.evaluation.rebalances.hand_over import HandOver
+from streaming.evaluation.group_update import GroupState, apply_batch
+from streaming.evaluation.rebalances.partition_movement import PartitionMovement
 from streaming.evaluation.rebalances.rebalances import Rebalance
-from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import (
+    DecodeFailed,
     GroupEvent,
     GroupMetadataWritten,
     GroupVanished,
     Position,
-    RecordUnreadable,
     RegexResolved,
     TopicMetadata,
     TopicsSampled,
@@ -46,24 +46,24 @@ from tests.streaming.groups import (
 )
 from tests.streaming.polled.answers import answered, classic, classic_member
 
-FRESH = GroupRecord(GroupSnapshot("g"))
+FRESH = GroupState(GroupSnapshot("g"))
 RANGE = (assignor_named("range"),)
 NAMED = TopicsSampled({"orders": TopicMetadata(9, 99 * SECOND_MS, topic_id="id")})
 
 
-def told(events: Sequence[GroupEvent], record: GroupRecord = FRESH) -> list[Rebalance]:
+def reported(events: Sequence[GroupEvent], record: GroupState = FRESH) -> list[Rebalance]:
     """Return the rebalances of the events; what is handed back comes in batches of its own, names last."""
     rebalances: list[Rebalance] = []
     for _, batch in groupby([*events, NAMED], key=lambda event: isinstance(event, TopicsSampled | GroupVanished)):
-        turn = take_turn(record, list(batch), RANGE)
-        rebalances += [one.rebalance for one in turn.rebalances]
-        record = turn.record
+        update = apply_batch(record, list(batch), RANGE)
+        rebalances += [one.rebalance for one in update.rebalances]
+        record = update.record
     return rebalances
 
 
 def last(*events: GroupEvent) -> Rebalance:
     """Return the last of them."""
-    return told(events)[-1]
+    return reported(events)[-1]
 
 
 def a(*held: int, **more: object) -> ClassicMember:
@@ -76,9 +76,11 @@ def b(*held: int, **more: object) -> ClassicMember:
     return member("b", {"orders": held}, **more)  # type: ignore[arg-type]
 
 
-def cooperative(kafka_offset: int, generation_id: int, *members: ClassicMember) -> GroupEvent:
+def cooperative(offsets_topic_offset: int, generation_id: int, *members: ClassicMember) -> GroupEvent:
     """Return a generation made by a cooperative leader."""
-    return GroupMetadataWritten(at(kafka_offset), metadata(generation_id, members, protocol="cooperative-sticky"))
+    return GroupMetadataWritten(
+        at(offsets_topic_offset), metadata(generation_id, members, protocol="cooperative-sticky")
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,9 +114,9 @@ def test_kinds(events: list[GroupEvent], kind: str, why: str) -> None:
     assert last(*events).kind == kind, why
     told_in_batches, record = [], FRESH
     for event in [*events, NAMED]:
-        turn = take_turn(record, [event], RANGE)
-        told_in_batches += turn.rebalances
-        record = turn.record
+        update = apply_batch(record, [event], RANGE)
+        told_in_batches += update.rebalances
+        record = update.record
     assert told_in_batches[-1].rebalance.kind == kind, f"{why}, one record a batch"
 
 
@@ -131,7 +133,7 @@ def test_kinds(events: list[GroupEvent], kind: str, why: str) -> None:
     ],
 )
 def test_what_is_no_row(events: list[GroupEvent], rows: int, why: str) -> None:
-    assert len(told(events)) == rows, why
+    assert len(reported(events)) == rows, why
 
 
 BEFORE = written(0, 1, [a(0, 1), b(2, 3)])
@@ -241,7 +243,7 @@ def test_who_changed_is_listed_with_what_it_lost_and_got() -> None:
 def test_moves(
     before: list[ClassicMember], after: list[ClassicMember], moved: int, fewest: int | None, why: str
 ) -> None:
-    found = last(written(0, 1, before), written(1, 2, after)).hand_over
+    found = last(written(0, 1, before), written(1, 2, after)).movement
     assert (found.moved_partitions, found.fewest_moves) == (moved, fewest), why
     assert found.is_exact == (fewest is not None)
 
@@ -252,42 +254,42 @@ FIRST_ROUND = cooperative(1, 2, a(0, 1, owned=[("orders", number) for number in 
 def test_a_cooperative_pair_of_rounds_counts_its_moves_once() -> None:
     """KIP-429: round one takes away and gives to nobody, round two hands over."""
     rounds = [cooperative(0, 1, a(0, 1, 2, 3)), FIRST_ROUND, cooperative(2, 3, a(0, 1), b(2, 3))]
-    _, first, second = told(rounds)
-    assert (first.hand_over.moved_partitions, first.hand_over.fewest_moves) == (None, None)
-    assert first.hand_over.withheld == (("orders", 2), ("orders", 3))
-    assert (second.hand_over.moved_partitions, second.hand_over.fewest_moves) == (2, 2)
+    _, first, second = reported(rounds)
+    assert (first.movement.moved_partitions, first.movement.fewest_moves) == (None, None)
+    assert first.movement.withheld == (("orders", 2), ("orders", 3))
+    assert (second.movement.moved_partitions, second.movement.fewest_moves) == (2, 2)
     assert (first.causes, second.causes) == (("member_joined",), ("cooperative_followup",))
 
 
 def test_a_pair_whose_first_round_is_the_first_record_has_owners_from_its_claims() -> None:
     """The log was compacted between the rounds' records and those before."""
-    (first, second) = told([FIRST_ROUND, cooperative(2, 3, a(0, 1), b(2, 3))])
+    (first, second) = reported([FIRST_ROUND, cooperative(2, 3, a(0, 1), b(2, 3))])
     assert first.kind == "first_seen"
-    assert second.hand_over.moved_partitions == 2
+    assert second.movement.moved_partitions == 2
 
 
 def test_a_static_rejoin_between_the_rounds_changes_nothing_of_their_count() -> None:
     first = cooperative(1, 2, a(0, 1, instance_id="i", owned=[("orders", 2), ("orders", 3)]), b())
     rejoin = cooperative(2, 2, member("a2", {"orders": [0, 1]}, instance_id="i"), b())
     second = cooperative(3, 3, member("a2", {"orders": [0, 1]}, instance_id="i"), b(2, 3))
-    rows = told([cooperative(0, 1, a(0, 1, 2, 3, instance_id="i")), first, rejoin, second])
+    rows = reported([cooperative(0, 1, a(0, 1, 2, 3, instance_id="i")), first, rejoin, second])
     assert [row.kind for row in rows] == ["first_seen", "rebalance", "static_rejoin", "rebalance"]
-    assert rows[-1].hand_over.moved_partitions == 2
+    assert rows[-1].movement.moved_partitions == 2
 
 
 def test_an_eager_leader_that_leaves_a_partition_out_withholds_nothing() -> None:
-    found = last(BEFORE, written(1, 2, [a(0, 1), b(2)])).hand_over
+    found = last(BEFORE, written(1, 2, [a(0, 1), b(2)])).movement
     assert (found.withheld, found.unowned) == ((), (("orders", 3),))
 
 
 def test_partitions_left_out_again_are_counted_as_such() -> None:
     left_out = [a(0, 1), b(2)]
-    found = last(BEFORE, written(1, 2, left_out), written(2, 3, left_out)).hand_over
+    found = last(BEFORE, written(1, 2, left_out), written(2, 3, left_out)).movement
     assert (found.unowned, found.unowned_before_partitions) == ((("orders", 3),), 1)
 
 
 def test_a_deleted_topics_partitions_are_not_missed() -> None:
-    assert last(BEFORE, sampled(500, orders=None), written(1, 2, [a(), b()])).hand_over.unowned == ()
+    assert last(BEFORE, sampled(500, orders=None), written(1, 2, [a(), b()])).movement.unowned == ()
 
 
 @pytest.mark.parametrize(
@@ -304,7 +306,9 @@ def test_sync_time(timestamp_ms: int, began_ms: int | None, sync_time_ms: int | 
     of_generation = replace(metadata(2, [a(0)]), current_state_timestamp_ms=began_ms)
     event = GroupMetadataWritten(Position(0, 1, timestamp_ms), of_generation)
     assert last(written(0, 1), event).sync_time_ms == sync_time_ms, why
-    assert told([event])[0].sync_time_ms is None, "nobody knows whether the first record seen is its generation's first"
+    assert reported([event])[0].sync_time_ms is None, (
+        "nobody knows whether the first record seen is its generation's first"
+    )
 
 
 @pytest.mark.parametrize(
@@ -342,7 +346,7 @@ def test_a_member_that_joins_with_a_regular_expression_has_come_and_then_has_top
     """The coordinator resolves the expression after the join. Both rebalances were of unknown cause."""
     joins = [joined(5, "n", WITH_REGEX), epoch(6, 4), target(7, "n", ()), target_epoch(8, 4)]
     resolves = [RESOLVED, epoch(10, 5), target(11, "m", (("id", (0,)),)), target(12, "n", (("id", (1,)),))]
-    _, came, got = told([*formed(0), *joins, *resolves, target_epoch(13, 5)])
+    _, came, got = reported([*formed(0), *joins, *resolves, target_epoch(13, 5)])
     assert (came.causes, came.not_known) == (("member_joined",), ())
     assert (got.causes, got.not_known) == (("subscription_changed",), ())
 
@@ -350,7 +354,7 @@ def test_a_member_that_joins_with_a_regular_expression_has_come_and_then_has_top
 def test_where_compaction_took_what_an_expression_stood_for_no_cause_is_told() -> None:
     """Its member has a target, so it was resolved. The expression's one record in the log is a later one."""
     joins = [joined(5, "n", WITH_REGEX), epoch(6, 4), target(7, "n", (("id", (1,)),)), target_epoch(8, 4)]
-    _, came, got = told([*formed(0), *joins, RESOLVED, epoch(10, 5), target_epoch(11, 5)])
+    _, came, got = reported([*formed(0), *joins, RESOLVED, epoch(10, 5), target_epoch(11, 5)])
     assert (came.causes, came.not_known) == (None, ("resolved_regex",))
     assert (got.causes, got.not_known) == (None, ("resolved_regex",))
 
@@ -358,10 +362,10 @@ def test_where_compaction_took_what_an_expression_stood_for_no_cause_is_told() -
 def test_a_kip_848_rebalance_goes_from_targets_to_targets() -> None:
     """Members on their way to their targets move nothing that was not told before."""
     joins = [joined(5, "n"), epoch(6, 4), target(7, "m", (("id", (0,)),)), target(8, "n", (("id", (1,)),))]
-    first, second = told([*formed(0), *joins, target_epoch(9, 4), current(10, "m", (("id", (0,)),), 4)])
+    first, second = reported([*formed(0), *joins, target_epoch(9, 4), current(10, "m", (("id", (0,)),), 4)])
     assert (first.kind, second.kind, second.causes) == ("first_seen", "rebalance", ("member_joined",))
-    assert (second.position.kafka_offset, second.generation_id) == (9, 4)
-    assert (second.hand_over.moved_partitions, second.hand_over.fewest_moves) == (1, 1)
+    assert (second.position.offsets_topic_offset, second.generation_id) == (9, 4)
+    assert (second.movement.moved_partitions, second.movement.fewest_moves) == (1, 1)
     emptied_now = last(*formed(0), *left(5), epoch(8, 4))
     assert (emptied_now.kind, emptied_now.causes) == ("became_empty", ("member_gone",))
     assert emptied_now.primary_cause is None, "it is no rebalance that a cause is counted for"
@@ -372,19 +376,19 @@ def test_of_groups_that_divide_no_partitions_no_moves_are_told() -> None:
     connect = [
         GroupMetadataWritten(at(number), metadata(number, [a(number)], protocol_type="connect")) for number in (1, 2)
     ]
-    assert last(*connect).hand_over.moved_partitions is None
+    assert last(*connect).movement.moved_partitions is None
     share = [*formed(0, 3, "share"), epoch(5, 4, "share"), target_epoch(6, 4, "share")]
-    assert last(*share).hand_over.moved_partitions is None
+    assert last(*share).movement.moved_partitions is None
     streams = [
         GroupMetadataWritten(at(n), metadata(n, [a(0, 1)] if n == 1 else [a(0), b(1)], protocol="stream"))
         for n in (1, 2)
     ]
-    assert last(*streams).hand_over == HandOver(moved_partitions=1), "its assignor weighs more than partitions"
+    assert last(*streams).movement == PartitionMovement(moved_partitions=1), "its assignor weighs more than partitions"
 
 
 @given(st.lists(st.lists(st.integers(0, 5), max_size=6), min_size=2, max_size=2), st.data())
 def test_what_one_lost_another_got_or_nobody(held: list[list[int]], data: st.DataObject) -> None:
-    """Law: net changes add up to the difference of the two assignments."""
+    """Rule: net changes add up to the difference of the two assignments."""
     now = [data.draw(st.lists(st.integers(0, 5), max_size=6)) for _ in held]
     rebalance = last(written(0, 1, [a(*held[0]), b(*held[1])]), written(1, 2, [a(*now[0]), b(*now[1])]))
     changes = {one.member_id: one for one in rebalance.changes}
@@ -392,19 +396,21 @@ def test_what_one_lost_another_got_or_nobody(held: list[list[int]], data: st.Dat
         revoked = {partition for _, partition in changes[member_id].revoked} if member_id in changes else set()
         assigned = {partition for _, partition in changes[member_id].assigned} if member_id in changes else set()
         assert (set(before) - revoked) | assigned == set(after)
-    moved, fewest = rebalance.hand_over.moved_partitions, rebalance.hand_over.fewest_moves
+    moved, fewest = rebalance.movement.moved_partitions, rebalance.movement.fewest_moves
     assert moved is not None
     assert fewest is None or fewest <= moved
 
 
 def test_a_classic_group_whose_coordinator_was_asked_has_no_rows() -> None:
     """DescribeGroups names no generation: what changed is told by `group_generations` alone."""
-    assert told([answered(1, classic(classic_member("a", [0]))), answered(2, classic(classic_member("b", [0])))]) == []
+    assert (
+        reported([answered(1, classic(classic_member("a", [0]))), answered(2, classic(classic_member("b", [0])))]) == []
+    )
 
 
 def test_a_record_nobody_could_read_is_a_generation_skipped() -> None:
-    """Law: hostile input is a row in quarantine. What it said is not made up."""
-    rebalance = last(BEFORE, RecordUnreadable(at(1), "classic", "group", ""), written(2, 3, [a(0, 1, 2, 3)]))
+    """Rule: hostile input is a row in quarantine. What it said is not made up."""
+    rebalance = last(BEFORE, DecodeFailed(at(1), "classic", "group", ""), written(2, 3, [a(0, 1, 2, 3)]))
     assert (rebalance.kind, rebalance.causes, rebalance.skipped_generations) == ("rebalance", ("member_gone",), 1)
 
 
@@ -415,7 +421,7 @@ def test_after_a_downgrade_the_number_of_partitions_proves_nothing() -> None:
         *(target(3, "m", (("id", (0,)),)), target(4, "n", (("id", (1,)),)), target_epoch(5, 3)),
     ]
     classic = [written(10, 4, [a(0)]), written(11, 5, [a(0, 1)]), written(12, 6, [a(0, 1, 2)])]
-    rows = told([*two, NAMED, tombstoned(9), *classic])
+    rows = reported([*two, NAMED, tombstoned(9), *classic])
     assert [row.kind for row in rows] == ["first_seen", "deleted", "downgraded", "rebalance", "rebalance"]
     assert [row.causes for row in rows[-2:]] == [("unexplained",), ("metadata_changed",)]
 
@@ -425,7 +431,7 @@ def test_a_share_group_that_starts_is_given_no_other_number_of_partitions() -> N
     share = "share"
     starts = [joined(0, group_type=share), epoch(1, 1, share), target(2, "m", (), share), target_epoch(3, 1, share)]
     goes_on = [epoch(4, 2, share), target(5, group_type=share), target_epoch(6, 2, share)]
-    assert [row.causes for row in told([*starts, *goes_on])][-1] == ("unexplained",)
+    assert [row.causes for row in reported([*starts, *goes_on])][-1] == ("unexplained",)
 
 
 def test_a_round_that_hands_nothing_over_is_no_cooperative_followup() -> None:
@@ -433,7 +439,7 @@ def test_a_round_that_hands_nothing_over_is_no_cooperative_followup() -> None:
     both = ["orders", "gone"]
     had = member("a", {"orders": [0], "gone": [0]}, both)
     claims = member("a", {"orders": [0]}, both, owned=[("orders", 0), ("gone", 0)])
-    rows = told(
+    rows = reported(
         [cooperative(0, 1, had), cooperative(1, 2, claims), cooperative(2, 3, member("a", {"orders": [0]}, both))]
     )
     assert rows[-1].causes == ("unexplained",)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.evaluation.assignment.drift import StrategyDrift
-from streaming.evaluation.conditions.condition_watch import Condition
+from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.facts import AssignmentReport, FairnessReport, GroupLag, Membership
 from streaming.evaluation.fairness.imbalance import MEMBER, PARTITIONS, Imbalance
 from streaming.evaluation.report import GroupReport
@@ -27,14 +27,14 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
     def given(names: str) -> dict[str, Any]:
         return {name: left.pop(name) for name in names.split() if name in left}
 
-    own = msgspec.structs.replace(StrategyDrift("range", True, "match"), **given("verdict drift_partitions laws"))
-    laws = given("owned_twice_partitions not_subscribed_partitions unowned_partitions")
+    own = msgspec.structs.replace(StrategyDrift("range", True, "match"), **given("verdict drift_partitions violations"))
+    violations = given("owned_twice_partitions not_subscribed_partitions unowned_partitions")
     shares = Imbalance(measure=PARTITIONS, scope=MEMBER, **given("idle largest idle_in_any_assignment excess"))
     waiting = given("unowned_records")
     report = GroupReport(
         group_id,
         Membership("classic", protocol="range", **given("state")),
-        AssignmentReport((own,), **laws),
+        AssignmentReport((own,), **violations),
         FairnessReport((shares,), **given("skewed_topics remedy")),
         lag=GroupLag(**given("records unknown seconds status records_lost seconds_until_lost")),
         **waiting,
@@ -61,12 +61,12 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
         ),
         ({"verdict": "drift", "drift_partitions": 3}, [(2, "drift")], "rule 2"),
         (
-            {"verdict": "drift", "drift_partitions": 1, "laws": ("unbalanced",)},
+            {"verdict": "drift", "drift_partitions": 1, "violations": ("unbalanced",)},
             [(2, "drift: unbalanced")],
             "rule 2: the law has a name",
         ),
         (
-            {"verdict": "drift", "drift_partitions": 3, "laws": ("assigned_twice",), "owned_twice_partitions": 2},
+            {"verdict": "drift", "drift_partitions": 3, "violations": ("assigned_twice",), "owned_twice_partitions": 2},
             [(2, "two owners")],
             "rule 2: two owners are no harmless drift, and said once",
         ),
@@ -104,7 +104,7 @@ def group(group_id: str = "g", **facts: object) -> GroupReport:
         ({"status": "WARN", "seconds": 30.0}, [(8, "WARN")], "rule 8"),
         ({"status": "WARN", "seconds": 29.9}, [], "rule 8: not far behind"),
         ({"status": "WARN", "seconds": None}, [(8, "WARN")], "rule 8: how far is not known, and excuses nothing"),
-        ({"state": "Unknown", "not_known": ("held_back",)}, [(9, "unknown")], "rule 9"),
+        ({"state": "Unknown", "not_known": ("blocked",)}, [(9, "unknown")], "rule 9"),
         ({"records": None, "unknown": ("topic_deleted",)}, [(9, "lag unknown")], "rule 9"),
         ({"records": None}, [], "rule 9: a group that committed nothing has no lag to be known"),
         (
@@ -178,7 +178,7 @@ def test_a_broken_law_is_named_in_plain_words() -> None:
             group(
                 verdict="drift",
                 drift_partitions=2,
-                laws=("assigned_twice", "member_missing"),
+                violations=("assigned_twice", "member_missing"),
                 owned_twice_partitions=1,
             ).troubles
         )

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from streaming.combine.gaps import GapTotals
-from streaming.combine.lanes import GapsClosed
+from streaming.combine.partition_state import GapsClosed
 from tests.streaming.groups import tombstoned, written
-from tests.streaming.prometheus.test_metrics import named, record, registry_of, scraped
+from tests.streaming.prometheus.test_metrics import monitor_state_of, named, record, scraped
 
 FAMILY = "rebalance_monitor_commit_gap_seconds"
 
 
 def test_known_gaps_are_a_histogram_of_the_groups_own() -> None:
     """Buckets are cumulative, as Prometheus has them; the sum is in seconds."""
-    registry = registry_of([record("g", [written(0, 1)])])
-    registry.put_gap_totals([GapsClosed((), {"g": GapTotals((1, 0, 2, 0, 0, 1), 400_500)})])
-    series = scraped(registry)
+    monitor_state = monitor_state_of([record("g", [written(0, 1)])])
+    monitor_state.put_gap_totals([GapsClosed((), {"g": GapTotals((1, 0, 2, 0, 0, 1), 400_500)})])
+    series = scraped(monitor_state)
     assert named(series, f"{FAMILY}_bucket", group="g") == {
         "le=1.0": 1,
         "le=5.0": 1,
@@ -28,17 +28,19 @@ def test_known_gaps_are_a_histogram_of_the_groups_own() -> None:
 
 
 def test_a_group_without_a_known_gap_and_one_that_is_over_have_no_series() -> None:
-    """Law: never a 0 for an unknown."""
-    registry = registry_of([record("unknown", [written(0, 1)]), record("over", [written(0, 1), tombstoned(1)])])
-    registry.put_gap_totals([GapsClosed((), {"unknown": GapTotals(), "over": GapTotals((1, 0, 0, 0, 0, 0), 1)})])
-    assert not [series for series in scraped(registry) if series[0].startswith(FAMILY)]
+    """Rule: never a 0 for an unknown."""
+    monitor_state = monitor_state_of(
+        [record("unknown", [written(0, 1)]), record("over", [written(0, 1), tombstoned(1)])]
+    )
+    monitor_state.put_gap_totals([GapsClosed((), {"unknown": GapTotals(), "over": GapTotals((1, 0, 0, 0, 0, 0), 1)})])
+    assert not [series for series in scraped(monitor_state) if series[0].startswith(FAMILY)]
 
 
 def test_totals_put_twice_are_as_once_and_end_with_the_group() -> None:
-    """Law: nothing twice. A batch that runs again brings the same absolute totals."""
-    registry = registry_of([record("g", [written(0, 1)])])
+    """Rule: nothing twice. A batch that runs again brings the same absolute totals."""
+    monitor_state = monitor_state_of([record("g", [written(0, 1)])])
     for _ in range(2):
-        registry.put_gap_totals([GapsClosed((), {"g": GapTotals((1, 0, 0, 0, 0, 0), 500)})])
-    assert registry.present().gap_totals == {"g": GapTotals((1, 0, 0, 0, 0, 0), 500)}
-    registry.put_gap_totals([GapsClosed((), {"g": None})])
-    assert registry.present().gap_totals == {}
+        monitor_state.put_gap_totals([GapsClosed((), {"g": GapTotals((1, 0, 0, 0, 0, 0), 500)})])
+    assert monitor_state.view().gap_totals == {"g": GapTotals((1, 0, 0, 0, 0, 0), 500)}
+    monitor_state.put_gap_totals([GapsClosed((), {"g": None})])
+    assert monitor_state.view().gap_totals == {}

@@ -8,12 +8,12 @@ import pytest
 
 from assignors import assignor_named
 from streaming.evaluation.fairness.imbalance import LAG, Imbalance
-from streaming.evaluation.turn import GroupRecord, take_turn
+from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.events import GroupEvent
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
-from streaming.state.present import WorkShares
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
+from streaming.state.monitor_view import WorkShares
 from tests.streaming.groups import (
     current,
     emptied,
@@ -27,22 +27,22 @@ from tests.streaming.groups import (
     written,
 )
 from tests.streaming.polled.answers import answered, classic, classic_member
-from tests.streaming.prometheus.test_metrics import NOW_MS, named, registry_of, sample_of, scraped
+from tests.streaming.prometheus.test_metrics import NOW_MS, monitor_state_of, named, sample_of, scraped
 from tests.streaming.situations import known
 
 STRATEGIES = [assignor_named(name) for name in ("range", "sticky", "uniform")]
 TOPICS = ("t", "u", "v")
 
 
-def record(*events: GroupEvent) -> GroupRecord:
+def record(*events: GroupEvent) -> GroupState:
     """Return the group `g` after its events, one turn each."""
-    kept = GroupRecord(GroupSnapshot("g"))
+    kept = GroupState(GroupSnapshot("g"))
     for event in events:
-        kept = take_turn(kept, [event], STRATEGIES).record
+        kept = apply_batch(kept, [event], STRATEGIES).record
     return kept
 
 
-def spread(*partitions: Sequence[int]) -> GroupRecord:
+def spread(*partitions: Sequence[int]) -> GroupState:
     """Return a group of range on a topic of seven partitions, each member with those given."""
     members = [member(f"c{number}", {"orders": numbers}) for number, numbers in enumerate(partitions)]
     return record(written(5, 3, members), known(orders=7))
@@ -62,10 +62,10 @@ SKEWED = record(written(5, 3, [*HOLDS_ONE, member("c", {}, TOPICS)]), known(t=2,
     ],
 )
 def test_what_nothing_can_close_is_no_excess(  # noqa: PLR0913, PLR0917 - a row of the table
-    group: GroupRecord, excess: float, idle: float, avoidable: float, score: float, why: str
+    group: GroupState, excess: float, idle: float, avoidable: float, score: float, why: str
 ) -> None:
     """Paging somebody for an assignment that cannot be better is how alerts get ignored."""
-    series = scraped(registry_of([group]))
+    series = scraped(monitor_state_of([group]))
     assert named(series, "rebalance_monitor_excess_partitions") == {"group=g": excess}, why
     assert named(series, "rebalance_monitor_idle_members") == {"group=g": idle}, why
     assert named(series, "rebalance_monitor_avoidable_idle_members") == {"group=g": avoidable}, why
@@ -74,14 +74,14 @@ def test_what_nothing_can_close_is_no_excess(  # noqa: PLR0913, PLR0917 - a row 
 
 def test_an_excess_that_is_not_known_is_no_series() -> None:
     """The topic's size is not known: how many each has is, and what would be fair is not."""
-    series = scraped(registry_of([record(written(5, 3, [member("a", {"orders": [0, 1]}), member("b")]))]))
+    series = scraped(monitor_state_of([record(written(5, 3, [member("a", {"orders": [0, 1]}), member("b")]))]))
     for name in ("excess_partitions", "avoidable_idle_members", "imbalance_score", "what_if_excess_partitions"):
         assert named(series, f"rebalance_monitor_{name}") == {}, name
     assert named(series, "rebalance_monitor_member_partitions_max") == {"group=g": 2}
 
 
 def test_multi_topic_range_skew_is_named_with_what_removes_it() -> None:
-    series = scraped(registry_of([SKEWED]))
+    series = scraped(monitor_state_of([SKEWED]))
     assert named(series, "rebalance_monitor_topic_skew") == {"group=g,remedy=sticky": 2}
     assert named(series, "rebalance_monitor_what_if_excess_partitions") == {
         "group=g,strategy=range": 1,
@@ -92,19 +92,19 @@ def test_multi_topic_range_skew_is_named_with_what_removes_it() -> None:
 
 
 def test_of_a_group_that_is_as_fair_as_can_be_there_is_no_what_if() -> None:
-    series = scraped(registry_of([spread([0, 1], [2, 3], [4], [5], [6])]))
+    series = scraped(monitor_state_of([spread([0, 1], [2, 3], [4], [5], [6])]))
     assert named(series, "rebalance_monitor_what_if_excess_partitions") == {}
     assert named(series, "rebalance_monitor_topic_skew") == {}
 
 
-def with_work(group: GroupRecord, kept: GroupRecord) -> Registry:
+def with_work(group: GroupState, kept: GroupState) -> MonitorState:
     """Return a registry in which the lag of `group` was measured, and which has `kept` now."""
-    registry = registry_of([kept])
-    assert group.judgement is not None
+    monitor_state = monitor_state_of([kept])
+    assert group.evaluation is not None
     lag = Imbalance(measure=LAG, scope="member", score=20, max_to_mean_ratio=1.8)
     unknown = Imbalance(measure="throughput", scope="member", unknown_reason="throughput_unknown")
-    registry.put_work({"g": WorkShares(group.judgement.position, (lag, unknown))})
-    return registry
+    monitor_state.put_work({"g": WorkShares(group.evaluation.position, (lag, unknown))})
+    return monitor_state
 
 
 def test_lag_is_shown_beside_partitions_and_what_is_unknown_is_not() -> None:
@@ -120,15 +120,15 @@ def test_lag_is_shown_beside_partitions_and_what_is_unknown_is_not() -> None:
 def test_lag_measured_of_an_assignment_that_is_no_more_is_not_shown() -> None:
     """Up to half a minute passes until the new one is measured."""
     before = spread([0, 1], [2, 3], [4], [5], [6])
-    after = take_turn(before, [written(6, 4, [member("c0", {"orders": range(7)})])], STRATEGIES).record
+    after = apply_batch(before, [written(6, 4, [member("c0", {"orders": range(7)})])], STRATEGIES).record
     assert named(scraped(with_work(before, after)), "rebalance_monitor_work_imbalance_ratio") == {}
 
 
 def test_lag_of_a_sample_that_is_old_is_not_shown() -> None:
     group = spread([0, 1], [2, 3], [4], [5], [6])
-    registry = with_work(group, group)
-    registry.put_sample(sample_of(NOW_MS - 3_600_000), None)
-    assert named(scraped(registry), "rebalance_monitor_work_imbalance_ratio") == {}
+    monitor_state = with_work(group, group)
+    monitor_state.put_sample(sample_of(NOW_MS - 3_600_000), None)
+    assert named(scraped(monitor_state), "rebalance_monitor_work_imbalance_ratio") == {}
 
 
 NAMED = known(orders=2)
@@ -165,8 +165,8 @@ POLLED_MID_REBALANCE = answered(7, classic(classic_member("a", [0]), state="Prep
 def test_the_verdict_on_the_groups_own_strategy(
     events: Sequence[GroupEvent], listed: str, verdict: str | None, why: str
 ) -> None:
-    registry = registry_of([record(*events)])
+    monitor_state = monitor_state_of([record(*events)])
     group = ListedGroup("classic", "consumer", listed, 1)
-    registry.put_sample(sample_of(), registry.present().lag, GroupListing(NOW_MS, {"g": group}))
-    shown = named(scraped(registry), "rebalance_monitor_assignment_verdict", group="g")
+    monitor_state.put_sample(sample_of(), monitor_state.view().lag, GroupListing(NOW_MS, {"g": group}))
+    shown = named(scraped(monitor_state), "rebalance_monitor_assignment_verdict", group="g")
     assert [labels.rpartition("verdict=")[2] for labels in shown] == ([] if verdict is None else [verdict]), why

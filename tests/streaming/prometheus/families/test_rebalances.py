@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from streaming.evaluation.conditions.condition_watch import Condition
+from streaming.evaluation.conditions.condition_tracker import Condition
 from tests.streaming.groups import member, tombstoned, written
 from tests.streaming.prometheus.test_metrics import (
     NOW_MS,
     STALE_AFTER_MS,
+    monitor_state_of,
     named,
     record,
-    registry_of,
     sample_of,
     scraped,
 )
@@ -21,7 +21,7 @@ def test_rebalances_are_counted_by_cause_and_moves_by_whether_they_had_to_be() -
     swapped = [member("m", {"orders": [2, 1]}), member("n", {"orders": [0, 3]})]
     alone = [member("m", {"orders": [0, 1, 2, 3]})]
     events = [written(5, 3, both), written(6, 4, swapped), written(7, 5, alone), written(7, 5, alone)]
-    series = scraped(registry_of([record("g", events)]))
+    series = scraped(monitor_state_of([record("g", events)]))
     assert named(series, "rebalance_monitor_rebalances_by_cause_total", group="g") == {
         "cause=unexplained": 1,
         "cause=member_gone": 1,
@@ -34,29 +34,31 @@ def test_rebalances_are_counted_by_cause_and_moves_by_whether_they_had_to_be() -
 
 def test_each_condition_that_held_at_the_last_sample_is_one_series() -> None:
     """Who flaps is in the table `group_conditions`: a label for every member would be a series for every member."""
-    registry = registry_of([record("g", [written(5, 3)]), record("h", [written(5, 3)])])
+    monitor_state = monitor_state_of([record("g", [written(5, 3)]), record("h", [written(5, 3)])])
     condition = "rebalance_monitor_group_condition"
-    assert named(scraped(registry), condition) == {}
+    assert named(scraped(monitor_state), condition) == {}
     flapping, storm = (Condition(name, 5, "pod-3") for name in ("flapping_member", "rebalance_storm"))
-    registry.put_conditions({"g": (flapping, storm), "h": (storm,)})
-    assert named(scraped(registry), condition) == {
+    monitor_state.put_conditions({"g": (flapping, storm), "h": (storm,)})
+    assert named(scraped(monitor_state), condition) == {
         "condition=flapping_member,group=g": 1,
         "condition=rebalance_storm,group=g": 1,
         "condition=rebalance_storm,group=h": 1,
     }
-    assert not [labels for _, labels in scraped(registry) if "pod-3" in str(labels)]
-    since = named(scraped(registry), "rebalance_monitor_group_condition_timestamp_seconds", group="g")
+    assert not [labels for _, labels in scraped(monitor_state) if "pod-3" in str(labels)]
+    since = named(scraped(monitor_state), "rebalance_monitor_group_condition_timestamp_seconds", group="g")
     assert since == {"condition=flapping_member": 0.005, "condition=rebalance_storm": 0.005}
 
 
 def test_a_group_that_ended_since_the_last_sample_has_no_conditions() -> None:
-    registry = registry_of([record("g", [written(5, 3)])])
-    registry.put_conditions({"g": (Condition("rebalance_storm", 5, ""),), "h": (Condition("rebalance_storm", 5, ""),)})
-    registry.put_batch([record("g", [written(5, 3), tombstoned(6)])], [])
-    assert named(scraped(registry), "rebalance_monitor_group_condition") == {}
+    monitor_state = monitor_state_of([record("g", [written(5, 3)])])
+    monitor_state.put_conditions(
+        {"g": (Condition("rebalance_storm", 5, ""),), "h": (Condition("rebalance_storm", 5, ""),)}
+    )
+    monitor_state.put_batch([record("g", [written(5, 3), tombstoned(6)])], [])
+    assert named(scraped(monitor_state), "rebalance_monitor_group_condition") == {}
 
 
 def test_a_sample_that_is_not_the_present_shows_no_conditions() -> None:
-    registry = registry_of([record("g", [written(5, 3)])], sample=sample_of(NOW_MS - STALE_AFTER_MS - 1))
-    registry.put_conditions({"g": (Condition("rebalance_storm", 5, ""),)})
-    assert named(scraped(registry), "rebalance_monitor_group_condition") == {}
+    monitor_state = monitor_state_of([record("g", [written(5, 3)])], sample=sample_of(NOW_MS - STALE_AFTER_MS - 1))
+    monitor_state.put_conditions({"g": (Condition("rebalance_storm", 5, ""),)})
+    assert named(scraped(monitor_state), "rebalance_monitor_group_condition") == {}

@@ -13,20 +13,21 @@ from streaming.run.query.freed_memory import LARGE_BYTES
 
 _A_LARGE_BATCH = """
 import threading, psutil, pyarrow as pa
-from streaming.combine.lanes import PartitionBatch, QuarantinedRecord, decode_partition_event, encode_partition_event
+from streaming.combine.partition_state import DecodeFailure, PartitionBatch
+from streaming.combine.partition_state import decode_partition_event, encode_partition_event
 from streaming.run.query.freed_memory import return_freed_memory
 from streaming.delta.rows import arrow_table, quarantine_rows
 from streaming.delta.tables import QUARANTINE
 
 def payload(partition):
-    records = tuple(QuarantinedRecord(partition, at, 0, b"k" * 40, b"v" * 2000, "truncated", None) for at in range(800))
+    records = tuple(DecodeFailure(partition, at, 0, b"k" * 40, b"v" * 2000, "truncated", None) for at in range(800))
     return encode_partition_event(PartitionBatch(partition, 0, 800, -1, {}, records, b""))
 
 kept = []
 
 def take(payloads):
     events = [decode_partition_event(payload) for payload in payloads.to_pylist()]
-    rows = quarantine_rows("eu", (record for event in events for record in event.quarantined))
+    rows = quarantine_rows("eu", (record for event in events for record in event.decode_failures))
     arrow_table(QUARANTINE, rows[QUARANTINE])
     # What lives on (names, states) lies between what is freed: so the heap's end stays where it is.
     kept.extend(bytes(1000) for _ in range(500))

@@ -18,7 +18,7 @@ def test_counts_are_kept_over_starts_and_a_changed_one_is_reported_once(
 ) -> None:
     """A change is rare and costs every group its offsets: somebody on call has to know when it was noticed."""
     caplog.set_level(logging.WARNING)
-    found = [own_partitions("eu", Folder(tmp_path), present).counts for present in (50, 50, 60, 60)]
+    found = [own_partitions("eu", Folder(tmp_path), view).counts for view in (50, 50, 60, 60)]
     assert found == [(50,), (50,), (50, 60), (50, 60)]
     (line,) = caplog.messages
     assert line.startswith(f"eu: {OFFSETS_TOPIC} has 60 partitions, and had 50.")

@@ -13,31 +13,31 @@ import pytest
 
 from assignors import assignor_named
 from streaming.combine.commits import COMMIT_SCHEMA
-from streaming.config.settings import JudgementSettings
+from streaming.config.settings import EvaluationSettings
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.stored import stored_rows
 from streaming.delta.tables import GROUP_CONDITIONS, Table
+from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds, TopicPartition
 from streaming.evaluation.lag.next_offsets import Look, NotSeen, Seen
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.rebalances.detectors import Limits
-from streaming.evaluation.turn import GroupRecord, take_turn
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.record_batches import Tail
 from streaming.run.cluster_clock import ClusterClock
-from streaming.run.continuity import LogWatch
+from streaming.run.log_integrity import LogWatch
 from streaming.run.samples.conditions import GroupConditions, limits_of
 from streaming.run.samples.feedback import Feedback
-from streaming.run.samples.hand_back import HandBack
+from streaming.run.samples.feedback_writer import FeedbackWriter
 from streaming.run.samples.lag_tables import LagTables
 from streaming.run.samples.lag_watch import LagWatch
 from streaming.run.samples.readiness import Readiness
 from streaming.run.samples.sampler import AfterSample, Sampler
 from streaming.run.samples.upkeep import Upkeep
-from streaming.state.commit_book import CommitBook
-from streaming.state.registry import Registry
+from streaming.state.committed_offsets import CommittedOffsets
+from streaming.state.monitor_state import MonitorState
 from tests.streaming.delta.test_delta import opened
 from tests.streaming.groups import member, metadata
 from tests.streaming.log_records import commit_key
@@ -61,7 +61,7 @@ class Cluster:
         self.states: dict[str, str] = {}
         self.log_end = 0
         self.offsets_topic_id = "B3BDgJhtR2mEJtC2VAyvIQ"
-        self.is_held_back = False
+        self.is_blocked = False
         self.last_stable: dict[TopicPartition, int] = {}
         self.next_records: dict[TopicPartition, int] = {}
         self.refused: set[str] = set()
@@ -69,7 +69,7 @@ class Cluster:
 
     def sample(self, _topics: Iterable[str]) -> ClusterSample:
         """Tell where everything ends."""
-        ends, now_ms = LogEnds(self.log_end, self.log_end - self.is_held_back), self.clock.now_ms()
+        ends, now_ms = LogEnds(self.log_end, self.log_end - self.is_blocked), self.clock.now_ms()
         topics = {"orders": TopicMetadata(2, now_ms)}
         return ClusterSample(
             now_ms,
@@ -110,27 +110,27 @@ class Monitor:
     def __init__(self, root: Path, limits: Limits = Limits(), clock_offset_ms: int = 0) -> None:  # noqa: B008 - frozen
         self.root, self.limits = root, limits
         self.cluster = Cluster(clock_offset_ms)
-        self.records: dict[str, GroupRecord] = {}
-        self.book = CommitBook()
+        self.records: dict[str, GroupState] = {}
+        self.committed_offsets = CommittedOffsets()
         self.start()
 
     def start(self) -> None:
         """Start (again): groups and commits are restored, as of the last batch."""
-        self.registry, self.tables = Registry(), opened(self.root / "tables")
+        self.monitor_state, self.tables = MonitorState(), opened(self.root / "tables")
         files, limits = Folder(self.root / "files"), self.limits
-        self.registry.put_batch(self.records.values(), [])
+        self.monitor_state.put_batch(self.records.values(), [])
         self.read()
         self.sampler = Sampler(
             cluster="prod",
-            registry=self.registry,
+            monitor_state=self.monitor_state,
             groups=self.cluster,  # type: ignore[arg-type]
-            lag_watch=LagWatch("prod", self.book, files, limits, self.cluster, self.cluster.clock),
+            lag_watch=LagWatch("prod", self.committed_offsets, files, limits, self.cluster, self.cluster.clock),
             readiness=Readiness(lambda: True),
             after=AfterSample(
-                Feedback(HandBack(files), None),
-                LogWatch("prod", self.registry, files),
-                GroupConditions("prod", self.registry, self.tables, limits),
-                LagTables("prod", self.registry, self.tables, 3600),
+                Feedback(FeedbackWriter(files), None),
+                LogWatch("prod", self.monitor_state, files),
+                GroupConditions("prod", self.monitor_state, self.tables, limits),
+                LagTables("prod", self.monitor_state, self.tables, 3600),
                 Upkeep(self.tables, 90, 3600),
             ),
             interval_seconds=5,
@@ -138,15 +138,15 @@ class Monitor:
 
     def read(self) -> None:
         """Read the log to its end."""
-        self.registry.put_health(positions={0: self.cluster.log_end})
+        self.monitor_state.put_health(positions={0: self.cluster.log_end})
 
     def write(self, *events: GroupEvent, group: str = "g") -> None:
         """Have events of a group written and read in one batch."""
-        known = self.records.get(group, GroupRecord(GroupSnapshot(group)))
+        known = self.records.get(group, GroupState(GroupSnapshot(group)))
         sampled = TopicsSampled({"orders": TopicMetadata(2, self.cluster.clock.now_ms())})
-        self.records[group] = take_turn(known, events, [assignor_named("range")]).record
-        self.records[group] = take_turn(self.records[group], [sampled], [assignor_named("range")]).record
-        self.registry.put_batch([self.records[group]], [])
+        self.records[group] = apply_batch(known, events, [assignor_named("range")]).record
+        self.records[group] = apply_batch(self.records[group], [sampled], [assignor_named("range")]).record
+        self.monitor_state.put_batch([self.records[group]], [])
         self.cluster.log_end += len(events)
         self.read()
 
@@ -159,15 +159,15 @@ class Monitor:
         """Have a group commit on its partitions, given as `p0=7`."""
         rows = [
             {
-                "kafka_partition": 0,
+                "offsets_topic_partition": 0,
                 "key": commit_key("g", "orders", int(name[1:])),
-                "kafka_offset": self.cluster.log_end + number,
+                "offsets_topic_offset": self.cluster.log_end + number,
                 "timestamp_ms": self.cluster.now_ms,
                 "committed_offset": offset,
             }
             for number, (name, offset) in enumerate(offsets.items())
         ]
-        self.book.apply(pa.Table.from_pylist(rows, schema=COMMIT_SCHEMA))
+        self.committed_offsets.apply(pa.Table.from_pylist(rows, schema=COMMIT_SCHEMA))
         self.cluster.log_end += len(rows)
         self.read()
 
@@ -177,19 +177,19 @@ class Monitor:
             self.cluster.now_ms += MINUTE_MS
             ends = self.cluster.end_offsets
             self.cluster.end_offsets = {at: offset + records_a_minute for at, offset in ends.items()}
-            self.sampler.beat()
+            self.sampler.take_sample()
 
-    def holding(self) -> dict[str, str]:
+    def active_conditions(self) -> dict[str, str]:
         """Return the conditions of `g` that are shown, with their words."""
-        return {one.name: one.detail for one in self.registry.present().conditions.get("g", ())}
+        return {one.name: one.detail for one in self.monitor_state.view().conditions.get("g", ())}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the rows of the table."""
         return list(stored_rows(str(self.root / "tables"), GROUP_CONDITIONS))
 
-    def told(self) -> list[tuple[str, bool, int]]:
+    def reported(self) -> list[tuple[str, bool, int]]:
         """Say what the table tells: condition, whether it began, and the minute since when."""
-        return [(row["condition"], row["holds"], _minute(row["since_time"].timestamp())) for row in self.rows()]
+        return [(row["condition"], row["active"], _minute(row["since_time"].timestamp())) for row in self.rows()]
 
 
 def _minute(seconds: float) -> int:
@@ -199,7 +199,7 @@ def _minute(seconds: float) -> int:
 @pytest.fixture
 def monitor(tmp_path: Path) -> Monitor:
     made = Monitor(tmp_path)
-    made.sampler.beat()
+    made.sampler.take_sample()
     return made
 
 
@@ -216,9 +216,9 @@ STORM = "rebalance_storm"
 def test_a_condition_is_written_when_it_begins_and_when_it_ends(monitor: Monitor) -> None:
     storm(monitor)
     monitor.pass_minutes(3)
-    assert monitor.holding() == {STORM: "5 rebalances in 10 minutes, 5 of them: unexplained"}
+    assert monitor.active_conditions() == {STORM: "5 rebalances in 10 minutes, 5 of them: unexplained"}
     (row,) = monitor.rows()
-    assert (row["cluster"], row["group_id"], row["holds"], row["detail"]) == (
+    assert (row["cluster"], row["group_id"], row["active"], row["detail"]) == (
         "prod",
         "g",
         True,
@@ -226,8 +226,8 @@ def test_a_condition_is_written_when_it_begins_and_when_it_ends(monitor: Monitor
     )
     assert row["since_time"] == row["sampled_time"] == row["read_up_to_time"]
     monitor.pass_minutes(8)
-    assert monitor.holding() == {}
-    assert monitor.told() == [(STORM, True, 7), (STORM, False, 7)]
+    assert monitor.active_conditions() == {}
+    assert monitor.reported() == [(STORM, True, 7), (STORM, False, 7)]
 
 
 def test_a_restart_repeats_nothing_and_goes_on_from_the_time_it_began(monitor: Monitor) -> None:
@@ -236,11 +236,11 @@ def test_a_restart_repeats_nothing_and_goes_on_from_the_time_it_began(monitor: M
     monitor.pass_minutes(1)
     monitor.start()
     monitor.pass_minutes(1)
-    (condition,) = monitor.registry.present().conditions["g"]
+    (condition,) = monitor.monitor_state.view().conditions["g"]
     assert _minute(condition.since_ms / 1000) == 7
-    assert monitor.told() == [(STORM, True, 7)]
+    assert monitor.reported() == [(STORM, True, 7)]
     monitor.pass_minutes(9)
-    assert monitor.told() == [(STORM, True, 7), (STORM, False, 7)]
+    assert monitor.reported() == [(STORM, True, 7), (STORM, False, 7)]
 
 
 def test_what_ended_while_no_monitor_ran_is_ended_by_the_next(monitor: Monitor) -> None:
@@ -249,21 +249,21 @@ def test_what_ended_while_no_monitor_ran_is_ended_by_the_next(monitor: Monitor) 
     monitor.cluster.now_ms += 60 * MINUTE_MS
     monitor.start()
     monitor.pass_minutes(1)
-    assert monitor.told() == [(STORM, True, 7), (STORM, False, 7)]
+    assert monitor.reported() == [(STORM, True, 7), (STORM, False, 7)]
 
 
 @pytest.mark.parametrize("is_new_checkpoint", [True, False])
 def test_until_a_restarted_monitor_is_ready_nothing_ends(monitor: Monitor, is_new_checkpoint: bool) -> None:
-    """Law: no verdict from half a log. A group that was not read yet is not gone."""
+    """Rule: no verdict from half a log. A group that was not read yet is not gone."""
     storm(monitor)
     monitor.pass_minutes(1)
     monitor.cluster.log_end += 5
     if is_new_checkpoint:
         monitor.records.clear()
     monitor.start()
-    monitor.registry.put_health(positions={0: 2})
+    monitor.monitor_state.put_health(positions={0: 2})
     monitor.pass_minutes(2)
-    assert (monitor.holding(), monitor.told()) == ({}, [(STORM, True, 7)])
+    assert (monitor.active_conditions(), monitor.reported()) == ({}, [(STORM, True, 7)])
 
 
 @pytest.mark.parametrize("is_committed", [True, False])
@@ -284,11 +284,11 @@ def test_an_append_that_raises_is_repeated_only_if_it_was_not_committed(
         monitor.pass_minutes(1)
     monkeypatch.undo()
     monitor.pass_minutes(1)
-    assert monitor.told() == [(STORM, True, 7 if is_committed else 8)]
+    assert monitor.reported() == [(STORM, True, 7 if is_committed else 8)]
 
 
 def test_a_marker_that_nobody_reads_is_neither_a_stall_nor_silence(tmp_path: Path) -> None:
-    """`judgement.allowed_lag`: a topic written in transactions ends in a marker, a lag of 1 for ever."""
+    """`evaluation.allowed_lag`: a topic written in transactions ends in a marker, a lag of 1 for ever."""
     statuses = {}
     for allowed_lag in (0, 1):
         monitor = Monitor(tmp_path / str(allowed_lag), Limits(allowed_lag=allowed_lag))
@@ -297,36 +297,41 @@ def test_a_marker_that_nobody_reads_is_neither_a_stall_nor_silence(tmp_path: Pat
             monitor.commit(p0=7)
             monitor.cluster.end_offsets = {("orders", 0): 8}
             monitor.pass_minutes(1)
-        lag = monitor.registry.present().lag
+        lag = monitor.monitor_state.view().lag
         assert lag is not None
         statuses[allowed_lag] = [Status(status).name for status in lag.partitions["status"].to_pylist()]
     assert statuses == {0: ["STALL"], 1: ["OK"]}
 
 
 def test_every_setting_reaches_the_limits() -> None:
-    settings = JudgementSettings(
-        storm_window_seconds=1, storm_rebalances=2, flaps=3, cooperative_rounds=4, round_seconds=5, allowed_lag=6
+    settings = EvaluationSettings(
+        storm_window_seconds=1,
+        storm_rebalances=2,
+        flap_threshold=3,
+        cooperative_rounds=4,
+        stuck_after_seconds=5,
+        allowed_lag=6,
     )
     assert astuple(limits_of(settings)) == (1, 2, 3, 4, 5, 6)
 
 
 def test_a_backlog_of_an_hour_read_in_one_batch_is_no_storm(monitor: Monitor) -> None:
-    """Law: windows end where the log was read, on the records' own times."""
+    """Rule: windows end where the log was read, on the records' own times."""
     monitor.write(*(monitor.generation(60 - minute, minute + 11) for minute in range(60, -1, -1)))
     monitor.pass_minutes(1)
-    assert (monitor.holding(), monitor.told()) == ({}, [])
+    assert (monitor.active_conditions(), monitor.reported()) == ({}, [])
 
 
 def test_a_group_of_a_held_back_partition_has_no_conditions_and_ends_none(monitor: Monitor) -> None:
     """Held back means unknown: what it does now, nobody can read."""
     storm(monitor)
     monitor.pass_minutes(1)
-    monitor.cluster.is_held_back = True
+    monitor.cluster.is_blocked = True
     monitor.pass_minutes(30)
-    assert (monitor.holding(), monitor.told()) == ({}, [(STORM, True, 7)])
-    monitor.cluster.is_held_back = False
+    assert (monitor.active_conditions(), monitor.reported()) == ({}, [(STORM, True, 7)])
+    monitor.cluster.is_blocked = False
     monitor.pass_minutes(1)
-    assert monitor.told() == [(STORM, True, 7), (STORM, False, 7)]
+    assert monitor.reported() == [(STORM, True, 7), (STORM, False, 7)]
 
 
 @pytest.mark.parametrize(
@@ -338,22 +343,22 @@ def test_a_group_that_commits_no_more_while_records_come(monitor: Monitor, state
     monitor.write(monitor.generation(1))
     monitor.commit(p0=0, p1=0)
     monitor.pass_minutes(5, records_a_minute=10)
-    assert monitor.holding() == {}, "five minutes may pass"
+    assert monitor.active_conditions() == {}, "five minutes may pass"
     monitor.pass_minutes(2, records_a_minute=10)
-    assert [*monitor.holding()] == [condition]
-    assert "nobody committed for 7 minutes while records wait and more come" in monitor.holding()[condition]
+    assert [*monitor.active_conditions()] == [condition]
+    assert "nobody committed for 7 minutes while records wait and more come" in monitor.active_conditions()[condition]
     monitor.commit(p0=70)
     monitor.cluster.states = {"g": "Stable"}
     monitor.pass_minutes(1, records_a_minute=10)
-    assert monitor.holding() == {}
-    assert [(name, holds) for name, holds, _ in monitor.told()] == [(condition, True), (condition, False)]
+    assert monitor.active_conditions() == {}
+    assert [(name, holds) for name, holds, _ in monitor.reported()] == [(condition, True), (condition, False)]
 
 
 def test_a_rebalance_that_listings_show_for_longer_than_one_may_take(monitor: Monitor) -> None:
     monitor.write(monitor.generation(1))
     monitor.cluster.states = {"g": "PreparingRebalance"}
     monitor.pass_minutes(7)
-    assert monitor.holding() == {"stuck_rebalance": "in the middle of a rebalance for at least 6 minutes"}
+    assert monitor.active_conditions() == {"stuck_rebalance": "in the middle of a rebalance for at least 6 minutes"}
     monitor.cluster.states = {"g": "Stable"}
     monitor.pass_minutes(1)
-    assert monitor.holding() == {}
+    assert monitor.active_conditions() == {}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds
-from streaming.run.samples.readiness import JUDGED_WITHIN_SAMPLES, Readiness, is_caught_up
+from streaming.run.samples.readiness import EVALUATED_WITHIN_SAMPLES, Readiness, is_caught_up
 
 ENDS = {0: 10, 1: 0, 2: 7}
 
@@ -24,10 +24,10 @@ def sample(ends: Mapping[int, int], partitions: int | None = None, behind: int =
 
 
 def ready(
-    positions: Mapping[int, int], known: ClusterSample, readiness: Readiness | None = None, *, judged: bool = True
+    positions: Mapping[int, int], known: ClusterSample, readiness: Readiness | None = None, *, evaluated: bool = True
 ) -> bool:
     """Judge one sample."""
-    return (readiness or Readiness(lambda: True)).after(positions, known, is_judged=judged)
+    return (readiness or Readiness(lambda: True)).after(positions, known, is_evaluated=evaluated)
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_a_query_started_again_has_to_catch_up_anew() -> None:
 def test_verdicts_are_waited_for_but_not_for_ever() -> None:
     """Where new groups come all the time, some group always waits for a fact."""
     readiness = Readiness(lambda: True)
-    waits = [ready({0: 10}, sample({0: 10}), readiness, judged=False) for _ in range(JUDGED_WITHIN_SAMPLES)]
-    assert waits == [False] * (JUDGED_WITHIN_SAMPLES - 1) + [True]
+    waits = [ready({0: 10}, sample({0: 10}), readiness, evaluated=False) for _ in range(EVALUATED_WITHIN_SAMPLES)]
+    assert waits == [False] * (EVALUATED_WITHIN_SAMPLES - 1) + [True]
     readiness.start_over()
-    assert not ready({0: 5}, sample({0: 10}), readiness, judged=False), "the wait starts when the log is read"
-    assert ready({0: 10}, sample({0: 10}), readiness, judged=True)
+    assert not ready({0: 5}, sample({0: 10}), readiness, evaluated=False), "the wait starts when the log is read"
+    assert ready({0: 10}, sample({0: 10}), readiness, evaluated=True)
 
 
 def test_the_source_says_what_has_to_be_reached_and_nobody_is_ready_before_it_can() -> None:

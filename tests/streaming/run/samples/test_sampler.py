@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from streaming.evaluation.lag.lag import LAG_SCHEMA
 from streaming.run.samples.lag_tables import _LAG_NUMBERS, _changed
 from streaming.run.samples.readiness import Readiness
-from streaming.state.registry import Registry
+from streaming.state.monitor_state import MonitorState
 from tests.streaming.run.samples.test_conditions import Monitor
 
 Row = dict[str, Any]
@@ -22,7 +22,7 @@ WRITTEN = pa.schema(list(LAG_SCHEMA)[:9])
 NUMBERS = st.none() | st.integers(0, 2)
 REPORTS = st.dictionaries(
     st.tuples(st.sampled_from(["g", "h", ""]), st.sampled_from(["a", "b"]), st.integers(0, 1)),
-    st.tuples(st.integers(0, 2), st.integers(0, 1), NUMBERS, NUMBERS, NUMBERS, st.sampled_from([None, "held_back"])),
+    st.tuples(st.integers(0, 2), st.integers(0, 1), NUMBERS, NUMBERS, NUMBERS, st.sampled_from([None, "blocked"])),
 ).map(lambda report: [dict(zip(WRITTEN.names, (*key, *values), strict=True)) for key, values in report.items()])
 
 
@@ -54,36 +54,36 @@ def test_a_cluster_without_a_single_commit_has_nothing_to_write() -> None:
     assert _changed(empty, empty, _LAG_NUMBERS).schema == WRITTEN
 
 
-def nothing(_: Registry) -> None:
+def nothing(_: MonitorState) -> None:
     """Nobody else is at work."""
 
 
-def found_rewound(registry: Registry) -> None:
-    registry.put_rewound({0})
+def found_rewound(monitor_state: MonitorState) -> None:
+    monitor_state.put_rewound({0})
 
 
-def query_failed(registry: Registry) -> None:
-    registry.put_health(ready=False, query_restarts=1)
+def query_failed(monitor_state: MonitorState) -> None:
+    monitor_state.put_health(ready=False, query_restarts=1)
 
 
 @pytest.mark.parametrize(
     ("meanwhile", "is_ready"), [(nothing, [True, True]), (found_rewound, [False, False]), (query_failed, [False, True])]
 )
 def test_what_another_thread_finds_during_a_beat_is_not_undone_by_it(
-    meanwhile: Callable[[Registry], object], is_ready: list[bool], tmp_path: Path
+    meanwhile: Callable[[MonitorState], object], is_ready: list[bool], tmp_path: Path
 ) -> None:
-    """Readiness is judged last; a batch or the query's own thread may find something between judging and showing it."""
+    """Readiness is evaluated last. A batch or the query's thread may find something before it is shown."""
     monitor, found = Monitor(tmp_path), [meanwhile, nothing]
 
     def source_is_alive() -> bool:
-        found.pop(0)(monitor.registry)
+        found.pop(0)(monitor.monitor_state)
         return True
 
     monitor.sampler._readiness = Readiness(source_is_alive)
     shown = []
     for _ in is_ready:
-        monitor.sampler.beat()
-        shown.append(monitor.registry.present().health.ready)
+        monitor.sampler.take_sample()
+        shown.append(monitor.monitor_state.view().health.ready)
     assert shown == is_ready
 
 
@@ -92,11 +92,11 @@ def test_a_log_created_anew_is_not_ready_however_long_it_is(tmp_path: Path) -> N
     monitor = Monitor(tmp_path)
     monitor.cluster.log_end = 70
     monitor.read()
-    monitor.sampler.beat()
-    assert monitor.registry.present().health.ready
+    monitor.sampler.take_sample()
+    assert monitor.monitor_state.view().health.ready
     monitor.cluster.offsets_topic_id, monitor.cluster.log_end = "Yzm9gVTsQ7GnpBNcXPE4Bw", 900
     for start_again in (lambda: None, monitor.start):
         start_again()
         monitor.read()
-        monitor.sampler.beat()
-        assert not monitor.registry.present().health.ready
+        monitor.sampler.take_sample()
+        assert not monitor.monitor_state.view().health.ready

@@ -11,13 +11,13 @@ import pytest
 import streaming.run.samples.work_watch
 from assignors import assignor_named
 from assignors.coordinator import coordinator_partition
+from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.lag.lag import ClusterSample, LagReport, LogEnds
-from streaming.evaluation.lag.lag_judgement import LagJudgement
-from streaming.evaluation.turn import GroupRecord, take_turn
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.events import GroupEvent, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from streaming.run.samples.work_watch import WorkWatch
-from streaming.state.present import Present, WorkShares
+from streaming.state.monitor_view import MonitorView, WorkShares
 from tests.streaming.groups import emptied, member, target_epoch, written
 from tests.streaming.groups import epoch as epoch_written
 
@@ -27,39 +27,41 @@ TWO = [member("a", {"orders": [0, 1]}), member("b", {"orders": [2, 3]})]
 Lag = Mapping[int, int | None]
 
 
-def record(*events: GroupEvent) -> GroupRecord:
+def record(*events: GroupEvent) -> GroupState:
     """Return the group `g` after its events, one turn each."""
-    kept = GroupRecord(GroupSnapshot("g"))
+    kept = GroupState(GroupSnapshot("g"))
     for event in events:
-        kept = take_turn(kept, [event], STRATEGIES).record
+        kept = apply_batch(kept, [event], STRATEGIES).record
     return kept
 
 
 GROUP = record(written(5, 3, TWO), KNOWN)
 
 
-def lag_of(lag: Lag, sampled_at_ms: int = 0) -> LagJudgement:
+def lag_of(lag: Lag, sampled_at_ms: int = 0) -> LagEvaluation:
     """Return the lag of the group's partitions at a sample."""
     rows = [{"group_id": "g", "topic": "orders", "partition": at, "lag": records} for at, records in lag.items()]
     schema = pa.schema(
         [("group_id", pa.string()), ("topic", pa.string()), ("partition", pa.int32()), ("lag", pa.int64())]
     )
     table = pa.Table.from_pylist(rows, schema=schema)
-    return LagJudgement(LagReport(sampled_at_ms, table), table)
+    return LagEvaluation(LagReport(sampled_at_ms, table), table)
 
 
 def measured(
-    watch: WorkWatch, lag: Lag, rates: Mapping[int, float], kept: GroupRecord = GROUP, beat: int = 0
+    watch: WorkWatch, lag: Lag, rates: Mapping[int, float], kept: GroupState = GROUP, take_sample: int = 0
 ) -> tuple[WorkShares | None, list[dict[str, object]]]:
     """Return what one beat shows of the group, and the rows it writes."""
     by_partition = {("orders", at): rate for at, rate in rates.items()}
-    work, rows = watch.measure(Present(groups={"g": kept}), lag_of(lag, 30_000 * beat), by_partition)
+    work, rows = watch.measure(MonitorView(groups={"g": kept}), lag_of(lag, 30_000 * take_sample), by_partition)
     return work.get("g"), rows.to_pylist()
 
 
 def test_each_measure_is_shown_among_members_and_hosts_and_written_for_topics_too() -> None:
     """`a` has all the lag, `b` twice the traffic. Both clients run on one host: it has nobody to share with."""
-    shares, rows = measured(WorkWatch("prod"), {0: 30, 1: 10, 2: 0, 3: 0}, {0: 1.0, 1: 1.0, 2: 2.0, 3: 2.0}, beat=1)
+    shares, rows = measured(
+        WorkWatch("prod"), {0: 30, 1: 10, 2: 0, 3: 0}, {0: 1.0, 1: 1.0, 2: 2.0, 3: 2.0}, take_sample=1
+    )
     assert shares is not None
     assert [(one.measure, one.scope, one.largest, one.busiest, one.score) for one in shares.imbalances] == [
         ("lag", "member", 40, "a", 0),
@@ -75,7 +77,7 @@ def test_each_measure_is_shown_among_members_and_hosts_and_written_for_topics_to
         ("throughput", "host", None, 6, 0),
         ("throughput", "topic", "orders", 6, 1),
     ]
-    (key,) = {(row["kafka_offset"], str(row["record_time"]), str(row["sampled_time"])) for row in rows}
+    (key,) = {(row["offsets_topic_offset"], str(row["record_time"]), str(row["sampled_time"])) for row in rows}
     assert key == (5, "1970-01-01 00:00:05+00:00", "1970-01-01 00:00:30+00:00"), "whose assignment, and when measured"
 
 
@@ -99,7 +101,7 @@ def test_a_share_is_written_again_only_when_it_is_another(before: Lag, now: Lag,
     """Lag is another at every sample; a row each time would be a table nobody can read."""
     watch = WorkWatch("prod")
     measured(watch, before, NO_RATES)
-    _, rows = measured(watch, now, NO_RATES, beat=1)
+    _, rows = measured(watch, now, NO_RATES, take_sample=1)
     assert ({row["measure"] for row in rows} == {"lag"}) == written_again, why
 
 
@@ -127,9 +129,9 @@ def test_another_generation_is_measured_and_written_anew() -> None:
     measured(watch, EVEN, NO_RATES)
     moved = record(written(5, 3, TWO), KNOWN, written(6, 4, [member("a", {"orders": [0, 1, 2, 3]})]))
     shares, rows = measured(watch, EVEN, NO_RATES, moved)
-    assert {row["kafka_offset"] for row in rows} == {6}
+    assert {row["offsets_topic_offset"] for row in rows} == {6}
     assert shares is not None
-    assert shares.position == moved.judgement.position  # type: ignore[union-attr]
+    assert shares.position == moved.evaluation.position  # type: ignore[union-attr]
 
 
 def test_a_static_member_that_came_back_is_measured_under_its_new_id_and_nothing_is_written_twice() -> None:
@@ -137,7 +139,7 @@ def test_a_static_member_that_came_back_is_measured_under_its_new_id_and_nothing
     watch = WorkWatch("prod")
     measured(watch, ALL_ON_A, NO_RATES)
     rejoined = record(written(5, 3, TWO), KNOWN, written(6, 3, [member("a2", {"orders": [0, 1]}), TWO[1]]))
-    shares, rows = measured(watch, ALL_ON_A, NO_RATES, rejoined, beat=1)
+    shares, rows = measured(watch, ALL_ON_A, NO_RATES, rejoined, take_sample=1)
     assert shares is not None
     assert shares.imbalances[0].busiest == "a2"
     assert rows == []
@@ -158,8 +160,8 @@ def test_a_group_without_a_standing_assignment_is_not_measured(events: Sequence[
 def test_a_group_behind_an_open_transaction_is_not_measured() -> None:
     """What it is assigned now is hidden."""
     held = {coordinator_partition("g", 50): LogEnds(20, 15)}
-    present = Present(groups={"g": GROUP}, sample=ClusterSample(0, offsets_topic=held, offsets_topic_partitions=50))
-    assert WorkWatch("prod").measure(present, lag_of(EVEN), {})[0] == {}
+    view = MonitorView(groups={"g": GROUP}, sample=ClusterSample(0, offsets_topic=held, offsets_topic_partitions=50))
+    assert WorkWatch("prod").measure(view, lag_of(EVEN), {})[0] == {}
 
 
 def test_the_example_in_the_docstring_is_true() -> None:

@@ -1,0 +1,63 @@
+"""What a generation's records give to every evaluation of its assignment alike: inputs, owners, and what is doubtful.
+
+Owners are those of the decision: of a classic group what its leader assigned, of a KIP-848 group the targets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from assignors import GroupAssignment, GroupSpec, TopicPartition
+from streaming.evaluation.assignment.group_spec import (
+    Owners,
+    actual_owners,
+    group_spec,
+    target_owners,
+    target_spec,
+)
+from streaming.evaluation.assignment.sampled_topics import changed_topics, pending_topics, unknown_topics
+from streaming.group.not_known import unknown_inputs
+from streaming.group.snapshot import GroupSnapshot
+
+
+@dataclass(frozen=True)
+class AssignmentInputs:
+    """One generation as recorded. `owners` are those that the assignment names, strangers to the group included.
+
+    `unknown_topics` are subscribed ones of unknown size. `changed_topics` had another size when they were assigned.
+    `stale_topics` have one, by a sample that is older than the record and differs from it (`sampled_topics`).
+    `unknown_inputs` says what is unknown of some member, in the words of `group.not_known`.
+    """
+
+    spec: GroupSpec
+    owners: Owners
+    unknown_topics: tuple[str, ...] = ()
+    changed_topics: tuple[str, ...] = ()
+    stale_topics: tuple[str, ...] = ()
+    unknown_inputs: tuple[str, ...] = ()
+
+    @cached_property
+    def assignment(self) -> GroupAssignment:
+        """The owners as an assignment: every member of the group, and who else was named."""
+        held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in self.spec.members}
+        for topic_partition, member_ids in sorted(self.owners.items()):
+            for member_id in member_ids:
+                held.setdefault(member_id, []).append(topic_partition)
+        return GroupAssignment({member_id: tuple(partitions) for member_id, partitions in held.items()})
+
+
+def assignment_inputs(snapshot: GroupSnapshot) -> AssignmentInputs:
+    """What every evaluation goes by; found once for all of them.
+
+    >>> assignment_inputs(GroupSnapshot("g")).assignment
+    GroupAssignment(members={})
+    """
+    if snapshot.classic is not None:
+        spec, owners = group_spec(snapshot, snapshot.classic), actual_owners(snapshot.classic)
+    else:
+        spec, owners = target_spec(snapshot), target_owners(snapshot)
+    unknown = unknown_topics(snapshot, owners)
+    stale = tuple(topic for topic in pending_topics(snapshot, owners) if topic not in unknown)
+    changed = () if unknown else changed_topics(snapshot, owners)
+    return AssignmentInputs(spec, owners, unknown, changed, stale, unknown_inputs(snapshot))

@@ -1,0 +1,133 @@
+"""Everything one sample says of every group partition: lag in records and seconds, status, loss by retention."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from assignors.coordinator import coordinator_partition
+from streaming.evaluation.lag.commit_windows import Windows
+from streaming.evaluation.lag.group_lags import group_lags
+from streaming.evaluation.lag.lag import BLOCKED, ClusterSample, LagReport, TopicPartition
+from streaming.evaluation.lag.lag_seconds import LAG_SECONDS_SCHEMA, lag_seconds, lowest_end_offset_since
+from streaming.evaluation.lag.next_offsets import FEW_OFFSETS
+from streaming.evaluation.lag.retention import RETENTION_SCHEMA, retention
+from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.status import (
+    DEFAULT_RULES,
+    RECENT_END_OFFSETS_MS,
+    STATUS_SCHEMA,
+    StatusRules,
+    Tails,
+    status_names,
+    statuses,
+)
+
+
+@dataclass(frozen=True)
+class LagEvaluation:
+    """`partitions` has LAG_SCHEMA's columns and those of LAG_SECONDS_SCHEMA, STATUS_SCHEMA and RETENTION_SCHEMA."""
+
+    report: LagReport
+    partitions: pa.Table
+
+    @cached_property
+    def in_view(self) -> pa.Table:
+        """The rows of groups that no open transaction holds back: of the others nothing is known."""
+        is_blocked = pc.fill_null(pc.equal(self.partitions["unknown_reason"], BLOCKED), fill_value=False)
+        return self.partitions.filter(pc.invert(is_blocked)) if pc.any(is_blocked).as_py() else self.partitions
+
+    @cached_property
+    def groups(self) -> pa.Table:
+        """One row for each group of them (GROUP_LAGS_SCHEMA), summed up once."""
+        return group_lags(self.in_view)
+
+    @cached_property
+    def group_ids(self) -> frozenset[str]:
+        """Every group that committed a partition, those that are held back among them."""
+        return frozenset(pc.unique(self.partitions["group_id"]).to_pylist())
+
+    @cached_property
+    def by_partition(self) -> Mapping[str, Mapping[TopicPartition, int | None]]:
+        """The lag of each partition by group id and partition."""
+        found: dict[str, dict[TopicPartition, int | None]] = defaultdict(dict)
+        columns = (self.partitions[name].to_pylist() for name in ("group_id", "topic", "partition", "lag"))
+        for group_id, topic, partition, records in zip(*columns, strict=True):
+            found[group_id][topic, partition] = records
+        return found
+
+    def rows_of(self, group_id: str) -> Sequence[Mapping[str, Any]]:
+        """All that is known of one group's partitions, `status` by its name.
+
+        A name that no column of a table can hold (a lone surrogate: no record brings it, but an address can) has none.
+        """
+        if any("\ud800" <= sign <= "\udfff" for sign in group_id):
+            return ()
+        rows = self.partitions.filter(pc.equal(self.partitions["group_id"], group_id))
+        at = rows.column_names.index("status")
+        named: Sequence[Mapping[str, Any]] = rows.set_column(at, "status", status_names(rows["status"])).to_pylist()
+        return named
+
+
+def evaluate_lag(  # noqa: PLR0913, PLR0917 - all that one sample is evaluated by, named
+    report: LagReport,
+    ends: SampledOffsets,
+    starts: SampledOffsets,
+    windows: Windows | None,
+    read_up_to_ms: pa.Array,
+    rules: StatusRules = DEFAULT_RULES,
+) -> LagEvaluation:
+    """Judge every row of the report; `ends` and `starts` have its sample. Without windows no status is known."""
+    partitions = report.partitions
+    columns = [*partitions.columns, *lag_seconds(report, ends).columns]
+    if windows is None:
+        columns += [pa.nulls(partitions.num_rows, field.type) for field in STATUS_SCHEMA]
+    else:
+        lowest = _lowest_recent(report, ends)
+        lag = partitions["lag"].combine_chunks()
+        columns += statuses(windows, lag, read_up_to_ms, lowest, rules, _tails(report)).columns
+    columns += retention(report, starts).columns
+    schemas = (partitions.schema, LAG_SECONDS_SCHEMA, STATUS_SCHEMA, RETENTION_SCHEMA)
+    return LagEvaluation(report, pa.table(columns, schema=pa.schema([field for schema in schemas for field in schema])))
+
+
+def _tails(report: LagReport) -> Tails:
+    few = pc.fill_null(pc.less_equal(report.partitions["lag"], FEW_OFFSETS), fill_value=False)
+    doubtful = pc.or_(few, report.partitions["is_aborted"])
+    maybe_only_markers = pc.and_(doubtful, pc.invert(report.partitions["is_record"]))
+    return Tails(report.partitions["is_blocked"].to_numpy(), maybe_only_markers.to_numpy())
+
+
+def _lowest_recent(report: LagReport, ends: SampledOffsets) -> pa.Array:
+    rows = ends.rows(report.partitions["topic"].combine_chunks(), report.partitions["partition"].to_numpy())
+    offsets, is_known = lowest_end_offset_since(ends, rows, report.sampled_at_ms - RECENT_END_OFFSETS_MS)
+    return pa.array(offsets, mask=~is_known)
+
+
+def read_up_to_of_groups(
+    group_ids: pa.ChunkedArray, times_ms: Mapping[int, int | None], sample: ClusterSample, polled_at_ms: int | None
+) -> pa.Array:
+    """For each row the time up to which its group's partition was read (`ReadUpTo`); null where unknown.
+
+    Where there is no log to read, `polled_at_ms` is when coordinators were last asked.
+    """
+    encoded = group_ids.combine_chunks().dictionary_encode()
+    partitions = sample.offsets_topic_partitions
+    of_group = [
+        times_ms.get(coordinator_partition(group_id, partitions)) if partitions else polled_at_ms
+        for group_id in encoded.dictionary.to_pylist()
+    ]
+    return pa.array(of_group, pa.int64()).take(encoded.indices)
+
+
+def observed_rows(report: LagReport) -> np.ndarray:
+    """Which rows have a lag, and so an end offset that their newest commit can be held against."""
+    known: np.ndarray = pc.is_valid(report.partitions["lag"]).to_numpy()
+    return known

@@ -1,0 +1,78 @@
+"""Which facts a group is waiting for, told from its snapshot and what the driver knows.
+
+Level-triggered: the same comparison is made after every sample until the group's own state shows the fact. A fact lost
+on the way is simply found missing again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from streaming.evaluation.assignment.sampled_topics import pending_topics
+from streaming.evaluation.lag.lag import ClusterSample
+from streaming.evaluation.rebalances.skips import Decided, settlements
+from streaming.events import ExternalFact, GroupForgotten, TopicMetadata, TopicsSampled
+from streaming.group.history import awaits_names
+from streaming.group.snapshot import GroupSnapshot
+
+FORGET_AFTER_MS = 7 * 24 * 3_600_000
+"""A group created anew within a week after its deletion goes on with its old totals."""
+
+
+def pending_facts(
+    snapshot: GroupSnapshot,
+    sample: ClusterSample,
+    decisions: Decided,
+    pending: Iterable[GroupSnapshot] = (),
+) -> tuple[ExternalFact, ...]:
+    """Everything the group does not know yet and could, what it has still to tell of earlier records included."""
+    if snapshot.is_over and sample.sampled_at_ms - _died_at_ms(snapshot) > FORGET_AFTER_MS:
+        return (GroupForgotten(),)
+    topics: dict[str, TopicMetadata] = {}
+    for waiting in (*pending, snapshot):
+        topics |= _pending_topics(waiting, sample)
+    return (*([TopicsSampled(topics)] if topics else []), *settlements(snapshot, decisions))
+
+
+def _died_at_ms(snapshot: GroupSnapshot) -> int:
+    return snapshot.position.timestamp_ms if snapshot.position else 0
+
+
+def _pending_topics(snapshot: GroupSnapshot, sample: ClusterSample) -> dict[str, TopicMetadata]:
+    wanted = set(pending_topics(snapshot)) if not awaits_names(snapshot) else set(snapshot.subscribed_topics())
+    wants_racks = _has_racked_member(snapshot)
+    pending = {}
+    for topic in snapshot.subscribed_topics():
+        known = snapshot.topics.get(topic)
+        sampled = _wanted(sample.topics.get(topic), wants_racks=wants_racks, wants_id=snapshot.modern is not None)
+        if sampled is None or (known is not None and known.sampled_at_ms >= sampled.sampled_at_ms):
+            continue
+        if topic in wanted or _differs(known, sampled):
+            pending[topic] = sampled
+    return pending
+
+
+def _differs(known: TopicMetadata | None, sampled: TopicMetadata) -> bool:
+    return known is None or (known.partitions, known.racks, known.topic_id) != (
+        sampled.partitions,
+        sampled.racks,
+        sampled.topic_id,
+    )
+
+
+def _wanted(sampled: TopicMetadata | None, *, wants_racks: bool, wants_id: bool) -> TopicMetadata | None:
+    """What of the sample the group can use, for all else would only make every state larger.
+
+    Racks matter only where a member names its own, ids only where records name topics by them.
+    """
+    if sampled is None:
+        return None
+    racks = sampled.racks if wants_racks else ()
+    return TopicMetadata(sampled.partitions, sampled.sampled_at_ms, racks, sampled.topic_id if wants_id else None)
+
+
+def _has_racked_member(snapshot: GroupSnapshot) -> bool:
+    if snapshot.modern is not None:
+        return any(member.rack_id for member in snapshot.modern.members.values())
+    members = snapshot.classic.members if snapshot.classic else ()
+    return any(member.subscription is not None and bool(member.subscription.rack_id) for member in members)

@@ -1,0 +1,184 @@
+"""The present, as `/metrics` shows it. Threads put whole values in; a scrape takes whole values out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from streaming.combine.gaps import GapTotals
+from streaming.combine.partition_state import GapsClosed, PartitionSnapshot
+from streaming.evaluation.conditions.condition_tracker import Condition
+from streaming.evaluation.conditions.unowned import UnownedNow
+from streaming.evaluation.group_update import GroupState
+from streaming.evaluation.lag.lag import ClusterSample
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation
+from streaming.evaluation.rebalances.skips import decided
+from streaming.events import POLLED_PARTITION
+from streaming.group.listing import GroupListing, rebalancing_since_ms
+from streaming.group.snapshot import REBALANCING, GroupSnapshot
+from streaming.integrity.read_up_to import ReadUpTo, passed, sampled_end
+from streaming.state.monitor_view import Health, MonitorView, WorkShares
+from streaming.state.reports import ReportBook, Reports
+
+
+class MonitorState:
+    """Holds the present. Values inside are immutable; only the references change, under a lock."""
+
+    def __init__(self) -> None:
+        self._view = MonitorView()
+        self._lock = threading.Lock()
+        self._committed_offsets = ReportBook()
+        self._making = threading.Lock()
+
+    def view(self) -> MonitorView:
+        """The present as one consistent value."""
+        with self._lock:
+            return self._view
+
+    def reports(self, view: MonitorView, *, is_fresh: bool) -> Reports:
+        """Every group's report as of a present. Many who ask at the same time cost no more than one."""
+        with self._making:
+            return self._committed_offsets.reports(view, is_fresh=is_fresh)
+
+    def put_batch(
+        self,
+        records: Iterable[GroupState],
+        partition_states: Iterable[PartitionSnapshot],
+        forgotten: Iterable[str] = (),
+    ) -> None:
+        """Take in what a batch changed: records whole, lanes without keys, and the ids of groups to keep nothing of."""
+        with self._lock:
+            groups = {**self._view.groups, **{record.snapshot.group_id: record for record in records}}
+            for group_id in forgotten:
+                groups.pop(group_id, None)
+            known = {
+                **self._view.partition_states,
+                **{
+                    partition_state.offsets_topic_partition: partition_state.without_keys()
+                    for partition_state in partition_states
+                },
+            }
+            since_ms = {
+                group_id: at_ms
+                for group_id, at_ms in self._view.rebalancing_since_ms.items()
+                if not _has_ended_rebalance(self._view.groups.get(group_id), groups.get(group_id))
+            }
+            self._view = replace(
+                self._view,
+                groups=groups,
+                partition_states=known,
+                rebalancing_since_ms=since_ms,
+                decided_skips=decided(self._view.decided_skips, _with_skips(groups), known),
+            )
+
+    def put_gap_totals(self, closed: Iterable[GapsClosed]) -> None:
+        """Take in the totals of commit gaps that changed; those of a group that ended are kept no longer."""
+        with self._lock:
+            totals: dict[str, GapTotals | None] = {**self._view.gap_totals}
+            for event in closed:
+                totals.update(event.totals)
+            known = {group_id: of_group for group_id, of_group in totals.items() if of_group is not None}
+            self._view = replace(self._view, gap_totals=known)
+
+    def put_sample(self, sample: ClusterSample, lag: LagEvaluation | None, listing: GroupListing | None = None) -> None:
+        """Take in what the brokers said and the lag that follows; None where no lag could be told."""
+        with self._lock:
+            since_ms = rebalancing_since_ms(self._view.rebalancing_since_ms, listing)
+            self._view = replace(
+                self._view,
+                sample=sample,
+                lag=lag,
+                listing=listing,
+                rebalancing_since_ms=since_ms,
+                read_up_to=_with_ends(self._view, sample),
+            )
+
+    def put_conditions(
+        self, conditions: Mapping[str, tuple[Condition, ...]], unowned: Mapping[str, UnownedNow] | None = None
+    ) -> None:
+        """Take in what held at the last sample, and which partitions had no owner, by group."""
+        with self._lock:
+            self._view = replace(self._view, conditions=conditions, unowned=unowned or {})
+
+    def put_poll(self, last_number: int, polled_at_ms: int) -> None:
+        """Take in that coordinators said everything up to a time, in answers up to a number."""
+        with self._lock:
+            known = self._view.read_up_to.get(POLLED_PARTITION, ReadUpTo())
+            position = self._view.health.positions.get(POLLED_PARTITION, 0)
+            read = sampled_end(known, position, last_number + 1, polled_at_ms)
+            self._view = replace(self._view, read_up_to={**self._view.read_up_to, POLLED_PARTITION: read})
+
+    def put_work(self, work: Mapping[str, WorkShares]) -> None:
+        """Take in how groups share lag and throughput, of all groups it is known of."""
+        with self._lock:
+            self._view = replace(self._view, work=work)
+
+    def put_rewound(self, partitions: Iterable[int]) -> frozenset[int]:
+        """Take in which partitions are rewound; tells those of which it is new. With any, nothing is ready."""
+        with self._lock:
+            health = self._view.health
+            new = frozenset(partitions) - health.rewound
+            if new:
+                self._view = _with_health(self._view, replace(health, rewound=health.rewound | new))
+        return new
+
+    def put_health(self, **changes: object) -> None:
+        """Change some of the health's fields."""
+        with self._lock:
+            health = replace(self._view.health, **changes)  # type: ignore[arg-type]
+            known, positions = self._view.read_up_to, health.positions
+            read_up_to = {number: passed(read, positions.get(number, 0)) for number, read in known.items()}
+            self._view = replace(_with_health(self._view, health), read_up_to=read_up_to)
+
+    def put_readiness(self, *, ready: bool, before: Health) -> bool:
+        """Take in a verdict made of what was known `before`, and tell whether it is ready now.
+
+        Other threads go on while a verdict is made: a query that failed since then is not alive, and a partition that
+        was found rewound stays so.
+        """
+        with self._lock:
+            known = self._view.health
+            is_overtaken = bool(known.rewound) or known.query_restarts != before.query_restarts
+            now_ready = ready and not is_overtaken
+            times_ready = known.times_ready + (now_ready and not known.ready)
+            health = replace(known, ready=now_ready, was_ready=known.was_ready or now_ready, times_ready=times_ready)
+            self._view = _with_health(self._view, health)
+        return now_ready
+
+
+def _with_skips(groups: Mapping[str, GroupState]) -> Iterator[GroupSnapshot]:
+    return (record.snapshot for record in groups.values() if record.snapshot.unsettled_skips)
+
+
+def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) -> bool:
+    """Whether a record came by which the group is in no rebalance: the one that was listed is over.
+
+    A listing that shows a rebalance afterwards shows the next one. Record times are not compared with listing times,
+    because they are of two clocks. Where coordinators are asked, an answer may itself show the rebalance.
+    """
+    if after is None:
+        return False
+    is_new = before is None or before.snapshot.position != after.snapshot.position
+    return is_new and after.snapshot.state not in REBALANCING
+
+
+def _with_health(view: MonitorView, health: Health) -> MonitorView:
+    """What holds of every health: rewound is never ready, and work is known only while ready."""
+    if health.rewound:
+        health = replace(health, ready=False)
+    return replace(view, health=health, work=view.work if health.ready else {})
+
+
+def _with_ends(view: MonitorView, sample: ClusterSample) -> Mapping[int, ReadUpTo]:
+    """How far reading has come in time, by the ends of the partitions at the moment of the sample."""
+    sampled = {
+        number: sampled_end(
+            view.read_up_to.get(number, ReadUpTo()),
+            view.health.positions.get(number, 0),
+            ends.high_watermark,
+            sample.sampled_at_ms if ends.sampled_at_ms is None else ends.sampled_at_ms,
+        )
+        for number, ends in sample.offsets_topic.items()
+    }
+    return {**view.read_up_to, **sampled}

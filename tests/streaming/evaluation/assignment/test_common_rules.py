@@ -1,0 +1,289 @@
+"""The rules of `streaming.evaluation.assignment.common_rules`: each situation, what is found, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from assignors import AS_JAVA_LEADER
+from streaming.evaluation.assignment.common_rules import RuleViolations
+from streaming.evaluation.group_update import GroupState, apply_batch
+from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
+from streaming.group.snapshot import GroupSnapshot
+from streaming.protocol.classic import ClassicMember
+from tests.streaming.groups import (
+    at,
+    current,
+    emptied,
+    epoch,
+    formed,
+    joined,
+    member,
+    metadata,
+    modern_member,
+    sampled,
+    target,
+    target_epoch,
+    tombstoned,
+)
+
+ORDERS = "orders"
+
+
+def generation(
+    offsets_topic_offset: int, *members: ClassicMember, protocol: str = "range", kind: str = "consumer"
+) -> GroupEvent:
+    """Return a generation, written at 1,000 ms times its offset."""
+    return GroupMetadataWritten(
+        at(offsets_topic_offset), metadata(offsets_topic_offset, members, protocol=protocol, protocol_type=kind)
+    )
+
+
+def has(*held: int, owned: Sequence[int] = (), topics: Sequence[str] = (ORDERS,), name: str = "a") -> ClassicMember:
+    """Return a member of `orders`."""
+    return member(name, {ORDERS: held}, topics, owned=[(ORDERS, number) for number in owned])
+
+
+def named(sampled_at_ms: int, count: int | None) -> TopicsSampled:
+    """Return `orders` as sampled, with the id that KIP-848 records have for it."""
+    return TopicsSampled({ORDERS: TopicMetadata(count, sampled_at_ms, topic_id="id")})
+
+
+def violations(*batches: Sequence[GroupEvent]) -> RuleViolations | None:
+    """Return what is found after the batches; each is a batch of its own, and all of them at once say the same."""
+    record = GroupState(GroupSnapshot("g"))
+    for batch in batches:
+        record = apply_batch(record, batch, [AS_JAVA_LEADER["range"]]).record
+    return record.violations
+
+
+def unowned(*batches: Sequence[GroupEvent]) -> list[tuple[int, int]]:
+    """Return the partitions of `orders` without an owner, and since when."""
+    found = violations(*batches)
+    assert found is not None
+    assert found.is_known
+    return [(one.partition, one.since_ms) for one in found.unowned if not one.is_pending]
+
+
+@pytest.mark.parametrize(
+    ("batches", "found", "why"),
+    [
+        ([[generation(10, has(0, 1, 2))], [sampled(11_000, orders=3)]], [], "all have an owner"),
+        (
+            [[generation(10, has(0, 1, 2))], [sampled(11_000, orders=3)], [sampled(60_000, orders=6)]],
+            [(3, 60_000), (4, 60_000), (5, 60_000)],
+            "32a: the topic grew, the client does not notice, and the group writes no record",
+        ),
+        (
+            [[generation(10, has(0, 1))], [sampled(11_000, orders=3)]],
+            [(2, 11_000)],
+            "32c: the last partition is dropped in the first generation: unowned since it was first seen",
+        ),
+        (
+            [[generation(10, has(0, 1))], [sampled(11_000, orders=3)], [generation(20, has(0, 1))]],
+            [],
+            "the sample is older than the record: the topic may have been made anew with two",
+        ),
+        (
+            [
+                [generation(10, has(0, 1))],
+                [sampled(11_000, orders=3)],
+                [generation(20, has(0, 1))],
+                [sampled(21_000, orders=3)],
+            ],
+            [(2, 11_000)],
+            "a later sample still has it: the time goes on",
+        ),
+        (
+            [
+                [generation(10, has(0, 1, 2))],
+                [sampled(11_000, orders=3)],
+                [generation(20, has(0, 1))],
+                [sampled(21_000, orders=3)],
+            ],
+            [(2, 20_000)],
+            "a later sample still has it, and samples agree: unowned since the record",
+        ),
+        (
+            [[generation(10, has(0, 1, 2))], [sampled(11_000, orders=3)], [generation(20, has(0, 2))]],
+            [(1, 20_000)],
+            "a higher partition is assigned, so this one exists, too",
+        ),
+        (
+            [
+                [generation(10, has(0, 1, 2))],
+                [sampled(11_000, orders=3)],
+                [generation(20, has(0, 2)), generation(30, has(0, 2))],
+            ],
+            [(1, 20_000)],
+            "left out again: the time goes on",
+        ),
+        (
+            [
+                [generation(10, has(0, 1, 2))],
+                [sampled(11_000, orders=3)],
+                [generation(20, has(0, 2)), generation(30, has(0, 1, 2)), generation(40, has(0, 2))],
+            ],
+            [(1, 40_000)],
+            "it had an owner in between, be it in the same batch",
+        ),
+        (
+            [[generation(10, has(0, 1, 2))], [sampled(11_000, orders=3)], [sampled(20_000, orders=None)]],
+            [],
+            "a deleted topic has no partitions",
+        ),
+        (
+            [
+                [generation(10, has(0, 1, 2))],
+                [sampled(11_000, orders=3)],
+                [generation(20, has(0, 2))],
+                [sampled(21_000, orders=None)],
+            ],
+            [],
+            "1: it was deleted, and the next sample says so: looked at again",
+        ),
+        (
+            [
+                [generation(10, has(0, 1, 2))],
+                [sampled(11_000, orders=3)],
+                [generation(20, has(0))],
+                [sampled(21_000, orders=1)],
+            ],
+            [],
+            "1: it came back smaller",
+        ),
+        ([[generation(10, has(0, 2**31 - 1))], [sampled(11_000, orders=2)]], [(1, 11_000)], "absurd numbers"),
+        ([[generation(10, has(0, owned=[7]))], [sampled(11_000, orders=1)]], [], "39: a claim to what does not exist"),
+        (
+            [[generation(10, has(0, topics=[ORDERS]), protocol="mine")], [sampled(11_000, orders=2)]],
+            [(1, 11_000)],
+            "whatever the strategy: nobody need know it",
+        ),
+        ([[generation(10, has(0), protocol="stream")], [sampled(11_000, orders=2)]], [(1, 11_000)], "Kafka Streams"),
+        (
+            [[generation(10, has(0), has(name="b", topics=["sales"]))], [sampled(11_000, orders=1, sales=2)]],
+            [(0, 11_000), (1, 11_000)],
+            "32b: the leader ignores what members subscribe to: a whole topic is nobody's",
+        ),
+    ],
+)
+def test_partitions_without_an_owner(batches: list[list[GroupEvent]], found: list[tuple[int, int]], why: str) -> None:
+    assert unowned(*batches) == found, why
+
+
+@pytest.mark.parametrize(
+    ("protocol", "claims", "is_withheld", "why"),
+    [
+        ("cooperative-sticky", [1], True, "KIP-429: somebody gives it up first"),
+        ("mine", [1], True, "a strategy that nobody knows may be cooperative"),
+        ("cooperative-sticky", [], False, "nobody has it to give up"),
+        ("range", [1], False, "an eager strategy hands over at once, whatever a member claims"),
+    ],
+)
+def test_what_a_cooperative_round_withholds(protocol: str, claims: list[int], is_withheld: bool, why: str) -> None:
+    """Rule 5."""
+    group = [generation(10, has(0, owned=[0, *claims]), protocol=protocol)]
+    found = violations(group, [sampled(11_000, orders=2)])
+    assert found is not None
+    assert [(one.partition, one.is_withheld) for one in found.unowned] == [(1, is_withheld)], why
+    assert found.unowned_partitions() == (0 if is_withheld else 1), why
+
+
+@pytest.mark.parametrize(
+    ("protocol", "twice", "why"),
+    [
+        ("range", ((ORDERS, 1),), "two members read each record"),
+        ("stream", ((ORDERS, 1),), "an active task is one member's"),
+        ("RoundRobinAssigner", ((ORDERS, 1),), "KafkaJS deals each partition to one member"),
+        ("rack-affinity", ((ORDERS, 1),), "so does kafka-go"),
+        ("faust", (), "Faust's standby tables are partitions in the assignment of a second member"),
+        ("mine", (), "a strategy that nobody knows may share partitions on purpose"),
+    ],
+)
+def test_one_owner_unless_the_strategy_shares_partitions(
+    protocol: str, twice: tuple[tuple[str, int], ...], why: str
+) -> None:
+    """Rule 7."""
+    found = violations([generation(10, has(0, 1), has(1, name="b"), protocol=protocol)])
+    assert found is not None
+    assert found.owned_twice == twice, why
+
+
+@pytest.mark.parametrize("protocol", ["range", "RoundRobinAssigner", "faust"])
+def test_an_owner_subscribes_to_its_topic_whatever_the_strategy(protocol: str) -> None:
+    """KafkaJS's leader gave partitions to a member that does not subscribe to their topic, and nothing showed it."""
+    found = violations([generation(10, has(0), has(1, name="b", topics=["sales"]), protocol=protocol)])
+    assert found is not None
+    assert found.not_subscribed == ((ORDERS, 1),)
+
+
+def test_a_member_whose_subscription_is_unknown_breaks_no_law_of_subscriptions() -> None:
+    """Rule 6."""
+    found = violations([generation(10, replace(has(0), subscription=None))])
+    assert found is not None
+    assert found.not_subscribed == ()
+
+
+@pytest.mark.parametrize(
+    ("batches", "why"),
+    [
+        ([[emptied(10, 1)]], "nobody is there"),
+        ([[generation(10, has(0))], [sampled(11_000, orders=2)], [emptied(20, 2)]], "nobody is there any more"),
+        ([[generation(10, has(0))], [tombstoned(11)]], "it is gone"),
+        ([[generation(10, has(0), kind="connect")], [sampled(11_000, orders=2)]], "Connect divides other things"),
+        ([[*formed(0, group_type="share")], [named(9_000, 3)]], "members of a share group share partitions"),
+        ([[*formed(0, group_type="streams")], [named(9_000, 3)]], "tasks are not in these records"),
+    ],
+)
+def test_groups_without_these_laws(batches: list[list[GroupEvent]], why: str) -> None:
+    """Rule 1."""
+    assert violations(*batches) is None, why
+
+
+def test_a_kip_848_group_is_held_to_its_targets() -> None:
+    """Members on their way to their targets are at work: nothing is left out."""
+    assert unowned(formed(0), [named(9_000, 2)]) == []
+    assert unowned(formed(0), [named(9_000, 2)], [named(60_000, 3)]) == [(2, 60_000)]
+    on_the_way = [*formed(0), current(5, held=(("id", (0,)),), state="UnrevokedPartitions")]
+    assert unowned(on_the_way, [named(9_000, 2)]) == []
+
+
+def test_nothing_is_known_while_targets_are_made_and_the_time_goes_on_after_it() -> None:
+    """Rule 2: a guess would page, and a new start of the time would never page in a busy group."""
+    left_out = [*formed(0), target(5, "m", (("id", (1,)),)), target_epoch(6, 3)]
+    found = violations(left_out, [named(9_000, 2)])
+    assert found is not None
+    assert [(one.partition, one.since_ms) for one in found.unowned] == [(0, 9_000)]
+    joins = [joined(10, "n", modern_member()), epoch(11, 4)]
+    while_assigning = violations(left_out, [named(9_000, 2)], joins)
+    assert while_assigning == replace_known(found, is_known=False)
+    assigned = [target(12, "m", (("id", (1,)),)), target(13, "n", ()), target_epoch(14, 4)]
+    assert unowned(left_out, [named(9_000, 2)], joins, assigned) == [(0, 9_000)]
+
+
+def replace_known(found: RuleViolations, *, is_known: bool) -> RuleViolations:
+    """Return what was found, known or not."""
+    return RuleViolations(found.unowned, is_known=is_known)
+
+
+def test_which_partitions_have_no_owner_is_unknown_while_a_members_assignment_is() -> None:
+    """Rule 2: its partitions may be any."""
+    found = violations([generation(10, has(0), replace(has(name="b"), assignment=None))], [sampled(11_000, orders=3)])
+    assert found == RuleViolations(is_known=False)
+    assert found.unowned_partitions() is None
+
+
+def test_other_members_still_break_laws_while_a_members_assignment_is_unknown() -> None:
+    """Two members read each record of a partition, and the unread bytes of a third one hid that."""
+    unread = replace(has(name="c"), assignment=None)
+    found = violations([generation(10, has(0, 1), has(1, name="b"), has(2, name="d", topics=["sales"]), unread)])
+    assert found is not None
+    assert (found.owned_twice, found.not_subscribed) == (((ORDERS, 1),), ((ORDERS, 2),))
+    assert found.unowned_partitions() is None
+
+
+def test_topic_ids_without_a_name_hide_owners() -> None:
+    """Rule 2."""
+    assert violations(formed(0)) == RuleViolations(is_known=False)

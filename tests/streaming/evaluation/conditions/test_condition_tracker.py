@@ -1,0 +1,419 @@
+"""All groups at one sample: which conditions begin, go on and end, and that quiet groups cost next to nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from types import FrameType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors import assignor_named
+from streaming.evaluation.conditions.condition_tracker import (
+    Condition,
+    ConditionEvaluation,
+    ConditionInputs,
+    ConditionTracker,
+)
+from streaming.evaluation.group_update import GroupState, apply_batch
+from streaming.evaluation.rebalances.detectors import Limits
+from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory
+from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
+from streaming.events import GroupEvent, Position
+from streaming.group.listing import GroupListing, ListedGroup, ListingGap
+from streaming.group.snapshot import GroupSnapshot
+from streaming.protocol.classic import ClassicMember
+from tests.streaming.evaluation.rebalances.test_detectors import every_minute, restarts
+from tests.streaming.evaluation.silences import MINUTE_MS, NOW_MS, Commits, Ends, busy, silence
+from tests.streaming.groups import (
+    advanced,
+    current,
+    formed,
+    joined,
+    member,
+    metadata,
+    target,
+    target_epoch,
+    tombstoned,
+    written,
+)
+from tests.streaming.groups import epoch as epoch_written
+
+LIMITS = Limits()
+STORM = every_minute(5)
+
+
+def record(name: str = "g", recent: Sequence[RebalanceSummary] = (), members: int = 1) -> GroupState:
+    """Return a group that was formed long ago, with these rebalances in its story."""
+    formed_once = [written(0, 1, [member(f"m{number}") for number in range(members)])]
+    return GroupState(
+        advanced(formed_once, GroupSnapshot(name)), rebalance_history=RebalanceHistory(recent=tuple(recent))
+    )
+
+
+def inputs(
+    *records: GroupState,
+    now_ms: int | None = NOW_MS,
+    commits: Commits | None = None,
+    ends: Ends | None = None,
+    listed: Mapping[str, str] | None = None,
+    rebalancing_minutes: Mapping[str, int] | None = None,
+) -> ConditionInputs:
+    """Return what is known at a sample; without `listed` no group could be listed."""
+    groups = {name: ListedGroup("classic", "consumer", state, 1) for name, state in (listed or {}).items()}
+    return ConditionInputs(
+        groups={one.snapshot.group_id: one for one in records},
+        now_ms={} if now_ms is None else {0: now_ms},
+        silence=silence(commits or {}, ends or {}),
+        listing=None if listed is None else GroupListing(NOW_MS, groups),
+        rebalancing_since_ms={
+            name: NOW_MS - minutes * MINUTE_MS for name, minutes in (rebalancing_minutes or {}).items()
+        },
+    )
+
+
+def names(evaluation: ConditionEvaluation, group_id: str = "g") -> set[str]:
+    """Name the conditions of a group that hold."""
+    return {condition.name for condition in evaluation.active.get(group_id, ())}
+
+
+def watch_of(*group_ids: ConditionInputs) -> ConditionTracker:
+    """Return a watch that has looked so often."""
+    watch = ConditionTracker(LIMITS)
+    for evaluate in group_ids:
+        watch.commit(watch.evaluate(evaluate))
+    return watch
+
+
+def changes(evaluation: ConditionEvaluation) -> list[tuple[str, str, bool]]:
+    """Say what began and what ended."""
+    return [(change.group_id, change.condition.name, change.active) for change in evaluation.changes]
+
+
+def test_a_condition_begins_once_goes_on_with_new_words_and_ends_once() -> None:
+    """Rules 2 and 4."""
+    watch = ConditionTracker(LIMITS)
+    begun = watch.evaluate(inputs(record(recent=restarts(3))))
+    assert changes(begun) == [("g", "rebalance_storm", True), ("g", "flapping_member", True)]
+    (_, flapping) = begun.active["g"]
+    assert flapping == Condition("flapping_member", NOW_MS, "member pod joins and goes again: 3 times in 10 minutes")
+    watch.commit(begun)
+    later = watch.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 30_000))
+    assert later.changes == ()
+    assert later.active["g"][1].since_ms == NOW_MS, "since it began"
+    assert "4 times" in later.active["g"][1].detail
+    watch.commit(later)
+    ended = watch.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 60 * MINUTE_MS))
+    assert changes(ended) == [("g", "rebalance_storm", False), ("g", "flapping_member", False)]
+    assert (ended.active, ended.known) == ({}, {})
+    assert "4 times" in ended.changes[1].condition.detail, "told with its last words"
+    watch.commit(ended)
+    assert watch.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 61 * MINUTE_MS)).changes == ()
+
+
+def test_what_is_remembered_of_a_verdict_is_not_used_for_an_earlier_time() -> None:
+    """A clock that was set back, or a partition that is read anew: the window ends earlier again."""
+    stormy = record(recent=STORM)
+    watch = watch_of(inputs(stormy, now_ms=NOW_MS + 60 * MINUTE_MS))
+    assert names(watch.evaluate(inputs(stormy))) == {"rebalance_storm"}
+
+
+def test_what_was_not_taken_is_found_again() -> None:
+    """A row that could not be written is written at the next sample."""
+    watch = ConditionTracker(LIMITS)
+    assert (
+        watch.evaluate(inputs(record(recent=STORM))).changes
+        == watch.evaluate(inputs(record(recent=STORM))).changes
+        != ()
+    )
+
+
+@pytest.mark.parametrize(
+    ("then", "shown", "changed", "why"),
+    [
+        (inputs(record(recent=STORM)), {"rebalance_storm"}, [], "it goes on"),
+        (inputs(record(recent=STORM), now_ms=None), set(), [], "its partition was not read yet, or is held back"),
+        (inputs(record()), set(), [("g", "rebalance_storm", False)], "it is over"),
+        (inputs(), set(), [("g", "rebalance_storm", False)], "the group is forgotten"),
+        (
+            inputs(
+                GroupState(
+                    advanced([written(0, 1), tombstoned(1)]), rebalance_history=RebalanceHistory(recent=tuple(STORM))
+                )
+            ),
+            set(),
+            [("g", "rebalance_storm", False)],
+            "the group is deleted",
+        ),
+    ],
+)
+def test_what_becomes_of_a_condition(
+    then: ConditionInputs, shown: set[str], changed: list[tuple[str, str, bool]], why: str
+) -> None:
+    """Rules 1 and 2: unknown is neither an end nor a condition that is shown."""
+    watch = watch_of(inputs(record(recent=STORM)))
+    evaluation = watch.evaluate(then)
+    assert (names(evaluation), changes(evaluation)) == (shown, changed), why
+
+
+def test_after_a_time_that_was_not_known_a_condition_goes_on_as_it_began() -> None:
+    watch = watch_of(inputs(record(recent=STORM)), inputs(record(recent=STORM), now_ms=None))
+    evaluation = watch.evaluate(inputs(record(recent=STORM), now_ms=NOW_MS + 9_000))
+    assert evaluation.changes == ()
+    assert evaluation.active["g"][0].since_ms == NOW_MS
+
+
+def test_a_restart_repeats_no_beginning_and_loses_no_end() -> None:
+    """Rule 3: what the table said last is what changes follow from."""
+    watch = ConditionTracker(LIMITS)
+    reported = {
+        ("g", "rebalance_storm"): Condition("rebalance_storm", 5, "9 rebalances in 10 minutes"),
+        ("gone", "silent_group"): Condition("silent_group", 7, "nobody committed for 9 minutes"),
+    }
+    watch.restore(reported)
+    evaluation = watch.evaluate(inputs(record(recent=STORM)))
+    assert evaluation.active["g"][0].since_ms == 5
+    assert changes(evaluation) == [("gone", "silent_group", False)]
+    assert evaluation.changes[0].read_up_to_ms is None
+
+
+SILENT: Commits = {("g", "orders", 0): (100, 20)}
+FED: Ends = {("orders", 0): busy()}
+
+
+@pytest.mark.parametrize(
+    ("look", "found", "why"),
+    [
+        (inputs(record(), commits=SILENT, ends=FED), {"stuck_rebalance"}, "silent, and no listing says anything else"),
+        (inputs(record(), commits=SILENT, ends=FED, listed={"g": "Stable"}), {"silent_group"}, "listed as Stable"),
+        (inputs(record(members=0), commits=SILENT, ends=FED), set(), "nobody is there"),
+        (
+            inputs(record(), commits=SILENT, ends=FED, listed={"g": "Empty"}),
+            set(),
+            "nobody is there, its coordinator says",
+        ),
+        (inputs(record(), commits=SILENT, ends=FED, listed={"h": "Stable"}), set(), "gone without a record, it may be"),
+        (
+            inputs(record(), commits=SILENT, ends=FED, now_ms=NOW_MS - 16 * MINUTE_MS),
+            set(),
+            "the log is not read so far",
+        ),
+        (inputs(record(), commits={("g", "orders", 0): (300, 20)}, ends=FED), set(), "all is read"),
+        (
+            inputs(record(), listed={"g": "PreparingRebalance"}, rebalancing_minutes={"g": 6}),
+            {"stuck_rebalance"},
+            "listed in a rebalance, and it never committed",
+        ),
+        (
+            inputs(record(), listed={"g": "PreparingRebalance"}, rebalancing_minutes={"g": 4}),
+            set(),
+            "listed in a rebalance for as long as one may take",
+        ),
+    ],
+)
+def test_groups_that_hang(evaluate: ConditionInputs, found: set[str], why: str) -> None:
+    """Rules 11 to 13 of `silence.py`, as the sampler sees them."""
+    assert names(ConditionTracker(LIMITS).evaluate(evaluate)) == found, why
+
+
+@pytest.mark.parametrize(
+    ("look", "goes_on", "why"),
+    [
+        (inputs(record(), commits=SILENT, ends={}), True, "end offsets could not be sampled"),
+        (inputs(record(), commits=SILENT, ends={("orders", 0): [500, 600]}), True, "sampled for a minute only"),
+        (inputs(record()), True, "its commits are gone: it is not known whether it works"),
+        (inputs(record(), commits=SILENT, ends=FED, listed={"h": "Stable"}), True, "the listing lacks it: gone, maybe"),
+        (
+            inputs(record(), commits={("g", "orders", 0): (300, 1)}, ends=FED, listed={"g": "Stable"}),
+            False,
+            "it commits",
+        ),
+    ],
+)
+def test_a_silence_that_is_not_known_any_more_is_not_over(evaluate: ConditionInputs, goes_on: bool, why: str) -> None:
+    """Rule 2."""
+    watch = watch_of(inputs(record(), commits=SILENT, ends=FED))
+    evaluation = watch.evaluate(evaluate)
+    assert (("g", "stuck_rebalance") in evaluation.known) is goes_on, why
+    assert names(evaluation) == set(), "and not shown either"
+
+
+def test_a_listing_with_gaps_does_not_end_a_stuck_rebalance() -> None:
+    rebalancing = inputs(record(), listed={"g": "PreparingRebalance"}, rebalancing_minutes={"g": 6})
+    partial = replace(
+        inputs(record()), listing=GroupListing(NOW_MS, {}, (ListingGap(2, "coordinator_load_in_progress"),))
+    )
+    assert changes(watch_of(rebalancing).evaluate(partial)) == []
+    fresh = inputs(record(), commits={("g", "orders", 0): (300, 1)}, ends=FED, listed={"g": "Stable"})
+    assert changes(watch_of(rebalancing).evaluate(fresh)) == [("g", "stuck_rebalance", False)]
+
+
+def static(*pods: ClassicMember, name: str = "g") -> GroupState:
+    """Return a group of static members."""
+    return GroupState(advanced([written(0, 1, pods)], GroupSnapshot(name)))
+
+
+POD_0 = member("a", {"orders": [0]}, instance_id="pod-0")
+POD_1 = member("b", {"orders": [1, 2]}, instance_id="pod-1")
+THREE: Ends = {("orders", number): busy() for number in range(3)}
+OTHERS_COMMIT: Commits = {("g", "orders", 1): (300, 1), ("g", "orders", 2): (300, 1)}
+
+
+@pytest.mark.parametrize(
+    ("commits", "ends", "detail", "why"),
+    [
+        (
+            {**OTHERS_COMMIT, ("g", "orders", 0): (100, 20)},
+            THREE,
+            "static member pod-0 commits none of 1 partition for 20 minutes while records wait",
+            "it stopped committing",
+        ),
+        (
+            OTHERS_COMMIT,
+            THREE,
+            "static member pod-0 commits none of 1 partition for 100 minutes while records wait",
+            "PostHog 65809: it never did, since the group is as it is",
+        ),
+        (
+            {("g", "orders", 0): (300, 1)},
+            THREE,
+            "static member pod-1 commits none of 2 partitions for 100 minutes while records wait",
+            "none of both",
+        ),
+        ({**OTHERS_COMMIT, ("g", "orders", 0): (300, 20)}, THREE, None, "it has read everything"),
+        (OTHERS_COMMIT, {**THREE, ("orders", 0): [0] * 31}, None, "its partition never had a record"),
+        ({("g", "orders", 1): (300, 20), ("g", "orders", 0): (300, 1)}, THREE, None, "it commits one of its two"),
+    ],
+)
+def test_a_silent_static_member_is_named(commits: Commits, ends: Ends, detail: str | None, why: str) -> None:
+    """Rule 14 of `silence.py`, as the sampler sees it."""
+    pods = [POD_0, POD_1] if why != "it commits one of its two" else [member("a", {"orders": [0, 1]}, instance_id="p")]
+    evaluation = ConditionTracker(LIMITS).evaluate(
+        inputs(static(*pods), commits=commits, ends=ends, listed={"g": "Stable"})
+    )
+    reported = [
+        condition.detail for condition in evaluation.active.get("g", ()) if condition.name == "silent_static_member"
+    ]
+    assert reported == ([] if detail is None else [detail]), why
+
+
+GROWN: list[GroupEvent] = [
+    *formed(0),
+    joined(5, "n"),
+    epoch_written(6, 4),
+    target(7, "n", ()),
+    target_epoch(8, 4),
+    current(9, "n", (), 4, "UnreleasedPartitions"),
+]
+
+
+def test_a_member_that_does_not_reach_its_target_is_named_with_the_time_it_may_take() -> None:
+    """Rule 16 of `reconciliation.py`; both members are one program on one host."""
+    modern = GroupState(advanced(GROWN))
+    watch = watch_of(inputs(modern, now_ms=10_000))
+    assert watch.evaluate(inputs(modern, now_ms=300_000)).active == {}
+    modern = GroupState(advanced([joined(299, "late")], modern.snapshot))
+    evaluation = watch.evaluate(inputs(modern, now_ms=7 * MINUTE_MS + 9_000))
+    (condition,) = evaluation.active["g"]
+    assert condition.name == "stuck_reconciliation"
+    assert condition.detail == (
+        "members client@127.0.0.1, client@127.0.0.1 on the way to the target assignment for at least 7 minutes,"
+        " allowed are 5 minutes"
+    )
+    arrived = GroupState(advanced([current(300, number=4), current(301, "n", (), 4)], modern.snapshot))
+    watch.commit(evaluation)
+    assert changes(watch.evaluate(inputs(arrived, now_ms=8 * MINUTE_MS))) == [("g", "stuck_reconciliation", False)]
+
+
+def test_a_polled_group_is_judged_as_of_the_last_poll() -> None:
+    """Groups that are asked for stand at partition -1, and so does the time up to which they were asked for."""
+    snapshot = advanced([written(0, 1)])
+    polled = GroupState(_at_poll(snapshot), rebalance_history=RebalanceHistory(recent=tuple(STORM)))
+    evaluate = replace(inputs(polled), now_ms={-1: NOW_MS})
+    assert names(ConditionTracker(LIMITS).evaluate(evaluate)) == {"rebalance_storm"}
+    assert names(ConditionTracker(LIMITS).evaluate(replace(evaluate, now_ms={0: NOW_MS}))) == set(), "never asked for"
+
+
+def _at_poll(snapshot: GroupSnapshot) -> GroupSnapshot:
+    from msgspec.structs import replace as with_fields  # noqa: PLC0415 - structs and dataclasses each have their own
+
+    return with_fields(snapshot, position=Position(-1, 5, 0))
+
+
+RECENT = st.lists(st.sampled_from([0.5, 2, 4, 8, 12, 40]), max_size=7).map(
+    lambda minutes: [one for at in sorted(minutes, reverse=True) for one in every_minute(1, start=at)]
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("gh"), RECENT), max_size=4), st.sets(st.integers(0, 3)))
+def test_beginnings_and_ends_alternate_and_add_up_to_what_holds(
+    group_ids: list[dict[str, list[RebalanceSummary]]], unread: Iterable[int]
+) -> None:
+    """Rule: who replays the table's rows has what held at the last look, whatever was not known in between."""
+    watch, reported = ConditionTracker(LIMITS), set[tuple[str, str]]()
+    for number, groups in enumerate(group_ids):
+        records = [record(name, recent) for name, recent in groups.items()]
+        evaluation = watch.evaluate(inputs(*records, now_ms=None if number in unread else NOW_MS))
+        for change in evaluation.changes:
+            key = (change.group_id, change.condition.name)
+            assert (key in reported) is not change.active, "nothing begins twice or ends twice"
+            reported ^= {key}
+        watch.commit(evaluation)
+        assert reported == set(evaluation.known)
+        shown = {(group_id, one.name) for group_id, held in evaluation.active.items() for one in held}
+        assert shown <= reported
+
+
+def synthetic_groups(groups: int, restless: int) -> ConditionInputs:
+    """Return so many groups of ten committed partitions and static members; some have just rebalanced."""
+    pods = [member(f"m{number}", {"orders": [number]}, instance_id=f"pod-{number}") for number in range(10)]
+    written_once = apply_batch(GroupState(GroupSnapshot("g")), [written(0, 1, pods)], [assignor_named("range")]).record
+    records = []
+    for number in range(groups):
+        snapshot = _named(written_once.snapshot, f"group-{number}")
+        rebalance_history = (
+            RebalanceHistory(recent=tuple(every_minute(2, start=4)))
+            if number < restless
+            else written_once.rebalance_history
+        )
+        records.append(GroupState(snapshot, rebalance_history=rebalance_history))
+    commits = {(f"group-{number}", "orders", at): (295, 0.1) for number in range(groups) for at in range(10)}
+    return inputs(*records, commits=commits, ends={("orders", at): busy() for at in range(10)}, listed={})
+
+
+def _named(snapshot: GroupSnapshot, name: str) -> GroupSnapshot:
+    from msgspec.structs import replace as with_fields  # noqa: PLC0415 - as above
+
+    return with_fields(snapshot, group_id=name, classic=metadata(1, snapshot.classic.members))  # type: ignore[union-attr]
+
+
+def test_a_look_costs_a_group_a_few_calls_whatever_it_commits() -> None:
+    """The sampler beats every five seconds over 10,000 groups; half of them rebalanced lately."""
+    evaluate = synthetic_groups(1_000, 500)
+    watch = watch_of(evaluate)
+    again = replace(evaluate, silence=evaluate.silence)
+    with counted_calls() as calls:
+        assert watch.evaluate(again).active == {}
+    assert calls.total() < 15 * 1_000, "nine a group, when this was written; ten partitions each"
+
+
+@contextmanager
+def counted_calls() -> Iterator[Counter[str]]:
+    """Count what is called meanwhile: unlike time, the same on every machine."""
+    calls: Counter[str] = Counter()
+
+    def note(_frame: FrameType, event: str, _argument: object) -> None:
+        if event in ("call", "c_call"):
+            calls[event] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(before)

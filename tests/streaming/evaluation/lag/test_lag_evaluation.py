@@ -1,0 +1,152 @@
+"""All that one sample says of every group partition, and of each group by its worst."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from assignors.coordinator import coordinator_partition
+from streaming.evaluation.lag.commit_windows import CommitWindows
+from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
+from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag, observed_rows, read_up_to_of_groups
+from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
+from streaming.evaluation.lag.retention import LOG_START_POINTS
+from streaming.evaluation.lag.sampled_offsets import SampledOffsets
+from streaming.evaluation.lag.status import DEFAULT_RULES, Status, StatusRules
+
+SECOND_MS = 1000
+
+
+def evaluated(
+    commits: Sequence[tuple[str, int, Sequence[int]]],
+    ends: Sequence[int],
+    log_start: int = 0,
+    rules: StatusRules = DEFAULT_RULES,
+) -> LagEvaluation:
+    """Judge groups on `orders`: (group, partition, offsets committed second by second); `ends` are sampled likewise."""
+    last = len(ends) - 1
+    rows = [("orders", number, offsets) for _, number, offsets in commits]
+    sampled_ends, starts, windows = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS), CommitWindows()
+    for second, end in enumerate(ends):
+        sampled_ends.add({("orders", number): end for _, number, _ in rows}, second * SECOND_MS)
+    starts.add({("orders", number): log_start for _, number, _ in rows}, last * SECOND_MS)
+    for row, (_, _, offsets) in enumerate(rows):
+        for at, offset in enumerate(offsets):
+            one = np.array([row]), np.array([offset]), np.array([at * SECOND_MS]), np.array([at])
+            windows.put(*one)
+            windows.observe(one[0], one[3], one[1], np.array([max(ends[at], offset)]))
+    sample = ClusterSample(
+        last * SECOND_MS,
+        end_offsets={("orders", number): ends[-1] for _, number, _ in rows},
+        log_start_offsets={("orders", number): log_start for _, number, _ in rows},
+    )
+    columns = [
+        [group for group, _, _ in commits],
+        ["orders"] * len(commits),
+        [number for _, number, _ in commits],
+        [offsets[-1] for *_, offsets in commits],
+        [(len(offsets) - 1) * SECOND_MS for *_, offsets in commits],
+    ]
+    table = pa.table([pa.array(column) for column in columns], names=LAG_SCHEMA.names[:5])
+    newest = np.array([len(offsets) - 1 for *_, offsets in rows])
+    view = windows.as_of(np.arange(len(rows)), newest)
+    read_up_to = pa.array([last * SECOND_MS] * len(rows))
+    return evaluate_lag(lag_report(table, sample), sampled_ends, starts, view, read_up_to, rules)
+
+
+GROWING = [0, 10, 20, 30, 40, 50]
+
+
+def test_each_partition_has_lag_seconds_status_and_loss_beside_its_lag() -> None:
+    """50 records a partition, one written every 100 ms: who committed 40 of them is a second behind."""
+    (row,) = evaluated([("g", 0, [0, 10, 20, 30, 30, 40])], GROWING).partitions.to_pylist()
+    assert (row["lag"], row["lag_seconds"], row["lag_seconds_kind"]) == (10, 1.0, "exact")
+    assert (row["records_lost"], row["unknown_reason"]) == (0, None)
+    assert Status(row["status"]) is Status.OK
+
+
+def test_a_group_is_told_by_the_worst_of_its_partitions() -> None:
+    """An average of one that stands and nine that keep up would page nobody."""
+    kept_up, stands = [10, 20, 30, 40, 50], [5, 5, 5, 5, 5]
+    by_group = evaluated([("b", 0, stands), ("b", 1, kept_up), ("a", 2, kept_up)], kept_up).groups.to_pylist()
+    assert [row["group_id"] for row in by_group] == ["a", "b"]
+    fine, standing = by_group
+    assert (fine["lag_seconds"], fine["lag_seconds_is_bound"], fine["status"]) == (0.0, False, "OK")
+    assert (standing["lag_seconds"], standing["lag_seconds_is_bound"], standing["status"]) == (4.0, True, "STALL")
+
+
+def test_a_bound_is_said_to_be_one_only_where_it_is_the_worst() -> None:
+    older, younger = [("g", 0, [0, 0, 0])], [("g", 0, [15, 15, 15])]
+    ends = [10, 20, 30]
+    (bound,) = evaluated(older, ends).groups.to_pylist()
+    assert (bound["lag_seconds"], bound["lag_seconds_is_bound"]) == (2.0, True)
+    (exact,) = evaluated(younger, ends).groups.to_pylist()
+    assert (exact["lag_seconds"], exact["lag_seconds_is_bound"]) == (1.5, False)
+
+
+def test_what_retention_took_is_summed_over_partitions() -> None:
+    (row,) = evaluated([("g", 0, [3]), ("g", 1, [5])], [50], log_start=20).groups.to_pylist()
+    assert row["records_lost"] == 17 + 15
+
+
+def test_a_lag_that_is_allowed_is_none_for_the_status() -> None:
+    """A transactional topic ends in a marker nobody reads: a group that has read all of it has a lag of 1 for ever."""
+    ends = [0, 10, 20, 21, 21, 21]
+    standing = [("g", 0, [0, 10, 20, 20, 20, 20])]
+    (strict,) = evaluated(standing, ends).partitions.to_pylist()
+    assert (Status(strict["status"]), strict["status_rule"], strict["lag"]) == (Status.OK, 4, 1)
+    stuck = [("g", 0, [20, 20, 20, 20, 20, 20])]
+    (marker,) = evaluated(stuck, [21] * 6).partitions.to_pylist()
+    assert Status(marker["status"]) is Status.STALL
+    (allowed,) = evaluated(stuck, [21] * 6, rules=StatusRules(allowed_lag=1)).partitions.to_pylist()
+    assert (Status(allowed["status"]), allowed["status_rule"], allowed["lag"]) == (Status.OK, 1, 1), "and is shown"
+
+
+def test_without_windows_there_is_no_status_and_everything_else() -> None:
+    """A renumbered book gives none for one sample."""
+    known = evaluated([("g", 0, [5])], [50])
+    report = known.report
+    ends, starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
+    (row,) = evaluate_lag(report, ends, starts, None, pa.nulls(1, pa.int64())).partitions.to_pylist()
+    assert (row["status"], row["status_rule"], row["lag"]) == (None, None, 45)
+
+
+def test_a_group_nobody_knows_anything_of_says_nothing() -> None:
+    """Rule 2: neither 0 nor NaN."""
+    table = pa.table([["g"], ["t"], [0], [5], [7]], names=LAG_SCHEMA.names[:5])
+    ends, starts = SampledOffsets(END_OFFSET_POINTS), SampledOffsets(LOG_START_POINTS)
+    report = lag_report(table, ClusterSample(9))
+    assert not observed_rows(report).any()
+    (row,) = evaluate_lag(report, ends, starts, None, pa.nulls(1, pa.int64())).groups.to_pylist()
+    assert {name: value for name, value in row.items() if name not in {"group_id", "completeness"}} == {
+        "lag": None,
+        "max_partition_lag": None,
+        "lag_unknown": ["no_end_offset"],
+        "lag_seconds": None,
+        "lag_seconds_is_bound": None,
+        "blocked_partitions": None,
+        "records_lost": None,
+        "seconds_until_lost": None,
+        "status": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("partitions", "times_ms", "expected", "why"),
+    [
+        (50, {coordinator_partition("g", 50): 7}, 7, "its coordinator's partition"),
+        (50, {}, None, "not read up to any sample"),
+        (50, {coordinator_partition("g", 50): None}, None, "no sample's end was reached yet"),
+        (0, {}, 3, "no log to read: when coordinators were last asked"),
+    ],
+)
+def test_silence_is_counted_to_the_time_the_groups_partition_was_read_up_to(
+    partitions: int, times_ms: dict[int, int | None], expected: int | None, why: str
+) -> None:
+    """A backlog of an hour is no silence, and the wall clock no witness."""
+    sample = ClusterSample(9, offsets_topic_partitions=partitions)
+    group_ids = pa.chunked_array([["g", "g"]])
+    assert read_up_to_of_groups(group_ids, times_ms, sample, polled_at_ms=3).to_pylist() == [expected] * 2, why

@@ -1,0 +1,230 @@
+"""The story of a group: the same whatever the batches, counted once, kept small."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from assignors import assignor_named
+from streaming.evaluation.group_update import (
+    GROUP_CODEC,
+    GroupState,
+    GroupUpdate,
+    apply_batch,
+    decode_update,
+    encode_update,
+)
+from streaming.evaluation.rebalances.partition_movement import PartitionMovement
+from streaming.evaluation.rebalances.rebalance_history import (
+    KEPT_REBALANCES,
+    RebalanceHistory,
+    RebalanceTotals,
+    ReportedRebalance,
+    moves_by_need,
+)
+from streaming.evaluation.rebalances.rebalance_summary import KEPT_NAMES, in_brief
+from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
+from streaming.group.snapshot import GroupSnapshot, GroupTotals, Resume
+from streaming.protocol.classic import ClassicMember
+from tests.streaming.groups import (
+    at,
+    current,
+    emptied,
+    epoch,
+    formed,
+    joined,
+    left,
+    member,
+    metadata,
+    target,
+    target_epoch,
+    tombstoned,
+    written,
+)
+
+FRESH = GroupState(GroupSnapshot("g"))
+RANGE = (assignor_named("range"),)
+NAMED = TopicsSampled({"orders": TopicMetadata(9, 10**9, topic_id="id")})
+
+
+def updates(batches: Sequence[Sequence[GroupEvent]], record: GroupState = FRESH) -> list[GroupUpdate]:
+    """Return the turns of consecutive batches, each from the stored form of the one before."""
+    taken = []
+    for batch in batches:
+        taken.append(apply_batch(record, batch, RANGE))
+        record = GROUP_CODEC.decode(*GROUP_CODEC.encode(taken[-1].record))
+    return taken
+
+
+def rebalances(taken: Sequence[GroupUpdate]) -> list[ReportedRebalance]:
+    """Return what became rows."""
+    return [rebalance for update in taken for rebalance in update.rebalances]
+
+
+@st.composite
+def generations(draw: Callable[..., Any]) -> list[GroupEvent]:
+    """Draw a group's log: members come, go and rejoin, strategies change, rounds withhold, the group dies and is back.
+
+    Stretches of KIP-848 records lie between those of classic ones.
+    """
+    offset, generation, events = 0, draw(st.integers(0, 3)), []
+    for _ in range(draw(st.integers(1, 8))):
+        generation += draw(st.sampled_from([0, 1, 1, 1, 2, -1]))
+        step = draw(st.sampled_from(["generation"] * 4 + ["empty", "tombstone", "formed", "another epoch"]))
+        records: Sequence[GroupEvent] = ()
+        if step == "generation":
+            protocol = draw(st.sampled_from(["range", "cooperative-sticky", "cooperative-sticky"]))
+            records = [GroupMetadataWritten(at(offset), metadata(generation, draw(some_members()), protocol=protocol))]
+        elif step == "empty":
+            records = [emptied(offset, generation)]
+        elif step == "tombstone":
+            records = [tombstoned(offset)]
+        elif step == "formed":
+            records = formed(offset, generation)
+        else:
+            records = [
+                joined(offset, "n"),
+                epoch(offset + 1, generation),
+                target(offset + 2, "n", (("id", (1,)),)),
+                target_epoch(offset + 3, generation),
+                current(offset + 4, "n", number=generation),
+                *draw(st.sampled_from([(), left(offset + 5, "n")])),
+            ]
+        events += records
+        offset += 8 + draw(st.integers(0, 1))
+    return events
+
+
+@st.composite
+def some_members(draw: Callable[..., Any]) -> list[ClassicMember]:
+    """Draw members of a group: some static, any partitions and claims."""
+    partitions = st.lists(st.integers(0, 4), unique=True)
+    ids = draw(st.sets(st.sampled_from(["a", "b", "c", "s1", "s2"]), min_size=1))
+    return [
+        member(
+            member_id,
+            {"orders": draw(partitions)},
+            instance_id="s" if member_id == min(ids & {"s1", "s2"}, default="") else None,
+            owned=[("orders", number) for number in draw(partitions)],
+        )
+        for member_id in sorted(ids)
+    ]
+
+
+@given(generations(), st.data())
+def test_the_same_records_make_the_same_rows_in_one_batch_or_in_twenty(
+    events: list[GroupEvent], data: st.DataObject
+) -> None:
+    """Rule: nothing depends on how Spark cuts the log into batches."""
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(events)), max_size=20)))
+    bounds = [0, *cuts, len(events)]
+    at_once = updates([events, [NAMED]])
+    spread = updates([*(events[start:end] for start, end in pairwise(bounds)), [NAMED]])
+    assert rebalances(spread) == rebalances(at_once)
+    assert spread[-1].record.rebalance_history == at_once[-1].record.rebalance_history
+
+
+@given(generations(), st.data())
+def test_a_stretch_read_again_is_no_second_row(events: list[GroupEvent], data: st.DataObject) -> None:
+    """Rule: nothing twice. A batch that was cut down by a kill is run again."""
+    end = data.draw(st.integers(0, len(events)))
+    start = data.draw(st.integers(0, end))
+    again = updates([events[:end], events[start:end], events[end:], [NAMED]])
+    assert rebalances(again) == rebalances(updates([events[:end], events[end:], [NAMED]]))
+
+
+@given(generations())
+def test_totals_are_the_sum_of_the_rows_and_survive_their_encodings(events: list[GroupEvent]) -> None:
+    taken = updates([events, [NAMED]])
+    rows = rebalances(taken)
+    by_cause = Counter(row.rebalance.primary_cause or "unknown" for row in rows if row.rebalance.kind == "rebalance")
+    totals = taken[-1].record.rebalance_history.totals
+    assert totals.rebalances_by_cause == dict(by_cause)
+    moved = sum(row.rebalance.movement.moved_partitions or 0 for row in rows if row.rebalance.kind == "rebalance")
+    assert sum(totals.moved_partitions.values()) == moved
+    assert not rows or rows[-1].totals == totals
+    for update in taken:
+        assert decode_update(encode_update(update)) == update
+
+
+@given(generations(), st.data())
+def test_a_new_checkpoint_tells_and_counts_on_from_the_tables_last_row(
+    events: list[GroupEvent], data: st.DataObject
+) -> None:
+    """`rebuild` reads the log from its start; rows that are there are not made again, rows that are not are."""
+    whole = updates([events, [NAMED]])
+    rows, snapshots = rebalances(whole), [one for update in whole for one in update.history]
+    written_rows = data.draw(st.integers(0, len(rows)))
+    last = rows[written_rows - 1] if written_rows else None
+    reported_up_to = last.rebalance.position.offsets_topic_offset if last else -1
+    # A kill lies between the two tables at worst: generations are written up to any row from there on.
+    later = [one for one in snapshots if one.position and one.position.offsets_topic_offset >= reported_up_to]
+    resumed = data.draw(st.sampled_from(later)) if later else None
+    resume = None
+    if resumed is not None and resumed.position is not None:
+        resume = Resume(
+            resumed.position.offsets_topic_offset,
+            resumed.group_type,
+            resumed.state,
+            resumed.generation_id,
+            resumed.totals,
+        )
+    seed = GroupState(
+        GroupSnapshot("g", totals=resumed.totals if resumed else GroupTotals(), resume=resume),
+        rebalance_history=RebalanceHistory(
+            totals=last.totals if last else RebalanceTotals(), reported_up_to=reported_up_to
+        ),
+    )
+    again = rebalances(updates([events, [NAMED]], seed))
+    assert [one.rebalance.position for one in again] == [one.rebalance.position for one in rows[written_rows:]]
+    assert [one.rebalance.causes for one in again] == [one.rebalance.causes for one in rows[written_rows:]]
+
+
+def test_a_classic_groups_present_is_not_kept_twice() -> None:
+    """A thousand members with ten thousand partitions are stored once."""
+    record = updates([[written(0, 1, [member("a", {"orders": [0]})])]])[-1].record
+    assert record.rebalance_history.baseline is not None
+    assert record.rebalance_history.baseline.snapshot is None
+
+
+def test_only_the_last_rebalances_are_remembered_and_only_some_names() -> None:
+    """Strimzi 3225: a generation every few milliseconds. The state stays bounded."""
+    record = updates([[written(number, number) for number in range(KEPT_REBALANCES + 9)]])[-1].record
+    assert [one.generation_id for one in record.rebalance_history.recent] == list(range(9, KEPT_REBALANCES + 9))
+    many = [member(f"{number:03}") for number in range(KEPT_NAMES + 5)]
+    brief = updates([[written(0, 0), written(1, 1, many)]])[-1].record.rebalance_history.recent[-1]
+    assert len(brief.joined) == KEPT_NAMES
+    assert brief.changed_members == KEPT_NAMES + 5 + 1
+    assert not brief.is_whole
+
+
+def test_a_group_nothing_is_told_of_keeps_its_story_as_it_is() -> None:
+    """What costs nothing may be done for every group in every batch."""
+    (first,) = updates([[written(0, 1)]])
+    assert apply_batch(first.record, [NAMED], RANGE).record.rebalance_history == first.record.rebalance_history
+
+
+@pytest.mark.parametrize(
+    ("handed_over", "by_need", "why"),
+    [
+        (PartitionMovement(), {}, "unknown moves are none of any kind"),
+        (PartitionMovement(0, 0, is_exact=True), {}, "none"),
+        (PartitionMovement(5, 3, is_exact=True), {"true": 3, "false": 2}, "two for nothing"),
+        (PartitionMovement(5, 5, is_exact=True), {"true": 5}, "all had to"),
+        (PartitionMovement(5, 3, is_exact=False), {"true": 3, "unknown": 2}, "three is only a lower bound"),
+        (PartitionMovement(5, None), {"unknown": 5}, "a law is broken: there is no fewest"),
+    ],
+)
+def test_moves_are_split_by_whether_they_had_to_be(
+    movement: PartitionMovement, by_need: dict[str, int], why: str
+) -> None:
+    (one,) = rebalances(updates([[written(0, 1)]]))
+    assert moves_by_need(msgspec.structs.replace(one.rebalance, movement=movement)) == by_need, why
+    assert in_brief(one.rebalance).kind == "first_seen"

@@ -1,0 +1,89 @@
+"""Whether the log is still the one that was read: the numbers are the rules of `continuity`."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streaming.integrity.log_integrity
+from streaming.combine.partition_state import PartitionSnapshot
+from streaming.evaluation.lag.lag import LogEnds
+from streaming.integrity.log_integrity import ends_before_read, lost_before_read, read_of_another, went_back
+
+
+def test_the_examples_in_the_docstrings_are_true() -> None:
+    assert doctest.testmod(streaming.integrity.log_integrity).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("positions", "read_id", "topic_id", "another", "why"),
+    [
+        ({0: 9, 1: 9}, "A", "A", set(), "the same topic"),
+        ({0: 9, 1: 9}, "A", "B", {0, 1}, "deleted and created anew, however long it is by now"),
+        ({0: 0, 1: 9}, "A", "B", {1}, "of one partition nothing was read: it has nothing to be mistaken for"),
+        ({}, "A", "B", set(), "nothing was read at all"),
+        ({0: 9}, None, "B", set(), "a checkpoint of an older monitor does not say what it is of"),
+        ({0: 9}, "A", None, set(), "the topic is gone for the moment, or brokers were set back to before 2.8"),
+        ({-1: 9}, "A", "B", set(), "answers of coordinators are no log"),
+    ],
+)
+def test_a_topic_of_another_id_is_another_log(
+    positions: dict[int, int], read_id: str | None, topic_id: str | None, another: set[int], why: str
+) -> None:
+    """Rule 3: KIP-516."""
+    assert read_of_another(positions, read_id, topic_id) == another, why
+
+
+@pytest.mark.parametrize(
+    ("last_offset", "end", "is_rewound", "why"),
+    [
+        (99, 100, False, "all is read"),
+        (99, 5_000, False, "there is more to read"),
+        (97, 100, False, "it ends in a transaction's markers, which nobody is handed"),
+        (99, 99, True, "an unclean leader election cost the last record"),
+        (99, 3, True, "created anew, and somebody has committed since"),
+        (99, 0, True, "created anew"),
+        (-1, 0, False, "nothing was read of it yet"),
+    ],
+)
+def test_a_partition_ends_behind_what_was_read_or_is_another(
+    last_offset: int, end: int, is_rewound: bool, why: str
+) -> None:
+    """Rule 1: KAFKA-3410 and every `unclean.leader.election.enable=true`."""
+    partition_states = {0: PartitionSnapshot(0, last_offset=last_offset)}
+    assert bool(ends_before_read(partition_states, {0: LogEnds(end, end)})) == is_rewound, why
+
+
+OFFSETS = st.dictionaries(st.integers(-1, 5), st.integers(0, 50))
+GROWTH = st.dictionaries(st.integers(-1, 5), st.integers(0, 50))
+
+
+@given(OFFSETS, GROWTH)
+def test_a_log_that_only_grows_is_never_rewound_and_loses_nothing(read: dict[int, int], growth: dict[int, int]) -> None:
+    """Read up to anywhere, it may grow by anything, and partitions may be added."""
+    ends = {
+        number: LogEnds(end, end, log_start=0)
+        for number in {*read, *growth}
+        if (end := read.get(number, 0) + growth.get(number, 0)) >= 0
+    }
+    partition_states = {
+        number: PartitionSnapshot(number, last_offset=position - 1) for number, position in read.items()
+    }
+    assert not ends_before_read(partition_states, ends)
+    assert not went_back(read, {number: log_ends.high_watermark for number, log_ends in ends.items()})
+    assert not lost_before_read(read, ends)
+
+
+def test_the_numbers_of_answers_are_not_a_log() -> None:
+    """With `source.kind = admin-api` they are ours, and the clock they are made from may be set back."""
+    assert not went_back({-1: 1_000}, {-1: 10})
+
+
+def test_what_no_broker_told_is_not_judged() -> None:
+    """Rules 1 to 3: a partition without a leader has no end for now, an old broker may tell no start."""
+    partition_states = {0: PartitionSnapshot(0, last_offset=9)}
+    assert not ends_before_read(partition_states, {})
+    assert lost_before_read({0: 10}, {0: LogEnds(50, 50)}) == {}

@@ -1,0 +1,123 @@
+"""Said once, and remembered: a log that is not the one that was read."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from streaming.combine.partition_state import PartitionBatch
+from streaming.events import OFFSETS_TOPIC
+from streaming.run.log_integrity import STORED_ID, ForeignRecords, LostRecords, TopicIdentity, report_rewound
+from streaming.state.monitor_state import MonitorState
+from tests.streaming.run.test_poller import Folder
+
+
+def test_a_rewound_partition_is_said_once_and_nothing_is_ready_until_a_new_start(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The new log grows past where the old one was read to, and looks right again: what it said meanwhile is lost."""
+    monitor_state = MonitorState()
+    monitor_state.put_health(ready=True, was_ready=True)
+    for found in ({3, 1}, {1}, (), {1, 2}):
+        report_rewound("eu", monitor_state, found)
+    health = monitor_state.view().health
+    assert (health.ready, health.was_ready, health.rewound) == (False, True, {1, 2, 3})
+    assert [line.split(": cut off")[0] for line in caplog.messages] == [
+        f"eu: {OFFSETS_TOPIC} ends before where it was read to, in partition {partitions}"
+        for partitions in ("1, 3", "2")
+    ]
+    assert all("`rebalance-monitor rebuild --cluster eu`" in line for line in caplog.messages), "as it is to be typed"
+
+
+def test_as_long_as_the_log_is_the_same_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:
+    monitor_state = MonitorState()
+    monitor_state.put_health(ready=True)
+    report_rewound("eu", monitor_state, ())
+    LostRecords("eu").report({}, {0: 5})
+    assert monitor_state.view().health.ready
+    assert caplog.messages == []
+
+
+def test_records_that_retention_was_quicker_to_take_are_counted_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Samples come more often than batches: the same loss is seen several times."""
+    caplog.set_level(logging.WARNING)
+    lost_records = LostRecords("eu")
+    lost_records.report({0: 20, 4: 5}, {0: 10, 4: 7})
+    lost_records.report({0: 25}, {0: 10})
+    lost_records.report({0: 3}, {0: 99})
+    assert [line.split(" before")[0] for line in caplog.messages] == [
+        "eu: __consumer_offsets lost up to 25 records in partition 0, 4",
+        "eu: __consumer_offsets lost up to 3 records in partition 0",
+    ]
+
+
+def test_records_in_foreign_partitions_are_reported_once_for_each_partition(caplog: pytest.LogCaptureFixture) -> None:
+    """They were taken for their groups' own and froze them. Not a line in the log said so."""
+    caplog.set_level(logging.WARNING)
+    foreign_records = ForeignRecords("eu")
+    for found in ({3: 2, 4: 0}, {3: 7}, {1: 5, 3: 9, 4: 1}):
+        foreign_records.report(
+            PartitionBatch(number, 0, 9, -1, {}, (), b"", foreign_records=records) for number, records in found.items()
+        )
+    assert [line.split(" of groups")[0] for line in caplog.messages] == [
+        "eu: partition 3 of __consumer_offsets holds 2 records",
+        "eu: partition 1, 4 of __consumer_offsets holds 6 records",
+    ]
+
+
+OLD, NEW = "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"
+
+
+def test_a_topic_created_anew_while_nobody_looked_is_said_at_the_next_start_until_it_is_rebuilt(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rule 3. By offsets alone it would look right: the new topic is longer than the old one was.
+
+    A start without `rebuild` finds the same checkpoint, so the same is to be said of it.
+    """
+    TopicIdentity("eu", MonitorState(), Folder(tmp_path)).report(OLD, {0: 70})
+    for _ in range(2):
+        monitor_state, caplog_before = MonitorState(), len(caplog.messages)
+        started = TopicIdentity("eu", monitor_state, Folder(tmp_path))
+        for positions in ({0: 70, 1: 3}, {0: 900, 1: 900}):
+            started.report(NEW, positions)
+        assert monitor_state.view().health.rewound == {0, 1}
+        (line,) = caplog.messages[caplog_before:]
+        assert line.startswith(f"eu: {OFFSETS_TOPIC} was deleted and created anew: its id is {NEW}, and was {OLD}")
+        assert "`rebalance-monitor rebuild --cluster eu`" in line
+
+
+@pytest.mark.parametrize(
+    ("ids", "positions", "why"),
+    [
+        ([OLD, OLD], {0: 70}, "it is the same topic"),
+        ([OLD, None, OLD], {0: 70}, "it is deleted, and a broker that has not heard of it answers once more"),
+        ([None, None], {0: 70}, "brokers before 2.8 know no ids"),
+        ([None, OLD, OLD], {0: 70}, "brokers were upgraded, which gives every topic its id"),
+        ([OLD, NEW, NEW], {}, "nothing was read of the first one"),
+    ],
+)
+def test_ids_that_tell_nothing_change_nothing(
+    ids: list[str | None], positions: dict[int, int], why: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rule 2: what is not known of a log is no reason to stop showing it."""
+    monitor_state = MonitorState()
+    for topic_id in ids:  # each after a start
+        TopicIdentity("eu", monitor_state, Folder(tmp_path)).report(topic_id, positions)
+    assert (monitor_state.view().health.rewound, caplog.messages) == (frozenset(), []), why
+    assert Folder(tmp_path).read(STORED_ID) == (ids[-1].encode() if ids[-1] else None)
+
+
+def test_a_log_that_was_found_cut_off_is_not_said_to_be_another_as_well(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A batch may find it first, by reading that went back: one incident, one line."""
+    monitor_state = MonitorState()
+    read = TopicIdentity("eu", monitor_state, Folder(tmp_path))
+    read.report(OLD, {0: 70, 1: 70})
+    report_rewound("eu", monitor_state, {0})
+    read.report(NEW, {0: 10, 1: 70})
+    report_rewound("eu", monitor_state, {0, 1})
+    assert (len(caplog.messages), monitor_state.view().health.rewound) == (1, {0, 1})
