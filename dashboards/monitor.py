@@ -25,8 +25,8 @@ from streaming.signals.monitor import (
     RECORDS_SKIPPED,
     RESIDENT_MEMORY_BYTES,
     SOURCE,
+    SOURCE_LIMITATION,
     STATE_ROWS,
-    UNKNOWN,
 )
 
 _READY = [mapped({"1": ("ready", FINE), "0": ("not ready", ACT)})]
@@ -103,7 +103,9 @@ def _cannot_know() -> AnyPanel:
         "nothing: this source tells all",
         height=6,
     )
-    return ranked(card, [_CLUSTER, Label("What", "what"), Measure("", CLUSTERS.each(UNKNOWN))], by="Cluster")
+    return ranked(
+        card, [_CLUSTER, Label("Capability", "capability"), Measure("", CLUSTERS.each(SOURCE_LIMITATION))], by="Cluster"
+    )
 
 
 def _behind_now() -> AnyPanel:

@@ -16,12 +16,6 @@ LIVE_SCHEMA = COMMIT_SCHEMA.append(pa.field("run_first_ms", pa.int64())).append(
 """`run_commits` commits since the group's last boundary, the first of them at `run_first_ms`; none: 0 and -1."""
 
 
-def without_runs(commits: pa.Table) -> pa.Table:
-    """Commits (COMMIT_SCHEMA) of which no generation is known."""
-    nothing = {"run_first_ms": np.full(commits.num_rows, -1), "run_commits": np.zeros(commits.num_rows, dtype=np.int64)}
-    return _with_columns(commits, nothing)
-
-
 def live_commits(
     known: pa.Table, newer: pa.Table, early: pa.Table, partition_commits: Mapping[bytes, PartitionCommits]
 ) -> pa.Table:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from streaming.combine.boundaries import Boundary
 from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.combine.gaps import CommitGap, GapTotals
-from streaming.combine.live import LIVE_SCHEMA, live_commits, without_runs
+from streaming.combine.live import LIVE_SCHEMA, live_commits
 from streaming.combine.partition_gaps import Happened, MergedGaps, PartitionGaps, merged_gaps
 from streaming.combine.runs import RUN_SCHEMA, of_boundary
 from streaming.group.codec import StateCodec
@@ -104,14 +104,7 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, commits=b"", gaps=PartitionGaps())
 
 
-def _with_runs(version_1: bytes) -> bytes:
-    """Version 1 kept the last commits alone: of no generation is it known what it committed."""
-    snapshot = msgspec.msgpack.decode(version_1, type=PartitionSnapshot)
-    live = without_runs(commits_table(snapshot.commits).select(COMMIT_SCHEMA.names))
-    return msgspec.msgpack.encode(msgspec.structs.replace(snapshot, commits=commits_bytes(live)))
-
-
-PARTITION_CODEC = StateCodec(PartitionSnapshot, 2, {1: _with_runs})
+PARTITION_CODEC = StateCodec(PartitionSnapshot, version=1)
 
 _EVENT_ENCODER = msgspec.msgpack.Encoder()
 _EVENT_DECODER: msgspec.msgpack.Decoder[PartitionEvent] = msgspec.msgpack.Decoder(PartitionEvent)

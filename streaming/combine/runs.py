@@ -152,14 +152,14 @@ def _rows_of_runs(
     runs, everything = int(run.max(initial=-1)) + 1, np.arange(len(run))
     commits, tombstones = np.flatnonzero(has_commit), np.flatnonzero(has_tombstone)
     last_dropped = _last(run, tombstones, runs)
-    commits = np.flatnonzero((earlier_commits > 0) & (everything >= last_dropped[run]))
+    lasting = np.flatnonzero((earlier_commits > 0) & (everything >= last_dropped[run]))
     rows = _RunRows(
         any_row=(any_row := _last(run, everything, runs)),
         first=_first(run, commits, runs),
         dropped=_first(run, tombstones, runs),
-        last=_last(run, commits, runs),
-        run_first=_first(run, commits, runs),
-        run_commits=np.bincount(run[commits], earlier_commits[commits], runs).astype(np.int64),
+        last=_last(run, lasting, runs),
+        run_first=_first(run, lasting, runs),
+        run_commits=np.bincount(run[lasting], earlier_commits[lasting], runs).astype(np.int64),
     )
     there = any_row >= 0
     return rows if there.all() else _RunRows(*(getattr(rows, name)[there] for name in _RunRows.__slots__))

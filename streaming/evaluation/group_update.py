@@ -78,8 +78,7 @@ PENDING_MEMBERS = 10_000
 What is told before its names are known has `topic_names` among what is not known.
 """
 
-GROUP_CODEC = StateCodec(GroupState, version=2, is_compressed=True)
-"""No migration from version 1: it kept members of classic groups only, and no record is read twice."""
+GROUP_CODEC = StateCodec(GroupState, version=1, is_compressed=True)
 
 _UPDATE_ENCODER = msgspec.msgpack.Encoder()
 _UPDATE_DECODER = msgspec.msgpack.Decoder(GroupUpdate)

@@ -105,9 +105,9 @@ class SeriesLimit:
     def shows(self, group_id: str, granularity: Granularity) -> bool:
         """Whether a group's series of a granularity are shown.
 
-            >>> limit = SeriesLimit({"g": 2})
+        >>> limit = SeriesLimit({"g": 2})
         >>> limit.shows("g", "topic"), limit.shows("g", "partition"), SeriesLimit().shows("g", "partition")
-            (True, False, True)
+        (True, False, True)
         """
         return self.finest.get(group_id, _FINEST) >= GRANULARITIES.index(granularity)
 

@@ -28,13 +28,13 @@ SOURCE: Final = Signal(
     unknown=_ALWAYS,
     example='rebalance_monitor_source{source="admin-api"}',
 )
-UNKNOWN: Final = Signal(
+SOURCE_LIMITATION: Final = Signal(
     name="rebalance_monitor_source_limitation_info",
     unit="boolean",
-    labels=(*OF_A_CLUSTER, "what"),
+    labels=(*OF_A_CLUSTER, "capability"),
     label_values=MappingProxyType(
         {
-            "what": (
+            "capability": (
                 "generation_id",
                 "leader",
                 "rebalances_between_polls",

@@ -38,7 +38,7 @@ from streaming.spark.checkpoint_files import (
 from streaming.spark.files import Files
 from streaming.spark.folder import DamagedFile, Folder, LocalFolder, local_folder
 
-CHECKPOINT_VERSION = 1
+CHECKPOINT_VERSION = 2
 _LEFTOVER_JVM_SECONDS = 20.0
 
 _log = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from streaming.evaluation.rebalances.skips import decided
 from streaming.evaluation.report import GroupReport
 from streaming.page.application import Pages
 from streaming.page.rendering import whole
-from streaming.prometheus.metric_selection import Shown as Asked
+from streaming.prometheus.metric_selection import MetricSelection
 from streaming.prometheus.metrics import Exporter
 from tests.streaming.http.answers import answer
 from tests.streaming.page.test_application import STRATEGIES as PAGE_STRATEGIES
@@ -50,7 +50,7 @@ def facts(report: GroupReport) -> dict[str, Any]:
         "protocol_type": membership.protocol_type,
         "protocol": membership.protocol,
         "generation_id": membership.generation_id,
-        "members": membership.members,
+        "member_count": membership.members,
         "verdict": assignment.verdict,
         "drift_partitions": assignment.drift_partitions,
         "unowned_partitions": assignment.unowned_partitions,
@@ -71,7 +71,7 @@ def facts(report: GroupReport) -> dict[str, Any]:
 
 
 def metrics(had: Shown) -> Mapping[tuple[str, tuple[tuple[str, str], ...]], float]:
-    exporter = Exporter([(CLUSTER, had.monitor_state)], lambda: NOW_MS, STALE_AFTER_MS, Asked())
+    exporter = Exporter([(CLUSTER, had.monitor_state)], lambda: NOW_MS, STALE_AFTER_MS, MetricSelection())
     samples = [one for family in text_string_to_metric_families(answer(exporter)) for one in family.samples]
     return {
         (one.name, tuple(sorted(one.labels.items()))): one.value for one in samples if one.labels.get("group") == GROUP
@@ -100,7 +100,7 @@ def shown_by_metrics(had: Shown) -> dict[str, Any]:
         "protocol_type": state["protocol_type"] or None,
         "protocol": state["protocol"] or None,
         "generation_id": value("group_generation"),
-        "members": value("group_members"),
+        "member_count": value("group_members"),
         "verdict": verdict[0]["verdict"] if verdict else None,
         "drift_partitions": None if own is None else value("drift_partitions", strategy=own),
         "unowned_partitions": value("unowned_partitions"),
@@ -133,8 +133,8 @@ def shown_by_api(document: dict[str, Any]) -> dict[str, Any]:
 
 def facts_named(document: Mapping[str, Any]) -> list[str]:
     of_report = (
-        "group_type state protocol_type protocol generation_id members verdict drift_partitions unowned_partitions "
-        "unowned_records lag lag_seconds status records_lost rebalances_total"
+        "group_type state protocol_type protocol generation_id member_count verdict drift_partitions"
+        " unowned_partitions unowned_records lag lag_seconds status records_lost rebalances_total"
     )
     return [name for name in of_report.split() if name in document]
 

@@ -29,7 +29,7 @@ def health(view: MonitorView, memory_bytes: int, *, is_fresh: bool) -> Iterator[
     reported = view.health
     yield monitor.READY, [Sample((), reported.ready and is_fresh)]
     yield monitor.SOURCE, [Sample((reported.source,), 1)]
-    yield monitor.UNKNOWN, [Sample((what,), 1) for what in reported.not_known]
+    yield monitor.SOURCE_LIMITATION, [Sample((capability,), 1) for capability in reported.not_known]
     yield (
         monitor.RECORDS_READ,
         _counts(partition_state.records_read for partition_state in view.partition_states.values()),

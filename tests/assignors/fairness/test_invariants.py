@@ -21,7 +21,7 @@ def assigned(**members: tuple[TopicPartition, ...]) -> GroupAssignment:
 
 
 @pytest.mark.parametrize(
-    ("group", "assignment", "strategy", "law", "detail"),
+    ("group", "assignment", "strategy", "rule", "detail"),
     [
         (EQUAL, assigned(a=(T0, T1, T2, T3)), None, Rule.MEMBER_MISSING, "b has no assignment"),
         (EQUAL, assigned(a=(T0, T1), b=(T2, T3), c=()), None, Rule.UNKNOWN_MEMBER, "c is not in the group"),

@@ -84,8 +84,8 @@ def _read(combined: Combined, partition_state: PartitionModel, record: LogRecord
 
 
 def _takes_place_of(newer: Commit, older: Commit) -> bool:
-    """Of a second's commits the last is kept, and of its tombstones."""
-    return newer[1] // SLOT_MS == older[1] // SLOT_MS and (newer[2] == -1) == (older[2] == -1)
+    """Of the commits of one second the last is kept, and of its tombstones. A negative time (none) counts as 0."""
+    return max(0, newer[1]) // SLOT_MS == max(0, older[1]) // SLOT_MS and (newer[2] == -1) == (older[2] == -1)
 
 
 def combined_in_bulk(batches: Sequence[pa.RecordBatch]) -> Combined:

@@ -10,7 +10,6 @@ import pytest
 
 from assignors import assignor_named
 from streaming.combine.combiner import GROUP_KIND, Combiner
-from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.combine.gaps import GAP_BUCKETS_SECONDS, CommitGap, GapTotals, counted
 from streaming.combine.partition_state import (
     PARTITION_CODEC,
@@ -18,10 +17,7 @@ from streaming.combine.partition_state import (
     GapsClosed,
     PartitionSnapshot,
     advance_partition,
-    commits_bytes,
-    commits_table,
     decode_partition_event,
-    live_table,
 )
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.rebalances import rebalances as kinds
@@ -218,7 +214,7 @@ RULES: list[tuple[Told, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("told", "expected", "why"), RULES, ids=[why for _, _, why in RULES])
+@pytest.mark.parametrize(("reported", "expected", "why"), RULES, ids=[why for _, _, why in RULES])
 @pytest.mark.parametrize("one_batch", [True, False], ids=["one batch", "a batch each"])
 def test_each_rule_holds(reported: Told, expected: dict[str, Any], why: str, one_batch: bool) -> None:
     records, partition_state, closed = log_of([*FIRST, *reported]), PartitionSnapshot(0), []
@@ -310,20 +306,6 @@ def test_commits_that_vanished_are_no_commits_before() -> None:
     assert [(gap.commit_gap_ms, gap.closed_by) for gap in closed.gaps] == [(3_000, "all_committed")]
 
 
-def test_a_lane_stored_by_version_1_goes_on_and_guesses_nothing() -> None:
-    """It kept the last commits alone: they count as commits before; how often there were some is not known."""
-    partition_state, _ = advanced(PartitionSnapshot(0), log_of(FIRST))
-    version_1 = {
-        "offsets_topic_partition": 0,
-        "last_offset": partition_state.last_offset,
-        "commits": commits_bytes(commits_table(partition_state.commits).select(COMMIT_SCHEMA.names)),
-    }
-    migrated = PARTITION_CODEC.decode(1, msgspec.msgpack.encode(version_1))
-    assert live_table(migrated.commits)["run_commits"].to_pylist() == [0, 0]
-    _, event = advanced(migrated, log_of([*FIRST, (8, "generation 2"), (19, "commit 0"), (21, "commit 1")])[-3:])
-    assert [(gap.commit_gap_ms, gap.usual_interval_ms) for gap in event.gaps] == [(12_000, None)]
-
-
 LIVES: list[tuple[Told, str]] = [
     ([(1, "generation 1"), (2, "generation 2"), (3, "emptied 3"), (4, "generation 4")], "classic"),
     ([(1, "generation 1"), (2, "ended"), (3, "generation 1"), (4, "generation 2")], "classic, created anew"),
@@ -343,7 +325,7 @@ LIVES: list[tuple[Told, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("told", "why"), LIVES, ids=[why for _, why in LIVES])
+@pytest.mark.parametrize(("reported", "why"), LIVES, ids=[why for _, why in LIVES])
 def test_a_gap_stands_at_the_position_of_its_rebalance(reported: Told, why: str) -> None:
     """The two tables are joined by it: every rebalance that gives members partitions has a gap, and no other row."""
     records = log_of(reported)

@@ -58,16 +58,10 @@ def test_what_is_encoded_says_todays_version() -> None:
     assert CODEC.decode(version, encoded) == _Today("g", 7)
 
 
-@pytest.mark.parametrize(("codec", "oldest"), [(GROUP_CODEC, 2), (PARTITION_CODEC, 1)])
+@pytest.mark.parametrize(("codec", "oldest"), [(GROUP_CODEC, 1), (PARTITION_CODEC, 1)])
 def test_every_older_version_of_a_state_has_its_own_migration(codec: StateCodec[object], oldest: int) -> None:
     """Groups and lanes are versioned apart: what makes an old group a new one must not touch a lane."""
     assert sorted(codec._migrations) == list(range(oldest, codec.version))
-
-
-def test_state_that_kept_no_members_of_newer_groups_is_refused_rather_than_shown_in_part() -> None:
-    """Version 1 read KIP-848 members' records and kept nothing of them; only a rebuild reads them again."""
-    with pytest.raises(StateVersionError, match="rebuild"):
-        GROUP_CODEC.decode(1, msgspec.msgpack.encode(GroupState(advanced([written(0, 1)]))))
 
 
 MANY = [

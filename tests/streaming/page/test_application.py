@@ -316,7 +316,7 @@ def test_what_rests_on_an_old_sample_is_not_shown_as_the_present(shown: Scene) -
     assert "REWIND" not in seen
     document = ask(pages, "/api/v1/groups/billing").json()
     assert (document["phase"], document["lag"], document["status"], document["partitions"]) == ("stale", None, None, [])
-    assert document["members"] == 5, "who is in it is as it was last read"
+    assert document["member_count"] == 5, "who is in it is as it was last read"
     assert ask(pages, "/-/ready").status == "503 Service Unavailable"
 
 
@@ -342,7 +342,7 @@ def test_a_group_behind_an_open_transaction_is_unknown_and_shows_nothing_else(sh
     monitor_state.put_health(ready=True, was_ready=True)
     document = ask(pages_of(monitor_state, shown.tables), "/api/v1/groups/billing").json()
     assert (document["state"], document["not_known"]) == ("Unknown", ["blocked"])
-    assert (document["lag"], document["members"], document["members"]) == (None, None, [])
+    assert (document["lag"], document["member_count"], document["members"]) == (None, None, [])
 
 
 @pytest.mark.parametrize("accept_encoding", ["gzip;q=0", "identity", ""])

@@ -46,7 +46,7 @@ class Admin:
 
 
 @pytest.mark.parametrize(
-    ("told", "topic_id", "why"),
+    ("reported", "topic_id", "why"),
     [
         ("0776430e-0986-46cd-a612-d0b6540caf21", "B3ZDDgmGRs2mEtC2VAyvIQ", "as Kafka's own tools print it"),
         ("00000000-0000-0000-0000-000000000000", None, "what brokers before 2.8 are taken to say"),

@@ -13,6 +13,8 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
+from streaming.spark.checkpoint import CHECKPOINT_VERSION
+
 SAMPLE = Path(__file__).with_name("samples") / "checkpoint.tar.gz"
 NOBODY = 65534
 
@@ -26,6 +28,7 @@ def unpack_checkpoint(into: Path) -> Path:
     name = "origin/rebalances.positions"
     (checkpoint / name).write_bytes(bytes(range(24)))
     identity = json.loads((checkpoint / "monitor.json").read_bytes())
+    identity["version"] = CHECKPOINT_VERSION
     identity["origin"][name] = binascii.crc32(bytes(range(24)))
     (checkpoint / "monitor.json").write_text(json.dumps(identity))
     for path in (checkpoint / name, checkpoint / "monitor.json"):

@@ -66,14 +66,14 @@ def test_an_identity_is_read_as_it_was_written_and_no_two_are_alike(files: Local
 @pytest.mark.parametrize(
     ("stored", "found", "why"),
     [
-        (b'{"version": 2}', "has version 2", "a newer one, whatever else it says"),
-        (b'{"version": 0, "checkpoint_id": "x"}', "has version 0", "an older one"),
+        (b'{"version": 3}', "has version 3", "a newer one, whatever else it says"),
+        (b'{"version": 1, "checkpoint_id": "x"}', "has version 1", "an older one"),
         (b"{}", "has version unreadable", "no version"),
         (b"[]", "has version unreadable", "no object"),
         (b"", "has version unreadable", "an empty file"),
         (b"\xff", "has version unreadable", "no text"),
-        (b'{"version": 1}', r"is damaged \(monitor.json", "the right version, and nothing else"),
-        (b'{"version": 1, "checkpoint_id": 5, "cluster": "c", "shuffle_partitions": 2}', "is damaged", "a wrong type"),
+        (b'{"version": 2}', r"is damaged \(monitor.json", "the right version, and nothing else"),
+        (b'{"version": 2, "checkpoint_id": 5, "cluster": "c", "shuffle_partitions": 2}', "is damaged", "a wrong type"),
     ],
 )
 def test_a_checkpoint_we_cannot_use_is_refused_by_name_with_the_remedy(
@@ -84,7 +84,7 @@ def test_a_checkpoint_we_cannot_use_is_refused_by_name_with_the_remedy(
         CheckpointError, match=rf"^checkpoint {files.folder}/ {found}.*: run `rebalance-monitor rebuild`"
     ):
         read_identity(files)
-    assert CHECKPOINT_VERSION == 1, why
+    assert CHECKPOINT_VERSION == 2, why
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_what_a_checkpoint_is_bound_to_cannot_change(
     cluster: str, shuffle_partitions: int, source: str, refused: str | None
 ) -> None:
     """A checkpoint from before there were two sources is one of the log."""
-    identity = Identity(1, "id", "prod", 2)
+    identity = Identity(CHECKPOINT_VERSION, "id", "prod", 2)
     if refused is None:
         check_identity(identity, cluster, shuffle_partitions, "/c", source)
     else:

@@ -264,9 +264,9 @@ def test_windows_follow_their_rows_when_the_book_is_tidied_and_an_older_view_giv
     known.apply(seconds([(group, 3_000 + group, 20) for group in range(1_000, 1_100)]))
     old = known.view()
     known.apply(seconds([(999, 9_000, 2_000)]))
-    known = np.ones(old.commits.num_rows, dtype=np.bool_)
+    is_known = np.ones(old.commits.num_rows, dtype=np.bool_)
     committed = old.commits["committed_offset"].to_numpy()
-    assert known.observe(old, committed, np.full(old.commits.num_rows, 9_999), known) is None
+    assert known.observe(old, committed, np.full(old.commits.num_rows, 9_999), is_known) is None
     windows = committed_offsets(known, 9_999)
     assert len(windows) == 101
     assert windows["group-999"] == [1_009, 2_000]

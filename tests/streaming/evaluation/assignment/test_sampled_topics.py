@@ -17,7 +17,7 @@ HAS_NOTHING = written(10, 1, [member("m")])
 
 
 @pytest.mark.parametrize(
-    ("sample", "unknown", "awaited", "why"),
+    ("sample", "unknown", "pending", "why"),
     [
         (sampled(1), True, True, "never sampled"),
         (sampled(BEFORE, orders=2), False, False, "sampled before, and assigned are exactly those partitions"),

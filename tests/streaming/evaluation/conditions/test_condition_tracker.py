@@ -187,7 +187,7 @@ FED: Ends = {("orders", 0): busy()}
 
 
 @pytest.mark.parametrize(
-    ("look", "found", "why"),
+    ("evaluate", "found", "why"),
     [
         (inputs(record(), commits=SILENT, ends=FED), {"stuck_rebalance"}, "silent, and no listing says anything else"),
         (inputs(record(), commits=SILENT, ends=FED, listed={"g": "Stable"}), {"silent_group"}, "listed as Stable"),
@@ -222,7 +222,7 @@ def test_groups_that_hang(evaluate: ConditionInputs, found: set[str], why: str) 
 
 
 @pytest.mark.parametrize(
-    ("look", "goes_on", "why"),
+    ("evaluate", "goes_on", "why"),
     [
         (inputs(record(), commits=SILENT, ends={}), True, "end offsets could not be sampled"),
         (inputs(record(), commits=SILENT, ends={("orders", 0): [500, 600]}), True, "sampled for a minute only"),

@@ -84,7 +84,7 @@ FOLLOWUP = ("cooperative_followup",)
 
 
 @pytest.mark.parametrize(
-    ("recent", "active", "why"),
+    ("recent", "is_active", "why"),
     [
         (every_minute(5), True, "five in ten minutes"),
         (every_minute(4), False, "four are restless, no storm"),
@@ -103,8 +103,8 @@ FOLLOWUP = ("cooperative_followup",)
         ([], False, "nothing is remembered"),
     ],
 )
-def test_a_storm(recent: list[RebalanceSummary], holds: bool, why: str) -> None:
-    assert (REBALANCE_STORM in conditions(recent, NOW_MS, LIMITS)) is holds, why
+def test_a_storm(recent: list[RebalanceSummary], is_active: bool, why: str) -> None:
+    assert (REBALANCE_STORM in conditions(recent, NOW_MS, LIMITS)) is is_active, why
 
 
 def started(minutes: int, kind: str = "created", generation_id: int = 0, **more: int) -> list[RebalanceSummary]:
@@ -328,7 +328,7 @@ COOPERATIVE = {"protocol": "cooperative-sticky"}
 
 
 @pytest.mark.parametrize(
-    ("recent", "active", "why"),
+    ("recent", "is_active", "why"),
     [
         (every_minute(5, **COOPERATIVE), True, "franz-go 995: they rejoin and nobody knows why"),
         (every_minute(5, causes=FOLLOWUP, **COOPERATIVE), True, "something is handed over for ever"),
@@ -347,15 +347,15 @@ COOPERATIVE = {"protocol": "cooperative-sticky"}
         (every_minute(5, causes=None, kind="first_seen"), False, "no rebalances"),
     ],
 )
-def test_endless_cooperative_rejoins(recent: list[RebalanceSummary], holds: bool, why: str) -> None:
-    assert (ENDLESS_COOPERATIVE_REJOIN in conditions(recent, NOW_MS, LIMITS)) is holds, why
+def test_endless_cooperative_rejoins(recent: list[RebalanceSummary], is_active: bool, why: str) -> None:
+    assert (ENDLESS_COOPERATIVE_REJOIN in conditions(recent, NOW_MS, LIMITS)) is is_active, why
 
 
 CHANGED = ("strategy_changed",)
 
 
 @pytest.mark.parametrize(
-    ("recent", "active", "why"),
+    ("recent", "is_active", "why"),
     [
         ([rebalance(60, eager_claimers=1)], True, "a cooperative client in an eager group, for as long as it is so"),
         ([rebalance(60, eager_claimers=1), rebalance(50)], False, "it is so no more"),
@@ -375,8 +375,8 @@ CHANGED = ("strategy_changed",)
         ),
     ],
 )
-def test_eager_and_cooperative_mixed(recent: list[RebalanceSummary], holds: bool, why: str) -> None:
-    assert (EAGER_AND_COOPERATIVE_MIXED in conditions(recent, NOW_MS, LIMITS)) is holds, why
+def test_eager_and_cooperative_mixed(recent: list[RebalanceSummary], is_active: bool, why: str) -> None:
+    assert (EAGER_AND_COOPERATIVE_MIXED in conditions(recent, NOW_MS, LIMITS)) is is_active, why
 
 
 @pytest.mark.parametrize(

@@ -212,7 +212,7 @@ def test_a_group_nothing_is_told_of_keeps_its_story_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("handed_over", "by_need", "why"),
+    ("movement", "by_need", "why"),
     [
         (PartitionMovement(), {}, "unknown moves are none of any kind"),
         (PartitionMovement(0, 0, is_exact=True), {}, "none"),
