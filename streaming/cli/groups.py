@@ -41,7 +41,7 @@ from streaming.group.listing import (
     held_partitions,
 )
 from streaming.group.printable import in_ranges
-from streaming.group.snapshot import RECONCILING, STABLE, GroupSnapshot
+from streaming.group.snapshot import BROKER, RECONCILING, STABLE, GroupSnapshot
 from streaming.polled.descriptions import described_event
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 from streaming.sampling.connection import Connection
@@ -240,6 +240,7 @@ def _json(group: _Group, conditions: Conditions | None) -> dict[str, Any]:
         "state": group.state,
         "protocol_type": group.listed.protocol_type,
         "protocol": described and described.protocol,
+        "protocol_source": BROKER if described and described.protocol else None,
         "group_epoch": described and described.group_epoch,
         "assignment_epoch": described and described.assignment_epoch,
         "members": described and [_member_json(described, member) for member in described.members],

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from streaming.delta.stored import rust_uri
@@ -124,6 +124,7 @@ class DeltaTables:
     def _opened(self, table: Table) -> DeltaTable:
         delta_table = self._created(table)
         _check_version(delta_table, self.path(table))
+        _add_missing_columns(delta_table, table)
         set_properties(delta_table, self._versions_kept_hours)
         return delta_table
 
@@ -216,6 +217,25 @@ def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Tran
         commit_properties=properties,
         post_commithook_properties=_NO_HOOKS,
     )
+
+
+def _add_missing_columns(delta_table: DeltaTable, table: Table) -> None:
+    """Add the columns that this version of the monitor brought. They come last, and earlier rows have null in them.
+
+    An earlier version of the monitor cannot append afterwards: Delta refuses rows that lack a column.
+    """
+    try:
+        _add_columns(delta_table, table)
+    except CommitFailedError:  # a different monitor opens the same tables and adds them
+        delta_table.update_incremental()
+        _add_columns(delta_table, table)
+
+
+def _add_columns(delta_table: DeltaTable, table: Table) -> None:
+    known = {field.name for field in delta_table.schema().fields}
+    if missing := [field for field in Schema.from_arrow(table.schema).fields if field.name not in known]:
+        delta_table.alter.add_columns(missing, post_commithook_properties=_NO_HOOKS)
+        _log.info("%s has new columns: %s", delta_table.table_uri, ", ".join(field.name for field in missing))
 
 
 def _without_comments(rows: pa.Table) -> pa.Table:

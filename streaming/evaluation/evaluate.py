@@ -119,6 +119,7 @@ def _of_records(recorded: RecordedGroup) -> GroupReport:
             generation_id=snapshot.generation_id,
             protocol_type=snapshot.protocol_type,
             protocol=snapshot.protocol,
+            protocol_source=snapshot.protocol_source,
             members=_members(snapshot),
             record_timestamp_ms=snapshot.position.timestamp_ms if snapshot.position else None,
         ),

@@ -27,13 +27,17 @@ from streaming.group.snapshot import UNKNOWN, GroupSnapshot
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What the group is. `protocol` is its strategy's name, `record_timestamp_ms` when its last record was written."""
+    """What the group is. `protocol` is its strategy's name, `record_timestamp_ms` when its last record was written.
+
+    `protocol_source` is `records`, or `broker` if only the coordinator named the strategy; None where that is unknown.
+    """
 
     group_type: str
     state: str = UNKNOWN
     generation_id: int | None = None
     protocol_type: str | None = None
     protocol: str | None = None
+    protocol_source: str | None = None
     members: int | None = None
     record_timestamp_ms: int | None = None
 

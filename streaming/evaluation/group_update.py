@@ -208,17 +208,38 @@ def _evaluated(snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor])
 def _with_facts(
     record: GroupState, facts: Iterable[ExternalFact], strategies: Sequence[PartitionAssignor]
 ) -> tuple[GroupSnapshot, _Evaluated, tuple[Evaluation, ...]]:
-    """The snapshot with what was handed back, its verdict made again if it waited for that, and whether it is final."""
+    """The snapshot with what was handed back, its verdict made again if it waited for that, and whether it is final.
+
+    A complete verdict is made again if the coordinator reported a different assignor. Its rows are written and stay.
+    """
     snapshot, evaluation = record.snapshot, record.evaluation
     for fact in facts:
         snapshot = advance(snapshot, fact)
-    if evaluation is None or evaluation.is_complete or snapshot == record.snapshot:
+    if evaluation is None or snapshot == record.snapshot:
         return snapshot, _Evaluated(evaluation), ()
+    if evaluation.is_complete:
+        return snapshot, _judged_by_reported(snapshot, record, evaluation, strategies), ()
     again = evaluate_snapshot(snapshot, strategies)
     if again is not None and again.generation_id == evaluation.generation_id:
         # Members that moved meanwhile change nothing of what is evaluated: the verdict stays where it was first due.
         again = msgspec.structs.replace(again, position=evaluation.position)
     return snapshot, _Evaluated(again, snapshot), _final(again)
+
+
+def _judged_by_reported(
+    snapshot: GroupSnapshot, record: GroupState, evaluation: Evaluation, strategies: Sequence[PartitionAssignor]
+) -> _Evaluated:
+    """The verdict on the same generation by the assignor that is known now; as it was if that is the same.
+
+    Snapshots that wait for names of topics are evaluated when they are released: their rows are not written yet.
+    """
+    is_same_generation = snapshot.generation_id == evaluation.generation_id
+    if snapshot.protocol == record.snapshot.protocol or not is_same_generation or record.pending:
+        return _Evaluated(evaluation)
+    again = evaluate_snapshot(snapshot, strategies)
+    if again is None or not again.is_complete:
+        return _Evaluated(evaluation)
+    return _Evaluated(msgspec.structs.replace(again, position=evaluation.position), snapshot)
 
 
 def _evaluate_history(

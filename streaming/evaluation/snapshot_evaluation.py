@@ -133,7 +133,7 @@ def _is_evaluated(snapshot: GroupSnapshot) -> bool:
 def _without_assignment(snapshot: GroupSnapshot, position: Position) -> Evaluation | None:
     """A group that is not evaluated, or one whose coordinator is making the assignment.
 
-    Where no member names one, the broker's default is in no record.
+    If no member names one, it is the one that the coordinator reported, if it did.
     """
     own = snapshot.protocol or ""
     drifts: tuple[StrategyDrift, ...] = ()

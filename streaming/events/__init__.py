@@ -2,7 +2,8 @@
 
 Two kinds of facts become events. Records the group coordinator wrote (each with its position in `__consumer_offsets`,
 so that a fact read twice counts once), and facts the driver learned elsewhere and hands back (topic metadata; whether
-a stretch of the log was whole). Both are plain values with a stable encoded form: they cross process borders.
+a stretch of the log was whole; the assignor that a coordinator reports). Both are plain values with a stable encoded
+form: they cross process borders.
 """
 
 from __future__ import annotations
@@ -195,6 +196,16 @@ class GroupForgotten(msgspec.Struct, frozen=True, tag="group_forgotten"):
     """A group has been dead for so long that its totals need not be kept any more."""
 
 
+class AssignorReported(msgspec.Struct, frozen=True, tag="assignor_reported"):
+    """The assignor of a KIP-848 group whose members name none, as its coordinator described the group at an epoch.
+
+    At a different epoch the members may be different ones, and one of them may have named the assignor.
+    """
+
+    epoch: int
+    assignor: str
+
+
 class DecodeFailed(msgspec.Struct, frozen=True, tag="record_unreadable"):
     """A membership record of the group went to quarantine: its key is whole, its value beyond reading.
 
@@ -216,7 +227,7 @@ ModernEvent = (
 LogEvent = GroupMetadataWritten | GroupDescribed | GroupTombstoned | DecodeFailed | ModernEvent
 """What has a position: records, and in their place what coordinators said when asked."""
 
-ExternalFact = TopicsSampled | SkipSettled | GroupVanished | GroupForgotten
+ExternalFact = TopicsSampled | SkipSettled | GroupVanished | GroupForgotten | AssignorReported
 GroupEvent = LogEvent | ExternalFact
 
 _ENCODER = msgspec.msgpack.Encoder()

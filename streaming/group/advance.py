@@ -29,6 +29,8 @@ the generation of a classic group and the group epoch of all others:
 11. Where an earlier checkpoint's tables counted a group, the log is read again without counting up to there (`Resume`).
 12. A record nobody could read makes the group Unknown, a classic one until its next record (which then counts nothing),
     any other until the next record of the same entry: the last value is not the present.
+13. The assignor that a coordinator reports for a KIP-848 group counts at the epoch of its report, if no member names
+    one. It stays for later epochs until a member names an assignor or the coordinator reports a different one.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from streaming.events import (
     CONSUMER,
     SHARE,
     STREAMS,
+    AssignorReported,
     DecodeFailed,
     EpochWritten,
     GroupDescribed,
@@ -58,7 +61,7 @@ from streaming.events import (
     TopicsNamed,
     TopicsSampled,
 )
-from streaming.group.modern import ModernGroup, is_assigning, recounted, replayed
+from streaming.group.modern import ModernGroup, is_assigning, recounted, replayed, with_reported_assignor
 from streaming.group.snapshot import (
     ASSIGNING,
     DEAD,
@@ -87,6 +90,8 @@ def advance(snapshot: GroupSnapshot, event: GroupEvent) -> GroupSnapshot:
         return _settle(snapshot, event)
     if isinstance(event, GroupVanished):
         return _vanish(snapshot, event)
+    if isinstance(event, AssignorReported):
+        return _know_assignor(snapshot, event)
     return snapshot if isinstance(event, GroupForgotten) else _read(snapshot, event)
 
 
@@ -377,6 +382,12 @@ def _settle(snapshot: GroupSnapshot, event: SkipSettled) -> GroupSnapshot:
     failed = sum(skip.generations for skip in settled) if event.log_was_whole else 0
     totals = msgspec.structs.replace(snapshot.totals, rebalances_failed=snapshot.totals.rebalances_failed + failed)
     return msgspec.structs.replace(snapshot, unsettled_skips=kept, totals=totals)
+
+
+def _know_assignor(snapshot: GroupSnapshot, event: AssignorReported) -> GroupSnapshot:
+    """Rule 13."""
+    modern = with_reported_assignor(snapshot.modern, event) if snapshot.modern else None
+    return msgspec.structs.replace(snapshot, modern=modern)
 
 
 def _vanish(snapshot: GroupSnapshot, event: GroupVanished) -> GroupSnapshot:

@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from streaming.events import (
+    AssignorReported,
     CurrentWritten,
     DecodeFailed,
     EpochWritten,
@@ -45,7 +46,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
     `unreadable` are entries whose last record went to quarantine. `unreconciled_members` do not have their target yet,
     `unheard_members` have not even answered to it; both follow from the entries (`recounted`), and are kept because
     looking at every member for every member's record would make a rebalance cost their square.
-    `assignor` is the one the coordinator uses, which its description tells and no record does.
+    `assignor` is the one that the coordinator reported. No record has it. Members that name an assignor overrule it.
     """
 
     epoch: int | None = None
@@ -103,16 +104,20 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return named[0] if len(named) == 1 else None
 
     def server_assignors(self) -> tuple[str, ...]:
-        """The assignors that may be in use, as far as they are named: the one that is known, or those with most votes.
+        """The assignors that may be in use: those with most votes, or without a vote the one that was reported.
 
         `ModernGroup.computePreferredServerAssignor` takes any of several with the most votes. Without a vote the broker
         uses its first configured assignor, which no record names.
         """
-        if self.assignor is not None:
-            return (self.assignor,)
         votes = Counter(member.server_assignor for member in self.members.values() if member.server_assignor)
-        most = max(votes.values(), default=0)
+        if not votes:
+            return () if self.assignor is None else (self.assignor,)
+        most = max(votes.values())
         return tuple(sorted(name for name, count in votes.items() if count == most))
+
+    def names_assignor(self) -> bool:
+        """Whether a member names an assignor. If none does, only the coordinator knows which one is in use."""
+        return any(member.server_assignor for member in self.members.values())
 
     def subscribed_regexes(self) -> frozenset[str]:
         """The regular expressions that members subscribe to."""
@@ -167,6 +172,13 @@ def replayed(group: ModernGroup, event: ModernEvent | DecodeFailed) -> ModernGro
     return after if not group.unreadable else _readable_again(after, event)
 
 
+def with_reported_assignor(group: ModernGroup, event: AssignorReported) -> ModernGroup:
+    """The group with the assignor that its coordinator reported, if the report is about the group as it is."""
+    if event.epoch != group.epoch or group.names_assignor():
+        return group
+    return msgspec.structs.replace(group, assignor=event.assignor)
+
+
 def _readable_again(group: ModernGroup, event: ModernEvent) -> ModernGroup:
     """The group without the entry that this record tells anew; with a member go all of its."""
     reported = {entry_name(event)}
@@ -190,7 +202,13 @@ def _replayed(group: ModernGroup, event: ModernEvent) -> ModernGroup:
 
 def _with_member(group: ModernGroup, event: MemberEvent) -> ModernGroup:
     if isinstance(event, MemberWritten):
-        return msgspec.structs.replace(group, members=_put(group.members, event.member_id, event.member))
+        # What was reported may be the name that this member gives. When it leaves, the coordinator is asked again.
+        names_assignor = event.member is not None and event.member.server_assignor
+        return msgspec.structs.replace(
+            group,
+            members=_put(group.members, event.member_id, event.member),
+            assignor=None if names_assignor else group.assignor,
+        )
     if isinstance(event, TargetWritten):
         return msgspec.structs.replace(group, targets=_put(group.targets, event.member_id, event.partitions))
     return msgspec.structs.replace(group, currents=_put(group.currents, event.member_id, event.current))

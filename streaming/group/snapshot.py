@@ -29,6 +29,9 @@ REBALANCING = frozenset({PREPARING_REBALANCE, COMPLETING_REBALANCE})
 """States of a classic group whose members have no assignment at the moment."""
 
 
+RECORDS, BROKER = "records", "broker"
+"""Who named a group's strategy: the records of its members, or only the coordinator that was asked."""
+
 _PROTOCOL_TYPES = {CONSUMER: "consumer", SHARE: "share", STREAMS: "streams"}
 """As ListGroups answers (`ConsumerGroup.PROTOCOL_TYPE` and its like)."""
 
@@ -122,10 +125,21 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
 
     @property
     def protocol(self) -> str | None:
-        """The name of the strategy: the leader's, or the server assignor most members ask for; None where none says."""
+        """The name of the strategy: the leader's, or the server assignor that most members name.
+
+        If no member names one, it is the assignor that the coordinator reported. None where nobody named one.
+        """
         if self.classic is not None:
             return self.classic.protocol
         return None if self.modern is None else self.modern.server_assignor()
+
+    @property
+    def protocol_source(self) -> str | None:
+        """RECORDS or BROKER, by who named the strategy; None where the strategy is unknown."""
+        if self.protocol is None:
+            return None
+        is_reported = self.is_polled or (self.modern is not None and not self.modern.names_assignor())
+        return BROKER if is_reported else RECORDS
 
     def member_count(self) -> int:
         """How many members the group has, as far as records tell."""

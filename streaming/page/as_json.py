@@ -81,6 +81,7 @@ def _summary(group: GroupReport) -> dict[str, Any]:
         "generation_id": membership.generation_id,
         "protocol_type": membership.protocol_type,
         "protocol": membership.protocol,
+        "protocol_source": membership.protocol_source,
         "member_count": membership.members,
         "verdict": assignment.verdict,
         "verdict_reason": (own.reason or None) if own else None,

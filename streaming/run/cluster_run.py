@@ -18,6 +18,7 @@ from streaming.run.poller import Poller
 from streaming.run.query.keeper import QueryKeeper
 from streaming.run.query.prepare import prepare_checkpoint
 from streaming.run.query.restore import restore
+from streaming.run.samples.assignors import AssignorRequests
 from streaming.run.samples.conditions import GroupConditions, limits_of
 from streaming.run.samples.feedback import Feedback
 from streaming.run.samples.feedback_writer import FeedbackWriter
@@ -129,6 +130,7 @@ class ClusterRun:
         reconciler = (
             None if self._poller else Reconciler(cluster, groups, self._committed_offsets, sampling.reconcile_seconds)
         )
+        assignors = None if self._poller else AssignorRequests(cluster, groups)
         sampler = Sampler(
             cluster=cluster,
             monitor_state=monitor_state,
@@ -136,7 +138,7 @@ class ClusterRun:
             lag_watch=lag_watch,
             readiness=self._readiness,
             after=AfterSample(
-                Feedback(FeedbackWriter(self._files), reconciler),
+                Feedback(FeedbackWriter(self._files), reconciler, assignors),
                 LogWatch(cluster, monitor_state, self._files),
                 GroupConditions(cluster, monitor_state, tables, self._limits),
                 LagTables(cluster, monitor_state, tables, sampling.lag_table_seconds),

@@ -10,10 +10,11 @@ from streaming.signals.signal import CLUSTER, OF_A_CLUSTER, OF_A_GROUP, Signal
 GROUP_STATE: Final = Signal(
     name="rebalance_monitor_group_state",
     unit="boolean",
-    labels=(*OF_A_GROUP, "group_type", "protocol_type", "protocol", "state"),
+    labels=(*OF_A_GROUP, "group_type", "protocol_type", "protocol", "protocol_source", "state"),
     label_values=MappingProxyType({"group_type": ("classic", "consumer", "share", "streams")}),
     help="1 for the group's type, strategy and state, as Kafka names them. The state is Unknown if an open transaction"
-    " hides the group or records are missing.",
+    " hides the group or records are missing. `protocol_source` is `records` if records name the strategy."
+    " It is `broker` if only the group coordinator reported it, and empty if the strategy is unknown.",
     unknown="The group does not exist. Each existing group has exactly one series. PreparingRebalance,"
     " CompletingRebalance and the state of a streams group are in no record. They come from the last listing of"
     " groups.",

@@ -5,6 +5,7 @@ One broker, one monitor and one JVM serve all of it. Kafka's word is that of Jav
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -228,6 +229,46 @@ def test_a_regular_expression_is_shown_with_the_topics_it_stands_for(stage: Stag
             stage.monitor.rows_of("group_generations", f"{name}-{client}"), key=lambda row: row["offsets_topic_offset"]
         )
         assert {member["subscribed_regex"] for member in last["members"]} == {sent_as % regex}
+
+
+def test_an_assignor_that_no_member_names_is_shown_as_the_broker_reports_it(stage: Stage, join: Join, name: str):
+    """The first of `group.consumer.assignors` is in no record. A member that names an assignor overrules it."""
+    java = stage.java
+    unnamed = {
+        f"{name}-librdkafka": librdkafka(stage.broker.bootstrap_servers, group_protocol="consumer"),
+        f"{name}-java": java.consumer(),
+    }
+    named = f"{name}-named"
+    for group_id, opens in {**unnamed, named: java.consumer("range")}.items():
+        join(opens, Joining(group_id, "one", stage.topics))
+    for group_id in unnamed:
+        until("the report", lambda at=group_id: _strategy(stage, at) == ("uniform", "broker"))
+        assert stage.agreement.describe(group_id).assignor == "uniform", "Kafka's own word"
+    until("its record", lambda: _strategy(stage, named) == ("range", "records"))
+    for group_id, opens in unnamed.items():
+        join(opens, Joining(group_id, "two", stage.topics))
+    stage.agreement.until_agreed({group_id: Expected("consumer", 2) for group_id in unnamed})
+    for group_id in unnamed:
+        last = max(stage.monitor.rows_of("group_generations", group_id), key=lambda row: row["offsets_topic_offset"])
+        assert (last["protocol"], last["protocol_source"]) == ("uniform", "broker")
+        until("its verdict", lambda at=group_id: _own_verdicts(stage, at) == [("uniform", "match")])
+        document = json.loads(stage.monitor.ask(f"/api/v1/groups/{group_id}")[1])
+        assert (document["protocol"], document["protocol_source"]) == ("uniform", "broker")
+        for page in (f"/groups/{group_id}", f"/?q={group_id}"):
+            assert "reported by the broker</small>" in stage.monitor.ask(page)[1]
+    assert "reported by the broker</small>" not in stage.monitor.ask(f"/groups/{named}")[1]
+    join(java.consumer("range"), Joining(f"{name}-java", "three", stage.topics))
+    until("its name", lambda: _strategy(stage, f"{name}-java") == ("range", "records"))
+
+
+def _strategy(stage: Stage, group_id: str) -> tuple[str, str] | None:
+    shown = MonitorShows.now(stage.monitor).labels("rebalance_monitor_group_state", group_id)
+    return (shown[0]["protocol"], shown[0]["protocol_source"]) if shown else None
+
+
+def _own_verdicts(stage: Stage, group_id: str) -> list[tuple[str, str]]:
+    shown = MonitorShows.now(stage.monitor).labels("rebalance_monitor_assignment_verdict", group_id)
+    return [(labels["strategy"], labels["verdict"]) for labels in shown]
 
 
 def test_a_group_is_upgraded_to_the_consumer_protocol_and_back_while_it_runs(stage: Stage, join: Join, name: str):

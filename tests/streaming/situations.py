@@ -19,6 +19,7 @@ from streaming.events import (
     CLASSIC,
     SHARE,
     STREAMS,
+    AssignorReported,
     DecodeFailed,
     GroupEvent,
     GroupMetadataWritten,
@@ -161,6 +162,15 @@ TARGETS = [
     target(8, "n", (("id", (1,)),)),
     target_epoch(9, 4),
 ]
+CROSSED = [
+    *TARGETS[:5],
+    known(orders=4),
+    *TARGETS[6:8],
+    target(7, held=(("id", (0, 3)),)),
+    target(8, "n", (("id", (1, 2)),)),
+    target_epoch(9, 4),
+]
+"""uniform would leave these targets as they are, range would not."""
 STORM = Condition("rebalance_storm", 900_000, "9 rebalances in 10 minutes")
 
 
@@ -245,6 +255,21 @@ SITUATIONS = {
             target(9, "n", ()),
             target_epoch(10, 4),
         ],
+    ),
+    "assignor reported": Situation(
+        "KIP-848: no member names an assignor, its coordinator does",
+        [*formed(0), known(orders=2), AssignorReported(3, "uniform"), *TARGETS[6:]],
+        {("orders", 0): 4},
+    ),
+    "assignor reported after the last record": Situation(
+        "KIP-848: rows have no strategy, everything else has",
+        [*CROSSED, AssignorReported(4, "range")],
+        is_later_than_records=True,
+    ),
+    "a different assignor reported": Situation(
+        "KIP-848: a broker restarted with a different default",
+        [*CROSSED, AssignorReported(4, "range"), AssignorReported(4, "uniform")],
+        is_later_than_records=True,
     ),
     "half known": Situation("records of a KIP-848 group were compacted away", [epoch(0, 3)]),
     "share group": Situation("members share partitions", formed(0, group_type=SHARE)),

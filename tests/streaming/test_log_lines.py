@@ -21,6 +21,7 @@ OF_ALL = {
     "every user of this machine may read %s: mount it with mode 0440": "so are files with secrets",
     "%d rows appended to %s in %.1f ms": "the tables are shared",
     "no checkpoint of %s: %s": "the tables are shared",
+    "%s has new columns: %s": "the tables are shared",
     "removed %d damaged files of %s that are not needed: %s": "a checkpoint's folder is one cluster's",
     "upkeep of the tables took %.1f s": "the tables are shared",
     "stopped": "the whole process",

@@ -49,6 +49,7 @@ def facts(report: GroupReport) -> dict[str, Any]:
         "state": membership.state,
         "protocol_type": membership.protocol_type,
         "protocol": membership.protocol,
+        "protocol_source": membership.protocol_source,
         "generation_id": membership.generation_id,
         "member_count": membership.members,
         "verdict": assignment.verdict,
@@ -99,6 +100,7 @@ def shown_by_metrics(had: Shown) -> dict[str, Any]:
         "state": state["state"],
         "protocol_type": state["protocol_type"] or None,
         "protocol": state["protocol"] or None,
+        "protocol_source": state["protocol_source"] or None,
         "generation_id": value("group_generation"),
         "member_count": value("group_members"),
         "verdict": verdict[0]["verdict"] if verdict else None,
@@ -133,10 +135,16 @@ def shown_by_api(document: dict[str, Any]) -> dict[str, Any]:
 
 def facts_named(document: Mapping[str, Any]) -> list[str]:
     of_report = (
-        "group_type state protocol_type protocol generation_id member_count verdict drift_partitions"
-        " unowned_partitions unowned_records lag lag_seconds status records_lost rebalances_total"
+        "group_type state protocol_type protocol protocol_source generation_id member_count verdict drift_partitions "
+        "unowned_partitions unowned_records lag lag_seconds status records_lost rebalances_total"
     )
     return [name for name in of_report.split() if name in document]
+
+
+def strategy_words(report: GroupReport) -> str:
+    """Return the strategy as a page shows it."""
+    reported = " reported by the broker" if report.membership.protocol_source == "broker" else ""
+    return f"{report.membership.protocol or NOTHING}{reported}"
 
 
 def pages_of(had: Shown, tables: Path) -> Pages:
@@ -162,7 +170,7 @@ def test_metrics_page_and_api_tell_what_the_report_tells(name: str, tmp_path: Pa
     text = Seen(ask(pages, f"/groups/{GROUP}").text).text
     for said in (
         f"state {report.membership.state} type {report.membership.group_type} ",
-        f" strategy {report.membership.protocol or NOTHING} ",
+        f" strategy {strategy_words(report)} ",
         f" members {whole(report.membership.members)} ",
         f" rebalances {whole(report.rebalances.total)}",
         *(trouble.text for trouble in report.troubles),
@@ -170,6 +178,7 @@ def test_metrics_page_and_api_tell_what_the_report_tells(name: str, tmp_path: Pa
         assert said in text, situation.why
     line = Seen(ask(pages, "/").text).text
     assert all(trouble.word in line for trouble in report.troubles), situation.why
+    assert strategy_words(report) in line, situation.why
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
@@ -189,6 +198,7 @@ def test_tables_and_commands_tell_what_the_report_tells(name: str) -> None:
         assert last["empty_transitions_total"] == report.rebalances.empty_transitions
         if not situation.is_later_than_records:
             assert last["protocol"] == report.membership.protocol
+            assert last["protocol_source"] == report.membership.protocol_source
             assert last["generation_id"] == report.membership.generation_id
             assert report.membership.members in {None, len(last["members"] or ())}
     own = [row for row in rows[ASSIGNMENT_DRIFT] if row["is_group_strategy"]]

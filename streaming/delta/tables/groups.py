@@ -47,6 +47,12 @@ _MEMBER_CHANGE = pa.struct(
 _BY_CAUSE = pa.list_(pa.struct([("cause", pa.string()), ("rebalances", pa.int64())]))
 _BY_NEED = pa.list_(pa.struct([("necessary", pa.string()), ("partitions", pa.int64())]))
 
+PROTOCOL_SOURCE = (
+    "records: the group's records name the strategy; broker: the group coordinator reported it, because no member of a"
+    " KIP-848 group names an assignor, or because source.kind is admin-api; null: protocol is null, or an earlier"
+    " version of the monitor wrote the row"
+)
+
 GROUP_GENERATIONS = Table(
     "group_generations",
     "one record that changed a group: a synced generation, a static member's rejoin, an epoch, an assignment epoch,"
@@ -67,6 +73,7 @@ GROUP_GENERATIONS = Table(
             column("assignment_epoch", pa.int32(), "epoch that the targets were computed for; null for classic groups"),
             column("protocol_type", pa.string(), "consumer, connect, ... as the members reported it"),
             column("protocol", pa.string(), "the strategy that the coordinator chose"),
+            column("protocol_source", pa.string(), PROTOCOL_SOURCE),
             column("leader", pa.string(), "member id of the group leader"),
             column(
                 "members",
@@ -123,10 +130,12 @@ REBALANCES = Table(
                 pa.list_(pa.string()),
                 "causes that the records prove, by precedence: strategy_changed, member_gone (left, timed out and"
                 " fenced look the same), member_joined, subscription_changed, metadata_changed, cooperative_followup,"
-                " unexplained; null: records are missing",
+                " unexplained; null: records are missing. strategy_changed also counts a strategy that the coordinator"
+                " reported",
             ),
             column("members", pa.int32(), "members after the rebalance"),
             column("protocol", pa.string(), "the strategy after the rebalance"),
+            column("protocol_source", pa.string(), PROTOCOL_SOURCE),
             column("previous_protocol", pa.string(), "the strategy before the rebalance"),
             column(
                 "changes",

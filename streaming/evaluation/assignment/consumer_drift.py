@@ -6,8 +6,9 @@ it: a strategy that is given its own answer leaves it as it is. Rules:
 
 1. Targets of a KIP-848 group: each strategy assigns with the targets as what members have now. The verdicts are those
    of `drift`, with `match` for a target the strategy would not touch.
-2. Most members name the strategy. Where none does, the broker's default is in no record: the verdict is the better of
-   `uniform` and `range`, and `unknown` (reason `server_assignor_not_told`) where the target is neither's.
+2. Most members name the strategy. If no member names one, it is the broker's default, which the coordinator reports
+   and no record has. Without a report the verdict is the better of `uniform` and `range`, and `unknown` (reason
+   `server_assignor_not_told`) where the target is neither's.
 3. Where several strategies have the most votes, the coordinator takes any of them (the maximum over a hash map): the
    verdict is the best of theirs, `drift` too if the target breaks the rules of each. If one of them is an assignor that
    only the broker has, it is `unknown` where the target is none of the others'.

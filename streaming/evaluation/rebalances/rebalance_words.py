@@ -14,6 +14,7 @@ from streaming.evaluation.phrases import counted
 from streaming.evaluation.rebalances import rebalances as words
 from streaming.evaluation.rebalances.member_changes import JOINED, REJOINED, RESUBSCRIBED, WENT
 from streaming.group.members import member_name
+from streaming.group.snapshot import BROKER
 
 Row = Mapping[str, Any]
 """A row of `rebalances`, by column."""
@@ -106,7 +107,9 @@ def _why(row: Row) -> Iterator[str]:
         yield f"the cause is unknown: {', '.join(row['not_known'])} missing"
     for cause in row["causes"] or ():
         if cause == words.STRATEGY_CHANGED:
-            yield f"the strategy changed from {row['previous_protocol'] or 'none'} to {row['protocol'] or 'none'}"
+            changed = f"from {row['previous_protocol'] or 'none'} to {row['protocol'] or 'none'}"
+            is_reported = row.get("protocol_source") == BROKER  # an earlier version of the monitor wrote no source
+            yield f"the strategy changed {changed}" + (" (reported by the broker)" if is_reported else "")
         elif cause in _WHAT_MEMBERS_DID:
             did, one, several = _WHAT_MEMBERS_DID[cause]
             yield f"{_named(row, did)} {one if len(_that(row, did)) == 1 else several}"

@@ -116,6 +116,7 @@ class Rebalance(msgspec.Struct, frozen=True):
     skipped_generations: int | None
     not_known: tuple[str, ...] = ()
     group_type: str = CLASSIC
+    protocol_source: str | None = None
 
     @property
     def primary_cause(self) -> str | None:
@@ -190,6 +191,7 @@ def rebalance_between(
         skipped_generations=_skipped_generations(kind, compared, after),
         not_known=tuple(dict.fromkeys(not_known)),
         group_type=after.group_type,
+        protocol_source=after.protocol_source,
     )
 
 

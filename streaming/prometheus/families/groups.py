@@ -17,8 +17,8 @@ from streaming.signals import groups, kafka_exporter
 
 def _state(report: GroupReport) -> Iterable[Sample]:
     group = report.membership
-    labels = (report.group_id, group.group_type, group.protocol_type or "", group.protocol or "", group.state)
-    yield Sample(labels, 1)
+    strategy = (group.protocol_type or "", group.protocol or "", group.protocol_source or "")
+    yield Sample((report.group_id, group.group_type, *strategy, group.state), 1)
 
 
 GROUP_FAMILIES: Final[tuple[GroupFamily, ...]] = (

@@ -99,6 +99,7 @@ def test_groups_of_every_protocol_are_listed_with_members_and_partitions(broker:
             "old": ("classic", "Stable"),
         }
         assert [mine[suffix]["protocol"] for suffix in ("idle", "new", "old")] == [None, "uniform", "range"]
+        assert [mine[suffix]["protocol_source"] for suffix in ("idle", "new", "old")] == [None, "broker", "broker"]
         assert mine["idle"]["members"] == []
         for suffix in ("new", "old"):
             [member] = mine[suffix]["members"]
@@ -135,6 +136,7 @@ def test_what_was_not_told_is_shown_as_not_known():
         "state": None,
         "protocol_type": "consumer",
         "protocol": None,
+        "protocol_source": None,
         "group_epoch": None,
         "assignment_epoch": None,
         "members": None,

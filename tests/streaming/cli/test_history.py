@@ -25,7 +25,7 @@ from streaming.delta.tables import ASSIGNMENT_IMBALANCE, COMMIT_GAPS, GROUP_COND
 from streaming.evaluation.conditions.condition_tracker import Condition, ConditionChange
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.rebalances.rebalance_words import sentence
-from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
+from streaming.events import AssignorReported, GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from tests.streaming.groups import (
     at,
@@ -34,6 +34,7 @@ from tests.streaming.groups import (
     joined,
     member,
     metadata,
+    modern_member,
     target,
     target_epoch,
     tombstoned,
@@ -128,6 +129,37 @@ def test_an_upgraded_groups_tombstone_is_no_end(tmp_path: Path) -> None:
     reported = run(tables_with(tmp_path, *rows_of([written(0, 3), tombstoned(1), *formed(2, 3)])), "g").stdout
     assert "deleted" not in reported
     assert "upgraded to the consumer protocol (KIP-848)" in reported
+
+
+def test_a_strategy_that_the_coordinator_reported_is_marked(tmp_path: Path) -> None:
+    """Members of a KIP-848 group stop naming an assignor: it is then the broker's default."""
+    named = modern_member(server_assignor="range")
+    events = [
+        *formed(0),
+        joined(5, "m", named),
+        epoch_written(6, 4),
+        target_epoch(7, 4),
+        joined(8, "m"),
+        epoch_written(9, 5),
+        AssignorReported(5, "uniform"),
+        target_epoch(10, 5),
+    ]
+    taken, record = [], GroupState(GroupSnapshot("g"))
+    for event in [*events, NAMED]:
+        taken.append(apply_batch(record, [event], [assignor_named("uniform")]))
+        record = taken[-1].record
+    rows = update_rows("prod", taken, {})[REBALANCES]
+    assert [row["protocol_source"] for row in rows] == [None, "records", "broker"]
+    assert (
+        "the strategy changed from range to uniform (reported by the broker)"
+        in run(tables_with(tmp_path / "new", *rows), "g").stdout
+    )
+    (tmp_path / "old").mkdir()
+    table = arrow_table(REBALANCES, rows).drop_columns(["protocol_source"])
+    write_deltalake(str(tmp_path / "old" / REBALANCES.name), table, partition_by=list(PARTITIONED_BY))
+    reported = run(tmp_path / "old", "g").stdout
+    assert "the strategy changed from range to uniform" in reported, "a table from before the column"
+    assert "reported" not in reported
 
 
 def test_what_others_named_reaches_the_terminal_unarmed(tmp_path: Path) -> None:

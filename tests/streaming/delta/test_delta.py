@@ -9,13 +9,17 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from streaming.combine.partition_state import DecodeFailure
 from streaming.delta import on_disk as delta_module
 from streaming.delta.on_disk import DeltaTables, TableVersionError
-from streaming.delta.rows import arrow_table, quarantine_rows
-from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY, QUARANTINE, TABLES
+from streaming.delta.rows import arrow_table, quarantine_rows, update_rows
+from streaming.delta.stored import stored_rows
+from streaming.delta.tables import GROUP_GENERATIONS, PARTITIONED_BY, QUARANTINE, SCHEMA_VERSION, TABLES
+from streaming.evaluation.group_update import GroupState, apply_batch
+from streaming.group.snapshot import GroupSnapshot
+from tests.streaming.groups import written
 
 DAY_MS = 86_400_000
 LONG_AGO = date(2000, 1, 1)
@@ -188,6 +192,33 @@ def test_tables_of_another_schema_are_refused_by_name(tmp_path: Path, version: s
         DeltaTable.create(path, table.schema, configuration=configuration, raise_if_key_not_exists=False)
     with pytest.raises(TableVersionError, match=rf"{tmp_path}/\w+ has schema version {found}, .*choose another paths"):
         opened(tmp_path)
+
+
+def test_a_table_without_a_new_column_gets_it_and_keeps_its_rows(root: Path) -> None:
+    """A column came after the table was made. Rows from before have null in it; the next start adds nothing."""
+    new = "protocol_source"
+    before = pa.schema([field for field in GROUP_GENERATIONS.schema if field.name != new])
+    path = str(root / GROUP_GENERATIONS.name)
+    DeltaTable.create(
+        path,
+        before,
+        partition_by=list(PARTITIONED_BY),
+        configuration={"rebalance_monitor.schema_version": str(SCHEMA_VERSION)},
+        raise_if_key_not_exists=False,
+    )
+    rows = update_rows("c", [apply_batch(GroupState(GroupSnapshot("g")), [written(0, 1)], [])], {})[GROUP_GENERATIONS]
+    plain = pa.schema([field.remove_metadata() for field in before])
+    write_deltalake(path, arrow_table(GROUP_GENERATIONS, rows).select(before.names).cast(plain), mode="append")
+    tables = opened(root)
+    assert tables.append_batch(GROUP_GENERATIONS, arrow_table(GROUP_GENERATIONS, rows), 0)
+    found = stored_rows(str(root), GROUP_GENERATIONS)
+    assert sorted(row[new] or "" for row in found) == ["", "records"]
+    assert {row["protocol"] for row in found} == {"range"}, "columns are matched by name"
+    version = DeltaTable(path).version()
+    opened(root)
+    assert DeltaTable(path).version() == version
+    (added,) = [field for field in DeltaTable(path).schema().fields if field.name == new]
+    assert added.metadata["comment"].startswith("records: ")
 
 
 def test_a_new_table_carries_its_reference_with_it(root: Path) -> None:

@@ -14,6 +14,7 @@ from streaming.events import (
     CONSUMER,
     SHARE,
     STREAMS,
+    AssignorReported,
     CurrentWritten,
     DecodeFailed,
     EpochWritten,
@@ -238,6 +239,7 @@ def test_any_record_is_an_event_or_none_or_refused_and_every_event_crosses_proce
         TopicsSampled({"t": TopicMetadata(3, 5, (("a", None), ("b",))), "absent": TopicMetadata(None, 5)}),
         SkipSettled(2**63 - 1, log_was_whole=True),
         GroupForgotten(),
+        AssignorReported(3, "uniform"),
     ],
 )
 def test_every_kind_of_event_survives_its_encoding(event: GroupEvent) -> None:

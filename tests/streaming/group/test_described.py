@@ -77,6 +77,12 @@ def test_a_kip_848_group_counts_by_its_epochs(epochs: tuple[int, ...], rebalance
     assert snapshot.protocol == "uniform"
 
 
+def test_the_strategy_of_a_polled_group_comes_from_the_broker():
+    assert (after(ALONE).protocol, after(ALONE).protocol_source) == ("range", "broker")
+    assert (after(modern(3)).protocol, after(modern(3)).protocol_source) == ("uniform", "broker")
+    assert (after(REJOINING).protocol, after(REJOINING).protocol_source) == (None, None)
+
+
 def test_an_answer_that_says_nothing_new_leaves_everything_as_it_is():
     """The poller sends only what `advance` calls news, and a fact sent twice counts once (law 3)."""
     for group in (ALONE, EMPTY, modern(3, modern_member("a", [0], epoch=3, target=[0]))):

@@ -156,7 +156,7 @@ def test_a_group_shows_its_members_verdicts_and_counters() -> None:
     }
     assert named(series, "kafka_consumergroup_members") == {"consumergroup=g": 2}
     assert named(series, "rebalance_monitor_group_state", group="g") == {
-        "group_type=classic,protocol=range,protocol_type=consumer,state=Stable": 1
+        "group_type=classic,protocol=range,protocol_source=records,protocol_type=consumer,state=Stable": 1
     }
 
 

@@ -11,9 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import BUILT_IN, GroupSpec, MemberSubscription
-from streaming.evaluation.assignment.drift import DRIFT, EQUIVALENT, MATCH, NOT_EVALUATED, UNKNOWN, StrategyDrift
+from streaming.evaluation.assignment.drift import (
+    DIFFERS_FROM_JAVA,
+    DRIFT,
+    EQUIVALENT,
+    MATCH,
+    NOT_EVALUATED,
+    UNKNOWN,
+    StrategyDrift,
+)
 from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
-from streaming.events import LogEvent, TopicMetadata, TopicsSampled
+from streaming.events import AssignorReported, LogEvent, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from tests.streaming.groups import (
     SECOND_MS,
@@ -88,6 +96,32 @@ def test_a_target_of_a_topic_without_a_name_proves_nothing(assignor: str | None)
     evaluation = evaluate_snapshot(anew, SERVER)
     assert evaluation is not None
     assert {one.score_reason for one in evaluation.imbalances if one.scope == "member"} == {"topic_names"}
+
+
+@pytest.mark.parametrize(
+    ("held", "reported", "verdict", "strategy", "why"),
+    [
+        ({"a": [0, 1], "b": [2, 3]}, "uniform", MATCH, "uniform", "as the reported one has it"),
+        ({"a": [0, 1], "b": [2, 3]}, "range", MATCH, "server-range", "as the reported one has it"),
+        ({"a": [0, 1, 2], "b": [3]}, "uniform", DRIFT, "uniform", "without a report it would be unknown"),
+        ({"a": [0, 1, 2], "b": [3]}, "range", DRIFT, "server-range", "without a report it would be unknown"),
+        (
+            {"a": [0, 3], "b": [1, 2]},
+            "range",
+            DIFFERS_FROM_JAVA,
+            "server-range",
+            "without a report uniform would explain it",
+        ),
+        ({"a": [0, 1], "b": [2, 3]}, "mine", NOT_EVALUATED, "mine", "an assignor that only the broker has"),
+    ],
+)
+def test_a_target_is_held_against_the_assignor_that_the_coordinator_reports(
+    held: Mapping[str, Sequence[int]], reported: str, verdict: str, strategy: str, why: str
+) -> None:
+    """ConsumerGroupDescribe names the default assignor, which no record does."""
+    snapshot = advanced([AssignorReported(3, reported)], settled(held, None))
+    found = own(snapshot)
+    assert (found.verdict, found.strategy) == (verdict, strategy), why
 
 
 def settled_by_votes(held: Mapping[str, Sequence[int]], *votes: str) -> GroupSnapshot:
