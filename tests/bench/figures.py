@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 from rich.table import Table
 
 
@@ -68,7 +68,7 @@ def percentile(values: Sequence[float], percent: float) -> float:
     """
     if not values:
         raise ValueError("no values")
-    return float(np.percentile(np.asarray(values), percent, method="inverted_cdf"))
+    return float(sorted(values)[math.ceil(percent * len(values) / 100) - 1])
 
 
 def figures_table(title: str, figures: Iterable[Figure]) -> Table:

@@ -373,7 +373,10 @@ def test_a_polled_group_shows_no_generation_and_no_failed_rebalances_and_the_sou
     monitor_state.put_health(source="admin-api", not_known=("generation_id", "leader"))
     series = scraped(monitor_state)
     assert named(series, "rebalance_monitor_source") == {"source=admin-api": 1}
-    assert named(series, "rebalance_monitor_source_limitation_info") == {"what=generation_id": 1, "what=leader": 1}
+    assert named(series, "rebalance_monitor_source_limitation_info") == {
+        "capability=generation_id": 1,
+        "capability=leader": 1,
+    }
     assert named(series, "rebalance_monitor_group_members", group="g") == {"": 1}
     assert named(series, "rebalance_monitor_rebalances_total", group="g") == {"": 0}
     for unknown in ("rebalance_monitor_group_generation", "rebalance_monitor_rebalances_failed_total"):

@@ -147,7 +147,7 @@ VERDICTS = {
         (of_lag.LAG_UNKNOWN_PARTITIONS, "reason", set(lag.UNKNOWN_REASONS)),
         (of_lag.GROUP_STATUS, "status", {status.name for status in Status}),
         (of_groups.GROUP_STATE, "group_type", set(GROUP_TYPES)),
-        (of_monitor.UNKNOWN, "what", set(not_known.POLLED) | {not_known.HIDDEN_GROUPS}),
+        (of_monitor.SOURCE_LIMITATION, "capability", set(not_known.POLLED) | {not_known.HIDDEN_GROUPS}),
     ],
 )
 def test_the_values_of_a_label_are_those_that_are_judged(signal: Signal, label: str, evaluated: set[str]) -> None:
