@@ -86,7 +86,7 @@ def _positions(monitor: MonitorProcess, group_id: str) -> list[tuple[object, obj
 def _says_what_it_cannot_know(monitor: MonitorProcess, group_id: str) -> None:
     """Rule 2: nothing invented, in /metrics and in every row."""
     assert monitor.value("rebalance_monitor_source", source="admin-api") == 1
-    unknown = monitor.by_label("rebalance_monitor_source_limitation_info", "what")
+    unknown = monitor.by_label("rebalance_monitor_source_limitation_info", "capability")
     assert {"generation_id", "leader", "rebalances_between_polls", "sync_time", "transactions"} <= unknown.keys()
     assert monitor.value("rebalance_monitor_group_generation", group=group_id) is None
     assert monitor.value("rebalance_monitor_rebalances_failed_total", group=group_id) is None
