@@ -137,7 +137,6 @@ class SparkSettings(Section):
         2, ge=1, description="Number of state partitions. The value cannot change after the checkpoint is created."
     )
     combine_tasks: int = Field(2, ge=1, description="Number of Python tasks that read and reduce the log in parallel.")
-    ui: bool = Field(False, description="Whether Spark serves its own web UI.")
     log_level: str = Field(
         "ERROR", pattern="^(TRACE|DEBUG|INFO|WARN|ERROR|FATAL|OFF)$", description="Spark's log level."
     )
@@ -286,9 +285,6 @@ class EvaluationSettings(Section):
         description="Strategies for which the monitor computes expected assignments.",
     )
     assignors: tuple[str, ...] = Field((), description="Your own strategies, each as module:attribute.")
-    assignor_limit_seconds: Seconds = Field(
-        10, description="Maximum duration of one computation of your own strategy for one group."
-    )
     storm_window_seconds: Seconds = Field(
         600, description="Time window in which rebalances, joins and departures of members are counted."
     )
@@ -300,12 +296,6 @@ class EvaluationSettings(Section):
         ge=2,
         description="Number of times that a member joins and leaves within storm_window_seconds to be a flapping"
         " member.",
-    )
-    cooperative_rounds: int = Field(
-        5,
-        ge=3,
-        description="Number of consecutive cooperative generations without a change that is an endless cooperative"
-        " rejoin.",
     )
     stuck_after_seconds: Seconds = Field(
         300,

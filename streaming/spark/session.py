@@ -198,7 +198,7 @@ def _conf(settings: SparkSettings, jars: Sequence[Path], folder: Path) -> Mappin
         ),
         "spark.scheduler.mode": "FAIR",
         "spark.ui.showConsoleProgress": "false",
-        "spark.ui.enabled": str(settings.ui).lower(),
+        "spark.ui.enabled": "false",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # Nothing is kept in Spark's own catalog, but it makes its folder: not in whatever folder we were started in.

@@ -105,13 +105,14 @@ def test_the_least_rights_are_enough_and_no_secret_is_to_be_found(secure: Secure
     """
     ui_port = free_port()
     conf = {
+        "spark.ui.enabled": "true",
         "spark.ui.port": f"{ui_port}",
         "spark.sql.ui.explainMode": "extended",
         "spark.sql.debug.maxToStringFields": "999",
         "spark.hadoop.fs.azure.account.key.mine": "hedge of an account",
         "spark.hadoop.fs.azure.sas.container.mine": "sv=1&sig=hedge",
     }
-    spark = {"SPARK__UI": "true", "SPARK__LOG_LEVEL": "DEBUG", "SPARK__CONF": json.dumps(conf)}
+    spark = {"SPARK__LOG_LEVEL": "DEBUG", "SPARK__CONF": json.dumps(conf)}
     by_variable = {name: value for name, value in SCRAM.items() if name != "password_file"} | {"password": PASSWORD}
     watching = monitor(secure, tmp_path / "monitor", by_variable, **spark)
     try:

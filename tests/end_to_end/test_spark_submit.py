@@ -72,8 +72,8 @@ def submitted(
         *("--conf", "spark.executor.memory=1g", "--conf", f"spark.executorEnv.PYTHONPATH={ROOT}"),
         *(str(ROOT / "deploy" / "image" / "submitted.py"), "run", "--log-level", "DEBUG"),
     ]
-    conf = json.dumps({"spark.ui.port": str(free_port())})
-    settings = {"SPARK__MASTER": "local[1]", "SPARK__UI": "true", "SPARK__CONF": conf}
+    conf = json.dumps({"spark.ui.enabled": "true", "spark.ui.port": str(free_port())})
+    settings = {"SPARK__MASTER": "local[1]", "SPARK__CONF": conf}
     monitor = MonitorProcess(broker.bootstrap_servers, folder, environment=settings, command=command)
     yield monitor
     if monitor.process is not None and monitor.process.poll() is None:

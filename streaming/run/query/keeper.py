@@ -144,7 +144,6 @@ class QueryKeeper:
         function = StateFunction(
             strategies=settings.evaluation.strategies,
             users_references=self._shared_resources.users_references,
-            users_limit_seconds=settings.evaluation.assignor_limit_seconds,
             initial_state=bootstrap.initial_state.records,
             seed_version=bootstrap.initial_state.version,
             limits=self._limits,

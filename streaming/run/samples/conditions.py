@@ -26,7 +26,6 @@ def limits_of(evaluation: EvaluationSettings) -> Limits:
         window_seconds=evaluation.storm_window_seconds,
         storm_rebalances=evaluation.storm_rebalances,
         flap_threshold=evaluation.flap_threshold,
-        cooperative_rounds=evaluation.cooperative_rounds,
         stuck_after_seconds=evaluation.stuck_after_seconds,
         allowed_lag=evaluation.allowed_lag,
     )
