@@ -1,15 +1,15 @@
-"""One group's report, from its records and the last sample.
+"""Build the report of one group from its records and the last sample.
 
 1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report has only the
    counts of records that were read. It has no values from the sample.
 2. If a listing shows a classic group in a rebalance, the group has no assignment at that time. The verdict is
-   `rebalancing`. No record shows such a rebalance. A reconciling KIP-848 group has an assignment: its targets. It keeps
-   its verdict.
+   `rebalancing`. No record shows such a rebalance. A reconciling KIP-848 group has an assignment, which is the targets
+   of its members. It keeps its verdict.
 3. A group without records only commits offsets (`assign()` in the Java client). Its state and type come from the
    listing. It has no members, no assignment and no rebalances.
-4. Partitions without an owner or with two owners come from the common laws. Partitions that are withheld for the next
-   cooperative round do not count. If the assignment of a member is unknown, the count is a lower bound, and 0 is
-   unknown.
+4. The common rules find partitions without an owner or with two owners. Partitions that are withheld for the next
+   cooperative round do not count. If the assignment of a member is unknown, the count is a lower bound. A lower bound
+   of 0 is reported as unknown.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ _WITHOUT_ASSIGNMENT = frozenset({ASSIGNING, *REBALANCING_STATES})
 
 
 class RecordedGroup(NamedTuple):
-    """What is known of a group without the last sample's lag; no `record` where it only commits.
+    """Everything that is known about a group, without the values of `SampleValues`.
 
-    `state` is as shown: the listing's where that is younger than the record. `measured` is lag and throughput of the
-    assignment that stands. `listed` is given of groups without a record only.
+    `record` is None if the group only commits offsets. `state` comes from the listing if the listing is newer than
+    the record. `listed` is set only for groups without a record. `measured` contains how lag and throughput are shared
+    under the present assignment.
     """
 
     group_id: str
@@ -65,24 +66,24 @@ class RecordedGroup(NamedTuple):
     decided_skips: Decided = MappingProxyType({})
 
 
-class Sampled(NamedTuple):
-    """What the last sample adds: lag, the conditions that hold, records that wait in partitions without an owner."""
+class SampleValues(NamedTuple):
+    """The values from the last sample: lag, active conditions, and unread records in partitions without an owner."""
 
     lag: GroupLag = GroupLag()
     conditions: tuple[Condition, ...] = ()
     unowned_records: int | None = None
 
 
-NOT_SAMPLED = Sampled()
+NO_SAMPLE = SampleValues()
 
 
-def evaluate(recorded: RecordedGroup, sampled: Sampled = NOT_SAMPLED) -> GroupReport:
-    """Report one group that exists."""
-    return with_sample(_of_records(recorded), sampled)
+def evaluate(recorded: RecordedGroup, sampled: SampleValues = NO_SAMPLE) -> GroupReport:
+    """Build the report of a group that exists."""
+    return with_sample(_report_from_records(recorded), sampled)
 
 
-def with_sample(report: GroupReport, sampled: Sampled) -> GroupReport:
-    """The report with what a sample adds, instead of what an earlier one did."""
+def with_sample(report: GroupReport, sampled: SampleValues) -> GroupReport:
+    """Return the report with the values of this sample. They replace the values of an earlier sample."""
     if report.is_blocked:
         return report
     return GroupReport(
@@ -97,16 +98,16 @@ def with_sample(report: GroupReport, sampled: Sampled) -> GroupReport:
     )
 
 
-def _of_records(recorded: RecordedGroup) -> GroupReport:
+def _report_from_records(recorded: RecordedGroup) -> GroupReport:
     record = recorded.record
     if record is None:
-        return _only_commits(recorded)
+        return _report_without_record(recorded)
     snapshot, evaluation = record.snapshot, record.evaluation
     if recorded.is_blocked:
         return GroupReport(
             group_id=recorded.group_id,
             membership=Membership(snapshot.group_type),
-            assignment=AssignmentReport(_hidden(record)),
+            assignment=AssignmentReport(_blocked_verdict(record)),
             rebalances=_rebalances(recorded, record),
             not_known=(BLOCKED,),
         )
@@ -120,7 +121,7 @@ def _of_records(recorded: RecordedGroup) -> GroupReport:
             protocol_type=snapshot.protocol_type,
             protocol=snapshot.protocol,
             protocol_source=snapshot.protocol_source,
-            members=_members(snapshot),
+            members=_member_count(snapshot),
             record_timestamp_ms=snapshot.position.timestamp_ms if snapshot.position else None,
         ),
         assignment=assignment,
@@ -131,8 +132,8 @@ def _of_records(recorded: RecordedGroup) -> GroupReport:
     )
 
 
-def _only_commits(recorded: RecordedGroup) -> GroupReport:
-    """Rule 3."""
+def _report_without_record(recorded: RecordedGroup) -> GroupReport:
+    """Apply rule 3."""
     if recorded.is_blocked:
         return GroupReport(recorded.group_id, Membership(CLASSIC), not_known=(BLOCKED,))
     listed = recorded.listed
@@ -144,9 +145,9 @@ def _only_commits(recorded: RecordedGroup) -> GroupReport:
     return GroupReport(recorded.group_id, membership)
 
 
-def _hidden(record: GroupState) -> tuple[StrategyDrift, ...]:
-    """Rule 1."""
-    return (StrategyDrift(_own_strategy(record), True, UNKNOWN, BLOCKED),) if _divides(record.snapshot) else ()
+def _blocked_verdict(record: GroupState) -> tuple[StrategyDrift, ...]:
+    """Apply rule 1."""
+    return (StrategyDrift(_own_strategy(record), True, UNKNOWN, BLOCKED),) if _has_consumers(record.snapshot) else ()
 
 
 def _own_strategy(record: GroupState) -> str:
@@ -154,12 +155,12 @@ def _own_strategy(record: GroupState) -> str:
     return next((drift.strategy for drift in drifts if drift.is_group_strategy), record.snapshot.protocol or "")
 
 
-def _divides(snapshot: GroupSnapshot) -> bool:
+def _has_consumers(snapshot: GroupSnapshot) -> bool:
     return snapshot.protocol_type == CONSUMER_PROTOCOL_TYPE and bool(snapshot.member_count())
 
 
-def _members(snapshot: GroupSnapshot) -> int | None:
-    """Number of members; None where some of their records are missing."""
+def _member_count(snapshot: GroupSnapshot) -> int | None:
+    """Return the number of members. None if records of some members are missing."""
     should_report = snapshot.classic is not None if snapshot.modern is None else snapshot.modern.shows_state
     return snapshot.member_count() if should_report else None
 
@@ -167,21 +168,21 @@ def _members(snapshot: GroupSnapshot) -> int | None:
 def _assignment(state: str, record: GroupState) -> AssignmentReport:
     snapshot, evaluation, violations = record.snapshot, record.evaluation, record.violations
     drifts = tuple(sorted(evaluation.drifts if evaluation else (), key=lambda drift: not drift.is_group_strategy))
-    if state in _WITHOUT_ASSIGNMENT and _divides(snapshot):
+    if state in _WITHOUT_ASSIGNMENT and _has_consumers(snapshot):
         others = (drift for drift in drifts if not drift.is_group_strategy)
         drifts = (StrategyDrift(_own_strategy(record), True, REBALANCING), *others)
     return AssignmentReport(
         drifts=drifts,
         assigned_by=evaluation.assigned_by.implementation if evaluation and evaluation.assigned_by else None,
         assigned_at_ms=evaluation.position.timestamp_ms if evaluation else None,
-        owned_twice_partitions=_at_least(violations, violations.owned_twice) if violations else None,
-        not_subscribed_partitions=_at_least(violations, violations.not_subscribed) if violations else None,
+        owned_twice_partitions=_count_violations(violations, violations.owned_twice) if violations else None,
+        not_subscribed_partitions=_count_violations(violations, violations.not_subscribed) if violations else None,
         unowned_partitions=record.unowned_partitions(),
     )
 
 
-def _at_least(violations: RuleViolations, broken: TopicPartitions) -> int | None:
-    """How many partitions break a law (rule 4)."""
+def _count_violations(violations: RuleViolations, broken: TopicPartitions) -> int | None:
+    """Return the number of partitions that break a common rule (rule 4)."""
     return len(broken) if violations.is_known or broken else None
 
 
