@@ -50,9 +50,9 @@ _WITHOUT_ASSIGNMENT = frozenset({ASSIGNING, *REBALANCING_STATES})
 class RecordedGroup(NamedTuple):
     """Everything that is known about a group, without the values of `SampleValues`.
 
-    `record` is None if the group only commits offsets. `state` comes from the listing if the listing is newer than
-    the record. `listed` is set only for groups without a record. `measured` contains how lag and throughput are shared
-    under the present assignment.
+    `record` is the stored state from the group's records. It is None if the group only commits offsets. `state` comes
+    from the listing if the listing is newer than the last record. `listed` is set only if `record` is None. `measured`
+    has the imbalances of lag and throughput under the present assignment.
     """
 
     group_id: str
@@ -99,19 +99,19 @@ def with_sample(report: GroupReport, sampled: SampleValues) -> GroupReport:
 
 
 def _report_from_records(recorded: RecordedGroup) -> GroupReport:
-    record = recorded.record
-    if record is None:
+    group_state = recorded.record
+    if group_state is None:
         return _report_without_record(recorded)
-    snapshot, evaluation = record.snapshot, record.evaluation
+    snapshot, evaluation = group_state.snapshot, group_state.evaluation
     if recorded.is_blocked:
         return GroupReport(
             group_id=recorded.group_id,
             membership=Membership(snapshot.group_type),
-            assignment=AssignmentReport(_blocked_verdict(record)),
-            rebalances=_rebalances(recorded, record),
+            assignment=AssignmentReport(_blocked_verdict(group_state)),
+            rebalances=_rebalances(recorded, group_state),
             not_known=(BLOCKED,),
         )
-    assignment = _assignment(recorded.state, record)
+    assignment = _assignment(recorded.state, group_state)
     return GroupReport(
         group_id=recorded.group_id,
         membership=Membership(
@@ -125,8 +125,8 @@ def _report_from_records(recorded: RecordedGroup) -> GroupReport:
             record_timestamp_ms=snapshot.position.timestamp_ms if snapshot.position else None,
         ),
         assignment=assignment,
-        fairness=_fairness(record, evaluation, recorded.measured) if evaluation else FairnessReport(),
-        rebalances=_rebalances(recorded, record),
+        fairness=_fairness(group_state, evaluation, recorded.measured) if evaluation else FairnessReport(),
+        rebalances=_rebalances(recorded, group_state),
         members=Members(snapshot, assignment.own),
         not_known=not_known(snapshot),
     )
@@ -145,14 +145,18 @@ def _report_without_record(recorded: RecordedGroup) -> GroupReport:
     return GroupReport(recorded.group_id, membership)
 
 
-def _blocked_verdict(record: GroupState) -> tuple[StrategyDrift, ...]:
+def _blocked_verdict(group_state: GroupState) -> tuple[StrategyDrift, ...]:
     """Apply rule 1."""
-    return (StrategyDrift(_own_strategy(record), True, UNKNOWN, BLOCKED),) if _has_consumers(record.snapshot) else ()
+    return (
+        (StrategyDrift(_own_strategy(group_state), True, UNKNOWN, BLOCKED),)
+        if _has_consumers(group_state.snapshot)
+        else ()
+    )
 
 
-def _own_strategy(record: GroupState) -> str:
-    drifts = record.evaluation.drifts if record.evaluation else ()
-    return next((drift.strategy for drift in drifts if drift.is_group_strategy), record.snapshot.protocol or "")
+def _own_strategy(group_state: GroupState) -> str:
+    drifts = group_state.evaluation.drifts if group_state.evaluation else ()
+    return next((drift.strategy for drift in drifts if drift.is_group_strategy), group_state.snapshot.protocol or "")
 
 
 def _has_consumers(snapshot: GroupSnapshot) -> bool:
@@ -165,19 +169,19 @@ def _member_count(snapshot: GroupSnapshot) -> int | None:
     return snapshot.member_count() if should_report else None
 
 
-def _assignment(state: str, record: GroupState) -> AssignmentReport:
-    snapshot, evaluation, violations = record.snapshot, record.evaluation, record.violations
+def _assignment(state: str, group_state: GroupState) -> AssignmentReport:
+    snapshot, evaluation, violations = group_state.snapshot, group_state.evaluation, group_state.violations
     drifts = tuple(sorted(evaluation.drifts if evaluation else (), key=lambda drift: not drift.is_group_strategy))
     if state in _WITHOUT_ASSIGNMENT and _has_consumers(snapshot):
         others = (drift for drift in drifts if not drift.is_group_strategy)
-        drifts = (StrategyDrift(_own_strategy(record), True, REBALANCING), *others)
+        drifts = (StrategyDrift(_own_strategy(group_state), True, REBALANCING), *others)
     return AssignmentReport(
         drifts=drifts,
         assigned_by=evaluation.assigned_by.implementation if evaluation and evaluation.assigned_by else None,
         assigned_at_ms=evaluation.position.timestamp_ms if evaluation else None,
         owned_twice_partitions=_count_violations(violations, violations.owned_twice) if violations else None,
         not_subscribed_partitions=_count_violations(violations, violations.not_subscribed) if violations else None,
-        unowned_partitions=record.unowned_partitions(),
+        unowned_partitions=group_state.unowned_partitions(),
     )
 
 
@@ -186,8 +190,8 @@ def _count_violations(violations: RuleViolations, broken: TopicPartitions) -> in
     return len(broken) if violations.is_known or broken else None
 
 
-def _fairness(record: GroupState, evaluation: Evaluation, measured: tuple[Imbalance, ...]) -> FairnessReport:
-    skew, what_if = evaluation.skew, record.alternatives
+def _fairness(group_state: GroupState, evaluation: Evaluation, measured: tuple[Imbalance, ...]) -> FairnessReport:
+    skew, what_if = evaluation.skew, group_state.alternatives
     return FairnessReport(
         work=tuple(one for one in (*evaluation.imbalances, *measured) if one.scope != TOPIC),
         skewed_topics=skew.topics if skew else 0,
@@ -197,11 +201,11 @@ def _fairness(record: GroupState, evaluation: Evaluation, measured: tuple[Imbala
     )
 
 
-def _rebalances(recorded: RecordedGroup, record: GroupState) -> RebalanceReport:
-    totals, rebalance_history = record.snapshot.totals, record.rebalance_history.totals
+def _rebalances(recorded: RecordedGroup, group_state: GroupState) -> RebalanceReport:
+    totals, rebalance_history = group_state.snapshot.totals, group_state.rebalance_history.totals
     return RebalanceReport(
         total=totals.rebalances,
-        failed=failed_rebalances(record.snapshot, recorded.decided_skips),
+        failed=failed_rebalances(group_state.snapshot, recorded.decided_skips),
         empty_transitions=totals.empty_transitions,
         by_cause=rebalance_history.rebalances_by_cause,
         moved_partitions=rebalance_history.moved_partitions,

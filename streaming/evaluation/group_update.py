@@ -103,7 +103,7 @@ ANY_PARTITION = OwnPartitions()
 
 
 def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by name
-    record: GroupState,
+    state: GroupState,
     events: Iterable[GroupEvent],
     strategies: Sequence[PartitionAssignor],
     limits: Limits = DEFAULT_LIMITS,
@@ -118,16 +118,16 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     `names` has the names of all topics at the start of the query. After the first record in the group's home
     partition, records in other partitions are ignored (`combine.own_partitions`, rule 3).
     """
-    home = own_partitions.home(record.snapshot.group_id)
+    home = own_partitions.home(state.snapshot.group_id)
     events = list(events)
     facts = [event for event in events if isinstance(event, ExternalFact)]
     log_events = sorted((event for event in events if isinstance(event, LogEvent)), key=_log_order(home))
-    if not log_events and record.snapshot.is_over and any(isinstance(fact, GroupForgotten) for fact in facts):
-        return GroupUpdate(record, forgotten=True)
-    snapshot, present, completed = _apply_facts(record, facts, strategies)
-    violations = record.violations if snapshot == record.snapshot else with_unowned(snapshot, record.violations)
-    waiting = [_advance_all(pending, facts) for pending in record.pending]
-    if any(_makes_row(record.snapshot, fact, snapshot) for fact in facts):  # the driver may send a fact twice
+    if not log_events and state.snapshot.is_over and any(isinstance(fact, GroupForgotten) for fact in facts):
+        return GroupUpdate(state, forgotten=True)
+    snapshot, present, completed = _apply_facts(state, facts, strategies)
+    violations = state.violations if snapshot == state.snapshot else with_unowned(snapshot, state.violations)
+    waiting = [_advance_all(pending, facts) for pending in state.pending]
+    if any(_makes_row(state.snapshot, fact, snapshot) for fact in facts):  # the driver may send a fact twice
         waiting.append(snapshot)
     for event in log_events:
         if _is_in_abandoned_partition(snapshot.position, event.position, home):
@@ -138,21 +138,21 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
             waiting.append(snapshot)
             violations = with_unowned(snapshot, violations)
     released, pending = _split_waiting(waiting, names)
-    rebalance_history, rebalances = continued(record.rebalance_history, record.snapshot, released, snapshot, limits)
+    rebalance_history, rebalances = continued(state.rebalance_history, state.snapshot, released, snapshot, limits)
     history = tuple(one for one in released if not is_reread(one))
     present, evaluations = _evaluate_history(present, history, strategies)
     if present.evaluation is None and not pending:
         # An earlier checkpoint wrote the rows of this snapshot. They are not written again, but the verdict is needed.
         present = _evaluate_current(snapshot, strategies)
     final = (*completed, *evaluations)
-    computed, reported = _update_alternatives(record.alternatives, present, final, strategies)
+    computed, reported = _update_alternatives(state.alternatives, present, final, strategies)
     new_state = GroupState(
         snapshot=snapshot,
         evaluation=present.evaluation and present.evaluation.without_topics(),
         pending=pending,
         rebalance_history=rebalance_history,
         alternatives=computed,
-        violations=record.violations if snapshot == record.snapshot else rule_violations(snapshot, violations),
+        violations=state.violations if snapshot == state.snapshot else rule_violations(snapshot, violations),
     )
     return GroupUpdate(new_state, history, final, rebalances=rebalances, alternatives=reported)
 
@@ -214,20 +214,20 @@ def _evaluate_current(snapshot: GroupSnapshot, strategies: Sequence[PartitionAss
 
 
 def _apply_facts(
-    record: GroupState, facts: Iterable[ExternalFact], strategies: Sequence[PartitionAssignor]
+    state: GroupState, facts: Iterable[ExternalFact], strategies: Sequence[PartitionAssignor]
 ) -> tuple[GroupSnapshot, _CurrentVerdict, tuple[Evaluation, ...]]:
     """Return the snapshot with the external facts, its verdict, and the verdicts that became final.
 
     An incomplete verdict is computed again. A complete verdict is computed again if the coordinator reported a
     different assignor. The rows of the earlier verdict stay.
     """
-    snapshot, evaluation = record.snapshot, record.evaluation
+    snapshot, evaluation = state.snapshot, state.evaluation
     for fact in facts:
         snapshot = advance(snapshot, fact)
-    if evaluation is None or snapshot == record.snapshot:
+    if evaluation is None or snapshot == state.snapshot:
         return snapshot, _CurrentVerdict(evaluation), ()
     if evaluation.is_complete:
-        return snapshot, _evaluate_with_reported_assignor(snapshot, record, evaluation, strategies), ()
+        return snapshot, _evaluate_with_reported_assignor(snapshot, state, evaluation, strategies), ()
     again = evaluate_snapshot(snapshot, strategies)
     if again is not None and again.generation_id == evaluation.generation_id:
         # Members may have moved to their targets since then. This does not change the verdict, so its position stays.
@@ -236,7 +236,7 @@ def _apply_facts(
 
 
 def _evaluate_with_reported_assignor(
-    snapshot: GroupSnapshot, record: GroupState, evaluation: Evaluation, strategies: Sequence[PartitionAssignor]
+    snapshot: GroupSnapshot, state: GroupState, evaluation: Evaluation, strategies: Sequence[PartitionAssignor]
 ) -> _CurrentVerdict:
     """Return the verdict on the same generation under the assignor that is known now.
 
@@ -244,7 +244,7 @@ def _evaluate_with_reported_assignor(
     because they are evaluated when their rows are written.
     """
     is_same_generation = snapshot.generation_id == evaluation.generation_id
-    if snapshot.protocol == record.snapshot.protocol or not is_same_generation or record.pending:
+    if snapshot.protocol == state.snapshot.protocol or not is_same_generation or state.pending:
         return _CurrentVerdict(evaluation)
     again = evaluate_snapshot(snapshot, strategies)
     if again is None or not again.is_complete:

@@ -96,13 +96,13 @@ def evaluate_snapshot(snapshot: GroupSnapshot, strategies: Sequence[PartitionAss
 def _evaluate_assignment(
     snapshot: GroupSnapshot, position: Position, strategies: Sequence[PartitionAssignor]
 ) -> Evaluation:
-    known, sampled = assignment_inputs(snapshot), [topic.sampled_at_ms for topic in snapshot.topics.values()]
+    inputs, sampled = assignment_inputs(snapshot), [topic.sampled_at_ms for topic in snapshot.topics.values()]
     if snapshot.classic is not None:
         assigned_by = leader_of(snapshot.classic)
-        drifts = _strategy_drifts(known, snapshot.protocol or "", assigned_by, strategies)
+        drifts = _strategy_drifts(inputs, snapshot.protocol or "", assigned_by, strategies)
     else:
-        assigned_by, drifts = THE_BROKER, consumer_drifts(snapshot, known, strategies)
-    shared = shared_work(snapshot, known)
+        assigned_by, drifts = THE_BROKER, consumer_drifts(snapshot, inputs, strategies)
+    shared = shared_work(snapshot, inputs)
     imbalances = divide_work(shared).imbalance()
     return Evaluation(
         position=position,
@@ -113,7 +113,7 @@ def _evaluate_assignment(
         assigned_by=assigned_by,
         not_known=_missing_inputs(snapshot, assigned_by),
         skew=named_skew(shared, imbalances),
-        awaits_sample=bool(known.stale_topics),
+        awaits_sample=bool(inputs.stale_topics),
     )
 
 
@@ -156,19 +156,19 @@ def _without_assignment(snapshot: GroupSnapshot, position: Position) -> Evaluati
 
 
 def _strategy_drifts(
-    known: AssignmentInputs, own: str, leader: Leader, strategies: Sequence[PartitionAssignor]
+    inputs: AssignmentInputs, own: str, leader: Leader, strategies: Sequence[PartitionAssignor]
 ) -> tuple[StrategyDrift, ...]:
     if own == KAFKA_STREAMS_PROTOCOL:
-        return (evaluate_common_rules(known, own, "kafka_streams"),)
+        return (evaluate_common_rules(inputs, own, "kafka_streams"),)
     evaluated = tuple(
-        strategy_drift(known, _as_leader_computes(leader, assignor), leader, is_group_strategy=True)
+        strategy_drift(inputs, _as_leader_computes(leader, assignor), leader, is_group_strategy=True)
         if assignor.name == own
-        else strategy_drift(known, assignor, leader, is_group_strategy=False)
+        else strategy_drift(inputs, assignor, leader, is_group_strategy=False)
         for assignor in strategies
     )
     if any(drift.is_group_strategy for drift in evaluated):
         return evaluated
-    return (evaluate_common_rules(known, own, "strategy_not_known"), *evaluated)
+    return (evaluate_common_rules(inputs, own, "strategy_not_known"), *evaluated)
 
 
 def _as_leader_computes(leader: Leader, assignor: PartitionAssignor) -> PartitionAssignor:

@@ -80,10 +80,10 @@ class _Member(msgspec.Struct, frozen=True):
     claimed: TopicPartitions = ()
 
 
-def rule_violations(snapshot: GroupSnapshot, before: RuleViolations | None) -> RuleViolations | None:
+def rule_violations(snapshot: GroupSnapshot, previous: RuleViolations | None) -> RuleViolations | None:
     """Check a group by the common rules. Returns None if they do not apply to it (rule 1).
 
-    `before` is the previous result for the group.
+    `previous` is the result of the previous check of the group.
 
     >>> from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
     >>> from streaming.events import Position, TopicMetadata
@@ -95,9 +95,9 @@ def rule_violations(snapshot: GroupSnapshot, before: RuleViolations | None) -> R
     >>> rule_violations(group, None).unowned
     (Unowned(topic='t', partition=1, since_ms=5000, is_withheld=False, is_pending=False),)
     """
-    found = with_unowned(snapshot, before)
-    if found is None or not _are_owners_known(snapshot):
-        return found
+    result = with_unowned(snapshot, previous)
+    if result is None or not _are_owners_known(snapshot):
+        return result
     owners: dict[tuple[str, int], int] = defaultdict(int)
     not_subscribed = set()
     for member in _members(snapshot):
@@ -107,18 +107,18 @@ def rule_violations(snapshot: GroupSnapshot, before: RuleViolations | None) -> R
                 not_subscribed.add(at)
     twice = (at for at, times in owners.items() if times > 1) if has_one_owner(snapshot) else ()
     return msgspec.structs.replace(
-        found, owned_twice=tuple(sorted(twice)), not_subscribed=tuple(sorted(not_subscribed))
+        result, owned_twice=tuple(sorted(twice)), not_subscribed=tuple(sorted(not_subscribed))
     )
 
 
-def with_unowned(snapshot: GroupSnapshot, before: RuleViolations | None) -> RuleViolations | None:
+def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> RuleViolations | None:
     """Check rule 3 only. It is the only rule whose violations have a start time.
 
     For a record that is not the last one of a batch, this result is sufficient.
     """
     if not _has_rules(snapshot) or snapshot.position is None:
         return None
-    known = before or RuleViolations()
+    known = previous or RuleViolations()
     members = list(_members(snapshot)) if _are_owners_known(snapshot) else []
     if not members or any(member.held is None for member in members):
         return RuleViolations(known.unowned, is_known=False)
@@ -127,13 +127,13 @@ def with_unowned(snapshot: GroupSnapshot, before: RuleViolations | None) -> Rule
     return RuleViolations(
         tuple(
             Unowned(
-                *(at := (found.topic, partition)),
-                since_ms=since_ms.get(at, found.since_ms),
+                *(at := (unowned.topic, partition)),
+                since_ms=since_ms.get(at, unowned.since_ms),
                 is_withheld=at in claimed,
-                is_pending=partition >= found.proven,
+                is_pending=partition >= unowned.proven,
             )
-            for found in _find_unowned(snapshot, members)
-            for partition in found.partitions
+            for unowned in _find_unowned(snapshot, members)
+            for partition in unowned.partitions
         )
     )
 

@@ -45,19 +45,19 @@ _BEST_FIRST = (MATCH, EQUIVALENT, DIFFERS_FROM_JAVA)
 
 
 def consumer_drifts(
-    snapshot: GroupSnapshot, known: AssignmentInputs, strategies: Sequence[PartitionAssignor]
+    snapshot: GroupSnapshot, inputs: AssignmentInputs, strategies: Sequence[PartitionAssignor]
 ) -> tuple[StrategyDrift, ...]:
     """Return the verdict of each strategy on the targets of a KIP-848 consumer group, including its own strategy."""
     own = SERVER_ASSIGNORS.get(snapshot.protocol or "")
-    verdicts = tuple(strategy_drift(known, one, THE_BROKER, is_group_strategy=one.name == own) for one in strategies)
+    verdicts = tuple(strategy_drift(inputs, one, THE_BROKER, is_group_strategy=one.name == own) for one in strategies)
     if own is not None and any(verdict.is_group_strategy for verdict in verdicts):
         return verdicts
     if snapshot.protocol is not None:
-        return (evaluate_common_rules(known, snapshot.protocol, "strategy_not_known"), *verdicts)
+        return (evaluate_common_rules(inputs, snapshot.protocol, "strategy_not_known"), *verdicts)
     voted = snapshot.modern.server_assignors() if snapshot.modern else ()
     wanted = {SERVER_ASSIGNORS.get(name, name) for name in voted or SERVER_ASSIGNORS}
     candidates = [one for one in strategies if one.name in wanted.intersection(SERVER_ASSIGNORS.values())]
-    evaluated = [strategy_drift(known, one, THE_BROKER, is_group_strategy=True) for one in candidates]
+    evaluated = [strategy_drift(inputs, one, THE_BROKER, is_group_strategy=True) for one in candidates]
     best = _best_verdict(evaluated, is_complete=bool(voted) and len(candidates) == len(wanted))
     return (best, *(verdict for verdict in verdicts if verdict.strategy != best.strategy))
 

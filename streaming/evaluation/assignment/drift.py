@@ -115,117 +115,120 @@ class StrategyDrift(msgspec.Struct, frozen=True):
 
 
 def strategy_drift(
-    known: AssignmentInputs, assignor: PartitionAssignor, leader: Leader, *, is_group_strategy: bool
+    inputs: AssignmentInputs, assignor: PartitionAssignor, leader: Leader, *, is_group_strategy: bool
 ) -> StrategyDrift:
     """Compare the actual owners with one strategy, as the leader's library computes it.
 
     If a user's strategy fails, the verdict is `not_evaluated`, and the reason names the failure.
     """
     strategy = assignor.name
-    missing = (*((METADATA_MISSING,) if known.unknown_topics else ()), *known.unknown_inputs)
+    missing = (*((METADATA_MISSING,) if inputs.unknown_topics else ()), *inputs.unknown_inputs)
     if missing:
         return StrategyDrift(strategy, is_group_strategy, UNKNOWN, missing[0])
     try:
-        expected = assignor.assign(known.spec)
+        expected = assignor.assign(inputs.spec)
     except AssignorFailedError as failure:
         return StrategyDrift(strategy, is_group_strategy, NOT_EVALUATED, f"assignor_{failure.reason}")
-    differing = _differing_partitions(known.owners, _expected_owners(expected))
-    if is_group_strategy and differing and _matches_java_without_racks(known, assignor, leader):
+    differing = _differing_partitions(inputs.owners, _expected_owners(expected))
+    if is_group_strategy and differing and _matches_java_without_racks(inputs, assignor, leader):
         differing = set()
-    if differing and known.changed_topics:
+    if differing and inputs.changed_topics:
         return StrategyDrift(strategy, is_group_strategy, UNKNOWN, "metadata_changed")
     if not is_group_strategy:
         return StrategyDrift(strategy, False, DIFFERS if differing else SAME, "", len(differing))
     if not differing:
         return StrategyDrift(strategy, True, MATCH, "", 0)
-    return _unknown_if_stale(known, _evaluate_own_strategy(known, strategy, leader, expected))
+    return _unknown_if_stale(inputs, _evaluate_own_strategy(inputs, strategy, leader, expected))
 
 
-def evaluate_common_rules(known: AssignmentInputs, strategy: str, reason: str) -> StrategyDrift:
+def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) -> StrategyDrift:
     """Check only the common rules (rule 1).
 
     A partition that a member claims and no member gets may be withheld. So it does not count as unassigned.
     """
-    claimed = {at for member in known.spec.members for at in member.owned}
-    is_uncertain = known.unknown_inputs or known.unknown_topics or known.changed_topics or known.stale_topics
+    claimed = {at for member in inputs.spec.members for at in member.owned}
+    is_uncertain = inputs.unknown_inputs or inputs.unknown_topics or inputs.changed_topics or inputs.stale_topics
     checked = {
-        Rule.NOT_SUBSCRIBED: TOPIC_NAMES not in known.unknown_inputs,
+        Rule.NOT_SUBSCRIBED: TOPIC_NAMES not in inputs.unknown_inputs,
         Rule.ASSIGNED_TWICE: strategy in ONE_OWNER_STRATEGIES,
         Rule.UNASSIGNED: not is_uncertain,
     }
-    found = [
+    broken = [
         one
-        for one in violations(known.spec, known.assignment)
+        for one in violations(inputs.spec, inputs.assignment)
         if checked.get(one.rule) and not (one.rule is Rule.UNASSIGNED and one.partition in claimed)
     ]
-    if not found:
+    if not broken:
         return StrategyDrift(strategy, True, NOT_EVALUATED, reason)
-    return replace(_drift(known, strategy, found, {}, is_exact=False), reason=reason)
+    return replace(_drift(inputs, strategy, broken, {}, is_exact=False), reason=reason)
 
 
-def _unknown_if_stale(known: AssignmentInputs, drift: StrategyDrift) -> StrategyDrift:
+def _unknown_if_stale(inputs: AssignmentInputs, drift: StrategyDrift) -> StrategyDrift:
     """Return the verdict, or `unknown` if it depends on an older sample that the record contradicts (rule 2)."""
     is_proven = drift.verdict != DRIFT or not _PROVEN_BY_RECORD.isdisjoint(drift.violations)
-    if is_proven or not known.stale_topics:
+    if is_proven or not inputs.stale_topics:
         return drift
     return StrategyDrift(drift.strategy, True, UNKNOWN, METADATA_MISSING)
 
 
 def _evaluate_own_strategy(
-    known: AssignmentInputs, strategy: str, leader: Leader, expected: GroupAssignment
+    inputs: AssignmentInputs, strategy: str, leader: Leader, expected: GroupAssignment
 ) -> StrategyDrift:
     """Return the verdict by rules 5 to 9."""
-    is_exact = _has_one_correct_assignment(known, strategy, leader)
+    is_exact = _has_one_correct_assignment(inputs, strategy, leader)
     balance = promised_balance(leader, strategy)
-    found = _violations(known, strategy, balance)
-    if found:
-        valid = expected if is_exact or leader.implementation == BROKER else repair_assignment(known, balance)
-        return _drift(known, strategy, found, _expected_owners(valid), is_exact=is_exact)
-    if strategy == _COOPERATIVE and _withholds_partitions(known, known.assignment):
+    broken = _violations(inputs, strategy, balance)
+    if broken:
+        valid = expected if is_exact or leader.implementation == BROKER else repair_assignment(inputs, balance)
+        return _drift(inputs, strategy, broken, _expected_owners(valid), is_exact=is_exact)
+    if strategy == _COOPERATIVE and _withholds_partitions(inputs, inputs.assignment):
         return StrategyDrift(strategy, True, WITHHELD, "", 0)
     if is_exact:
-        return _drift(known, strategy, (), _expected_owners(expected), is_exact=True)
-    is_even = strategy in KEEPERS and not any(BALANCE_RULES[strategy](known.spec, known.assignment))
+        return _drift(inputs, strategy, (), _expected_owners(expected), is_exact=True)
+    is_even = strategy in KEEPERS and not any(BALANCE_RULES[strategy](inputs.spec, inputs.assignment))
     if is_even or (leader.implementation == KAFKA_GO and balance is not None):
         return StrategyDrift(strategy, True, EQUIVALENT, "", 0)
     return StrategyDrift(strategy, True, DIFFERS_FROM_JAVA, f"leader_{leader.implementation}")
 
 
-def _violations(known: AssignmentInputs, strategy: str, balance: str | None) -> Sequence[Violation]:
+def _violations(inputs: AssignmentInputs, strategy: str, balance: str | None) -> Sequence[Violation]:
     """Return the violations by present owners.
 
     `balance` is the strategy whose balance rule the library promises. It is None if that is unknown.
     """
-    found = [one for one in violations(known.spec, known.assignment, strategy) if one.rule is not Rule.MOVED_NEEDLESSLY]
+    broken = [
+        one for one in violations(inputs.spec, inputs.assignment, strategy) if one.rule is not Rule.MOVED_NEEDLESSLY
+    ]
     if balance == strategy:
-        return found
-    found = [one for one in found if one.rule is not Rule.UNBALANCED]
-    if found or balance is None:
-        return found
-    return [Violation(Rule.UNBALANCED, detail) for detail in BALANCE_RULES[balance](known.spec, known.assignment)]
+        return broken
+    broken = [one for one in broken if one.rule is not Rule.UNBALANCED]
+    if broken or balance is None:
+        return broken
+    return [Violation(Rule.UNBALANCED, detail) for detail in BALANCE_RULES[balance](inputs.spec, inputs.assignment)]
 
 
 def _drift(
-    known: AssignmentInputs, strategy: str, found: Sequence[Violation], expected_owners: Owners, *, is_exact: bool
+    inputs: AssignmentInputs, strategy: str, broken: Sequence[Violation], expected_owners: Owners, *, is_exact: bool
 ) -> StrategyDrift:
     """Return the verdict `drift` with every partition whose owner breaks a rule.
 
     `expected_owners` is the valid assignment that is nearest to the actual one. If the strategy has one correct result
-    (`is_exact`), every partition with a different owner is misplaced. Otherwise only partitions that break a rule are.
+    (`is_exact`), every partition with a different owner is misplaced. The same applies if the assignment is unbalanced.
+    Otherwise only the partitions that a violation names are misplaced.
     """
-    violations = {one.rule for one in found}
-    at_fault = {one.partition for one in found if one.partition is not None}
-    if is_exact or Rule.UNBALANCED in violations:
-        at_fault |= _differing_partitions(known.owners, expected_owners)
+    rules = {one.rule for one in broken}
+    at_fault = {one.partition for one in broken if one.partition is not None}
+    if is_exact or Rule.UNBALANCED in rules:
+        at_fault |= _differing_partitions(inputs.owners, expected_owners)
     misplaced = tuple(
-        MisplacedPartition(*at, known.owners.get(at, ()), next(iter(expected_owners.get(at, ())), None))
+        MisplacedPartition(*at, inputs.owners.get(at, ()), next(iter(expected_owners.get(at, ())), None))
         for at in sorted(at_fault)
     )
-    names = tuple(sorted(rule.value for rule in violations)) or (REPLAY_DIFFERS,)
+    names = tuple(sorted(rule.value for rule in rules)) or (REPLAY_DIFFERS,)
     return StrategyDrift(strategy, True, DRIFT, "", len(misplaced), misplaced, names)
 
 
-def _has_one_correct_assignment(known: AssignmentInputs, strategy: str, leader: Leader) -> bool:
+def _has_one_correct_assignment(inputs: AssignmentInputs, strategy: str, leader: Leader) -> bool:
     """Return True if the replay is the only correct result of the leader's library.
 
     librdkafka uses racks differently from Java. So its result is not known if there are racks.
@@ -234,29 +237,29 @@ def _has_one_correct_assignment(known: AssignmentInputs, strategy: str, leader: 
         return True
     if strategy not in EXACT_STRATEGIES:
         return False
-    return leader.implementation == JAVA or (leader.implementation == LIBRDKAFKA and not _has_racks(known))
+    return leader.implementation == JAVA or (leader.implementation == LIBRDKAFKA and not _has_racks(inputs))
 
 
-def _matches_java_without_racks(known: AssignmentInputs, assignor: PartitionAssignor, leader: Leader) -> bool:
+def _matches_java_without_racks(inputs: AssignmentInputs, assignor: PartitionAssignor, leader: Leader) -> bool:
     """Return True if the owners are the result of Java's `range` without racks.
 
     Java clients send their rack since 3.4 and use it since 3.5 (KIP-881). No record shows the leader's version.
     """
-    if leader.implementation != JAVA or assignor.name != "range" or not _has_racks(known):
+    if leader.implementation != JAVA or assignor.name != "range" or not _has_racks(inputs):
         return False
-    without_racks = assignor.assign(GroupSpec(known.spec.members, known.spec.partitions))
-    return not _differing_partitions(known.owners, _expected_owners(without_racks))
+    without_racks = assignor.assign(GroupSpec(inputs.spec.members, inputs.spec.partitions))
+    return not _differing_partitions(inputs.owners, _expected_owners(without_racks))
 
 
-def _has_racks(known: AssignmentInputs) -> bool:
-    return bool(known.spec.racks) and any(map(member_rack, known.spec.members))
+def _has_racks(inputs: AssignmentInputs) -> bool:
+    return bool(inputs.spec.racks) and any(map(member_rack, inputs.spec.members))
 
 
-def _withholds_partitions(known: AssignmentInputs, actual: GroupAssignment) -> bool:
+def _withholds_partitions(inputs: AssignmentInputs, actual: GroupAssignment) -> bool:
     """Return True if a member has to revoke a partition that no member gets in this round."""
     assigned = {topic_partition for held in actual.members.values() for topic_partition in held}
-    claimed = {topic_partition for member in known.spec.members for topic_partition in member.owned}
-    return any(known.spec.exists(topic_partition) for topic_partition in claimed - assigned)
+    claimed = {topic_partition for member in inputs.spec.members for topic_partition in member.owned}
+    return any(inputs.spec.exists(topic_partition) for topic_partition in claimed - assigned)
 
 
 def _expected_owners(expected: GroupAssignment) -> Owners:

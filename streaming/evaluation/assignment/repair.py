@@ -23,21 +23,21 @@ _STICKY = BUILT_IN["sticky"]
 _EVEN_IN_EACH_TOPIC = frozenset({"range", "server-range"})
 
 
-def repair_assignment(known: AssignmentInputs, balance: str | None) -> GroupAssignment:
+def repair_assignment(inputs: AssignmentInputs, balance: str | None) -> GroupAssignment:
     """Return the nearest valid assignment that is as even as the strategy `balance` promises."""
     if balance not in _EVEN_IN_EACH_TOPIC:
-        return _STICKY.assign(_claiming_owned(known, known.spec.partitions, known.spec.members))
-    held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in known.spec.members}
-    for topic, subscribers in subscribers_by_topic(known.spec, known.spec.members).items():
-        members = (MemberSubscription(known.spec.members[place].member_id, (topic,)) for place in subscribers)
-        repaired = _STICKY.assign(_claiming_owned(known, {topic: known.spec.partition_count(topic)}, members))
+        return _STICKY.assign(_claiming_owned(inputs, inputs.spec.partitions, inputs.spec.members))
+    held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in inputs.spec.members}
+    for topic, subscribers in subscribers_by_topic(inputs.spec, inputs.spec.members).items():
+        members = (MemberSubscription(inputs.spec.members[place].member_id, (topic,)) for place in subscribers)
+        repaired = _STICKY.assign(_claiming_owned(inputs, {topic: inputs.spec.partition_count(topic)}, members))
         for member_id, partitions in repaired.members.items():
             held[member_id] += partitions
     return GroupAssignment({member_id: tuple(sorted(partitions)) for member_id, partitions in held.items()})
 
 
 def _claiming_owned(
-    known: AssignmentInputs, partitions: Mapping[str, int], members: Iterable[MemberSubscription]
+    inputs: AssignmentInputs, partitions: Mapping[str, int], members: Iterable[MemberSubscription]
 ) -> GroupSpec:
     """Return the group with the actual owners as the owned partitions of members.
 
@@ -46,7 +46,7 @@ def _claiming_owned(
     listed = tuple(members)
     subscriptions = dict(zip((one.member_id for one in listed), distinct_subscriptions(listed), strict=True))
     held: dict[str, list[TopicPartition]] = defaultdict(list)
-    for at, member_ids in known.owners.items():
+    for at, member_ids in inputs.owners.items():
         keeper = next((one for one in member_ids if at[0] in subscriptions.get(one, ())), None)
         if keeper is not None:
             held[keeper].append(at)

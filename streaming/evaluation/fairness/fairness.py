@@ -28,32 +28,32 @@ _HIDES_OWNERS = (MEMBER_ASSIGNMENT, TARGET_ASSIGNMENT)
 _HIDES_FAIREST = (MEMBER_SUBSCRIPTION, RESOLVED_REGEX, TOPIC_NAMES)
 
 
-def shared_work(snapshot: GroupSnapshot, known: AssignmentInputs) -> SharedWork:
-    """Return the work of a generation and its distribution. `known` is the result of `assignment_inputs`."""
+def shared_work(snapshot: GroupSnapshot, inputs: AssignmentInputs) -> SharedWork:
+    """Return the work of a generation and its distribution. `inputs` is the result of `assignment_inputs`."""
     classic, modern = snapshot.classic, snapshot.modern
     hosts = {member.member_id: member.client_host for member in classic.members} if classic else {}
     if modern is not None:
         hosts = {member_id: member.client_host for member_id, member in modern.members.items()}
     return SharedWork(
-        known.spec,
-        known.assignment,
+        inputs.spec,
+        inputs.assignment,
         hosts,
-        known.unknown_topics,
-        known.changed_topics,
-        not_scored=_no_score_reason(snapshot, known),
-        unknown_reason=_first_unknown(_HIDES_OWNERS, known),
+        inputs.unknown_topics,
+        inputs.changed_topics,
+        not_scored=_no_score_reason(snapshot, inputs),
+        unknown_reason=_first_unknown(_HIDES_OWNERS, inputs),
         has_one_owner=has_one_owner(snapshot),
     )
 
 
-def _no_score_reason(snapshot: GroupSnapshot, known: AssignmentInputs) -> str:
+def _no_score_reason(snapshot: GroupSnapshot, inputs: AssignmentInputs) -> str:
     if snapshot.classic is not None and snapshot.classic.protocol == KAFKA_STREAMS_PROTOCOL:
         return "kafka_streams"
-    return _first_unknown(_HIDES_FAIREST, known)
+    return _first_unknown(_HIDES_FAIREST, inputs)
 
 
-def _first_unknown(reasons: Iterable[str], known: AssignmentInputs) -> str:
-    return next((reason for reason in reasons if reason in known.unknown_inputs), "")
+def _first_unknown(reasons: Iterable[str], inputs: AssignmentInputs) -> str:
+    return next((reason for reason in reasons if reason in inputs.unknown_inputs), "")
 
 
 def among_members(imbalances: Iterable[Imbalance], measure: str) -> Imbalance | None:
