@@ -3,11 +3,11 @@
 They are computed when the monitor evaluates a generation. Rules:
 
 1. The computation starts from the assignment of the evaluated generation. Nothing is computed if a partition has no
-   owner or several owners, or if the partition count of a topic is uncertain (`imbalance`, rule 4). Nothing is
-   computed for classic Kafka Streams either.
-2. A group with up to `MOST_PARTITIONS_CHANGED` partitions is computed as it is, with one member more, and with one
-   member fewer. A larger group is computed only as it is. A group with more than `MOST_PARTITIONS` partitions is not
-   computed. DESIGN.md gives the cost.
+   owner or several owners. The same applies if the partition count of a topic is uncertain (`imbalance`, rule 4).
+   Classic Kafka Streams is never computed.
+2. A group with up to `MOST_PARTITIONS_CHANGED` partitions is computed without a change, with one member more, and with
+   one member fewer. A larger group is computed only without a change. A group with more than
+   `MOST_PARTITIONS` partitions is not computed. DESIGN.md gives the cost.
 3. `remedy` is a strategy that removes the topic skew of the generation. Its own outcome has the score 100. If several
    strategies have this score, `remedy` is the one that moves the fewest partitions
    (`assignors.what_if.topic_skew.remedy`).

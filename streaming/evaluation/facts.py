@@ -29,7 +29,7 @@ from streaming.group.snapshot import UNKNOWN, GroupSnapshot
 class Membership:
     """Type, state and size of the group.
 
-    `protocol` is the name of its strategy. `protocol_source` is `records`, or `broker` if only the coordinator
+    `protocol` is the name of the group's strategy. `protocol_source` is `records`, or `broker` if only the coordinator
     reported the strategy. It is None if the source is unknown. `record_timestamp_ms` is the time when the coordinator
     wrote the last record of the group.
     """

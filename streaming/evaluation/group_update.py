@@ -89,7 +89,7 @@ _UPDATE_DECODER = msgspec.msgpack.Decoder(GroupUpdate)
 
 
 def encode_update(update: GroupUpdate) -> bytes:
-    """Encode a group's update for transport to the driver. It is never stored, so it has no version."""
+    """Encode a group's update for transport to the driver. The bytes are never stored, so they have no version."""
     return _UPDATE_ENCODER.encode(update)
 
 
@@ -114,7 +114,7 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     """Apply the events of one batch to the state of a group.
 
     External facts are applied before log events, because they were known before the records were read. So a verdict
-    that waits for a fact is computed before a newer record replaces it. This is the same in one batch or in two.
+    that waits for a fact is computed before a newer record replaces it. The result does not depend on the batches.
     `names` has the names of all topics at the start of the query. After the first record in the group's home
     partition, records in other partitions are ignored (`combine.own_partitions`, rule 3).
     """
@@ -230,7 +230,7 @@ def _apply_facts(
         return snapshot, _evaluate_with_reported_assignor(snapshot, state, evaluation, strategies), ()
     again = evaluate_snapshot(snapshot, strategies)
     if again is not None and again.generation_id == evaluation.generation_id:
-        # Members may have moved to their targets since then. This does not change the verdict, so its position stays.
+        # Members may have moved to their targets since then. The verdict is the same, so it keeps its position.
         again = msgspec.structs.replace(again, position=evaluation.position)
     return snapshot, _CurrentVerdict(again, snapshot), _complete_only(again)
 
@@ -240,8 +240,8 @@ def _evaluate_with_reported_assignor(
 ) -> _CurrentVerdict:
     """Return the verdict on the same generation under the assignor that is known now.
 
-    Returns the previous verdict if the assignor is the same. Also returns it while snapshots wait for topic names,
-    because they are evaluated when their rows are written.
+    Returns the previous verdict if the assignor is the same, or while snapshots wait for topic names. Waiting snapshots
+    are evaluated when their rows are written.
     """
     is_same_generation = snapshot.generation_id == evaluation.generation_id
     if snapshot.protocol == state.snapshot.protocol or not is_same_generation or state.pending:

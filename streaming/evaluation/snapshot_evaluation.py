@@ -45,9 +45,9 @@ _STATES_WITHOUT_EVALUATION = frozenset({UNKNOWN_STATE, *REBALANCING_STATES})
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """The verdicts on a group as of one record, and their inputs.
+    """The verdicts on one record of a group, and their inputs.
 
-    `imbalances` describe how partitions are shared. `skew` is set if a topic skew makes this uneven.
+    `imbalances` describe how partitions are shared. `skew` is the topic skew, or None.
     `metadata_sampled_at_ms` is the sampling time of the oldest topic metadata. `assigned_by` is the library that
     computed the assignment, with the evidence for this. `not_known` names inputs that were missing. `awaits_sample` is
     True if the sample of a topic is older than the record and differs from it.

@@ -2,11 +2,12 @@
 
 Rules:
 
-1. The common rules apply to groups of protocol type `consumer`, classic and KIP-848. For a KIP-848 group, the targets
-   are checked. They do not apply to a group without members.
-2. Nothing is known while the group rebalances, while its state is unknown, and while a topic id has no name. The owner
-   of any partition may be hidden then. If the assignment of a member is unknown, this member may own any partition. So
-   the partitions without an owner are unknown, and rules 6 and 7 are checked only for the other members.
+1. The common rules apply to groups of protocol type `consumer`, classic and KIP-848. For a KIP-848 group, the
+   targets are checked. The rules do not apply to a group without members.
+2. The owners are unknown while the group rebalances, while its state is unknown, and while a topic id has no name. In
+   these cases the owner of any partition may be hidden. If the assignment of a member is unknown, this member may own
+   any partition. So the partitions without an owner are unknown, and rules 6 and 7 are checked only for the other
+   members.
 3. Each existing partition of a subscribed topic has an owner. A partition exists if a sample that is not older than
    the record shows it. It also exists if an older sample shows it and the record assigns a higher partition of the
    topic. If only an older sample shows it, the partition is *pending*. A pending partition is remembered, but it does
@@ -15,8 +16,9 @@ Rules:
    Otherwise it has been unowned since the first sample that shows it. Later records without an owner do not change
    this time.
 5. An unowned partition is *withheld* if a member claims it and the strategy is not eager. The next round of a
-   cooperative rebalance (KIP-429) assigns it. This is correct for a short time.
-6. The owner of a partition subscribes to its topic. This is unknown for members whose subscription is unknown.
+   cooperative rebalance (KIP-429) assigns it. For a short time this is no violation.
+6. The owner of a partition subscribes to its topic. The rule is not checked for members with an unknown
+   subscription.
 7. A partition has one owner. Some strategies share partitions on purpose. For example, Faust assigns standby tables to
    its consumers as partitions. So this rule applies only to strategies that are known not to share partitions.
 """
@@ -114,7 +116,7 @@ def rule_violations(snapshot: GroupSnapshot, previous: RuleViolations | None) ->
 def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> RuleViolations | None:
     """Check rule 3 only. It is the only rule whose violations have a start time.
 
-    For a record that is not the last one of a batch, this result is sufficient.
+    The other rules are checked only for the last record of a batch.
     """
     if not _has_rules(snapshot) or snapshot.position is None:
         return None

@@ -2,18 +2,19 @@
 
 The coordinator computes new targets from the targets of the previous epoch. Compaction may have removed those. The
 coordinator's assignors also change with the Kafka version. So the monitor does not replay the targets from their
-inputs. Instead it gives the targets to the strategy as the present assignment. A strategy does not change its own
-result. Rules:
+inputs. Instead it gives the targets to the strategy as the present assignment. A strategy leaves its own result
+unchanged. Rules:
 
-1. Each strategy computes an assignment with the targets as the owned partitions. The verdicts are those of `drift`.
-   The verdict is `match` if the strategy leaves the targets unchanged.
+1. Each strategy computes an assignment with the targets as the owned partitions. The possible verdicts are those of
+   `drift`. The verdict is `match` if the strategy leaves the targets unchanged.
 2. The strategy is the assignor that most members name. If no member names one, it is the broker's default. No record
    has the default, but the coordinator reports it. Without a report, the verdict is the better of the verdicts for
    `uniform` and `range`. If the targets fit neither of them, the verdict is `unknown`, reason
    `server_assignor_not_told`.
 3. If several assignors have the most votes, the coordinator takes any of them (the maximum over a hash map). Then the
-   verdict is the best of their verdicts. It is `drift` only if the targets break the rules of each of them. If one of
-   them is an assignor that only the broker has, and the targets fit none of the others, the verdict is `unknown`.
+   verdict is the best of their verdicts. It is `drift` only if the targets break the rules of each of them. The
+   monitor does not have every assignor. If one of them is missing, and the targets fit none of the others, the verdict
+   is `unknown`.
 """
 
 from __future__ import annotations

@@ -7,15 +7,15 @@ strategy, the first that applies:
    the assignment breaks a common rule (`rule_violations`).
 2. The verdict is `unknown` if an input is missing. The reason names the input:
 
-   - `metadata_missing`: the partition count of a subscribed topic is unknown. The reason is the same if a `drift` would
-     depend on a sample that is older than the record and contradicts it (`sampled_topics`).
+   - `metadata_missing`: the partition count of a subscribed topic is unknown. It is also the reason if a `drift` would
+     depend on an older sample that contradicts the record (`sampled_topics`).
    - `member_subscription`, `member_assignment`: the subscription or the assignment of a member cannot be decoded.
    - `target_assignment`: no record has the target of a KIP-848 member.
    - `resolved_regex`: the topics of a KIP-848 member's regular expression are unknown. Coordinators never return them.
    - `topic_names`: the target of a KIP-848 member has a topic without a name, because the topic was deleted.
 
-3. The verdict is `match` if every partition has the owner that the replay computes. The library does not matter. If
-   there are racks, Java's `range` has two replays: one with racks (since 3.5), and one without.
+3. The verdict is `match` if every partition has the owner that the replay computes. The library of the leader does not
+   matter. If there are racks, Java's `range` has two replays: one with racks (since 3.5), and one without.
 4. The verdict is `unknown`, reason `metadata_changed`, if the leader knew a different partition count. A sample after
    the record shows this in two cases. The topic has fewer partitions than were assigned (it was deleted, or created
    again). Or the topic has more, and no member got the last ones (it has grown).
@@ -23,13 +23,13 @@ strategy, the first that applies:
    each partition whose owner breaks a rule, it gives the actual and the expected owner. The balance rule is the one
    that the leader's library promises (`leader`). If the library is unknown, only the rules that all libraries keep are
    checked.
-6. The verdict is `withheld` for a cooperative strategy if the partitions without an owner must first be revoked from
-   their previous owners (KIP-429, first round).
-7. The verdict is `drift`, rule `replay_differs`, if the strategy has exactly one correct result and the leader's
-   library is known to compute it. A user's own strategy counts as its own library.
+6. The verdict is `withheld` for a cooperative strategy if its members must first revoke the partitions that have no
+   owner now (KIP-429, first round).
+7. The verdict is `drift`, rule `replay_differs`, if the strategy has exactly one correct result. The leader's library
+   must be known to compute this result. A user's own strategy counts as its own library.
 8. The verdict is `equivalent` if the strategy has many correct results and this one is as even as promised. Sticky
-   strategies have many correct results. kafka-go has many too, because it assigns partitions in the order in which the
-   broker lists them.
+   strategies have many correct results. kafka-go has many, too. It assigns partitions in the order in which the broker
+   lists them.
 9. Otherwise the verdict is `differs_from_java`. The assignment breaks no rule.
 
 Only present owners are evaluated. A partition that moved needlessly has a correct owner now. It counts only in the
@@ -67,7 +67,7 @@ REBALANCING = "rebalancing"
 """Verdict: the present generation or epoch has no assignment yet."""
 SAME = "same"
 DIFFERS = "differs"
-"""Verdicts on strategies other than the group's own: the strategy computes the same owners, or different owners."""
+"""`same` and `differs` are verdicts on strategies other than the group's own. They compare the computed owners."""
 NOT_EVALUATED = "not_evaluated"
 
 REPLAY_DIFFERS = "replay_differs"
@@ -144,7 +144,7 @@ def strategy_drift(
 def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) -> StrategyDrift:
     """Check only the common rules (rule 1).
 
-    A partition that a member claims and no member gets may be withheld. So it does not count as unassigned.
+    A partition that a member claims and no member gets may be withheld. It does not break the rule `unassigned`.
     """
     claimed = {at for member in inputs.spec.members for at in member.owned}
     is_uncertain = inputs.unknown_inputs or inputs.unknown_topics or inputs.changed_topics or inputs.stale_topics
@@ -194,7 +194,7 @@ def _evaluate_own_strategy(
 def _violations(inputs: AssignmentInputs, strategy: str, balance: str | None) -> Sequence[Violation]:
     """Return the violations by present owners.
 
-    `balance` is the strategy whose balance rule the library promises. It is None if that is unknown.
+    `balance` is the strategy whose balance rule the library promises. It is None if the promised rule is unknown.
     """
     broken = [
         one for one in violations(inputs.spec, inputs.assignment, strategy) if one.rule is not Rule.MOVED_NEEDLESSLY

@@ -1,4 +1,4 @@
-"""Texts for violations of rules. Pages show them for a group whose assignment is wrong."""
+"""Texts that describe violations of rules. Pages show them for a group whose assignment is wrong."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RULE_WORDS: Mapping[str, tuple[str, str]] = {
         "the assignment differs from the one that the leader's client library computes",
     ),
 }
-"""For each rule, by name: a short text and a sentence, both for a violation of the rule."""
+"""A short text and a sentence that describe a violation of each rule, by the name of the rule."""
 
 
 def short_word(rule: str) -> str:

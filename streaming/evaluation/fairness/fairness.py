@@ -4,8 +4,8 @@ Rules:
 
 1. The assignment of the leader is evaluated. For a KIP-848 group, the targets of the coordinator are evaluated.
 2. Classic Kafka Streams divides tasks, not partitions. So it has numbers, but no score (`kafka_streams`).
-3. A topic skew (`assignors.what_if.topic_skew`) is searched only if the score of the group is known and below 100, and
-   each single topic is shared evenly.
+3. A topic skew (`assignors.what_if.topic_skew`) requires a known score of the group below 100. Each single topic must
+   be shared evenly.
 """
 
 from __future__ import annotations

@@ -5,8 +5,9 @@ It is measured among members, among client hosts, and among the subscribers of e
 max/mean is 2.14, and one partition is in excess. With 2/2/1/1/1 partitions, max/mean is 1.43, and none is in excess,
 because no valid assignment is better. Rules:
 
-1. If the work of any partition is unknown, the imbalance is unknown. It has no numbers, but `unknown_reason` and the
-   number of partitions whose work is unknown. This does not affect the imbalances of other topics.
+1. If the work of any partition is unknown, the imbalance is unknown. An unknown imbalance has no numbers.
+   `unknown_reason` is the reason, and `unknown_partitions` is the number of partitions whose work is unknown. The
+   imbalances of other topics are not affected.
 2. Hosts are evaluated only if the host of every member is known.
 3. The score compares the distribution with the fairest possible one:
 
@@ -20,8 +21,8 @@ because no valid assignment is better. Rules:
 
    - `metadata_missing`: the partition count of a topic is unknown.
    - `metadata_changed`: the partition count of a topic was different when the partitions were assigned.
-   - `law_broken`: a partition has two owners, has an owner that is not a member, has an owner that does not subscribe
-     to its topic, or does not exist.
+   - `law_broken`: a partition has two owners or does not exist, or its owner is not a member or does not subscribe to
+     its topic.
    - `partitions_shared`: a partition has two owners, and the strategy permits this.
    - `partitions_unassigned`: partitions have no owner, for example between two cooperative rounds. Within a topic, only
      partitions of this topic count.

@@ -4,8 +4,8 @@ The rate comes from the end offsets that were sampled in a window before the las
 
 1. Only topic partitions in the last sample have a rate.
 2. The rate is measured between the first and the last sample in the window. While an end offset stays the same, only
-   the first and the last time are stored (`offset_points`, rule 3). So if the sample before the window has the same end
-   offset as the first sample in the window, the rate is measured from the start of the window.
+   the first and the last time are stored (`offset_points`, rule 3). So the last sample before the window may have the
+   same end offset as the first sample in it. Then the rate is measured from the start of the window.
 3. If the window has only one sample, and rule 2 gives no earlier time, the rate is unknown. It is absent, not 0. The
    rate of a topic that was created again is unknown until its second sample.
 """
