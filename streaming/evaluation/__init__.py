@@ -1,9 +1,16 @@
-"""What the state of a group means: pure functions from known values to verdicts and reports.
+"""Pure functions that turn the state of a group into verdicts and a report.
 
-One folder per question: `assignment` (does it follow the strategy?), `fairness` (how evenly is work shared?),
-`rebalances` (what happened, why, at what cost?), `lag` (how far behind, since when, what is lost?), `conditions`
-(what is wrong over time?), `severity` (which group first?). `group_update.py` processes one group's part of a
-micro-batch. `evaluate.py` builds a group's report from the results and the last sample.
+Each folder answers one question:
+
+- `assignment`: does the assignment follow the group's strategy?
+- `fairness`: how evenly is the work shared?
+- `rebalances`: which rebalances happened, why, and what did they cost?
+- `lag`: how large is the lag, since when, and which records are lost?
+- `conditions`: what is wrong with the group over time?
+- `severity`: which group needs attention first?
+
+`group_update.py` processes one group's part of a micro-batch. `evaluate.py` builds a group's report from the results
+and the last sample.
 
 May import `group`, `combine`, `events`, `protocol`, `signals` and `assignors`.
 """

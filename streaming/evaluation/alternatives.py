@@ -1,14 +1,17 @@
-"""What every strategy would make of a group, computed when its generation is evaluated.
+"""The what-if results of a group: the assignment that each strategy would compute for it.
 
-Rules:
+They are computed when the monitor evaluates a generation. Rules:
 
-1. It starts from what the evaluated generation assigned. Where a partition has no owner or several, or a topic's size
-   is in doubt (`imbalance`, rule 4), nothing is computed; nor for classic Kafka Streams.
-2. A group of up to `MOST_PARTITIONS_CHANGED` partitions is computed as it is, with a member more and with a member
-   fewer; a larger one as it is only, and one of more than `MOST_PARTITIONS` not at all. DESIGN.md says what it costs.
-3. `remedy` removes the generation's topic skew: of the strategies whose own outcome has the score 100 the one that
-   moves fewest partitions (`assignors.what_if.topic_skew.remedy`).
-4. Of several generations evaluated in one turn the last is computed: what could be made of a past one helps nobody.
+1. The computation starts from the assignment of the evaluated generation. Nothing is computed if a partition has no
+   owner or several owners. The same applies if the partition count of a topic is uncertain (`imbalance`, rule 4).
+   Classic Kafka Streams is never computed.
+2. A group with up to `MOST_PARTITIONS_CHANGED` partitions is computed without a change, with one member more, and with
+   one member fewer. A larger group is computed only without a change. A group with more than
+   `MOST_PARTITIONS` partitions is not computed. DESIGN.md gives the cost.
+3. `remedy` is a strategy that removes the topic skew of the generation. Its own outcome has the score 100. If several
+   strategies have this score, `remedy` is the one that moves the fewest partitions
+   (`assignors.what_if.topic_skew.remedy`).
+4. If one batch evaluates several generations, only the last one is computed.
 """
 
 from __future__ import annotations
@@ -28,20 +31,25 @@ from streaming.events import Position
 from streaming.group.snapshot import GroupSnapshot
 
 MOST_PARTITIONS_CHANGED = 500
+"""Maximum number of partitions of a group for which changes of the member count are computed."""
 MOST_PARTITIONS = 20_000
+"""Maximum number of partitions of a group for which anything is computed."""
 
 AS_IT_IS = str(Change())
+"""The text for a group without a change."""
 TODAY = "(today)"
-"""Instead of a strategy's name: what members have."""
+"""Replaces the name of the strategy in the outcome of the present assignment."""
 
-_STARTS_FROM = frozenset({"", "subscriptions_too_many"})
+_ACCEPTED_SCORE_REASONS = frozenset({"", "subscriptions_too_many"})
+"""Values of `Imbalance.score_reason` with which alternatives are computed. All others exclude the group (rule 1)."""
 
 
 class Alternative(msgspec.Struct, frozen=True, array_like=True):
-    """One strategy's outcome for the group after `change`, or today's. Counts are of partitions unless they say else.
+    """The outcome of one strategy for the group after `change`, or the present assignment.
 
-    `failure` is that of a user's strategy that gave no lawful answer, a word and what it did: then there are no
-    numbers. `score` is None where too many subscriptions differ, and `excess_partitions` with it.
+    If a user's strategy fails or returns an invalid assignment, `failure` has the short reason and a description.
+    All numbers after `failure` are None then. `score` and `excess_partitions` are None if too many subscriptions
+    differ.
     """
 
     change: str
@@ -61,7 +69,10 @@ class Alternative(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Alternatives(msgspec.Struct, frozen=True):
-    """What was computed for the generation evaluated at `position`. `remedy` is that of its skew, if it has any."""
+    """The outcomes for the generation whose record is at `position`.
+
+    `remedy` is the strategy that removes the topic skew (rule 3). It is None if there is no skew or no such strategy.
+    """
 
     position: Position
     generation_id: int | None
@@ -71,53 +82,57 @@ class Alternatives(msgspec.Struct, frozen=True):
     remedy: str | None = None
 
     def as_it_is(self) -> Alternatives:
-        """Without the outcomes of changes."""
-        kept = tuple(one for one in self.outcomes if one.change == AS_IT_IS)
-        return msgspec.structs.replace(self, outcomes=kept)
+        """Return the same value without the outcomes of changes."""
+        unchanged = tuple(outcome for outcome in self.outcomes if outcome.change == AS_IT_IS)
+        return msgspec.structs.replace(self, outcomes=unchanged)
 
 
-def alternatives(
+def compute_alternatives(
     evaluation: Evaluation, snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]
 ) -> Alternatives | None:
-    """Compute them for the snapshot that was evaluated; None where nothing is (rules 1 and 2)."""
+    """Compute the alternatives of the evaluated snapshot. Returns None if rule 1 or 2 excludes the group."""
     total = among_members(evaluation.imbalances, PARTITIONS)
-    if total is None or total.score_reason not in _STARTS_FROM or not 0 < (total.total or 0) <= MOST_PARTITIONS:
+    if (
+        total is None
+        or total.score_reason not in _ACCEPTED_SCORE_REASONS
+        or not 0 < (total.total or 0) <= MOST_PARTITIONS
+    ):
         return None
-    known = assignment_inputs(snapshot)
-    owners = {at: member_ids[0] for at, member_ids in known.owners.items()}
+    inputs = assignment_inputs(snapshot)
+    owners = {at: member_ids[0] for at, member_ids in inputs.owners.items()}
     changes = USUAL_CHANGES if len(owners) <= MOST_PARTITIONS_CHANGED else USUAL_CHANGES[:1]
-    possible = [change for change in changes if len(known.spec.members) + change.members > 0]
-    answers = [what_if(known.spec, owners, strategies, change) for change in possible]
+    possible = [change for change in changes if len(inputs.spec.members) + change.members > 0]
+    results = [what_if(inputs.spec, owners, strategies, change) for change in possible]
     return Alternatives(
         evaluation.position,
         evaluation.generation_id,
         next((drift.strategy for drift in evaluation.drifts if drift.is_group_strategy), None),
-        (_today(known.spec, owners), *(one for answer in answers for one in _outcomes(answer))),
+        (_present_assignment(inputs.spec, owners), *(one for result in results for one in _to_alternatives(result))),
         is_skewed=evaluation.skew is not None,
-        remedy=_remedy(answers[0]) if evaluation.skew else None,
+        remedy=_remedy_strategy(results[0]) if evaluation.skew else None,
     )
 
 
-def _remedy(as_it_is: WhatIf) -> str | None:
-    found = remedy(as_it_is.outcomes)
-    return found.strategy if found else None
+def _remedy_strategy(as_it_is: WhatIf) -> str | None:
+    best = remedy(as_it_is.outcomes)
+    return best.strategy if best else None
 
 
-def _today(spec: GroupSpec, owners: Mapping[TopicPartition, str]) -> Alternative:
-    return _alternative(AS_IT_IS, len(spec.members), len(owners), 0, today(spec, owners))
+def _present_assignment(spec: GroupSpec, owners: Mapping[TopicPartition, str]) -> Alternative:
+    return _from_outcome(AS_IT_IS, len(spec.members), len(owners), 0, today(spec, owners))
 
 
-def _outcomes(answer: WhatIf) -> list[Alternative]:
-    change = str(answer.change)
+def _to_alternatives(result: WhatIf) -> list[Alternative]:
+    change = str(result.change)
     return [
-        Alternative(change, one.strategy, answer.members, answer.partitions, failure=(one.reason, one.detail))
+        Alternative(change, one.strategy, result.members, result.partitions, failure=(one.reason, one.detail))
         if isinstance(one, FailedOutcome)
-        else _alternative(change, answer.members, answer.partitions, answer.unavoidable_moves, one)
-        for one in answer.outcomes
+        else _from_outcome(change, result.members, result.partitions, result.unavoidable_moves, one)
+        for one in result.outcomes
     ]
 
 
-def _alternative(change: str, members: int, partitions: int, unavoidable_moves: int, outcome: Outcome) -> Alternative:
+def _from_outcome(change: str, members: int, partitions: int, unavoidable_moves: int, outcome: Outcome) -> Alternative:
     topic, spread = max(outcome.topic_spread.items(), key=lambda item: item[1], default=(None, 0))
     return Alternative(
         change=change,

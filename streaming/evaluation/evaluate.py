@@ -1,15 +1,15 @@
-"""One group's report, from its records and the last sample.
+"""Build the report of one group from its records and the last sample.
 
 1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report has only the
    counts of records that were read. It has no values from the sample.
 2. If a listing shows a classic group in a rebalance, the group has no assignment at that time. The verdict is
-   `rebalancing`. No record shows such a rebalance. A reconciling KIP-848 group has an assignment: its targets. It keeps
-   its verdict.
+   `rebalancing`. No record shows such a rebalance. A reconciling KIP-848 group has an assignment, which is the targets
+   of its members. It keeps its verdict.
 3. A group without records only commits offsets (`assign()` in the Java client). Its state and type come from the
    listing. It has no members, no assignment and no rebalances.
-4. Partitions without an owner or with two owners come from the common laws. Partitions that are withheld for the next
-   cooperative round do not count. If the assignment of a member is unknown, the count is a lower bound, and 0 is
-   unknown.
+4. The common rules find partitions without an owner or with two owners. Partitions that are withheld for the next
+   cooperative round do not count. If the assignment of a member is unknown, the count is a lower bound. A lower bound
+   of 0 is reported as unknown.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ _WITHOUT_ASSIGNMENT = frozenset({ASSIGNING, *REBALANCING_STATES})
 
 
 class RecordedGroup(NamedTuple):
-    """What is known of a group without the last sample's lag; no `record` where it only commits.
+    """Everything that is known about a group, without the values of `SampleValues`.
 
-    `state` is as shown: the listing's where that is younger than the record. `measured` is lag and throughput of the
-    assignment that stands. `listed` is given of groups without a record only.
+    `record` is the stored state from the group's records. It is None if the group only commits offsets. `state` comes
+    from the listing if the listing is newer than the last record. `listed` is set only if `record` is None. `measured`
+    has the imbalances of lag and throughput under the present assignment.
     """
 
     group_id: str
@@ -65,24 +66,24 @@ class RecordedGroup(NamedTuple):
     decided_skips: Decided = MappingProxyType({})
 
 
-class Sampled(NamedTuple):
-    """What the last sample adds: lag, the conditions that hold, records that wait in partitions without an owner."""
+class SampleValues(NamedTuple):
+    """The values from the last sample: lag, active conditions, and unread records in partitions without an owner."""
 
     lag: GroupLag = GroupLag()
     conditions: tuple[Condition, ...] = ()
     unowned_records: int | None = None
 
 
-NOT_SAMPLED = Sampled()
+NO_SAMPLE = SampleValues()
 
 
-def evaluate(recorded: RecordedGroup, sampled: Sampled = NOT_SAMPLED) -> GroupReport:
-    """Report one group that exists."""
-    return with_sample(_of_records(recorded), sampled)
+def evaluate(recorded: RecordedGroup, sampled: SampleValues = NO_SAMPLE) -> GroupReport:
+    """Build the report of a group that exists."""
+    return with_sample(_report_from_records(recorded), sampled)
 
 
-def with_sample(report: GroupReport, sampled: Sampled) -> GroupReport:
-    """The report with what a sample adds, instead of what an earlier one did."""
+def with_sample(report: GroupReport, sampled: SampleValues) -> GroupReport:
+    """Return the report with the values of this sample. They replace the values of an earlier sample."""
     if report.is_blocked:
         return report
     return GroupReport(
@@ -97,20 +98,20 @@ def with_sample(report: GroupReport, sampled: Sampled) -> GroupReport:
     )
 
 
-def _of_records(recorded: RecordedGroup) -> GroupReport:
-    record = recorded.record
-    if record is None:
-        return _only_commits(recorded)
-    snapshot, evaluation = record.snapshot, record.evaluation
+def _report_from_records(recorded: RecordedGroup) -> GroupReport:
+    group_state = recorded.record
+    if group_state is None:
+        return _report_without_record(recorded)
+    snapshot, evaluation = group_state.snapshot, group_state.evaluation
     if recorded.is_blocked:
         return GroupReport(
             group_id=recorded.group_id,
             membership=Membership(snapshot.group_type),
-            assignment=AssignmentReport(_hidden(record)),
-            rebalances=_rebalances(recorded, record),
+            assignment=AssignmentReport(_blocked_verdict(group_state)),
+            rebalances=_rebalances(recorded, group_state),
             not_known=(BLOCKED,),
         )
-    assignment = _assignment(recorded.state, record)
+    assignment = _assignment(recorded.state, group_state)
     return GroupReport(
         group_id=recorded.group_id,
         membership=Membership(
@@ -120,19 +121,19 @@ def _of_records(recorded: RecordedGroup) -> GroupReport:
             protocol_type=snapshot.protocol_type,
             protocol=snapshot.protocol,
             protocol_source=snapshot.protocol_source,
-            members=_members(snapshot),
+            members=_member_count(snapshot),
             record_timestamp_ms=snapshot.position.timestamp_ms if snapshot.position else None,
         ),
         assignment=assignment,
-        fairness=_fairness(record, evaluation, recorded.measured) if evaluation else FairnessReport(),
-        rebalances=_rebalances(recorded, record),
+        fairness=_fairness(group_state, evaluation, recorded.measured) if evaluation else FairnessReport(),
+        rebalances=_rebalances(recorded, group_state),
         members=Members(snapshot, assignment.own),
         not_known=not_known(snapshot),
     )
 
 
-def _only_commits(recorded: RecordedGroup) -> GroupReport:
-    """Rule 3."""
+def _report_without_record(recorded: RecordedGroup) -> GroupReport:
+    """Apply rule 3."""
     if recorded.is_blocked:
         return GroupReport(recorded.group_id, Membership(CLASSIC), not_known=(BLOCKED,))
     listed = recorded.listed
@@ -144,49 +145,53 @@ def _only_commits(recorded: RecordedGroup) -> GroupReport:
     return GroupReport(recorded.group_id, membership)
 
 
-def _hidden(record: GroupState) -> tuple[StrategyDrift, ...]:
-    """Rule 1."""
-    return (StrategyDrift(_own_strategy(record), True, UNKNOWN, BLOCKED),) if _divides(record.snapshot) else ()
+def _blocked_verdict(group_state: GroupState) -> tuple[StrategyDrift, ...]:
+    """Apply rule 1."""
+    return (
+        (StrategyDrift(_own_strategy(group_state), True, UNKNOWN, BLOCKED),)
+        if _has_consumers(group_state.snapshot)
+        else ()
+    )
 
 
-def _own_strategy(record: GroupState) -> str:
-    drifts = record.evaluation.drifts if record.evaluation else ()
-    return next((drift.strategy for drift in drifts if drift.is_group_strategy), record.snapshot.protocol or "")
+def _own_strategy(group_state: GroupState) -> str:
+    drifts = group_state.evaluation.drifts if group_state.evaluation else ()
+    return next((drift.strategy for drift in drifts if drift.is_group_strategy), group_state.snapshot.protocol or "")
 
 
-def _divides(snapshot: GroupSnapshot) -> bool:
+def _has_consumers(snapshot: GroupSnapshot) -> bool:
     return snapshot.protocol_type == CONSUMER_PROTOCOL_TYPE and bool(snapshot.member_count())
 
 
-def _members(snapshot: GroupSnapshot) -> int | None:
-    """Number of members; None where some of their records are missing."""
+def _member_count(snapshot: GroupSnapshot) -> int | None:
+    """Return the number of members. None if records of some members are missing."""
     should_report = snapshot.classic is not None if snapshot.modern is None else snapshot.modern.shows_state
     return snapshot.member_count() if should_report else None
 
 
-def _assignment(state: str, record: GroupState) -> AssignmentReport:
-    snapshot, evaluation, violations = record.snapshot, record.evaluation, record.violations
+def _assignment(state: str, group_state: GroupState) -> AssignmentReport:
+    snapshot, evaluation, violations = group_state.snapshot, group_state.evaluation, group_state.violations
     drifts = tuple(sorted(evaluation.drifts if evaluation else (), key=lambda drift: not drift.is_group_strategy))
-    if state in _WITHOUT_ASSIGNMENT and _divides(snapshot):
+    if state in _WITHOUT_ASSIGNMENT and _has_consumers(snapshot):
         others = (drift for drift in drifts if not drift.is_group_strategy)
-        drifts = (StrategyDrift(_own_strategy(record), True, REBALANCING), *others)
+        drifts = (StrategyDrift(_own_strategy(group_state), True, REBALANCING), *others)
     return AssignmentReport(
         drifts=drifts,
         assigned_by=evaluation.assigned_by.implementation if evaluation and evaluation.assigned_by else None,
         assigned_at_ms=evaluation.position.timestamp_ms if evaluation else None,
-        owned_twice_partitions=_at_least(violations, violations.owned_twice) if violations else None,
-        not_subscribed_partitions=_at_least(violations, violations.not_subscribed) if violations else None,
-        unowned_partitions=record.unowned_partitions(),
+        owned_twice_partitions=_count_violations(violations, violations.owned_twice) if violations else None,
+        not_subscribed_partitions=_count_violations(violations, violations.not_subscribed) if violations else None,
+        unowned_partitions=group_state.unowned_partitions(),
     )
 
 
-def _at_least(violations: RuleViolations, broken: TopicPartitions) -> int | None:
-    """How many partitions break a law (rule 4)."""
+def _count_violations(violations: RuleViolations, broken: TopicPartitions) -> int | None:
+    """Return the number of partitions that break a common rule (rule 4)."""
     return len(broken) if violations.is_known or broken else None
 
 
-def _fairness(record: GroupState, evaluation: Evaluation, measured: tuple[Imbalance, ...]) -> FairnessReport:
-    skew, what_if = evaluation.skew, record.alternatives
+def _fairness(group_state: GroupState, evaluation: Evaluation, measured: tuple[Imbalance, ...]) -> FairnessReport:
+    skew, what_if = evaluation.skew, group_state.alternatives
     return FairnessReport(
         work=tuple(one for one in (*evaluation.imbalances, *measured) if one.scope != TOPIC),
         skewed_topics=skew.topics if skew else 0,
@@ -196,11 +201,11 @@ def _fairness(record: GroupState, evaluation: Evaluation, measured: tuple[Imbala
     )
 
 
-def _rebalances(recorded: RecordedGroup, record: GroupState) -> RebalanceReport:
-    totals, rebalance_history = record.snapshot.totals, record.rebalance_history.totals
+def _rebalances(recorded: RecordedGroup, group_state: GroupState) -> RebalanceReport:
+    totals, rebalance_history = group_state.snapshot.totals, group_state.rebalance_history.totals
     return RebalanceReport(
         total=totals.rebalances,
-        failed=failed_rebalances(record.snapshot, recorded.decided_skips),
+        failed=failed_rebalances(group_state.snapshot, recorded.decided_skips),
         empty_transitions=totals.empty_transitions,
         by_cause=rebalance_history.rebalances_by_cause,
         moved_partitions=rebalance_history.moved_partitions,

@@ -1,7 +1,7 @@
-"""The facts of one group, a part for each question. None is unknown, always.
+"""The parts of a group's report, one class for each question. None always means unknown.
 
-What hides a fact (an open transaction, an old sample, a rebalance under way) was applied when the facts were put
-together (`evaluate`): what is hidden is not here.
+An open transaction, an old sample or a rebalance in progress can hide a value. `evaluate` has already removed hidden
+values.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ from streaming.group.snapshot import UNKNOWN, GroupSnapshot
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What the group is. `protocol` is its strategy's name, `record_timestamp_ms` when its last record was written.
+    """Type, state and size of the group.
 
-    `protocol_source` is `records`, or `broker` if only the coordinator named the strategy; None where that is unknown.
+    `protocol` is the name of the group's strategy. `protocol_source` is `records`, or `broker` if only the coordinator
+    reported the strategy. It is None if the source is unknown. `record_timestamp_ms` is the time when the coordinator
+    wrote the last record of the group.
     """
 
     group_type: str
@@ -44,9 +46,10 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class AssignmentReport:
-    """The verdict of each strategy, the group's own first, and the number of partitions that break a common law.
+    """The verdict for each strategy, the group's own first, and the number of partitions that break a common rule.
 
-    `assigned_by` is whose program assigned, `assigned_at_ms` the time of the record that the verdicts are on.
+    `assigned_by` is the client library that computed the assignment, or `broker`. `assigned_at_ms` is the time of the
+    record that was evaluated.
     """
 
     drifts: tuple[StrategyDrift, ...] = ()
@@ -58,27 +61,27 @@ class AssignmentReport:
 
     @property
     def own(self) -> StrategyDrift | None:
-        """The verdict on the group's own strategy; None where nothing was evaluated."""
+        """The verdict for the group's own strategy. None if nothing was evaluated."""
         return self.drifts[0] if self.drifts and self.drifts[0].is_group_strategy else None
 
     @property
     def verdict(self) -> str | None:
-        """That verdict in one word."""
+        """The verdict for the group's own strategy, as one word: `match`, `drift`, `unknown`, ..."""
         return self.own.verdict if self.own else None
 
     @property
     def drift_partitions(self) -> int | None:
-        """How many partitions' owners break a rule of the own strategy."""
+        """Number of partitions whose owner breaks a rule of the group's own strategy."""
         return self.own.drift_partitions if self.own else None
 
 
 @dataclass(frozen=True)
 class FairnessReport:
-    """How evenly work is shared: partitions as they were assigned, lag and throughput as last measured.
+    """The distribution of work: partitions as assigned, lag and throughput as last measured.
 
-    `skewed_topics` counts the topics whose extra partition always goes to the same members. `skew_partitions` is the
-    sum of these partitions. `remedy` is the strategy that removes the skew with the fewest moves. `what_if` is computed
-    for the present assignment.
+    `skewed_topics` counts the topics whose extra partition goes to the same members. `skew_partitions` is the number
+    of partitions that the busiest members have beyond the fairest assignment. `remedy` is the strategy that removes the
+    skew with the fewest moves. `what_if` is computed for the present assignment.
     """
 
     work: tuple[Imbalance, ...] = ()
@@ -89,7 +92,7 @@ class FairnessReport:
 
     @cached_property
     def partitions(self) -> Imbalance | None:
-        """How partitions are shared among members."""
+        """The distribution of partitions among members."""
         return among_members(self.work, PARTITIONS)
 
 
@@ -97,7 +100,7 @@ class FairnessReport:
 class RebalanceReport:
     """Counts since the group was first seen. They are known even if an open transaction hides later records.
 
-    `under_way_since_ms` is the first listing since the last record that showed the group in the middle of a rebalance.
+    `under_way_since_ms` is the time of the first listing after the last record that showed the group in a rebalance.
     """
 
     total: int | None = None
@@ -123,26 +126,27 @@ class Members:
 
     @cached_property
     def by_id(self) -> Mapping[str, GroupMember]:
-        """The same by member id."""
+        """All members by member id."""
         return {member.member_id: member for member in self.each}
 
     @cached_property
     def topic_shares(self) -> tuple[TopicShare, ...]:
-        """What each has of each topic, and should have."""
+        """The actual and the expected partition count of each member, by topic."""
         modern = self.snapshot.modern if self.snapshot else None
         unnamed = modern.unnamed_topic_ids() if modern else frozenset[str]()
         return tuple(topic_shares(self.each, self.own, unnamed))
 
     @cached_property
     def expected_partitions(self) -> Mapping[str, int] | None:
-        """How many partitions each should have, by member id."""
+        """The expected partition count of each member, by member id."""
         return expected_partitions(self.each, self.own)
 
 
 class GroupLag(NamedTuple):
-    """Lag of all committed partitions together, its fields in the order of GROUP_LAGS_SCHEMA.
+    """The lag of a group, summed over its committed partitions. The fields have the order of GROUP_LAGS_SCHEMA.
 
-    `unknown` holds the reasons if the lag of a partition is unknown. If `seconds_is_bound`, `seconds` is a lower bound.
+    `unknown` contains the reasons if the lag of a partition is unknown. If `seconds_is_bound`, `seconds` is a lower
+    bound.
     """
 
     records: int | None = None
@@ -158,9 +162,10 @@ class GroupLag(NamedTuple):
 
 
 class GroupFacts(msgspec.Struct, frozen=True):
-    """All that is known of one group. `unowned_records` wait in partitions without an owner.
+    """Everything that is known about one group.
 
-    `not_known` names what is missing, in the words of the tables.
+    `unowned_records` is the number of unread records in partitions without an owner. `not_known` names the missing
+    values, in the words of the tables.
     """
 
     group_id: str
@@ -176,11 +181,11 @@ class GroupFacts(msgspec.Struct, frozen=True):
 
     @property
     def is_blocked(self) -> bool:
-        """Whether an open transaction hides what the group's coordinator wrote last."""
+        """True if an open transaction hides the last records of the group."""
         return BLOCKED in self.not_known
 
     @property
     def is_evaluated(self) -> bool:
-        """Whether its members divide partitions of topics among them by a strategy that can be held against it."""
+        """True if the group's own strategy has a verdict, and this verdict is not `not_evaluated`."""
         own = self.assignment.own
         return own is not None and own.verdict != NOT_EVALUATED

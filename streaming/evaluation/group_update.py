@@ -1,4 +1,4 @@
-"""One group's turn in one micro-batch: its events in order, the snapshot after them, the verdicts they call for."""
+"""Process one group's events of one micro-batch: compute its new state, its table rows and its verdicts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from assignors import PartitionAssignor
 from streaming.combine.own_partitions import OwnPartitions
-from streaming.evaluation.alternatives import Alternatives, alternatives
+from streaming.evaluation.alternatives import Alternatives, compute_alternatives
 from streaming.evaluation.assignment.common_rules import RuleViolations, rule_violations, with_unowned
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory, ReportedRebalance, continued
@@ -23,17 +23,19 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.group.topic_names import NOBODY_ASKED, TopicNames, named, waits_for_names
 
 EVALUATED_RECORDS_PER_BATCH = 50
-"""A storm of generations read at once is evaluated from its end: older verdicts would come too late to act on."""
+"""Maximum number of snapshots of a group that are evaluated per batch.
+
+If a batch has more, only the newest are evaluated. Verdicts on the older ones would come too late to act on.
+"""
 
 
 class GroupState(msgspec.Struct, frozen=True):
-    """What is stored per group: the snapshot, the verdict on its current generation, and what is still to be told.
+    """The stored state of one group: its snapshot, the verdict on its current generation, and snapshots without a row.
 
-    `pending` are earlier snapshots in which topics are known by id only: their names are on the way from the brokers.
-    `rebalance_history` is that of its rebalances, as far as they are told. `alternatives` are those of the evaluated
-    generation, as it
-    is: what changes would make of it is in the table alone. `violations` are those that the group breaks now
-    (`rule_violations`).
+    `pending` contains earlier snapshots whose rows wait for topic names. They name topics only by id until the brokers
+    have returned the names. `rebalance_history` covers all rebalances that have a row. `alternatives` has the what-if
+    results of the evaluated generation without changes. The results with changes are only in the table. `violations`
+    are the present violations of the common rules (`rule_violations`).
     """
 
     snapshot: GroupSnapshot
@@ -44,24 +46,25 @@ class GroupState(msgspec.Struct, frozen=True):
     violations: RuleViolations | None = None
 
     def topics_to_sample(self) -> frozenset[str]:
-        """Topics of which the group needs to know more, or will."""
-        return frozenset(self.snapshot.subscribed_topics()).union(*(one.subscribed_topics() for one in self.pending))
+        """Return the subscribed topics of the group, including those of its pending snapshots."""
+        topics = (snapshot.subscribed_topics() for snapshot in self.pending)
+        return frozenset(self.snapshot.subscribed_topics()).union(*topics)
 
     def unowned_partitions(self) -> int | None:
-        """Partitions of subscribed topics without an owner, without those withheld for the next cooperative round.
+        """Return the number of partitions of subscribed topics that have no owner.
 
-        None where that is unknown: the number of partitions of a topic may be. A group without members owes nobody
-        anything.
+        Partitions that are withheld for the next cooperative round do not count. Returns None if the number is
+        unknown, for example because a topic was not sampled yet, and for a group without members.
         """
         is_sampled = all(topic in self.snapshot.topics for topic in self.snapshot.subscribed_topics())
         return self.violations.unowned_partitions() if self.violations and is_sampled else None
 
 
 class GroupUpdate(msgspec.Struct, frozen=True):
-    """The result of one batch for one group: the new state, and what to report.
+    """The result of one batch for one group: its new state, and the values for the tables.
 
-    `forgotten` says that nothing of the group is to be kept: it is dead, and has been for long. `alternatives` are
-    those of the last verdict of the turn.
+    If `forgotten` is True, the state of the group is removed, because the group was deleted long ago. `alternatives`
+    belong to the last verdict of the batch.
     """
 
     record: GroupState
@@ -73,9 +76,10 @@ class GroupUpdate(msgspec.Struct, frozen=True):
 
 
 PENDING_MEMBERS = 10_000
-"""Members of all snapshots of one group together that wait for names of topics; the wait is a sample or two.
+"""Maximum number of members, summed over the snapshots of one group that wait for topic names.
 
-What is told before its names are known has `topic_names` among what is not known.
+The names usually arrive with the next sample or the one after it. If more members wait, the oldest rows are written
+with topic ids, and their `not_known` lists `topic_names`.
 """
 
 GROUP_CODEC = StateCodec(GroupState, version=1, is_compressed=True)
@@ -85,12 +89,12 @@ _UPDATE_DECODER = msgspec.msgpack.Decoder(GroupUpdate)
 
 
 def encode_update(update: GroupUpdate) -> bytes:
-    """A turn for the way to the driver (never stored: it has no version)."""
+    """Encode a group's update for transport to the driver. The bytes are never stored, so they have no version."""
     return _UPDATE_ENCODER.encode(update)
 
 
 def decode_update(encoded: bytes) -> GroupUpdate:
-    """The turn of `encode_update`."""
+    """Decode the result of `encode_update`."""
     return _UPDATE_DECODER.decode(encoded)
 
 
@@ -98,8 +102,8 @@ DEFAULT_LIMITS = Limits()
 ANY_PARTITION = OwnPartitions()
 
 
-def apply_batch(  # noqa: PLR0913 - everything a turn depends on, named
-    record: GroupState,
+def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by name
+    state: GroupState,
     events: Iterable[GroupEvent],
     strategies: Sequence[PartitionAssignor],
     limits: Limits = DEFAULT_LIMITS,
@@ -107,147 +111,153 @@ def apply_batch(  # noqa: PLR0913 - everything a turn depends on, named
     *,
     own_partitions: OwnPartitions = ANY_PARTITION,
 ) -> GroupUpdate:
-    """Apply the events of one batch: what was handed back first, for it was known before the records were read.
+    """Apply the events of one batch to the state of a group.
 
-    So a verdict that waited for it is made before a newer record takes its place, be it in one batch or two. `names`
-    are those of all topics when the query was started. Once a record stands in the group's home, records of other
-    partitions are left out (`combine.own_partitions`, rule 3).
+    External facts are applied before log events, because they were known before the records were read. So a verdict
+    that waits for a fact is computed before a newer record replaces it. The result does not depend on the batches.
+    `names` has the names of all topics at the start of the query. After the first record in the group's home
+    partition, records in other partitions are ignored (`combine.own_partitions`, rule 3).
     """
-    home = own_partitions.home(record.snapshot.group_id)
-    happened = list(events)
-    facts = [event for event in happened if isinstance(event, ExternalFact)]
-    in_log_order = sorted((event for event in happened if isinstance(event, LogEvent)), key=_order_by(home))
-    if not in_log_order and record.snapshot.is_over and any(isinstance(fact, GroupForgotten) for fact in facts):
-        return GroupUpdate(record, forgotten=True)
-    snapshot, present, answered = _with_facts(record, facts, strategies)
-    violations = record.violations if snapshot == record.snapshot else with_unowned(snapshot, record.violations)
-    waiting = [_advanced(pending, facts) for pending in record.pending]
-    if any(_is_row(record.snapshot, fact, snapshot) for fact in facts):  # a fact may have been sent twice
+    home = own_partitions.home(state.snapshot.group_id)
+    events = list(events)
+    facts = [event for event in events if isinstance(event, ExternalFact)]
+    log_events = sorted((event for event in events if isinstance(event, LogEvent)), key=_log_order(home))
+    if not log_events and state.snapshot.is_over and any(isinstance(fact, GroupForgotten) for fact in facts):
+        return GroupUpdate(state, forgotten=True)
+    snapshot, present, completed = _apply_facts(state, facts, strategies)
+    violations = state.violations if snapshot == state.snapshot else with_unowned(snapshot, state.violations)
+    waiting = [_advance_all(pending, facts) for pending in state.pending]
+    if any(_makes_row(state.snapshot, fact, snapshot) for fact in facts):  # the driver may send a fact twice
         waiting.append(snapshot)
-    for event in in_log_order:
-        if _is_left_behind(snapshot.position, event.position, home):
+    for event in log_events:
+        if _is_in_abandoned_partition(snapshot.position, event.position, home):
             continue
         before, snapshot = snapshot, advance(snapshot, event)
-        if _is_row(before, event, snapshot):
+        if _makes_row(before, event, snapshot):
             snapshot = named(snapshot, names)
             waiting.append(snapshot)
             violations = with_unowned(snapshot, violations)
-    released, pending = _released(waiting, names)
-    rebalance_history, rebalances = continued(record.rebalance_history, record.snapshot, released, snapshot, limits)
+    released, pending = _split_waiting(waiting, names)
+    rebalance_history, rebalances = continued(state.rebalance_history, state.snapshot, released, snapshot, limits)
     history = tuple(one for one in released if not is_reread(one))
     present, evaluations = _evaluate_history(present, history, strategies)
     if present.evaluation is None and not pending:
-        # What an earlier checkpoint told is not told again, but it is the present all the same.
-        present = _evaluated(snapshot, strategies)
-    final = (*answered, *evaluations)
-    computed, reported = _alternatives(record.alternatives, present, final, strategies)
-    kept = GroupState(
+        # An earlier checkpoint wrote the rows of this snapshot. They are not written again, but the verdict is needed.
+        present = _evaluate_current(snapshot, strategies)
+    final = (*completed, *evaluations)
+    computed, reported = _update_alternatives(state.alternatives, present, final, strategies)
+    new_state = GroupState(
         snapshot=snapshot,
-        evaluation=present.evaluation and present.evaluation.in_short(),
+        evaluation=present.evaluation and present.evaluation.without_topics(),
         pending=pending,
         rebalance_history=rebalance_history,
         alternatives=computed,
-        violations=record.violations if snapshot == record.snapshot else rule_violations(snapshot, violations),
+        violations=state.violations if snapshot == state.snapshot else rule_violations(snapshot, violations),
     )
-    return GroupUpdate(kept, history, final, rebalances=rebalances, alternatives=reported)
+    return GroupUpdate(new_state, history, final, rebalances=rebalances, alternatives=reported)
 
 
-def _is_row(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
-    """Whether the snapshot after the event makes a row, or made one in an earlier checkpoint."""
+def _makes_row(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
+    """Return True if the snapshot after the event has a table row, written now or by an earlier checkpoint."""
     return should_report(before, event, after) or was_reported(before, event, after)
 
 
-def _advanced(snapshot: GroupSnapshot, events: Iterable[GroupEvent]) -> GroupSnapshot:
+def _advance_all(snapshot: GroupSnapshot, events: Iterable[GroupEvent]) -> GroupSnapshot:
     return reduce(advance, events, snapshot)
 
 
-def _released(
+def _split_waiting(
     waiting: Sequence[GroupSnapshot], names: TopicNames
 ) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
-    """Split into those to be told now and those behind the first that waits for names of topics: order is kept.
+    """Split snapshots at the first one that waits for topic names. Rows are written only for those before it.
 
-    Too many of them are told with ids for names rather than growing the state.
+    If more than PENDING_MEMBERS members would wait, the oldest snapshots are written with topic ids.
     """
     members = 0
-    first_kept = len(waiting)
+    first_allowed = len(waiting)
     for snapshot in reversed(waiting):
         members += max(1, snapshot.member_count())
         if members > PENDING_MEMBERS:
             break
-        first_kept -= 1
-    for index in range(first_kept, len(waiting)):
+        first_allowed -= 1
+    for index in range(first_allowed, len(waiting)):
         if waits_for_names(waiting[index], names):
             return tuple(waiting[:index]), tuple(waiting[index:])
     return tuple(waiting), ()
 
 
-def _order_by(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
-    """The order of the log, the group's home last: there the group goes on after the partition count changed."""
+def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
+    """Return the sort key of log events: by position, with the group's home partition last.
+
+    After a change of the partition count, the group continues in its home partition.
+    """
     return lambda event: (event.position.offsets_topic_partition == home, event.position)
 
 
-def _is_left_behind(known: Position | None, position: Position, home: int | None) -> bool:
-    """Whether a record stands in a different partition than the group's last one, and that is not its home."""
+def _is_in_abandoned_partition(known: Position | None, position: Position, home: int | None) -> bool:
+    """Return True if a record is neither in the partition of the group's last record nor in its home partition."""
     if known is None or known.offsets_topic_partition == position.offsets_topic_partition:
         return False
     return position.offsets_topic_partition != home
 
 
 @dataclass(frozen=True, slots=True)
-class _Evaluated:
-    """A verdict, and of which snapshot it was made; None for one of an earlier turn."""
+class _CurrentVerdict:
+    """The present verdict, and the snapshot that was evaluated. `snapshot` is None if an earlier batch evaluated it."""
 
     evaluation: Evaluation | None
     snapshot: GroupSnapshot | None = None
 
 
-def _evaluated(snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]) -> _Evaluated:
-    return _Evaluated(evaluate_snapshot(snapshot, strategies), snapshot)
+def _evaluate_current(snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]) -> _CurrentVerdict:
+    return _CurrentVerdict(evaluate_snapshot(snapshot, strategies), snapshot)
 
 
-def _with_facts(
-    record: GroupState, facts: Iterable[ExternalFact], strategies: Sequence[PartitionAssignor]
-) -> tuple[GroupSnapshot, _Evaluated, tuple[Evaluation, ...]]:
-    """The snapshot with what was handed back, its verdict made again if it waited for that, and whether it is final.
+def _apply_facts(
+    state: GroupState, facts: Iterable[ExternalFact], strategies: Sequence[PartitionAssignor]
+) -> tuple[GroupSnapshot, _CurrentVerdict, tuple[Evaluation, ...]]:
+    """Return the snapshot with the external facts, its verdict, and the verdicts that became final.
 
-    A complete verdict is made again if the coordinator reported a different assignor. Its rows are written and stay.
+    An incomplete verdict is computed again. A complete verdict is computed again if the coordinator reported a
+    different assignor. The rows of the earlier verdict stay.
     """
-    snapshot, evaluation = record.snapshot, record.evaluation
+    snapshot, evaluation = state.snapshot, state.evaluation
     for fact in facts:
         snapshot = advance(snapshot, fact)
-    if evaluation is None or snapshot == record.snapshot:
-        return snapshot, _Evaluated(evaluation), ()
+    if evaluation is None or snapshot == state.snapshot:
+        return snapshot, _CurrentVerdict(evaluation), ()
     if evaluation.is_complete:
-        return snapshot, _judged_by_reported(snapshot, record, evaluation, strategies), ()
+        return snapshot, _evaluate_with_reported_assignor(snapshot, state, evaluation, strategies), ()
     again = evaluate_snapshot(snapshot, strategies)
     if again is not None and again.generation_id == evaluation.generation_id:
-        # Members that moved meanwhile change nothing of what is evaluated: the verdict stays where it was first due.
+        # Members may have moved to their targets since then. The verdict is the same, so it keeps its position.
         again = msgspec.structs.replace(again, position=evaluation.position)
-    return snapshot, _Evaluated(again, snapshot), _final(again)
+    return snapshot, _CurrentVerdict(again, snapshot), _complete_only(again)
 
 
-def _judged_by_reported(
-    snapshot: GroupSnapshot, record: GroupState, evaluation: Evaluation, strategies: Sequence[PartitionAssignor]
-) -> _Evaluated:
-    """The verdict on the same generation by the assignor that is known now; as it was if that is the same.
+def _evaluate_with_reported_assignor(
+    snapshot: GroupSnapshot, state: GroupState, evaluation: Evaluation, strategies: Sequence[PartitionAssignor]
+) -> _CurrentVerdict:
+    """Return the verdict on the same generation under the assignor that is known now.
 
-    Snapshots that wait for names of topics are evaluated when they are released: their rows are not written yet.
+    Returns the previous verdict if the assignor is the same, or while snapshots wait for topic names. Waiting snapshots
+    are evaluated when their rows are written.
     """
     is_same_generation = snapshot.generation_id == evaluation.generation_id
-    if snapshot.protocol == record.snapshot.protocol or not is_same_generation or record.pending:
-        return _Evaluated(evaluation)
+    if snapshot.protocol == state.snapshot.protocol or not is_same_generation or state.pending:
+        return _CurrentVerdict(evaluation)
     again = evaluate_snapshot(snapshot, strategies)
     if again is None or not again.is_complete:
-        return _Evaluated(evaluation)
-    return _Evaluated(msgspec.structs.replace(again, position=evaluation.position), snapshot)
+        return _CurrentVerdict(evaluation)
+    return _CurrentVerdict(msgspec.structs.replace(again, position=evaluation.position), snapshot)
 
 
 def _evaluate_history(
-    present: _Evaluated, history: Sequence[GroupSnapshot], strategies: Sequence[PartitionAssignor]
-) -> tuple[_Evaluated, tuple[Evaluation, ...]]:
-    """The verdict on the last snapshot, and every verdict that will not change any more.
+    present: _CurrentVerdict, history: Sequence[GroupSnapshot], strategies: Sequence[PartitionAssignor]
+) -> tuple[_CurrentVerdict, tuple[Evaluation, ...]]:
+    """Return the verdict on the last snapshot, and all final verdicts.
 
-    An incomplete verdict waits for its inputs and is made again; once a newer record takes its place it is final.
+    An incomplete verdict waits for its inputs and is computed again. It becomes final when a newer record replaces it.
     """
     final: list[Evaluation] = []
     for snapshot in history[-EVALUATED_RECORDS_PER_BATCH:]:
@@ -255,25 +265,28 @@ def _evaluate_history(
             continue
         if present.evaluation is not None and not present.evaluation.is_complete:
             final.append(present.evaluation)
-        present = _evaluated(snapshot, strategies)
-        final.extend(_final(present.evaluation))
+        present = _evaluate_current(snapshot, strategies)
+        final.extend(_complete_only(present.evaluation))
     return present, tuple(final)
 
 
-def _final(evaluation: Evaluation | None) -> tuple[Evaluation, ...]:
+def _complete_only(evaluation: Evaluation | None) -> tuple[Evaluation, ...]:
     return (evaluation,) if evaluation is not None and evaluation.is_complete else ()
 
 
-def _alternatives(
+def _update_alternatives(
     known: Alternatives | None,
-    present: _Evaluated,
+    present: _CurrentVerdict,
     final: Iterable[Evaluation],
     strategies: Sequence[PartitionAssignor],
 ) -> tuple[Alternatives | None, Alternatives | None]:
-    """The present's, as it is, and all there is to be told: of a verdict made in this turn whose rows are written."""
+    """Return the alternatives for the group's state, and those for the table.
+
+    The table gets them only if this batch computed the present verdict and writes its rows.
+    """
     if present.evaluation is None:
         return None, None
     if present.snapshot is None:
         return known, None
-    found = alternatives(present.evaluation, present.snapshot, strategies)
-    return found and found.as_it_is(), found if present.evaluation in final else None
+    computed = compute_alternatives(present.evaluation, present.snapshot, strategies)
+    return computed and computed.as_it_is(), computed if present.evaluation in final else None

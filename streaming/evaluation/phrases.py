@@ -1,27 +1,28 @@
-"""Numbers, spans of time and names as a person reads them."""
+"""Format durations, counts and lists of names for text that a person reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 MOST_NAMED = 3
+"""Maximum number of names in a list. The rest is counted."""
 
 
 def in_words(milliseconds: float) -> str:
-    """A span of time in the unit that fits.
+    """Return a duration in seconds, minutes or hours.
 
     >>> in_words(45_000), in_words(60_000), in_words(5_400_000), in_words(7_200_000)
     ('45 seconds', '1 minute', '90 minutes', '2 hours')
     """
     seconds = max(0, round(milliseconds / 1000))
-    for unit, of_unit in (("hour", 3600), ("minute", 60)):
-        if seconds >= 2 * of_unit or seconds == of_unit:
-            return counted(seconds // of_unit, unit)
+    for unit, unit_seconds in (("hour", 3600), ("minute", 60)):
+        if seconds >= 2 * unit_seconds or seconds == unit_seconds:
+            return counted(seconds // unit_seconds, unit)
     return counted(seconds, "second")
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun.
+    """Return a number with its noun in singular or plural.
 
     >>> counted(1, "member"), counted(2, "member")
     ('1 member', '2 members')
@@ -30,7 +31,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def named(names: Iterable[str]) -> str:
-    """The first few names, and how many more.
+    """Return the first names in sorted order, and the number of the others.
 
     >>> named(["d", "b", "a", "c", "e"])
     'a, b, c and 2 more'
@@ -41,6 +42,6 @@ def named(names: Iterable[str]) -> str:
 
 
 def members_named(names: Iterable[str]) -> str:
-    """Members by name, with the noun before them."""
-    known = list(names)
-    return f"member{'' if len(known) == 1 else 's'} {named(known)}"
+    """Return the word `member` or `members`, followed by their names."""
+    listed = list(names)
+    return f"member{'' if len(listed) == 1 else 's'} {named(listed)}"

@@ -1,4 +1,4 @@
-"""Everything the monitor knows about one group, as one value. All outputs render it."""
+"""The report of one group: everything that the monitor knows about it, as one value. All outputs render this value."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from streaming.evaluation.severity.trouble import Place, Trouble, place, trouble
 
 
 class GroupReport(GroupFacts, frozen=True, dict=True):
-    """The facts of a group, and what is wrong with it."""
+    """The facts of a group, with its troubles and its place in the order of groups."""
 
     @cached_property
     def troubles(self) -> tuple[Trouble, ...]:
-        """Everything that is wrong, the worst first."""
+        """All troubles of the group. The worst comes first."""
         return troubles(self)
 
     @property
     def place(self) -> Place:
-        """Sort key: the group with the worst trouble comes first."""
+        """Sort key of the group. The group with the worst trouble comes first."""
         return place(self, self.troubles)

@@ -1,14 +1,16 @@
-"""All verdicts on one group, from its snapshot alone.
+"""Compute all verdicts on one group from its snapshot.
 
-Rules, first that applies:
+Rules, the first that applies:
 
-1. No members, or records are missing that tell the state, or a coordinator that was asked says that the group has no
-   assignment at the moment: no evaluation.
-2. Members do not divide partitions of topics (Kafka Connect, share and streams groups): an evaluation without verdicts.
-3. The coordinator is making an epoch's assignment (KIP-848, Assigning): `rebalancing`. While members are on their way
-   to their targets (Reconciling) the targets are evaluated. A classic group's rebalance is in no record: `/metrics`
-   alone has it, from listings.
-4. Else drift (`drift`, `consumer_drift`) and how evenly partitions are shared (`imbalance`, `fairness`).
+1. There is no evaluation if the group has no members, or if its state is unknown because records are missing. There is
+   none either if the coordinator answered that the group is in a rebalance.
+2. If the members do not divide partitions of topics, the evaluation has no verdicts. This applies to Kafka Connect,
+   share groups and streams groups.
+3. If the coordinator is computing the assignment of an epoch (KIP-848, Assigning), the verdict is `rebalancing`. While
+   the members move to their targets (Reconciling), the targets are evaluated. No record shows the rebalance of a
+   classic group. Only listings show it, so it is only in `/metrics`.
+4. Otherwise the evaluation has the drift (`drift`, `consumer_drift`) and the distribution of partitions (`imbalance`,
+   `fairness`).
 """
 
 from __future__ import annotations
@@ -26,12 +28,12 @@ from streaming.evaluation.assignment.drift import (
     REBALANCING,
     UNKNOWN,
     StrategyDrift,
-    not_evaluated,
+    evaluate_common_rules,
     strategy_drift,
 )
 from streaming.evaluation.assignment.leader import UNKNOWN_LEADER, Leader, leader_of
 from streaming.evaluation.fairness.fairness import named_skew, shared_work
-from streaming.evaluation.fairness.imbalance import TOPIC, Imbalance, divided
+from streaming.evaluation.fairness.imbalance import TOPIC, Imbalance, divide_work
 from streaming.events import CONSUMER, Position
 from streaming.group.not_known import not_known
 from streaming.group.snapshot import ASSIGNING, GroupSnapshot
@@ -39,16 +41,16 @@ from streaming.group.snapshot import REBALANCING as REBALANCING_STATES
 from streaming.group.snapshot import UNKNOWN as UNKNOWN_STATE
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 
-_NOT_EVALUATED = frozenset({UNKNOWN_STATE, *REBALANCING_STATES})
+_STATES_WITHOUT_EVALUATION = frozenset({UNKNOWN_STATE, *REBALANCING_STATES})
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """The verdicts on a group as of one record, and what they were made from.
+    """The verdicts on one record of a group, and their inputs.
 
-    `imbalances` are of partitions, `skew` is what makes them uneven if it has that name. `metadata_sampled_at_ms` is
-    when the oldest topic metadata was sampled, `assigned_by` whose program assigned and how that is told, `not_known`
-    what the verdicts had to do without.
-    `awaits_sample`: a topic's sample is older than the record and differs from it.
+    `imbalances` describe how partitions are shared. `skew` is the topic skew, or None.
+    `metadata_sampled_at_ms` is the sampling time of the oldest topic metadata. `assigned_by` is the library that
+    computed the assignment, with the evidence for this. `not_known` names inputs that were missing. `awaits_sample` is
+    True if the sample of a topic is older than the record and differs from it.
     """
 
     position: Position
@@ -63,40 +65,45 @@ class Evaluation(msgspec.Struct, frozen=True):
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing was missing; an incomplete evaluation is made again when its inputs come."""
+        """True if no topic metadata was missing. An incomplete evaluation is repeated when its inputs arrive."""
         return not self.awaits_sample and all(drift.reason != METADATA_MISSING for drift in self.drifts)
 
-    def in_short(self) -> Evaluation:
-        """What is kept once its rows are written: topics are many, and nobody asks the present for them."""
+    def without_topics(self) -> Evaluation:
+        """Return the evaluation for the stored state: a complete one without the imbalances of single topics.
+
+        A group can have many topics, and their imbalances are only needed for the tables.
+        """
         if not self.is_complete:
             return self
         return msgspec.structs.replace(self, imbalances=tuple(one for one in self.imbalances if one.scope != TOPIC))
 
 
 def evaluate_snapshot(snapshot: GroupSnapshot, strategies: Sequence[PartitionAssignor]) -> Evaluation | None:
-    """Judge the current generation; None for a group that has no members to evaluate.
+    """Evaluate the current generation. Returns None if rule 1 applies.
 
-    That a coordinator is still making the assignment of an epoch (KIP-848) is a verdict, too: `rebalancing`.
+    If a coordinator is still computing the assignment of an epoch (KIP-848), the verdict is `rebalancing`.
     """
     position = snapshot.position
-    if position is None or not snapshot.member_count() or snapshot.state in _NOT_EVALUATED:
+    if position is None or not snapshot.member_count() or snapshot.state in _STATES_WITHOUT_EVALUATION:
         return None
     if snapshot.generation_id is None and snapshot.classic is None:
         return None
-    if snapshot.state == ASSIGNING or not _is_evaluated(snapshot):
+    if snapshot.state == ASSIGNING or not _divides_partitions(snapshot):
         return _without_assignment(snapshot, position)
-    return _evaluated(snapshot, position, strategies)
+    return _evaluate_assignment(snapshot, position, strategies)
 
 
-def _evaluated(snapshot: GroupSnapshot, position: Position, strategies: Sequence[PartitionAssignor]) -> Evaluation:
-    known, sampled = assignment_inputs(snapshot), [topic.sampled_at_ms for topic in snapshot.topics.values()]
+def _evaluate_assignment(
+    snapshot: GroupSnapshot, position: Position, strategies: Sequence[PartitionAssignor]
+) -> Evaluation:
+    inputs, sampled = assignment_inputs(snapshot), [topic.sampled_at_ms for topic in snapshot.topics.values()]
     if snapshot.classic is not None:
         assigned_by = leader_of(snapshot.classic)
-        drifts = _drifts(known, snapshot.protocol or "", assigned_by, strategies)
+        drifts = _strategy_drifts(inputs, snapshot.protocol or "", assigned_by, strategies)
     else:
-        assigned_by, drifts = THE_BROKER, consumer_drifts(snapshot, known, strategies)
-    shared = shared_work(snapshot, known)
-    imbalances = divided(shared).imbalance()
+        assigned_by, drifts = THE_BROKER, consumer_drifts(snapshot, inputs, strategies)
+    shared = shared_work(snapshot, inputs)
+    imbalances = divide_work(shared).imbalance()
     return Evaluation(
         position=position,
         generation_id=snapshot.generation_id,
@@ -104,14 +111,17 @@ def _evaluated(snapshot: GroupSnapshot, position: Position, strategies: Sequence
         imbalances=imbalances,
         metadata_sampled_at_ms=min(sampled, default=None),
         assigned_by=assigned_by,
-        not_known=_not_known(snapshot, assigned_by),
+        not_known=_missing_inputs(snapshot, assigned_by),
         skew=named_skew(shared, imbalances),
-        awaits_sample=bool(known.stale_topics),
+        awaits_sample=bool(inputs.stale_topics),
     )
 
 
-def _not_known(snapshot: GroupSnapshot, assigned_by: Leader) -> tuple[str, ...]:
-    """What the verdicts had to do without. Counts sampled later than the record are those of then, not of its time."""
+def _missing_inputs(snapshot: GroupSnapshot, assigned_by: Leader) -> tuple[str, ...]:
+    """Return the names of the inputs that were missing.
+
+    A partition count that was sampled after the record may differ from the count at the time of the record.
+    """
     position = snapshot.position
     is_late = position is not None and any(
         sampled.sampled_at_ms > position.timestamp_ms for sampled in snapshot.topics.values()
@@ -123,54 +133,59 @@ def _not_known(snapshot: GroupSnapshot, assigned_by: Leader) -> tuple[str, ...]:
     )
 
 
-def _is_evaluated(snapshot: GroupSnapshot) -> bool:
-    """Whether members divide partitions of topics among them. Connect's do not, nor do share and streams groups'."""
+def _divides_partitions(snapshot: GroupSnapshot) -> bool:
+    """Return True if members divide partitions of topics. Kafka Connect, share groups and streams groups do not."""
     if snapshot.classic is not None:
         return snapshot.classic.protocol_type == CONSUMER_PROTOCOL_TYPE
     return snapshot.group_type == CONSUMER
 
 
 def _without_assignment(snapshot: GroupSnapshot, position: Position) -> Evaluation | None:
-    """A group that is not evaluated, or one whose coordinator is making the assignment.
+    """Return the evaluation of a group without verdicts, or of one whose coordinator is computing the assignment.
 
-    If no member names one, it is the one that the coordinator reported, if it did.
+    If no member names an assignor, the strategy is the one that the coordinator reported. It is empty if there is no
+    report.
     """
     own = snapshot.protocol or ""
     drifts: tuple[StrategyDrift, ...] = ()
-    if _is_evaluated(snapshot):
+    if _divides_partitions(snapshot):
         drifts = (StrategyDrift(SERVER_ASSIGNORS.get(own, own), True, REBALANCING),)
     elif snapshot.state == ASSIGNING:
         return None
     return Evaluation(position, snapshot.generation_id, drifts, (), None, not_known=not_known(snapshot))
 
 
-def _drifts(
-    known: AssignmentInputs, own: str, leader: Leader, strategies: Sequence[PartitionAssignor]
+def _strategy_drifts(
+    inputs: AssignmentInputs, own: str, leader: Leader, strategies: Sequence[PartitionAssignor]
 ) -> tuple[StrategyDrift, ...]:
     if own == KAFKA_STREAMS_PROTOCOL:
-        return (not_evaluated(known, own, "kafka_streams"),)
+        return (evaluate_common_rules(inputs, own, "kafka_streams"),)
     evaluated = tuple(
-        strategy_drift(known, _as_led_by(leader, assignor), leader, is_group_strategy=True)
+        strategy_drift(inputs, _as_leader_computes(leader, assignor), leader, is_group_strategy=True)
         if assignor.name == own
-        else strategy_drift(known, assignor, leader, is_group_strategy=False)
+        else strategy_drift(inputs, assignor, leader, is_group_strategy=False)
         for assignor in strategies
     )
     if any(drift.is_group_strategy for drift in evaluated):
         return evaluated
-    return (not_evaluated(known, own, "strategy_not_known"), *evaluated)
+    return (evaluate_common_rules(inputs, own, "strategy_not_known"), *evaluated)
 
 
-def _as_led_by(leader: Leader, assignor: PartitionAssignor) -> PartitionAssignor:
-    """The strategy as the leader's library computes it; as it is where that is no other way, or not known."""
+def _as_leader_computes(leader: Leader, assignor: PartitionAssignor) -> PartitionAssignor:
+    """Return the strategy as the leader's library computes it.
+
+    Returns `assignor` if the library is unknown, or if it computes the strategy in the same way.
+    """
     return AS_LEADER.get(leader.implementation, {}).get(assignor.name, assignor)
 
 
 def keeps_verdict(previous: Evaluation | None, snapshot: GroupSnapshot) -> bool:
-    """Whether a generation's verdict stands although the group wrote another record.
+    """Return True if the previous verdict still applies after a new record of the group.
 
-    A static member that rejoins rewrites the record at the same generation with a new member id and empty claims. The
-    leader decided nothing new, so the verdict of the generation's first record stands. So does that on an epoch's
-    targets while the members of a KIP-848 group move towards them. Where generations are not told, none is the same.
+    If a static member rejoins, the coordinator writes the record again at the same generation. It has a new member id
+    and no claims. The leader did not assign again, so the verdict on the first record of the generation still applies.
+    The verdict on the targets of an epoch applies while the members of a KIP-848 group move to them. If the generation
+    is unknown, the verdict is never kept.
     """
     if previous is None or snapshot.generation_id is None or not snapshot.member_count():
         return False

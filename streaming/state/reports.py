@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from streaming.evaluation.conditions.condition_tracker import Condition
 from streaming.evaluation.conditions.unowned import UnownedNow
-from streaming.evaluation.evaluate import RecordedGroup, Sampled, evaluate, with_sample
+from streaming.evaluation.evaluate import RecordedGroup, SampleValues, evaluate, with_sample
 from streaming.evaluation.facts import GroupLag
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
@@ -74,7 +74,7 @@ class Reports(Mapping[str, GroupReport]):
         whole = self._whole.get(group_id)
         if whole is None:
             seen, unowned = self._of_sample, self._of_sample.unowned.get(group_id)
-            sampled = Sampled(
+            sampled = SampleValues(
                 self._lags.get(group_id, _NO_LAG),
                 seen.conditions.get(group_id, ()),
                 unowned.records() if unowned else None,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from assignors import GroupAssignment, GroupSpec
 from assignors.what_if.topic_skew import TopicSkew
 from streaming.evaluation.fairness.fairness import among_members, named_skew
-from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance, SharedWork, divided
+from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance, SharedWork, divide_work
 
 FAIR = "fair"
 
@@ -33,7 +33,7 @@ def unfairness(total: Imbalance, skewed_topics: int) -> Iterator[str]:
 def evaluated(spec: GroupSpec, assignment: GroupAssignment) -> tuple[Imbalance | None, TopicSkew | None]:
     """How fairly members share partitions, and the topic skew, if that is why not; None of a group without members."""
     shared = SharedWork(spec, assignment, {})
-    imbalances = divided(shared).imbalance()
+    imbalances = divide_work(shared).imbalance()
     return among_members(imbalances, PARTITIONS), named_skew(shared, imbalances) if imbalances else None
 
 

@@ -1,4 +1,4 @@
-"""Is the assignment what the group's strategy promises? The leader's inputs and its decision, replayed.
+"""Compare the assignment of a group with the assignment that its strategy computes from the leader's inputs.
 
 May import `evaluation.rebalances`.
 """

@@ -1,6 +1,6 @@
-"""What a generation's records give to every evaluation of its assignment alike: inputs, owners, and what is doubtful.
+"""Collect the inputs that all evaluations of an assignment share: the group, its owners, and what is uncertain.
 
-Owners are those of the decision: of a classic group what its leader assigned, of a KIP-848 group the targets.
+The owners of a classic group are those that its leader assigned. The owners of a KIP-848 group are the targets.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from streaming.group.snapshot import GroupSnapshot
 
 @dataclass(frozen=True)
 class AssignmentInputs:
-    """One generation as recorded. `owners` are those that the assignment names, strangers to the group included.
+    """One generation as recorded.
 
-    `unknown_topics` are subscribed ones of unknown size. `changed_topics` had another size when they were assigned.
-    `stale_topics` have one, by a sample that is older than the record and differs from it (`sampled_topics`).
-    `unknown_inputs` says what is unknown of some member, in the words of `group.not_known`.
+    `owners` contains every owner that the assignment names, also clients that are not members of the group.
+    `unknown_topics` are subscribed topics whose partition count is unknown. `changed_topics` had a different partition
+    count when they were assigned. For `stale_topics`, the only count comes from a sample that is older than the record
+    and differs from it (`sampled_topics`). `unknown_inputs` names values of members that are unknown, in the words of
+    `group.not_known`.
     """
 
     spec: GroupSpec
@@ -39,7 +41,7 @@ class AssignmentInputs:
 
     @cached_property
     def assignment(self) -> GroupAssignment:
-        """The owners as an assignment: every member of the group, and who else was named."""
+        """The owners as an assignment. It contains all members, and other clients if the assignment names them."""
         held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in self.spec.members}
         for topic_partition, member_ids in sorted(self.owners.items()):
             for member_id in member_ids:
@@ -48,7 +50,7 @@ class AssignmentInputs:
 
 
 def assignment_inputs(snapshot: GroupSnapshot) -> AssignmentInputs:
-    """What every evaluation goes by; found once for all of them.
+    """Return the inputs for all evaluations of a snapshot.
 
     >>> assignment_inputs(GroupSnapshot("g")).assignment
     GroupAssignment(members={})

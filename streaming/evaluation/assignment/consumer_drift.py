@@ -1,17 +1,20 @@
-"""The target a group coordinator computed (KIP-848), held against the strategy it computed it by.
+"""Compare the targets of a KIP-848 group with the strategy that the group coordinator used.
 
-The coordinator moves on from the targets of the epoch before, which the log has and compaction takes, and its assignors
-change with Kafka's version. So the target is not replayed from its inputs but held against what the strategy makes of
-it: a strategy that is given its own answer leaves it as it is. Rules:
+The coordinator computes new targets from the targets of the previous epoch. Compaction may have removed those. The
+coordinator's assignors also change with the Kafka version. So the monitor does not replay the targets from their
+inputs. Instead it gives the targets to the strategy as the present assignment. A strategy leaves its own result
+unchanged. Rules:
 
-1. Targets of a KIP-848 group: each strategy assigns with the targets as what members have now. The verdicts are those
-   of `drift`, with `match` for a target the strategy would not touch.
-2. Most members name the strategy. If no member names one, it is the broker's default, which the coordinator reports
-   and no record has. Without a report the verdict is the better of `uniform` and `range`, and `unknown` (reason
-   `server_assignor_not_told`) where the target is neither's.
-3. Where several strategies have the most votes, the coordinator takes any of them (the maximum over a hash map): the
-   verdict is the best of theirs, `drift` too if the target breaks the rules of each. If one of them is an assignor that
-   only the broker has, it is `unknown` where the target is none of the others'.
+1. Each strategy computes an assignment with the targets as the owned partitions. The possible verdicts are those of
+   `drift`. The verdict is `match` if the strategy leaves the targets unchanged.
+2. The strategy is the assignor that most members name. If no member names one, it is the broker's default. No record
+   has the default, but the coordinator reports it. Without a report, the verdict is the better of the verdicts for
+   `uniform` and `range`. If the targets fit neither of them, the verdict is `unknown`, reason
+   `server_assignor_not_told`.
+3. If several assignors have the most votes, the coordinator takes any of them (the maximum over a hash map). Then the
+   verdict is the best of their verdicts. It is `drift` only if the targets break the rules of each of them. The
+   monitor does not have every assignor. If one of them is missing, and the targets fit none of the others, the verdict
+   is `unknown`.
 """
 
 from __future__ import annotations
@@ -27,46 +30,46 @@ from streaming.evaluation.assignment.drift import (
     MATCH,
     UNKNOWN,
     StrategyDrift,
-    not_evaluated,
+    evaluate_common_rules,
     strategy_drift,
 )
 from streaming.evaluation.assignment.leader import BROKER, Leader
 from streaming.group.snapshot import GroupSnapshot
 
 THE_BROKER = Leader(BROKER, (), (BROKER,))
-"""Who assigned."""
+"""The leader of every KIP-848 group: the group coordinator."""
 
 SERVER_ASSIGNORS: Mapping[str, str] = {"uniform": "uniform", "range": "server-range"}
-"""Names of the coordinator's assignors, and of ours."""
+"""The monitor's name of each coordinator assignor, by the coordinator's name."""
 
 _BEST_FIRST = (MATCH, EQUIVALENT, DIFFERS_FROM_JAVA)
 
 
 def consumer_drifts(
-    snapshot: GroupSnapshot, known: AssignmentInputs, strategies: Sequence[PartitionAssignor]
+    snapshot: GroupSnapshot, inputs: AssignmentInputs, strategies: Sequence[PartitionAssignor]
 ) -> tuple[StrategyDrift, ...]:
-    """Verdicts on the targets of a consumer group, the group's own strategy among them."""
+    """Return the verdict of each strategy on the targets of a KIP-848 consumer group, including its own strategy."""
     own = SERVER_ASSIGNORS.get(snapshot.protocol or "")
-    verdicts = tuple(strategy_drift(known, one, THE_BROKER, is_group_strategy=one.name == own) for one in strategies)
+    verdicts = tuple(strategy_drift(inputs, one, THE_BROKER, is_group_strategy=one.name == own) for one in strategies)
     if own is not None and any(verdict.is_group_strategy for verdict in verdicts):
         return verdicts
     if snapshot.protocol is not None:
-        return (not_evaluated(known, snapshot.protocol, "strategy_not_known"), *verdicts)
+        return (evaluate_common_rules(inputs, snapshot.protocol, "strategy_not_known"), *verdicts)
     voted = snapshot.modern.server_assignors() if snapshot.modern else ()
     wanted = {SERVER_ASSIGNORS.get(name, name) for name in voted or SERVER_ASSIGNORS}
     candidates = [one for one in strategies if one.name in wanted.intersection(SERVER_ASSIGNORS.values())]
-    evaluated = [strategy_drift(known, one, THE_BROKER, is_group_strategy=True) for one in candidates]
-    best = _best(evaluated, is_one_of_these=bool(voted) and len(candidates) == len(wanted))
+    evaluated = [strategy_drift(inputs, one, THE_BROKER, is_group_strategy=True) for one in candidates]
+    best = _best_verdict(evaluated, is_complete=bool(voted) and len(candidates) == len(wanted))
     return (best, *(verdict for verdict in verdicts if verdict.strategy != best.strategy))
 
 
-def _best(candidates: Sequence[StrategyDrift], *, is_one_of_these: bool) -> StrategyDrift:
-    """The best verdict; `is_one_of_these` says that no other strategy may be in use."""
+def _best_verdict(candidates: Sequence[StrategyDrift], *, is_complete: bool) -> StrategyDrift:
+    """Return the best verdict. `is_complete` is True if the group uses one of these strategies for certain."""
     for verdict in _BEST_FIRST:
-        if (found := next((one for one in candidates if one.verdict == verdict), None)) is not None:
-            return found
+        if (best := next((one for one in candidates if one.verdict == verdict), None)) is not None:
+            return best
     if candidates and candidates[0].verdict != DRIFT:
         return candidates[0]
-    if candidates and is_one_of_these:
+    if candidates and is_complete:
         return min(candidates, key=lambda one: one.drift_partitions or 0)
     return StrategyDrift("", True, UNKNOWN, "server_assignor_not_told")

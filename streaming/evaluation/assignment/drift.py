@@ -1,33 +1,41 @@
-"""Actual against expected: does the group have what its strategy promises, and if not, what is wrong.
+"""Compare the actual assignment with the one that a strategy computes, and find the rules that it breaks.
 
-The leader's decision is replayed from its recorded inputs. Rules for the group's own strategy, first that applies:
+The monitor replays the leader's computation from its recorded inputs. Rules for the verdict on the group's own
+strategy, the first that applies:
 
-1. No strategy of ours by that name, or Kafka Streams: `not_evaluated`, or `drift` if a common law is broken
-   (`rule_violations`).
-2. A subscribed topic's partition count is not known: `unknown`, reason `metadata_missing`. So it is where `drift` would
-   rest on a sample older than the record, which the record contradicts (`sampled_topics`). A member's subscription or
-   assignment could not be read: `unknown`, `member_subscription` or `member_assignment`. Of a KIP-848 member nobody
-   tells the target (`target_assignment`), the topics of its regular expression (`resolved_regex`; no answer of a
-   coordinator does), or the name of a topic in its target, which was deleted (`topic_names`): `unknown`, too.
-3. Every partition is where the replay puts it: `match`, whoever computed it. Java's range has two replays if there are
-   racks: with them (since 3.5), and without.
-4. A topic's count was sampled after the record, and it either has fewer partitions than were assigned (deleted, or
-   created anew), or more of which the last were assigned to nobody (grown): the leader knew another. `unknown`,
-   reason `metadata_changed`.
-5. A law is broken (`assignors.fairness.invariants`): `drift`, with the laws, and for each partition whose owner breaks
-   a rule its actual and expected owner. Balance is evaluated by what the leader's library promises (`leader`); if the
-   library is not known, only the laws that all libraries keep are evaluated.
-6. Cooperative, and what is assigned to nobody is what somebody has to give up first: `withheld` (KIP-429, round one).
-7. The strategy has one right answer, and the leader's library is known to compute it: `drift`, law `replay_differs`.
-   A user's own strategy is its own library.
-8. The answer is one of many, and as even as promised: `equivalent`. Sticky strategies have many right answers, and so
-   has kafka-go, which deals partitions in the order in which the broker lists them.
-9. `differs_from_java`: lawful for what it is.
+1. The verdict is `not_evaluated` if the monitor has no strategy of this name, and for Kafka Streams. It is `drift` if
+   the assignment breaks a common rule (`rule_violations`).
+2. The verdict is `unknown` if an input is missing. The reason names the input:
 
-Judged are present owners. A partition that moved without need has a lawful owner now: it counts in the rebalance that
-moved it (`movement`), never here.
+   - `metadata_missing`: the partition count of a subscribed topic is unknown. It is also the reason if a `drift` would
+     depend on an older sample that contradicts the record (`sampled_topics`).
+   - `member_subscription`, `member_assignment`: the subscription or the assignment of a member cannot be decoded.
+   - `target_assignment`: no record has the target of a KIP-848 member.
+   - `resolved_regex`: the topics of a KIP-848 member's regular expression are unknown. Coordinators never return them.
+   - `topic_names`: the target of a KIP-848 member has a topic without a name, because the topic was deleted.
 
-Strategies other than the group's own are compared too, so that one can see what they would do: `same` or `differs`.
+3. The verdict is `match` if every partition has the owner that the replay computes. The library of the leader does not
+   matter. If there are racks, Java's `range` has two replays: one with racks (since 3.5), and one without.
+4. The verdict is `unknown`, reason `metadata_changed`, if the leader knew a different partition count. A sample after
+   the record shows this in two cases. The topic has fewer partitions than were assigned (it was deleted, or created
+   again). Or the topic has more, and no member got the last ones (it has grown).
+5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). It names the rules. For
+   each partition whose owner breaks a rule, it gives the actual and the expected owner. The balance rule is the one
+   that the leader's library promises (`leader`). If the library is unknown, only the rules that all libraries keep are
+   checked.
+6. The verdict is `withheld` for a cooperative strategy if its members must first revoke the partitions that have no
+   owner now (KIP-429, first round).
+7. The verdict is `drift`, rule `replay_differs`, if the strategy has exactly one correct result. The leader's library
+   must be known to compute this result. A user's own strategy counts as its own library.
+8. The verdict is `equivalent` if the strategy has many correct results and this one is as even as promised. Sticky
+   strategies have many correct results. kafka-go has many, too. It assigns partitions in the order in which the broker
+   lists them.
+9. Otherwise the verdict is `differs_from_java`. The assignment breaks no rule.
+
+Only present owners are evaluated. A partition that moved needlessly has a correct owner now. It counts only in the
+rebalance that moved it (`partition_movement`).
+
+Strategies other than the group's own are compared, too. Their verdict is `same` or `differs`.
 """
 
 from __future__ import annotations
@@ -45,41 +53,44 @@ from streaming.evaluation.assignment.assignment_inputs import AssignmentInputs
 from streaming.evaluation.assignment.common_rules import ONE_OWNER_STRATEGIES
 from streaming.evaluation.assignment.group_spec import Owners
 from streaming.evaluation.assignment.leader import BROKER, JAVA, KAFKA_GO, LIBRDKAFKA, Leader, promised_balance
-from streaming.evaluation.assignment.repair import repaired
+from streaming.evaluation.assignment.repair import repair_assignment
 from streaming.group.not_known import TOPIC_NAMES
 
 MATCH = "match"
-"""The group's own strategy: every partition is where it belongs."""
+"""Verdict on the group's own strategy: every partition has the owner that the strategy computes."""
 DRIFT = "drift"
 EQUIVALENT = "equivalent"
 DIFFERS_FROM_JAVA = "differs_from_java"
 WITHHELD = "withheld"
 UNKNOWN = "unknown"
 REBALANCING = "rebalancing"
-"""There is no assignment of this epoch yet."""
+"""Verdict: the present generation or epoch has no assignment yet."""
 SAME = "same"
 DIFFERS = "differs"
-"""Verdicts on other strategies than the group's own: what they would do is no evaluation of what the leader did."""
+"""`same` and `differs` are verdicts on strategies other than the group's own. They compare the computed owners."""
 NOT_EVALUATED = "not_evaluated"
 
 REPLAY_DIFFERS = "replay_differs"
-"""Named among the laws where none of `invariants` is broken and the leader's program answers differently."""
+"""Name of a violation: no rule of `invariants` is broken, but the leader's library computes a different assignment."""
 
 EXACT_STRATEGIES = frozenset({"range", "roundrobin"})
-"""Strategies with one right answer, which depends on the library's order of members. The others have many."""
+"""Strategies with exactly one correct result for each library. The result depends on how the library orders members."""
 
 METADATA_MISSING = "metadata_missing"
 
 _COOPERATIVE = "cooperative-sticky"
 
-_BROKEN_WHATEVER_THE_TOPICS = frozenset(
+_PROVEN_BY_RECORD = frozenset(
     rule.value for rule in (Rule.UNKNOWN_MEMBER, Rule.NOT_SUBSCRIBED, Rule.ASSIGNED_TWICE, Rule.HANDED_OVER_EARLY)
 )
-"""Laws that a record alone shows to be broken. All others go by the number of partitions a topic has."""
+"""Rules whose violation the record alone proves. All other rules depend on the partition counts of topics."""
 
 
 class MisplacedPartition(msgspec.Struct, frozen=True):
-    """A partition whose owner breaks a rule of the strategy. No owner at all is an empty tuple or None."""
+    """A partition whose owner breaks a rule of the strategy.
+
+    `actual_members` is empty if the partition has no owner. `expected_member` is None if no member should own it.
+    """
 
     topic: str
     partition: int
@@ -88,10 +99,10 @@ class MisplacedPartition(msgspec.Struct, frozen=True):
 
 
 class StrategyDrift(msgspec.Struct, frozen=True):
-    """One strategy's expectation against the actual assignment.
+    """The verdict of one strategy on the actual assignment.
 
-    `misplaced` is listed where the verdict is `drift`, `violations` are the names of the broken ones.
-    `drift_partitions` is None where the difference proves nothing wrong, 0 where every difference is lawful.
+    `misplaced` and `violations` are set only for the verdict `drift`. `violations` has the names of the broken rules.
+    `drift_partitions` is None if the comparison proves nothing. It is 0 if no difference breaks a rule.
     """
 
     strategy: str
@@ -104,139 +115,157 @@ class StrategyDrift(msgspec.Struct, frozen=True):
 
 
 def strategy_drift(
-    known: AssignmentInputs, assignor: PartitionAssignor, leader: Leader, *, is_group_strategy: bool
+    inputs: AssignmentInputs, assignor: PartitionAssignor, leader: Leader, *, is_group_strategy: bool
 ) -> StrategyDrift:
-    """Judge the actual owners by one strategy, and by what the leader's library makes of it.
+    """Compare the actual owners with one strategy, as the leader's library computes it.
 
-    A user's strategy that fails is reported for the group, no more.
+    If a user's strategy fails, the verdict is `not_evaluated`, and the reason names the failure.
     """
     strategy = assignor.name
-    missing = (*((METADATA_MISSING,) if known.unknown_topics else ()), *known.unknown_inputs)
+    missing = (*((METADATA_MISSING,) if inputs.unknown_topics else ()), *inputs.unknown_inputs)
     if missing:
         return StrategyDrift(strategy, is_group_strategy, UNKNOWN, missing[0])
     try:
-        expected = assignor.assign(known.spec)
+        expected = assignor.assign(inputs.spec)
     except AssignorFailedError as failure:
         return StrategyDrift(strategy, is_group_strategy, NOT_EVALUATED, f"assignor_{failure.reason}")
-    elsewhere = _elsewhere(known.owners, _wanted_owners(expected))
-    if is_group_strategy and elsewhere and _is_javas_answer_without_racks(known, assignor, leader):
-        elsewhere = set()
-    if elsewhere and known.changed_topics:
+    differing = _differing_partitions(inputs.owners, _expected_owners(expected))
+    if is_group_strategy and differing and _matches_java_without_racks(inputs, assignor, leader):
+        differing = set()
+    if differing and inputs.changed_topics:
         return StrategyDrift(strategy, is_group_strategy, UNKNOWN, "metadata_changed")
     if not is_group_strategy:
-        return StrategyDrift(strategy, False, DIFFERS if elsewhere else SAME, "", len(elsewhere))
-    if not elsewhere:
+        return StrategyDrift(strategy, False, DIFFERS if differing else SAME, "", len(differing))
+    if not differing:
         return StrategyDrift(strategy, True, MATCH, "", 0)
-    return _if_not_stale(known, _evaluated(known, strategy, leader, expected))
+    return _unknown_if_stale(inputs, _evaluate_own_strategy(inputs, strategy, leader, expected))
 
 
-def not_evaluated(known: AssignmentInputs, strategy: str, reason: str) -> StrategyDrift:
-    """Judge by the common laws alone (rule 1): what a member claims and nobody gets may be withheld."""
-    claimed = {at for member in known.spec.members for at in member.owned}
-    is_open = known.unknown_inputs or known.unknown_topics or known.changed_topics or known.stale_topics
-    broken = {
-        Rule.NOT_SUBSCRIBED: TOPIC_NAMES not in known.unknown_inputs,
+def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) -> StrategyDrift:
+    """Check only the common rules (rule 1).
+
+    A partition that a member claims and no member gets may be withheld. It does not break the rule `unassigned`.
+    """
+    claimed = {at for member in inputs.spec.members for at in member.owned}
+    is_uncertain = inputs.unknown_inputs or inputs.unknown_topics or inputs.changed_topics or inputs.stale_topics
+    checked = {
+        Rule.NOT_SUBSCRIBED: TOPIC_NAMES not in inputs.unknown_inputs,
         Rule.ASSIGNED_TWICE: strategy in ONE_OWNER_STRATEGIES,
-        Rule.UNASSIGNED: not is_open,
+        Rule.UNASSIGNED: not is_uncertain,
     }
-    found = [
+    broken = [
         one
-        for one in violations(known.spec, known.assignment)
-        if broken.get(one.rule) and not (one.rule is Rule.UNASSIGNED and one.partition in claimed)
+        for one in violations(inputs.spec, inputs.assignment)
+        if checked.get(one.rule) and not (one.rule is Rule.UNASSIGNED and one.partition in claimed)
     ]
-    if not found:
+    if not broken:
         return StrategyDrift(strategy, True, NOT_EVALUATED, reason)
-    return replace(_drift(known, strategy, found, {}, is_exact=False), reason=reason)
+    return replace(_drift(inputs, strategy, broken, {}, is_exact=False), reason=reason)
 
 
-def _if_not_stale(known: AssignmentInputs, found: StrategyDrift) -> StrategyDrift:
-    """The verdict, where it does not rest on an older sample that the record contradicts (rule 2)."""
-    is_proven = found.verdict != DRIFT or not _BROKEN_WHATEVER_THE_TOPICS.isdisjoint(found.violations)
-    return (
-        found if is_proven or not known.stale_topics else StrategyDrift(found.strategy, True, UNKNOWN, METADATA_MISSING)
-    )
+def _unknown_if_stale(inputs: AssignmentInputs, drift: StrategyDrift) -> StrategyDrift:
+    """Return the verdict, or `unknown` if it depends on an older sample that the record contradicts (rule 2)."""
+    is_proven = drift.verdict != DRIFT or not _PROVEN_BY_RECORD.isdisjoint(drift.violations)
+    if is_proven or not inputs.stale_topics:
+        return drift
+    return StrategyDrift(drift.strategy, True, UNKNOWN, METADATA_MISSING)
 
 
-def _evaluated(known: AssignmentInputs, strategy: str, leader: Leader, expected: GroupAssignment) -> StrategyDrift:
-    """Rules 5 to 9."""
-    is_exact = _answers_as_replayed(known, strategy, leader)
+def _evaluate_own_strategy(
+    inputs: AssignmentInputs, strategy: str, leader: Leader, expected: GroupAssignment
+) -> StrategyDrift:
+    """Return the verdict by rules 5 to 9."""
+    is_exact = _has_one_correct_assignment(inputs, strategy, leader)
     balance = promised_balance(leader, strategy)
-    found = _violations(known, strategy, balance)
-    if found:
-        right = expected if is_exact or leader.implementation == BROKER else repaired(known, balance)
-        return _drift(known, strategy, found, _wanted_owners(right), is_exact=is_exact)
-    if strategy == _COOPERATIVE and _leaves_something(known, known.assignment):
+    broken = _violations(inputs, strategy, balance)
+    if broken:
+        valid = expected if is_exact or leader.implementation == BROKER else repair_assignment(inputs, balance)
+        return _drift(inputs, strategy, broken, _expected_owners(valid), is_exact=is_exact)
+    if strategy == _COOPERATIVE and _withholds_partitions(inputs, inputs.assignment):
         return StrategyDrift(strategy, True, WITHHELD, "", 0)
     if is_exact:
-        return _drift(known, strategy, (), _wanted_owners(expected), is_exact=True)
-    is_even = strategy in KEEPERS and not any(BALANCE_RULES[strategy](known.spec, known.assignment))
+        return _drift(inputs, strategy, (), _expected_owners(expected), is_exact=True)
+    is_even = strategy in KEEPERS and not any(BALANCE_RULES[strategy](inputs.spec, inputs.assignment))
     if is_even or (leader.implementation == KAFKA_GO and balance is not None):
         return StrategyDrift(strategy, True, EQUIVALENT, "", 0)
     return StrategyDrift(strategy, True, DIFFERS_FROM_JAVA, f"leader_{leader.implementation}")
 
 
-def _violations(known: AssignmentInputs, strategy: str, balance: str | None) -> Sequence[Violation]:
-    """What present owners break. `balance` is the strategy whose balance law is promised, None where none is known."""
-    found = [one for one in violations(known.spec, known.assignment, strategy) if one.rule is not Rule.MOVED_NEEDLESSLY]
+def _violations(inputs: AssignmentInputs, strategy: str, balance: str | None) -> Sequence[Violation]:
+    """Return the violations by present owners.
+
+    `balance` is the strategy whose balance rule the library promises. It is None if the promised rule is unknown.
+    """
+    broken = [
+        one for one in violations(inputs.spec, inputs.assignment, strategy) if one.rule is not Rule.MOVED_NEEDLESSLY
+    ]
     if balance == strategy:
-        return found
-    found = [one for one in found if one.rule is not Rule.UNBALANCED]
-    if found or balance is None:
-        return found
-    return [Violation(Rule.UNBALANCED, detail) for detail in BALANCE_RULES[balance](known.spec, known.assignment)]
+        return broken
+    broken = [one for one in broken if one.rule is not Rule.UNBALANCED]
+    if broken or balance is None:
+        return broken
+    return [Violation(Rule.UNBALANCED, detail) for detail in BALANCE_RULES[balance](inputs.spec, inputs.assignment)]
 
 
 def _drift(
-    known: AssignmentInputs, strategy: str, found: Sequence[Violation], wanted: Owners, *, is_exact: bool
+    inputs: AssignmentInputs, strategy: str, broken: Sequence[Violation], expected_owners: Owners, *, is_exact: bool
 ) -> StrategyDrift:
-    """The verdict with every partition whose owner breaks a rule; `wanted` is the nearest lawful assignment.
+    """Return the verdict `drift` with every partition whose owner breaks a rule.
 
-    With one right answer each partition has one right owner; else only what breaks a law is misplaced.
+    `expected_owners` is the valid assignment that is nearest to the actual one. If the strategy has one correct result
+    (`is_exact`), every partition with a different owner is misplaced. The same applies if the assignment is unbalanced.
+    Otherwise only the partitions that a violation names are misplaced.
     """
-    violations = {one.rule for one in found}
-    at_fault = {one.partition for one in found if one.partition is not None}
-    if is_exact or Rule.UNBALANCED in violations:
-        at_fault |= _elsewhere(known.owners, wanted)
+    rules = {one.rule for one in broken}
+    at_fault = {one.partition for one in broken if one.partition is not None}
+    if is_exact or Rule.UNBALANCED in rules:
+        at_fault |= _differing_partitions(inputs.owners, expected_owners)
     misplaced = tuple(
-        MisplacedPartition(*at, known.owners.get(at, ()), next(iter(wanted.get(at, ())), None))
+        MisplacedPartition(*at, inputs.owners.get(at, ()), next(iter(expected_owners.get(at, ())), None))
         for at in sorted(at_fault)
     )
-    names = tuple(sorted(rule.value for rule in violations)) or (REPLAY_DIFFERS,)
+    names = tuple(sorted(rule.value for rule in rules)) or (REPLAY_DIFFERS,)
     return StrategyDrift(strategy, True, DRIFT, "", len(misplaced), misplaced, names)
 
 
-def _answers_as_replayed(known: AssignmentInputs, strategy: str, leader: Leader) -> bool:
-    """Whether the replay is the one right answer of whoever led. librdkafka weighs racks otherwise than Java."""
+def _has_one_correct_assignment(inputs: AssignmentInputs, strategy: str, leader: Leader) -> bool:
+    """Return True if the replay is the only correct result of the leader's library.
+
+    librdkafka uses racks differently from Java. So its result is not known if there are racks.
+    """
     if strategy not in BUILT_IN:
         return True
     if strategy not in EXACT_STRATEGIES:
         return False
-    return leader.implementation == JAVA or (leader.implementation == LIBRDKAFKA and not _has_racks(known))
+    return leader.implementation == JAVA or (leader.implementation == LIBRDKAFKA and not _has_racks(inputs))
 
 
-def _is_javas_answer_without_racks(known: AssignmentInputs, assignor: PartitionAssignor, leader: Leader) -> bool:
-    """Java clients send their rack since 3.4 and weigh it since 3.5 (KIP-881). No record says which one led."""
-    if leader.implementation != JAVA or assignor.name != "range" or not _has_racks(known):
+def _matches_java_without_racks(inputs: AssignmentInputs, assignor: PartitionAssignor, leader: Leader) -> bool:
+    """Return True if the owners are the result of Java's `range` without racks.
+
+    Java clients send their rack since 3.4 and use it since 3.5 (KIP-881). No record shows the leader's version.
+    """
+    if leader.implementation != JAVA or assignor.name != "range" or not _has_racks(inputs):
         return False
-    plain = assignor.assign(GroupSpec(known.spec.members, known.spec.partitions))
-    return not _elsewhere(known.owners, _wanted_owners(plain))
+    without_racks = assignor.assign(GroupSpec(inputs.spec.members, inputs.spec.partitions))
+    return not _differing_partitions(inputs.owners, _expected_owners(without_racks))
 
 
-def _has_racks(known: AssignmentInputs) -> bool:
-    return bool(known.spec.racks) and any(map(member_rack, known.spec.members))
+def _has_racks(inputs: AssignmentInputs) -> bool:
+    return bool(inputs.spec.racks) and any(map(member_rack, inputs.spec.members))
 
 
-def _leaves_something(known: AssignmentInputs, actual: GroupAssignment) -> bool:
-    """Whether somebody has to give up a partition that nobody gets yet."""
-    given = {topic_partition for held in actual.members.values() for topic_partition in held}
-    owned = {topic_partition for member in known.spec.members for topic_partition in member.owned}
-    return any(known.spec.exists(topic_partition) for topic_partition in owned - given)
+def _withholds_partitions(inputs: AssignmentInputs, actual: GroupAssignment) -> bool:
+    """Return True if a member has to revoke a partition that no member gets in this round."""
+    assigned = {topic_partition for held in actual.members.values() for topic_partition in held}
+    claimed = {topic_partition for member in inputs.spec.members for topic_partition in member.owned}
+    return any(inputs.spec.exists(topic_partition) for topic_partition in claimed - assigned)
 
 
-def _wanted_owners(expected: GroupAssignment) -> Owners:
+def _expected_owners(expected: GroupAssignment) -> Owners:
     return {at: owner for member_id, held in expected.members.items() for owner in [(member_id,)] for at in held}
 
 
-def _elsewhere(owners: Owners, wanted: Owners) -> set[TopicPartition]:
-    """Partitions whose owners differ. Most are where they belong, so whole items are compared first."""
-    return {at for at, _ in owners.items() ^ wanted.items()}
+def _differing_partitions(owners: Owners, expected_owners: Owners) -> set[TopicPartition]:
+    """Return the partitions whose owners differ. Most do not, so the items are compared as sets."""
+    return {at for at, _ in owners.items() ^ expected_owners.items()}

@@ -1,4 +1,4 @@
-"""The inputs the group leader had when it assigned, rebuilt from what it was sent."""
+"""Rebuild the inputs of the group leader from the records: members, subscriptions, partition counts and racks."""
 
 from __future__ import annotations
 
@@ -16,36 +16,39 @@ RACKS_SINCE = 3
 """The first version of a subscription that has `rackId` (KIP-881)."""
 
 Owners = Mapping[TopicPartition, tuple[str, ...]]
-"""Who holds each partition. One member in a lawful assignment; several where the law is broken."""
+"""The owners of each partition. A valid assignment has one owner per partition."""
 
 
 def group_spec(snapshot: GroupSnapshot, metadata: GroupMetadata) -> GroupSpec:
-    """What `ConsumerPartitionAssignor.assign` was called with, with the cluster metadata known to us."""
-    reads_javas_form_alone = metadata.protocol == "sticky" and leader_of(metadata).implementation == JAVA
+    """Return the arguments of `ConsumerPartitionAssignor.assign`, with the sampled metadata of the cluster."""
+    reads_only_java_form = metadata.protocol == "sticky" and leader_of(metadata).implementation == JAVA
     return GroupSpec(
-        members=tuple(_member_subscription(member, reads_javas_form_alone) for member in metadata.members),
+        members=tuple(_member_subscription(member, reads_only_java_form) for member in metadata.members),
         partitions=sampled_partitions(snapshot),
         racks=sampled_racks(snapshot) if _reads_racks(metadata) else {},
     )
 
 
 def _reads_racks(metadata: GroupMetadata) -> bool:
-    """Whether the leader knew the racks of members: an older library reads a newer member's bytes without them."""
+    """Return True if the leader knew the racks of members.
+
+    An older library reads the subscription of a newer member without its rack.
+    """
     leader = next((member for member in metadata.members if member.member_id == metadata.leader), None)
     return leader is None or leader.subscription is None or leader.subscription.version >= RACKS_SINCE
 
 
 def sampled_partitions(snapshot: GroupSnapshot) -> Mapping[str, int]:
-    """Partition counts of the topics that were there when they were sampled."""
+    """Return the partition counts of the topics that existed at their sample."""
     return {topic: sampled.partitions for topic, sampled in snapshot.topics.items() if sampled.partitions}
 
 
 def sampled_racks(snapshot: GroupSnapshot) -> Mapping[str, tuple[tuple[str | None, ...], ...]]:
-    """Racks of each partition's replicas, of topics that were there and have any."""
+    """Return the racks of the replicas of each partition, for the sampled topics that have racks."""
     return {topic: sampled.racks for topic, sampled in snapshot.topics.items() if sampled.partitions and sampled.racks}
 
 
-def _member_subscription(member: ClassicMember, reads_javas_form_alone: bool) -> MemberSubscription:
+def _member_subscription(member: ClassicMember, reads_only_java_form: bool) -> MemberSubscription:
     subscription = member.subscription
     if subscription is None:
         return MemberSubscription(member.member_id, known_topics(member), instance_id=member.group_instance_id)
@@ -60,17 +63,19 @@ def _member_subscription(member: ClassicMember, reads_javas_form_alone: bool) ->
     claims_in_user_data = not subscription.owned and bool(subscription.user_data)
     if not claims_in_user_data:
         return joined
-    return _with_sticky_claim(joined, subscription.user_data, reads_javas_form_alone)
+    return _with_sticky_claim(joined, subscription.user_data, reads_only_java_form)
 
 
 def _with_sticky_claim(
-    joined: MemberSubscription, user_data: bytes | None, reads_javas_form_alone: bool
+    joined: MemberSubscription, user_data: bytes | None, reads_only_java_form: bool
 ) -> MemberSubscription:
-    """`sticky` revokes before it joins and claims in its user data; version 0 of that names no generation.
+    """Return the member with the partitions that it claims in its user data.
 
-    kafka-python has a form of its own. A Java leader cannot read that and forgets the claim; otherwise it counts.
+    A `sticky` member revokes its partitions before it joins, and claims them in its user data. Version 0 of the user
+    data has no generation. kafka-python has its own form of the claim. A Java leader cannot read this form and ignores
+    the claim. Other leaders use it.
     """
-    in_own_form = None if reads_javas_form_alone else kafka_python_sticky_user_data(user_data)
+    in_own_form = None if reads_only_java_form else kafka_python_sticky_user_data(user_data)
     owned, generation_id = in_own_form if in_own_form and in_own_form[0] else sticky_user_data(user_data)
     if generation_id is None:
         return replace(joined, owned=owned, user_data_version=0)
@@ -78,18 +83,18 @@ def _with_sticky_claim(
 
 
 def actual_owners(metadata: GroupMetadata) -> Owners:
-    """Who was assigned each partition, by the leader's own assignment bytes; owners sorted."""
+    """Return the owners of each partition from the leader's assignment, sorted by member id."""
     by_id = sorted(metadata.members, key=lambda member: member.member_id)
     return _owners((member.member_id, member.assignment.partitions if member.assignment else ()) for member in by_id)
 
 
 def target_spec(snapshot: GroupSnapshot) -> GroupSpec:
-    """The group as a coordinator sees it (KIP-848), the targets as what its members have now."""
+    """Return a KIP-848 group as its coordinator sees it, with the targets as the owned partitions."""
     return GroupSpec(
         members=tuple(
             MemberSubscription(
                 member.member_id,
-                _topics_or_held(member),
+                _topics_or_target_topics(member),
                 instance_id=member.group_instance_id,
                 rack=member.rack_id,
                 owned=member.target or (),
@@ -101,36 +106,36 @@ def target_spec(snapshot: GroupSnapshot) -> GroupSpec:
     )
 
 
-def _topics_or_held(member: GroupMember) -> tuple[str, ...]:
-    """What a member subscribes to; where nobody tells that, the topics it shall have, as for classic members."""
+def _topics_or_target_topics(member: GroupMember) -> tuple[str, ...]:
+    """Return the topics that a member subscribes to. If they are unknown, return the topics of its target."""
     if member.subscribed_topics is not None:
         return member.subscribed_topics
     return tuple(dict.fromkeys(topic for topic, _ in member.target or ()))
 
 
 def target_owners(snapshot: GroupSnapshot) -> Owners:
-    """Who shall have each partition; owners sorted. Of a classic group that is who was assigned it."""
+    """Return the target owners of each partition, sorted. For a classic group they are the assigned owners."""
     return _owners((member.member_id, member.target or ()) for member in members(snapshot))
 
 
-def _owners(held: Iterable[tuple[str, Iterable[TopicPartition]]]) -> Owners:
-    """Who has each partition, from what each member has; one tuple serves all that a member has alone."""
+def _owners(partitions_by_member: Iterable[tuple[str, Iterable[TopicPartition]]]) -> Owners:
+    """Return the owners of each partition. Partitions with the same single owner share one tuple."""
     owners: dict[TopicPartition, tuple[str, ...]] = {}
-    for member_id, partitions in held:
-        alone = (member_id,)
+    for member_id, partitions in partitions_by_member:
+        only_owner = (member_id,)
         for at in partitions:
-            owners[at] = (*owners[at], member_id) if at in owners else alone
+            owners[at] = (*owners[at], member_id) if at in owners else only_owner
     return owners
 
 
-def assigned_partitions(held: Iterable[TopicPartition]) -> Mapping[str, int]:
-    """How many partitions each topic must have had for the assignment to be possible: the highest number, and one.
+def assigned_partitions(partitions: Iterable[TopicPartition]) -> Mapping[str, int]:
+    """Return the smallest partition count of each topic that the assignment needs: its highest partition plus one.
 
     >>> assigned_partitions([("t", 2), ("u", 0), ("t", 0)])
     {'t': 3, 'u': 1}
     """
     counts: dict[str, int] = {}
-    for topic, partition in held:
+    for topic, partition in partitions:
         if partition >= counts.get(topic, 0):
             counts[topic] = partition + 1
     return counts

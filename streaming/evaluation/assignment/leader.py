@@ -1,7 +1,8 @@
-"""Which client library made the assignment, found from the shape of the bytes: users name their clients as they like.
+"""Recognise the client library that computed the assignment, by the form of the bytes that the leader wrote.
 
-Only the leader's library matters; it wrote every member's assignment. Read in the libraries' sources, and seen in
-records of real clients (the table of `test_leader.py`). User data is null, empty, or filled:
+Only the leader's library matters, because the leader writes the assignment of every member. Client ids are not
+sufficient, because users can choose them. The table below comes from the sources of the libraries and from records of
+real clients (see the table in `test_leader.py`). User data is null, empty, or filled:
 
 | leader | assignments | its own subscription |
 |---|---|---|
@@ -20,12 +21,13 @@ records of real clients (the table of `test_leader.py`). User data is null, empt
 
 Rules:
 
-1. The *candidates* are all libraries that write such bytes for the group's strategy. Members that the leader left out
-   have no bytes and prove nothing.
-2. The library is recognised if there is one candidate, or one whose default client id the leader has.
-3. Version 0 with null user data on both sides is also what many small libraries write. There the default client id is
-   required.
-4. Where the leader is unknown (DescribeGroups does not name it), any member may be it: there are candidates only.
+1. The *candidates* are all libraries that write bytes of this form for the group's strategy. Members without an
+   assignment are ignored.
+2. The library is recognised if there is exactly one candidate. It is also recognised if the leader has the default
+   client id of exactly one candidate.
+3. Many small libraries write version 0 with null user data, in the assignments and in the subscription. For this form
+   the default client id is required.
+4. If the leader is unknown (DescribeGroups does not name it), any member can be the leader. There are only candidates.
 """
 
 from __future__ import annotations
@@ -50,14 +52,17 @@ FRANZ_GO = "franz-go"
 KAFKA_GO = "kafka-go"
 FAUST = "faust"
 OLD_JAVA = "java-2.3"
-"""Java before 2.4. Never recognised: other libraries write the same bytes, and its default client id proves little."""
+"""Java before 2.4. It is never recognised: other libraries write the same bytes, and its client id is no evidence."""
 BROKER = "broker"
 """The group coordinator itself (KIP-848)."""
 UNKNOWN_LEADER = "unknown"
 
 NULL, EMPTY, FILLED, GENERATION, PREFIXED = "null", "empty", "filled", "4 bytes", "prefixed"
-"""Kinds of user data. Four bytes are a generation (`CooperativeStickyAssignor`) or an empty claim, `prefixed` is the
-claim of a `sticky` member in kafka-python's own form."""
+"""Kinds of user data.
+
+Four bytes are a generation (`CooperativeStickyAssignor`) or an empty claim. `prefixed` is the claim of a `sticky`
+member in kafka-python's own form.
+"""
 
 _DEFAULT_CLIENT_IDS: Mapping[str, str] = MappingProxyType(
     {
@@ -68,21 +73,21 @@ _DEFAULT_CLIENT_IDS: Mapping[str, str] = MappingProxyType(
         FRANZ_GO: "kgo-",
     }
 )
-"""How a client id and a dash begin where no client id was set."""
+"""Prefix of the default client id of each library. The prefix is compared with the client id plus a dash."""
 
 KAFKAJS_PROTOCOL = "RoundRobinAssigner"
-"""The one strategy of KafkaJS, by a name of its own."""
+"""Name of the only strategy of KafkaJS."""
 KAFKA_GO_RACKS = "rack-affinity"
-"""A strategy that only kafka-go has."""
+"""Name of a strategy that only kafka-go has."""
 
 _STICKY = frozenset({"sticky", "cooperative-sticky"})
 _GENERATION_BYTES = 4
 
 
 class Leader(msgspec.Struct, frozen=True):
-    """The library that assigned, and the evidence for it, in words for a person.
+    """The library that computed the assignment, and the evidence as readable text.
 
-    `candidates` are all libraries that may have assigned, the recognised one alone where there is one.
+    `candidates` are all libraries that may have computed it. If the library was recognised, it is the only candidate.
     """
 
     implementation: str
@@ -90,73 +95,79 @@ class Leader(msgspec.Struct, frozen=True):
     candidates: tuple[str, ...] = ()
 
 
-class _Assignments(NamedTuple):
-    """What the leader wrote for all members: their version, and the kinds of their user data.
+class _AssignmentForm(NamedTuple):
+    """The form of the assignments that the leader wrote: their version, and the kinds of their user data.
 
-    `echoes` says that every assignment has the user data of its member's subscription.
+    `echoes_user_data` is True if every assignment has the user data of its member's subscription.
     """
 
     version: int
     kinds: frozenset[str]
-    echoes: bool
+    echoes_user_data: bool
 
 
-class _Said(NamedTuple):
-    """A member's own subscription."""
+class _SubscriptionForm(NamedTuple):
+    """The form of the subscription that a member wrote."""
 
     version: int
     user_data: str
     ends_before_owned: bool
 
 
-class _Written(NamedTuple):
-    """What a group shows of its leader."""
+class _RecordForm(NamedTuple):
+    """The form of everything that the leader wrote: all assignments and its own subscription."""
 
     protocol: str
     assignment_version: int
     assignments: frozenset[str]
-    echoes: bool
+    echoes_user_data: bool
     version: int
     user_data: str
     ends_before_owned: bool
 
 
 def leader_of(metadata: GroupMetadata) -> Leader:
-    """Find who assigned. Unknown where nobody was given bytes, or bytes of several versions."""
+    """Find the library that computed the assignment.
+
+    It is unknown if no member has an assignment, or if the assignments have several versions.
+    """
     leader = next((member for member in metadata.members if member.member_id == metadata.leader), None)
-    given, protocol = _assignments(metadata.members), metadata.protocol
-    if given is None or protocol is None:
+    assignments, protocol = _assignment_form(metadata.members), metadata.protocol
+    if assignments is None or protocol is None:
         return Leader(UNKNOWN_LEADER, ())
     if leader is None:
-        shapes = {_said(member.subscription) for member in metadata.members if member.subscription}
-        names = {name for said in shapes for name in _candidates(_written(protocol, given, said))}
+        forms = {_subscription_form(member.subscription) for member in metadata.members if member.subscription}
+        names = {name for form in forms for name in _candidates(_record_form(protocol, assignments, form))}
         return Leader(UNKNOWN_LEADER, (), tuple(sorted(names)))
     if leader.subscription is None:
         return Leader(UNKNOWN_LEADER, ())
-    found = _written(protocol, given, _said(leader.subscription))
-    candidates = _candidates(found)
-    named = tuple(name for name in candidates if _has_default_client_id(leader, name))
-    recognised = named if len(named) == 1 else candidates
+    form = _record_form(protocol, assignments, _subscription_form(leader.subscription))
+    candidates = _candidates(form)
+    with_default_id = tuple(name for name in candidates if _has_default_client_id(leader, name))
+    recognised = with_default_id if len(with_default_id) == 1 else candidates
     evidence = (
-        _shape("assignments", found.assignment_version, " or ".join(sorted(found.assignments))),
-        _shape("leader's subscription", found.version, found.user_data, ends=found.ends_before_owned),
-        *((f"leader's client id: the default of {named[0]}",) if len(named) == 1 else ()),
+        _form_text("assignments", form.assignment_version, " or ".join(sorted(form.assignments))),
+        _form_text("leader's subscription", form.version, form.user_data, ends=form.ends_before_owned),
+        *((f"leader's client id: the default of {with_default_id[0]}",) if len(with_default_id) == 1 else ()),
     )
-    if len(recognised) != 1 or (_is_anybodys(found) and not named):
-        return Leader(UNKNOWN_LEADER, evidence, candidates if not _is_anybodys(found) else ())
+    if len(recognised) != 1 or (_fits_many_libraries(form) and not with_default_id):
+        return Leader(UNKNOWN_LEADER, evidence, candidates if not _fits_many_libraries(form) else ())
     return Leader(recognised[0], evidence, recognised)
 
 
 def _has_default_client_id(leader: ClassicMember, library: str) -> bool:
-    """A static member's id begins with its instance id, a dynamic one's with its client id."""
+    """Return True if the leader has the default client id of a library.
+
+    The id of a dynamic member begins with its client id. The id of a static member begins with its instance id.
+    """
     default = _DEFAULT_CLIENT_IDS.get(library)
     return default is not None and (leader.member_id.startswith(default) or f"{leader.client_id}-".startswith(default))
 
 
 def promised_balance(leader: Leader, strategy: str) -> str | None:
-    """The strategy whose balance rule (`assignors.fairness.balance_rules`) the leader keeps; None if unknown.
+    """Return the strategy whose balance rule (`assignors.fairness.balance_rules`) the leader keeps. None if unknown.
 
-    kafka-go deals roundrobin anew with each topic: its members differ by one partition of each topic, not of all.
+    kafka-go starts roundrobin again with each topic. So its members can differ by one partition in every topic.
 
     >>> promised_balance(Leader(KAFKA_GO, (), (KAFKA_GO,)), "roundrobin")
     'range'
@@ -171,11 +182,11 @@ def promised_balance(leader: Leader, strategy: str) -> str | None:
     return promises.pop() if len(promises) == 1 else None
 
 
-def _shape(what: str, version: int, user_data: str, *, ends: bool = False) -> str:
+def _form_text(what: str, version: int, user_data: str, *, ends: bool = False) -> str:
     return f"{what}: version {version}, user data {user_data}{', ends before ownedPartitions' if ends else ''}"
 
 
-def _kind(user_data: bytes | None) -> str:
+def _user_data_kind(user_data: bytes | None) -> str:
     if user_data is None:
         return NULL
     if not user_data:
@@ -186,73 +197,83 @@ def _kind(user_data: bytes | None) -> str:
     return PREFIXED if claim is not None and claim[0] else FILLED
 
 
-def _assignments(members: Iterable[ClassicMember]) -> _Assignments | None:
-    """None where nobody was given bytes, or bytes of several versions: one library writes all of them alike."""
-    given = [(member.subscription, member.assignment) for member in members if member.assignment]
-    pairs = [(joined, assigned) for joined, assigned in given if assigned.version is not None]
+def _assignment_form(members: Iterable[ClassicMember]) -> _AssignmentForm | None:
+    """Return the form of all assignments. None if no member has one, or if they have several versions.
+
+    One library writes all assignments of a group, so all of them have the same version.
+    """
+    known = [(member.subscription, member.assignment) for member in members if member.assignment]
+    pairs = [(joined, assigned) for joined, assigned in known if assigned.version is not None]
     versions = {assigned.version for _, assigned in pairs}
     if len(versions) != 1:
         return None
-    echoes = all(joined is not None and joined.user_data == assigned.user_data for joined, assigned in pairs)
-    return _Assignments(versions.pop() or 0, frozenset(_kind(assigned.user_data) for _, assigned in pairs), echoes)
+    echoes_user_data = all(joined is not None and joined.user_data == assigned.user_data for joined, assigned in pairs)
+    return _AssignmentForm(
+        versions.pop() or 0, frozenset(_user_data_kind(assigned.user_data) for _, assigned in pairs), echoes_user_data
+    )
 
 
-def _said(subscription: Subscription) -> _Said:
-    return _Said(subscription.version, _kind(subscription.user_data), subscription.ends_before_owned)
+def _subscription_form(subscription: Subscription) -> _SubscriptionForm:
+    return _SubscriptionForm(
+        subscription.version, _user_data_kind(subscription.user_data), subscription.ends_before_owned
+    )
 
 
-def _written(protocol: str, given: _Assignments, said: _Said) -> _Written:
-    return _Written(protocol, given.version, given.kinds, given.echoes, *said)
+def _record_form(protocol: str, assignments: _AssignmentForm, subscription: _SubscriptionForm) -> _RecordForm:
+    return _RecordForm(protocol, assignments.version, assignments.kinds, assignments.echoes_user_data, *subscription)
 
 
-def _candidates(written: _Written) -> tuple[str, ...]:
+def _candidates(written: _RecordForm) -> tuple[str, ...]:
     return tuple(name for name, writes in _LIBRARIES if writes(written))
 
 
-def _is_anybodys(written: _Written) -> bool:
-    """Rule 3."""
+def _fits_many_libraries(written: _RecordForm) -> bool:
+    """Return True for the form of rule 3, which many libraries write."""
     return (written.assignment_version, written.version) == (0, 0) and {*written.assignments, written.user_data} == {
         NULL
     }
 
 
-def _is_java(written: _Written) -> bool:
+def _is_java(written: _RecordForm) -> bool:
     if written.ends_before_owned or written.assignments != {NULL}:
         return False
     is_claim = written.user_data in {FILLED, GENERATION} and written.protocol not in {"range", "roundrobin"}
     return written.assignment_version == written.version >= 1 and (written.user_data == NULL or is_claim)
 
 
-def _is_librdkafka(written: _Written) -> bool:
+def _is_librdkafka(written: _RecordForm) -> bool:
     if written.ends_before_owned or written.protocol not in {"range", "roundrobin", "cooperative-sticky"}:
         return False
-    is_own = written.user_data in {EMPTY, FILLED} and written.echoes
+    is_own = written.user_data in {EMPTY, FILLED} and written.echoes_user_data
     return is_own and written.assignment_version == 0 and written.version in {0, 1, 3}
 
 
-def _is_version_0(written: _Written, *claims: str) -> bool:
-    """Both sides of version 0, assignments with empty user data; a sticky member may claim what it had."""
+def _is_version_0(written: _RecordForm, *claims: str) -> bool:
+    """Return True if assignments and subscription have version 0, and the assignments have empty user data.
+
+    Only a sticky member may claim partitions in the user data of its subscription.
+    """
     kinds = {EMPTY, *claims} if written.protocol == "sticky" else {EMPTY}
     is_version_0 = (written.assignment_version, written.version) == (0, 0)
     return is_version_0 and written.assignments == {EMPTY} and written.user_data in kinds
 
 
-def _is_aiokafka_or_old_java(written: _Written) -> bool:
+def _is_aiokafka_or_old_java(written: _RecordForm) -> bool:
     return _is_version_0(written, FILLED) and written.protocol not in {KAFKAJS_PROTOCOL, "cooperative-sticky"}
 
 
-def _is_kafka_python(written: _Written) -> bool:
+def _is_kafka_python(written: _RecordForm) -> bool:
     if written.protocol == "cooperative-sticky":
         is_version_1 = (written.assignment_version, written.version) == (1, 1)
         return is_version_1 and not written.ends_before_owned and {*written.assignments, written.user_data} == {EMPTY}
     return written.protocol != KAFKAJS_PROTOCOL and _is_version_0(written, FILLED, PREFIXED)
 
 
-def _is_kafkajs(written: _Written) -> bool:
+def _is_kafkajs(written: _RecordForm) -> bool:
     return written.protocol == KAFKAJS_PROTOCOL and _is_version_0(written)
 
 
-def _is_sarama(written: _Written) -> bool:
+def _is_sarama(written: _RecordForm) -> bool:
     if written.ends_before_owned or written.assignment_version != 0 or written.version > 2:
         return False
     if written.protocol == "sticky":
@@ -262,8 +283,8 @@ def _is_sarama(written: _Written) -> bool:
     return written.assignments == {NULL} and written.user_data in {NULL, FILLED}
 
 
-def _is_franz_go(written: _Written) -> bool:
-    """A claim of nothing is an empty array: four bytes."""
+def _is_franz_go(written: _RecordForm) -> bool:
+    """Return True for the form of franz-go. Its claim without partitions is an empty array of four bytes."""
     kinds = {FILLED, GENERATION} if written.protocol in _STICKY else {NULL}
     is_own = written.assignments == {NULL} and written.user_data in kinds and not written.ends_before_owned
     before_2023 = 1 if written.protocol == "cooperative-sticky" else 0
@@ -271,17 +292,17 @@ def _is_franz_go(written: _Written) -> bool:
     return is_own and written.assignment_version == 0 and is_version
 
 
-def _is_kafka_go(written: _Written) -> bool:
+def _is_kafka_go(written: _RecordForm) -> bool:
     is_version_1 = (written.assignment_version, written.version) == (1, 1)
     return is_version_1 and written.ends_before_owned and written.assignments == {NULL}
 
 
-def _is_faust(written: _Written) -> bool:
+def _is_faust(written: _RecordForm) -> bool:
     is_own = written.protocol == "faust" and written.ends_before_owned and written.assignments == {FILLED}
     return is_own and written.assignment_version == written.version
 
 
-_LIBRARIES: tuple[tuple[str, Callable[[_Written], bool]], ...] = (
+_LIBRARIES: tuple[tuple[str, Callable[[_RecordForm], bool]], ...] = (
     (AIOKAFKA, _is_aiokafka_or_old_java),
     (FAUST, _is_faust),
     (FRANZ_GO, _is_franz_go),

@@ -1,12 +1,15 @@
-"""What each member of a group has of each topic, what it should have, and how much of that is unread.
+"""Compute for each member the partitions that it has, the partitions that it should have, and their lag.
 
-1. A member *has* what it may consume now. Under KIP-848 that need not be its target yet.
-2. It *should have* what the group's own strategy would give it. That is known where everything is in place, and where
-   all that is not is listed (verdicts `match` and `drift`) under the ids that members still have: a static member that
-   rejoins gets another one, and the verdict stands.
-3. Of a topic that it subscribes to, and has or should have nothing of, it has or should have 0 partitions. What no
-   record tells is None, never 0; nor is it 0 while it has something of a topic that is known by its id only.
-4. Its lag is the sum over what it has: 0 if that is nothing, None if that of any partition is not known.
+1. A member *has* the partitions that it may consume now. Under KIP-848 they can differ from its target for some time.
+2. A member *should have* the partitions that the group's own strategy assigns to it. They are known only for the
+   verdicts `match` and `drift`. For `drift` the verdict lists every misplaced partition by member id. They are unknown
+   if one of these ids is no longer in the group. For example, a static member that rejoins gets a new id, but the
+   verdict stays.
+3. If a member subscribes to a topic and has no partition of it, its count is 0. The same applies to the expected
+   count. A count that no record shows is None, never 0. The count is also None instead of 0 while the member has
+   partitions of a topic whose name is unknown.
+4. The lag of a member is the sum of the lags of its partitions. It is 0 if the member has no partitions. It is None if
+   the lag of any of its partitions is unknown.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from streaming.group.members import GroupMember, TopicPartitions
 
 @dataclass(frozen=True, slots=True)
 class TopicShare:
-    """One member's partitions of one topic: how many it has and should have; None is unknown."""
+    """The number of partitions of one topic that a member has, and the number that it should have. None is unknown."""
 
     member: GroupMember
     topic: str
@@ -33,39 +36,44 @@ class TopicShare:
 def topic_shares(
     members: Sequence[GroupMember], own: StrategyDrift | None, unnamed: frozenset[str] = frozenset()
 ) -> Iterator[TopicShare]:
-    """Every member with every topic that it subscribes to, has or should have something of.
+    """Return one share for each member and each topic that the member subscribes to, has or should have partitions of.
 
-    `own` is the verdict on the group's own strategy, `unnamed` are ids that stand where names of topics should: of
-    those topics nothing is told.
+    `own` is the verdict for the group's own strategy. `unnamed` contains topic ids that are used in place of unknown
+    topic names. These topics have no shares.
 
     >>> member = GroupMember("m", None, "app", "/h", None, ("t",), None, None, None, (("t", 0),), (("t", 0),), ())
-    >>> [(one.topic, one.partitions, one.expected) for one in topic_shares([member], None)]
+    >>> [(share.topic, share.partitions, share.expected) for share in topic_shares([member], None)]
     [('t', 1, None)]
     """
-    expected = _expected(members, own)
+    expected = _expected_by_topic(members, own)
     for member in members:
         has = None if member.assigned is None else Counter(topic for topic, _ in member.assigned)
         should = None if expected is None else expected[member.member_id]
         topics = {*(member.subscribed_topics or ()), *(has or ()), *(should or ())} - unnamed
         for topic in sorted(topics):
-            yield TopicShare(member, topic, _reported(has, topic, unnamed), _reported(should, topic, unnamed))
+            yield TopicShare(
+                member, topic, _count_of_topic(has, topic, unnamed), _count_of_topic(should, topic, unnamed)
+            )
 
 
-def _reported(partitions: Counter[str] | None, topic: str, unnamed: frozenset[str]) -> int | None:
-    """Rule 3."""
+def _count_of_topic(partitions: Counter[str] | None, topic: str, unnamed: frozenset[str]) -> int | None:
+    """Return the count by rule 3."""
     if partitions is None or (topic not in partitions and not unnamed.isdisjoint(partitions)):
         return None
     return partitions[topic]
 
 
 def expected_partitions(members: Sequence[GroupMember], own: StrategyDrift | None) -> Mapping[str, int] | None:
-    """How many partitions of all topics each member should have, by member id; None where not known (rule 2)."""
-    expected = _expected(members, own)
+    """Return the expected number of partitions of each member, by member id. None if unknown (rule 2)."""
+    expected = _expected_by_topic(members, own)
     return None if expected is None else {member_id: sum(topics.values()) for member_id, topics in expected.items()}
 
 
-def _expected(members: Iterable[GroupMember], own: StrategyDrift | None) -> Mapping[str, Counter[str]] | None:
-    """Partitions by member and topic (rule 2): what is decided, with what is misplaced put where it belongs."""
+def _expected_by_topic(members: Iterable[GroupMember], own: StrategyDrift | None) -> Mapping[str, Counter[str]] | None:
+    """Return the expected partition counts by member and topic (rule 2).
+
+    They are the assigned partitions, with each misplaced partition moved to its expected owner.
+    """
     if own is None or own.verdict not in {MATCH, DRIFT}:
         return None
     expected = {member.member_id: Counter(topic for topic, _ in member.target or ()) for member in members}
@@ -81,11 +89,11 @@ def _expected(members: Iterable[GroupMember], own: StrategyDrift | None) -> Mapp
 
 
 def lag_of(partitions: TopicPartitions | None, lag: Mapping[TopicPartition, int | None]) -> int | None:
-    """The lag of everything a member reads (rule 4).
+    """Return the total lag of a member's partitions, in records (rule 4).
 
     >>> lag_of((("t", 0), ("t", 1)), {("t", 0): 7, ("t", 1): 1}), lag_of((("t", 0),), {}), lag_of((), {})
     (8, None, 0)
     """
-    known = [lag.get(partition) for partition in partitions or ()]
-    found = [records for records in known if records is not None]
-    return sum(found) if partitions is not None and len(found) == len(known) else None
+    lags = [lag.get(partition) for partition in partitions or ()]
+    known = [records for records in lags if records is not None]
+    return sum(known) if partitions is not None and len(known) == len(lags) else None

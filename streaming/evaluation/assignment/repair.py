@@ -1,11 +1,13 @@
-"""Which partitions have an owner that breaks a rule, and who should have them instead.
+"""Find the valid assignment that is nearest to an actual one. It shows the misplaced partitions and their owners.
 
-A strategy with many right answers puts no partition in one place. So what is wrong is found by repairing the actual
-assignment: a sticky strategy that is given it as what members have moves only what must move. Rules:
+A strategy with many correct results does not decide the owner of a single partition. So the monitor repairs the actual
+assignment. It gives the assignment to a sticky strategy as the owned partitions. The strategy then moves only what must
+move. Rules:
 
-1. The repair keeps the first owner of a partition that several have, if it is a member and subscribes to the topic.
-2. Where the promise is to be even in each topic (`range`), each topic is repaired by itself.
-3. A law that names a partition names a misplaced one. Balance names none: misplaced is what the repair moves.
+1. If a partition has several owners, the repair keeps the first one that is a member and subscribes to the topic.
+2. If the strategy promises balance within each topic (`range`), each topic is repaired separately.
+3. If a violation names a partition, that partition is misplaced. A violation of balance names none. In this case, the
+   partitions that the repair moves are misplaced.
 """
 
 from __future__ import annotations
@@ -21,27 +23,30 @@ _STICKY = BUILT_IN["sticky"]
 _EVEN_IN_EACH_TOPIC = frozenset({"range", "server-range"})
 
 
-def repaired(known: AssignmentInputs, balance: str | None) -> GroupAssignment:
-    """The assignment nearest to the actual one that is lawful and as even as the strategy `balance` promises."""
+def repair_assignment(inputs: AssignmentInputs, balance: str | None) -> GroupAssignment:
+    """Return the nearest valid assignment that is as even as the strategy `balance` promises."""
     if balance not in _EVEN_IN_EACH_TOPIC:
-        return _STICKY.assign(_with_claims(known, known.spec.partitions, known.spec.members))
-    held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in known.spec.members}
-    for topic, subscribers in subscribers_by_topic(known.spec, known.spec.members).items():
-        alone = (MemberSubscription(known.spec.members[place].member_id, (topic,)) for place in subscribers)
-        answer = _STICKY.assign(_with_claims(known, {topic: known.spec.partition_count(topic)}, alone))
-        for member_id, partitions in answer.members.items():
+        return _STICKY.assign(_claiming_owned(inputs, inputs.spec.partitions, inputs.spec.members))
+    held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in inputs.spec.members}
+    for topic, subscribers in subscribers_by_topic(inputs.spec, inputs.spec.members).items():
+        members = (MemberSubscription(inputs.spec.members[place].member_id, (topic,)) for place in subscribers)
+        repaired = _STICKY.assign(_claiming_owned(inputs, {topic: inputs.spec.partition_count(topic)}, members))
+        for member_id, partitions in repaired.members.items():
             held[member_id] += partitions
     return GroupAssignment({member_id: tuple(sorted(partitions)) for member_id, partitions in held.items()})
 
 
-def _with_claims(
-    known: AssignmentInputs, partitions: Mapping[str, int], members: Iterable[MemberSubscription]
+def _claiming_owned(
+    inputs: AssignmentInputs, partitions: Mapping[str, int], members: Iterable[MemberSubscription]
 ) -> GroupSpec:
-    """The group with its actual owners as what members have; racks are no rule that an owner breaks."""
+    """Return the group with the actual owners as the owned partitions of members.
+
+    Racks are left out, because no rule depends on them.
+    """
     listed = tuple(members)
     subscriptions = dict(zip((one.member_id for one in listed), distinct_subscriptions(listed), strict=True))
     held: dict[str, list[TopicPartition]] = defaultdict(list)
-    for at, member_ids in known.owners.items():
+    for at, member_ids in inputs.owners.items():
         keeper = next((one for one in member_ids if at[0] in subscriptions.get(one, ())), None)
         if keeper is not None:
             held[keeper].append(at)

@@ -1,4 +1,4 @@
-"""Broken laws in words: what a person reads first of a group whose assignment is wrong."""
+"""Texts that describe violations of rules. Pages show them for a group whose assignment is wrong."""
 
 from __future__ import annotations
 
@@ -12,25 +12,31 @@ RULE_WORDS: Mapping[str, tuple[str, str]] = {
     Rule.NOT_SUBSCRIBED.value: ("not subscribed", "a member owns a partition of a topic that it does not subscribe to"),
     Rule.UNASSIGNED.value: ("left out", "the assignment leaves a partition out"),
     Rule.UNKNOWN_PARTITION.value: ("no such partition", "a partition that does not exist is assigned"),
-    Rule.UNKNOWN_MEMBER.value: ("no such member", "a partition is assigned to a client that is no member"),
+    Rule.UNKNOWN_MEMBER.value: ("no such member", "a partition is assigned to a client that is not a member"),
     Rule.MEMBER_MISSING.value: ("member left out", "a member has no assignment"),
-    Rule.HANDED_OVER_EARLY.value: ("handed over early", "a partition has a new owner before the old one gave it up"),
-    Rule.UNBALANCED.value: ("unbalanced", "members hold more or fewer partitions than the strategy gives them"),
-    Rule.MOVED_NEEDLESSLY.value: ("moved needlessly", "a partition moved that could have stayed"),
-    REPLAY_DIFFERS: ("other answer", "the leader computes another assignment than its own program does"),
+    Rule.HANDED_OVER_EARLY.value: (
+        "handed over early",
+        "a partition has a new owner before the previous owner revoked it",
+    ),
+    Rule.UNBALANCED.value: ("unbalanced", "members have more or fewer partitions than the strategy assigns"),
+    Rule.MOVED_NEEDLESSLY.value: ("moved needlessly", "a partition moved although it could have stayed"),
+    REPLAY_DIFFERS: (
+        "different result",
+        "the assignment differs from the one that the leader's client library computes",
+    ),
 }
-"""By name of a law: a short word, and a sentence."""
+"""A short text and a sentence that describe a violation of each rule, by the name of the rule."""
 
 
 def short_word(rule: str) -> str:
-    """A short word for a broken law.
+    """Return the short text for a violation of a rule.
 
-    >>> short_word("assigned_twice"), short_word("a law of a later version")
-    ('two owners', 'a law of a later version')
+    >>> short_word("assigned_twice"), short_word("rule_of_a_later_version")
+    ('two owners', 'rule of a later version')
     """
     return RULE_WORDS.get(rule, (rule.replace("_", " "), ""))[0]
 
 
 def in_a_sentence(rule: str) -> str:
-    """What it means that the law is broken."""
-    return RULE_WORDS.get(rule, ("", f"{rule.replace('_', ' ')}"))[1]
+    """Return the sentence that describes a violation of a rule."""
+    return RULE_WORDS.get(rule, ("", rule.replace("_", " ")))[1]

@@ -1,4 +1,6 @@
-"""How evenly is a group's work shared: partitions, lag and throughput, among members, client hosts and within a topic.
+"""Measure how evenly a group's work is shared: partitions, lag and throughput.
+
+It is measured among members, among client hosts, and within each topic.
 
 May import `evaluation.assignment` and `evaluation.lag`.
 """

@@ -1,11 +1,11 @@
-"""How fairly one generation's work is shared, and why not.
+"""Prepare one generation for the measures of `imbalance`, and find a topic skew.
 
 Rules:
 
-1. Judged is the decision: what a leader assigned, what a KIP-848 coordinator wants its members to have.
-2. Classic Kafka Streams divides tasks, not partitions: there are numbers and no score (`kafka_streams`).
-3. A topic skew (`assignors.what_if.topic_skew`) is looked for where the group's score is known and not 100, and every
-   topic is shared evenly by itself.
+1. The assignment of the leader is evaluated. For a KIP-848 group, the targets of the coordinator are evaluated.
+2. Classic Kafka Streams divides tasks, not partitions. So it has numbers, but no score (`kafka_streams`).
+3. A topic skew (`assignors.what_if.topic_skew`) requires a known score of the group below 100. Each single topic must
+   be shared evenly.
 """
 
 from __future__ import annotations
@@ -22,49 +22,53 @@ from streaming.group.not_known import MEMBER_ASSIGNMENT, MEMBER_SUBSCRIPTION, TO
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.consumer_protocol import KAFKA_STREAMS_PROTOCOL
 
-MOST_NAMED = 10
-_HIDES_WHO_HAS_WHAT = (MEMBER_ASSIGNMENT, TARGET_ASSIGNMENT)
-_HIDES_WHAT_IS_FAIR = (MEMBER_SUBSCRIPTION, RESOLVED_REGEX, TOPIC_NAMES)
+_MAX_MEMBERS = 10
+"""Maximum number of members that a topic skew names."""
+_HIDES_OWNERS = (MEMBER_ASSIGNMENT, TARGET_ASSIGNMENT)
+_HIDES_FAIREST = (MEMBER_SUBSCRIPTION, RESOLVED_REGEX, TOPIC_NAMES)
 
 
-def shared_work(snapshot: GroupSnapshot, known: AssignmentInputs) -> SharedWork:
-    """A generation's work as it is shared out; `known` is what `assignment_inputs` found in the snapshot."""
+def shared_work(snapshot: GroupSnapshot, inputs: AssignmentInputs) -> SharedWork:
+    """Return the work of a generation and its distribution. `inputs` is the result of `assignment_inputs`."""
     classic, modern = snapshot.classic, snapshot.modern
     hosts = {member.member_id: member.client_host for member in classic.members} if classic else {}
     if modern is not None:
         hosts = {member_id: member.client_host for member_id, member in modern.members.items()}
     return SharedWork(
-        known.spec,
-        known.assignment,
+        inputs.spec,
+        inputs.assignment,
         hosts,
-        known.unknown_topics,
-        known.changed_topics,
-        not_scored=_not_scored(snapshot, known),
-        unknown_reason=_first(_HIDES_WHO_HAS_WHAT, known),
+        inputs.unknown_topics,
+        inputs.changed_topics,
+        not_scored=_no_score_reason(snapshot, inputs),
+        unknown_reason=_first_unknown(_HIDES_OWNERS, inputs),
         has_one_owner=has_one_owner(snapshot),
     )
 
 
-def _not_scored(snapshot: GroupSnapshot, known: AssignmentInputs) -> str:
+def _no_score_reason(snapshot: GroupSnapshot, inputs: AssignmentInputs) -> str:
     if snapshot.classic is not None and snapshot.classic.protocol == KAFKA_STREAMS_PROTOCOL:
         return "kafka_streams"
-    return _first(_HIDES_WHAT_IS_FAIR, known)
+    return _first_unknown(_HIDES_FAIREST, inputs)
 
 
-def _first(reasons: Iterable[str], known: AssignmentInputs) -> str:
-    return next((reason for reason in reasons if reason in known.unknown_inputs), "")
+def _first_unknown(reasons: Iterable[str], inputs: AssignmentInputs) -> str:
+    return next((reason for reason in reasons if reason in inputs.unknown_inputs), "")
 
 
 def among_members(imbalances: Iterable[Imbalance], measure: str) -> Imbalance | None:
-    """How the whole group shares one kind of work; None where that was not evaluated."""
+    """Return the imbalance of one measure among all members of the group. None if it was not evaluated."""
     return next((one for one in imbalances if (one.measure, one.scope) == (measure, MEMBER)), None)
 
 
 def named_skew(shared: SharedWork, imbalances: Iterable[Imbalance]) -> TopicSkew | None:
-    """The topic skew, its first ten members named; None where there is none. `imbalances` are those of partitions."""
+    """Return the topic skew with the names of its first ten members. None if there is no skew.
+
+    `imbalances` has the measure `partitions`.
+    """
     if any(one.scope == MEMBER and (one.score is None or one.score == 100) for one in imbalances):
         return None
     if any(one.scope == TOPIC and (one.largest or 0) - (one.smallest or 0) > 1 for one in imbalances):
         return None
-    found = topic_skew(shared.spec, shared.assignment)
-    return found and replace(found, members=found.members[:MOST_NAMED])
+    skew = topic_skew(shared.spec, shared.assignment)
+    return skew and replace(skew, members=skew.members[:_MAX_MEMBERS])

@@ -1,24 +1,38 @@
-"""How evenly work is shared: partitions, lag and throughput, among members, client hosts and the members of a topic.
+"""Measure how evenly work is shared: partitions, lag and throughput.
 
-The measures are those of `assignors/fairness/evenness.py`. Worked example: 7 partitions over 5 members, held
-3/1/1/1/1: mean 1.4, max/mean 2.14, one in excess; held 2/2/1/1/1: 1.43 and none, for no valid assignment does
-better. Rules:
+It is measured among members, among client hosts, and among the subscribers of each topic. The measures are those of
+`assignors/fairness/evenness.py`. Example: 5 members share 7 partitions, so the mean is 1.4. With 3/1/1/1/1 partitions,
+max/mean is 2.14, and one partition is in excess. With 2/2/1/1/1 partitions, max/mean is 1.43, and none is in excess,
+because no valid assignment is better. Rules:
 
-1. Work that is not known of every partition is unknown as a whole: no numbers, `unknown_reason`, and of how many
-   partitions it is missing. Another topic's measures do not suffer from it.
-2. Hosts are evaluated only if every member's is known.
-3. The score says how close this is to the fairest there can be. Partitions: exactly, over all valid assignments. Lag
-   and throughput, which lie in partitions that cannot be divided: against dealing the heaviest partitions first. Hosts:
-   as if a host were one member with the subscriptions of all its members. A topic: as if there were no other.
-4. There is no score, but `score_reason`, if a topic's partition count is not known (`metadata_missing`) or is not the
-   one that was assigned by (`metadata_changed`), a partition is assigned twice, to a stranger, or does not exist
-   (`law_broken`; `partitions_shared` if the strategy may give a partition to two members), or some are assigned to
-   nobody, as between two cooperative rounds (`partitions_unassigned`). Within a topic the last counts only if they are
-   of this topic. Nor is there one if so many subscriptions differ that the fairest is not known
-   (`subscriptions_too_many`), a member's subscription could not be read (`member_subscription`), or whoever assigned
-   divides something else than partitions (`kafka_streams`: tasks).
-5. A member whose assignment could not be read makes everything unknown (`unknown_reason` `member_assignment`): its
-   partitions may be of any topic.
+1. If the work of any partition is unknown, the imbalance is unknown. An unknown imbalance has no numbers.
+   `unknown_reason` is the reason, and `unknown_partitions` is the number of partitions whose work is unknown. The
+   imbalances of other topics are not affected.
+2. Hosts are evaluated only if the host of every member is known.
+3. The score compares the distribution with the fairest possible one:
+
+   - Partitions: the fairest of all valid assignments, exactly.
+   - Lag and throughput: partitions cannot be divided. So the comparison is an assignment of the heaviest partitions
+     first.
+   - Hosts: each host counts as one member with the subscriptions of all its members.
+   - A topic: the other topics are ignored.
+
+4. In these cases there is no score, and `score_reason` gives the reason:
+
+   - `metadata_missing`: the partition count of a topic is unknown.
+   - `metadata_changed`: the partition count of a topic was different when the partitions were assigned.
+   - `law_broken`: a partition has two owners or does not exist, or its owner is not a member or does not subscribe to
+     its topic.
+   - `partitions_shared`: a partition has two owners, and the strategy permits this.
+   - `partitions_unassigned`: partitions have no owner, for example between two cooperative rounds. Within a topic, only
+     partitions of this topic count.
+   - `subscriptions_too_many`: so many subscriptions differ that the fairest assignment is unknown.
+   - `member_subscription`, `resolved_regex`, `topic_names`: the subscription of a member or the name of a topic is
+     unknown.
+   - `kafka_streams`: the leader divides tasks, not partitions.
+
+5. If the assignment of a member is unknown, all imbalances are unknown, because its partitions may be of any topic.
+   `unknown_reason` is `member_assignment` or `target_assignment`.
 """
 
 from __future__ import annotations
@@ -41,22 +55,25 @@ from assignors.subscriptions import distinct_subscriptions, subscription_classes
 PARTITIONS = "partitions"
 LAG = "lag"
 THROUGHPUT = "throughput"
-"""What is shared, in: partitions; records behind; records per second, as end offsets grow."""
+"""Kinds of work. Their units: partitions; records of lag; records per second by which end offsets grow."""
 
 MEMBER = "member"
 HOST = "host"
 TOPIC = "topic"
-"""Among whom: all members, all client hosts, the subscribers of one topic."""
+"""Kinds of participants: all members, all client hosts, the subscribers of one topic."""
 
 Weights = Mapping[TopicPartition, float | None]
+"""The work of each partition, in the unit of the measure. None is unknown."""
 
 
 class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """One kind of work among one kind of participants. Amounts are in the unit of `measure`, ratios have none.
+    """The distribution of one kind of work among one kind of participants. Amounts have the unit of `measure`.
 
-    `busiest` is who has most, the first by name of several. `idle` are participants without a partition, of which
-    `idle_in_any_assignment` cannot be helped: both None unless the measure is partitions. `excess` is what the busiest
-    has beyond the busiest of the fairest. Ratios are None where there is nothing to share (`total` 0).
+    `busiest` is the participant with the most work. If several have the same amount, it is the first one by name.
+    `idle` is the number of participants without a partition. `idle_in_any_assignment` is the number of participants
+    that are idle in the fairest assignment, too. Both are None unless the measure is partitions. `excess` is the work
+    of the busiest participant beyond the busiest one of the fairest assignment. Ratios are None if there is no work
+    (`total` is 0).
     """
 
     measure: str
@@ -80,7 +97,7 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
     @property
     def avoidable_idle(self) -> int | None:
-        """How many participants another assignment could employ; None where that is not known."""
+        """The number of idle participants that a different assignment could give partitions to. None if unknown."""
         if self.idle is None or self.idle_in_any_assignment is None:
             return None
         return max(0, self.idle - self.idle_in_any_assignment)
@@ -88,12 +105,12 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class SharedWork:
-    """A group's assignment and what it is evaluated by. `hosts` maps member ids to client hosts, as far as known.
+    """A group's assignment, and the inputs of its measures.
 
-    `unknown_topics` are subscribed topics whose partition count is not known, `changed_topics` those whose count is not
-    the one that was assigned by (see `assignment_inputs`). `not_scored` says why the whole is not to be scored, if it
-    is not; `unknown_reason` why it is not known who has what. `has_one_owner`: no partition may be given to two
-    members.
+    `hosts` maps member ids to client hosts, as far as they are known. `unknown_topics` are subscribed topics whose
+    partition count is unknown. `changed_topics` had a different partition count when they were assigned (see
+    `assignment_inputs`). `not_scored` is the reason if the group must have no score. `unknown_reason` is the reason if
+    the owners are unknown. If `has_one_owner` is True, the strategy never assigns a partition to two members.
     """
 
     spec: GroupSpec
@@ -107,49 +124,54 @@ class SharedWork:
 
 
 @dataclass(frozen=True, slots=True)
-class _Among:
-    """One kind of participants. `names` are those that have something, ascending; who has nothing may be left out.
+class _Participants:
+    """The participants of one scope, and the partitions that they have.
 
-    `places` are the partitions' in `Division.partitions`, `holders` who has each, as a position in `names`. `equals`
-    says that so many participants can be given any of the partitions and the others none; where it is None, `spec` says
-    who can be given what.
+    `count` is the number of participants. `names` contains the participants that have partitions, sorted. Participants
+    without partitions may be missing in it. `partition_indexes` are positions in `Division.partitions`. `owner_indexes`
+    are the owners of these partitions, as positions in `names`. If `equal_participants` is not None, this number of
+    participants can get every partition, and the others can get none. If it is None, `spec` describes which participant
+    can get which partitions.
     """
 
     scope: str
     topic: str | None = None
     unknown_reason: str = ""
     score_reason: str = ""
-    participants: int = 0
+    count: int = 0
     names: tuple[str, ...] = ()
-    places: Sequence[int] = ()
-    holders: Sequence[int] = ()
-    equals: int | None = None
+    partition_indexes: Sequence[int] = ()
+    owner_indexes: Sequence[int] = ()
+    equal_participants: int | None = None
     spec: GroupSpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """An assignment taken apart by who has what: done once, for every measure and as long as the assignment stands."""
+    """An assignment, divided into the parts of its participants.
+
+    It is computed once per assignment and used for every measure.
+    """
 
     partitions: tuple[TopicPartition, ...] = ()
-    among: tuple[_Among, ...] = ()
+    participants: tuple[_Participants, ...] = ()
 
     def amounts(self, weights: Weights) -> tuple[float | None, ...]:
-        """The work of each of `partitions`; None, or no entry, where it is not known."""
+        """Return the work of each of `partitions`. None if `weights` has no value for a partition."""
         return tuple(map(weights.get, self.partitions))
 
     def imbalance(
         self, measure: str = PARTITIONS, amounts: Sequence[float | None] | None = None
     ) -> tuple[Imbalance, ...]:
-        """Measure one kind of work among members, hosts and each topic's subscribers: in this order, topics by name.
+        """Measure one kind of work among members, among hosts, and among each topic's subscribers.
 
-        `amounts` is the work of each of `partitions`, in the unit of `measure`, None where it is not known. Partitions
-        have no amounts: each counts 1. A group without members has no imbalance. Raises ValueError for amounts that are
-        negative or not finite.
+        The results are in this order, with topics sorted by name. `amounts` is the work of each of `partitions`, in the
+        unit of `measure`. None in it is unknown. The measure `partitions` has no amounts, because each partition counts
+        1. A group without members has no imbalance. Raises ValueError if an amount is negative or not finite.
 
         >>> spec = GroupSpec((MemberSubscription("A", ("t",)), MemberSubscription("B", ("t",))), {"t": 3})
         >>> held = GroupAssignment({"A": (("t", 0), ("t", 1)), "B": (("t", 2),)})
-        >>> division = divided(SharedWork(spec, held, {"A": "/10.0.0.1", "B": "/10.0.0.1"}))
+        >>> division = divide_work(SharedWork(spec, held, {"A": "/10.0.0.1", "B": "/10.0.0.1"}))
         >>> [(one.scope, one.largest, one.score, one.excess) for one in division.imbalance()]
         [('member', 2, 100.0, 0), ('host', 3, 100.0, 0), ('topic', 2, 100.0, 0)]
         >>> lag = division.amounts({("t", 0): 40, ("t", 1): 50, ("t", 2): 10})
@@ -158,176 +180,194 @@ class Division:
         """
         if amounts is not None and any(amount is not None and not 0 <= amount < inf for amount in amounts):
             raise ValueError(f"{measure} of a partition is negative or not finite")
-        return tuple(_measured(measure, one, self.partitions, amounts) for one in self.among)
+        return tuple(_measure(measure, participants, self.partitions, amounts) for participants in self.participants)
 
 
-def divided(shared: SharedWork) -> Division:
-    """Take an assignment apart; strangers to the group are left out, and make it unlawful."""
+def divide_work(shared: SharedWork) -> Division:
+    """Divide an assignment into the parts of its participants.
+
+    Owners that are not members of the group are ignored here, but they break a rule.
+    """
     if not shared.spec.members:
         return Division()
     if shared.unknown_reason:
-        return _unknown(shared)
+        return _unknown_division(shared)
     members = sorted(shared.spec.members, key=lambda member: member.member_id)
     held = [shared.assignment.members.get(member.member_id, ()) for member in members]
     broken = _broken_rules(shared)
     partitions = tuple(chain.from_iterable(held))
-    holders = [position for position, of_member in enumerate(held) for _ in of_member]
+    owner_indexes = [position for position, of_member in enumerate(held) for _ in of_member]
     return Division(
         partitions,
         (
-            _among_members(shared, members, holders, broken),
-            _among_hosts(shared, members, holders, broken),
-            *_within_topics(shared, members, held, broken),
+            _member_participants(shared, members, owner_indexes, broken),
+            _host_participants(shared, members, owner_indexes, broken),
+            *_topic_participants(shared, members, held, broken),
         ),
     )
 
 
-def _unknown(shared: SharedWork) -> Division:
-    """Rule 5."""
+def _unknown_division(shared: SharedWork) -> Division:
+    """Return the division for rule 5: all imbalances are unknown."""
     topics = sorted({topic for member in shared.spec.members for topic in member.topics})
-    whole = (_Among(scope, unknown_reason=shared.unknown_reason) for scope in (MEMBER, HOST))
-    return Division((), (*whole, *(_Among(TOPIC, topic, unknown_reason=shared.unknown_reason) for topic in topics)))
-
-
-def _among_members(
-    shared: SharedWork, members: Sequence[MemberSubscription], holders: Sequence[int], broken: frozenset[Rule]
-) -> _Among:
-    equals = _equals(shared.spec)
-    return _Among(
-        MEMBER,
-        score_reason=_why_no_score(shared, None, broken),
-        participants=len(members),
-        names=tuple(member.member_id for member in members),
-        places=range(len(holders)),
-        holders=holders,
-        equals=equals,
-        spec=shared.spec if equals is None else None,
+    group_scopes = (_Participants(scope, unknown_reason=shared.unknown_reason) for scope in (MEMBER, HOST))
+    return Division(
+        (), (*group_scopes, *(_Participants(TOPIC, topic, unknown_reason=shared.unknown_reason) for topic in topics))
     )
 
 
-def _among_hosts(
-    shared: SharedWork, members: Sequence[MemberSubscription], holders: Sequence[int], broken: frozenset[Rule]
-) -> _Among:
+def _member_participants(
+    shared: SharedWork, members: Sequence[MemberSubscription], owner_indexes: Sequence[int], broken: frozenset[Rule]
+) -> _Participants:
+    equal_participants = _count_equal_participants(shared.spec)
+    return _Participants(
+        MEMBER,
+        score_reason=_why_no_score(shared, None, broken),
+        count=len(members),
+        names=tuple(member.member_id for member in members),
+        partition_indexes=range(len(owner_indexes)),
+        owner_indexes=owner_indexes,
+        equal_participants=equal_participants,
+        spec=shared.spec if equal_participants is None else None,
+    )
+
+
+def _host_participants(
+    shared: SharedWork, members: Sequence[MemberSubscription], owner_indexes: Sequence[int], broken: frozenset[Rule]
+) -> _Participants:
     topics: dict[str, dict[str, None]] = {}
     for member in members:
         topics.setdefault(shared.hosts.get(member.member_id, ""), {}).update(dict.fromkeys(member.topics))
     if "" in topics:
-        return _Among(HOST, unknown_reason="host_unknown")
+        return _Participants(HOST, unknown_reason="host_unknown")
     names = sorted(topics)
-    numbers = {host: position for position, host in enumerate(names)}
-    of_member = [numbers[shared.hosts[member.member_id]] for member in members]
+    indexes = {host: position for position, host in enumerate(names)}
+    host_indexes = [indexes[shared.hosts[member.member_id]] for member in members]
     spec = GroupSpec(tuple(MemberSubscription(host, tuple(topics[host])) for host in names), shared.spec.partitions)
-    equals = _equals(spec)
-    return _Among(
+    equal_participants = _count_equal_participants(spec)
+    return _Participants(
         HOST,
         score_reason=_why_no_score(shared, None, broken),
-        participants=len(names),
+        count=len(names),
         names=tuple(names),
-        places=range(len(holders)),
-        holders=[of_member[holder] for holder in holders],
-        equals=equals,
-        spec=spec if equals is None else None,
+        partition_indexes=range(len(owner_indexes)),
+        owner_indexes=[host_indexes[owner] for owner in owner_indexes],
+        equal_participants=equal_participants,
+        spec=spec if equal_participants is None else None,
     )
 
 
-def _equals(spec: GroupSpec) -> int | None:
+def _count_equal_participants(spec: GroupSpec) -> int | None:
     classes = subscription_classes(spec).members
     return None if len(classes) > 1 else sum(map(len, classes))
 
 
 @dataclass(slots=True)
-class _OfTopic:
-    """Who of a topic's subscribers has which of its partitions, as it is found."""
+class _TopicOwners:
+    """The owners of a topic's partitions, with the same fields as `_Participants`."""
 
     names: list[str] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
-    holders: list[int] = field(default_factory=list)
+    partition_indexes: list[int] = field(default_factory=list)
+    owner_indexes: list[int] = field(default_factory=list)
 
 
-def _within_topics(
+def _topic_participants(
     shared: SharedWork,
     members: Sequence[MemberSubscription],
     held: Sequence[Sequence[TopicPartition]],
     broken: frozenset[Rule],
-) -> Iterator[_Among]:
+) -> Iterator[_Participants]:
     subscriptions = distinct_subscriptions(members)
     subscribers = Counter(chain.from_iterable(subscriptions))
-    found = {topic: _OfTopic() for topic in sorted(subscribers)}
-    place = 0
+    owners_by_topic = {topic: _TopicOwners() for topic in sorted(subscribers)}
+    index = 0
     for member, topics, of_member in zip(members, subscriptions, held, strict=True):
         for topic, _ in of_member:
             if topic in topics:
-                of_topic = found[topic]
-                if not of_topic.names or of_topic.names[-1] != member.member_id:
-                    of_topic.names.append(member.member_id)
-                of_topic.places.append(place)
-                of_topic.holders.append(len(of_topic.names) - 1)
-            place += 1
-    for topic, of_topic in found.items():
-        is_whole = len(of_topic.places) == shared.spec.partition_count(topic)
-        yield _Among(
+                owners = owners_by_topic[topic]
+                if not owners.names or owners.names[-1] != member.member_id:
+                    owners.names.append(member.member_id)
+                owners.partition_indexes.append(index)
+                owners.owner_indexes.append(len(owners.names) - 1)
+            index += 1
+    for topic, owners in owners_by_topic.items():
+        is_whole = len(owners.partition_indexes) == shared.spec.partition_count(topic)
+        yield _Participants(
             TOPIC,
             topic,
             score_reason=_why_no_score(shared, topic, broken - {Rule.UNASSIGNED} if is_whole else broken),
-            participants=subscribers[topic],
-            names=tuple(of_topic.names),
-            places=of_topic.places,
-            holders=of_topic.holders,
-            equals=subscribers[topic],
+            count=subscribers[topic],
+            names=tuple(owners.names),
+            partition_indexes=owners.partition_indexes,
+            owner_indexes=owners.owner_indexes,
+            equal_participants=subscribers[topic],
         )
 
 
-def _measured(
-    measure: str, among: _Among, partitions: Sequence[TopicPartition], work: Sequence[float | None] | None
+def _measure(
+    measure: str, participants: _Participants, partitions: Sequence[TopicPartition], work: Sequence[float | None] | None
 ) -> Imbalance:
-    if among.unknown_reason:
-        return Imbalance(measure=measure, scope=among.scope, topic=among.topic, unknown_reason=among.unknown_reason)
-    amounts = [1] * len(among.places) if work is None else [work[place] for place in among.places]
+    if participants.unknown_reason:
+        return Imbalance(
+            measure=measure,
+            scope=participants.scope,
+            topic=participants.topic,
+            unknown_reason=participants.unknown_reason,
+        )
+    amounts = (
+        [1] * len(participants.partition_indexes)
+        if work is None
+        else [work[index] for index in participants.partition_indexes]
+    )
     known = [amount for amount in amounts if amount is not None]
     if len(known) < len(amounts):
         return Imbalance(
             measure=measure,
-            scope=among.scope,
-            topic=among.topic,
+            scope=participants.scope,
+            topic=participants.topic,
             unknown_reason=f"{measure}_unknown",
             unknown_partitions=len(amounts) - len(known),
         )
-    loads: list[float] = [0] * among.participants
-    for holder, amount in zip(among.holders, known, strict=True):
-        loads[holder] += amount
-    found, counts_partitions = evenness(loads), work is None
-    reached, why = _fairest(among, partitions, known, counts_partitions=counts_partitions)
+    loads: list[float] = [0] * participants.count
+    for owner, amount in zip(participants.owner_indexes, known, strict=True):
+        loads[owner] += amount
+    measures, counts_partitions = evenness(loads), work is None
+    fairest, score_reason = _fairest_loads(participants, partitions, known, counts_partitions=counts_partitions)
     return Imbalance(
         measure=measure,
-        scope=among.scope,
-        topic=among.topic,
-        participants=found.shares,
-        total=found.total,
-        largest=found.largest,
-        smallest=found.smallest,
-        busiest=among.names[loads.index(found.largest)] if found.largest else None,
-        idle=found.idle if counts_partitions else None,
-        max_to_mean_ratio=found.max_to_mean_ratio,
-        coefficient_of_variation=found.coefficient_of_variation,
-        gini=found.gini,
-        score_reason=why,
-        score=None if reached is None else score(loads, reached),
-        excess=None if reached is None else max(0, found.largest - max(reached)),
-        idle_in_any_assignment=reached.count(0) if reached is not None and counts_partitions else None,
+        scope=participants.scope,
+        topic=participants.topic,
+        participants=measures.shares,
+        total=measures.total,
+        largest=measures.largest,
+        smallest=measures.smallest,
+        busiest=participants.names[loads.index(measures.largest)] if measures.largest else None,
+        idle=measures.idle if counts_partitions else None,
+        max_to_mean_ratio=measures.max_to_mean_ratio,
+        coefficient_of_variation=measures.coefficient_of_variation,
+        gini=measures.gini,
+        score_reason=score_reason,
+        score=None if fairest is None else score(loads, fairest),
+        excess=None if fairest is None else max(0, measures.largest - max(fairest)),
+        idle_in_any_assignment=fairest.count(0) if fairest is not None and counts_partitions else None,
     )
 
 
-def _fairest(
-    among: _Among, partitions: Sequence[TopicPartition], work: Sequence[float], *, counts_partitions: bool
+def _fairest_loads(
+    participants: _Participants, partitions: Sequence[TopicPartition], work: Sequence[float], *, counts_partitions: bool
 ) -> tuple[tuple[float, ...] | None, str]:
-    """The loads, ascending, of the fairest division of such work (rule 3), or why there is to be no score."""
-    if among.score_reason:
-        return None, among.score_reason
-    if among.equals is not None:
-        return _fairest_of_equals(among.participants, among.equals, work, counts_partitions=counts_partitions), ""
-    spec = among.spec or GroupSpec((), {})
+    """Return the loads of the fairest distribution, ascending (rule 3). If there is no score, return None and why."""
+    if participants.score_reason:
+        return None, participants.score_reason
+    if participants.equal_participants is not None:
+        return _fairest_loads_of_equals(
+            participants.count, participants.equal_participants, work, counts_partitions=counts_partitions
+        ), ""
+    spec = participants.spec or GroupSpec((), {})
     if not counts_partitions:
-        weights = {partitions[place]: amount for place, amount in zip(among.places, work, strict=True)}
+        weights = {
+            partitions[index]: amount for index, amount in zip(participants.partition_indexes, work, strict=True)
+        }
         return heaviest_first_loads(spec, weights), ""
     try:
         return fairest_sizes(spec), ""
@@ -335,18 +375,22 @@ def _fairest(
         return None, "subscriptions_too_many"
 
 
-def _fairest_of_equals(
-    participants: int, equals: int, work: Sequence[float], *, counts_partitions: bool
+def _fairest_loads_of_equals(
+    count: int, equal_participants: int, work: Sequence[float], *, counts_partitions: bool
 ) -> tuple[float, ...]:
-    """The same where so many of the participants can be given all of it, and the others none."""
-    if not equals:
-        return (0,) * participants
-    dealt = even_sizes(len(work), equals) if counts_partitions else heaviest_first_within(work, equals)
-    return (*[0] * (participants - equals), *dealt)
+    """Return the fairest loads if `equal_participants` can get every partition, and the other participants none."""
+    if not equal_participants:
+        return (0,) * count
+    loads = (
+        even_sizes(len(work), equal_participants)
+        if counts_partitions
+        else heaviest_first_within(work, equal_participants)
+    )
+    return (*[0] * (count - equal_participants), *loads)
 
 
 def _why_no_score(shared: SharedWork, topic: str | None, broken: frozenset[Rule]) -> str:
-    """Rule 4; for all topics, or for one."""
+    """Return the reason if there is no score (rule 4), else an empty string. `topic` None means the whole group."""
 
     def applies(topics: Collection[str]) -> bool:
         return bool(topics) if topic is None else topic in topics
@@ -365,12 +409,12 @@ def _why_no_score(shared: SharedWork, topic: str | None, broken: frozenset[Rule]
 
 
 def _broken_rules(shared: SharedWork) -> frozenset[Rule]:
-    """The laws that every assignment must keep and this does not, among topics whose size is beyond doubt."""
+    """Return the broken rules. Topics whose partition count is uncertain are ignored."""
     doubtful = {*shared.unknown_topics, *shared.changed_topics}
-    everybody: dict[str, Sequence[TopicPartition]] = {member.member_id: () for member in shared.spec.members}
-    everybody.update(shared.assignment.members)
+    assignments: dict[str, Sequence[TopicPartition]] = {member.member_id: () for member in shared.spec.members}
+    assignments.update(shared.assignment.members)
     certain = {
         member_id: tuple(partition for partition in partitions if partition[0] not in doubtful)
-        for member_id, partitions in everybody.items()
+        for member_id, partitions in assignments.items()
     }
-    return frozenset(found.rule for found in violations(shared.spec, GroupAssignment(certain)))
+    return frozenset(violation.rule for violation in violations(shared.spec, GroupAssignment(certain)))

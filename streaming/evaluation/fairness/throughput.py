@@ -1,13 +1,13 @@
-"""How fast topic partitions grow: records per second, from the end offsets sampled in a window up to the last sample.
+"""Compute the growth of topic partitions in records per second.
 
-Rules:
+The rate comes from the end offsets that were sampled in a window before the last sample. Rules:
 
-1. Only of topic partitions that the last sample speaks of.
-2. The rate is that between the first and the last sample in the window. A flat run is kept as its first and its last
-   time only (`offset_points`, rule 3): if the offset at the first sample in the window was the same before, it was so
-   at the window's start, and the rate is that since then.
-3. Where the window holds one sample only, and rule 2 tells of no other, the rate is unknown: absent, not 0. So is it
-   after a topic was created anew, until its second sample.
+1. Only topic partitions in the last sample have a rate.
+2. The rate is measured between the first and the last sample in the window. While an end offset stays the same, only
+   the first and the last time are stored (`offset_points`, rule 3). So the last sample before the window may have the
+   same end offset as the first sample in it. Then the rate is measured from the start of the window.
+3. If the window has only one sample, and rule 2 gives no earlier time, the rate is unknown. It is absent, not 0. The
+   rate of a topic that was created again is unknown until its second sample.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from assignors import TopicPartition
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 
 WINDOW_MS = 60_000
+"""Length of the window in milliseconds."""
 
 
 def end_offset_rates(
     ends: SampledOffsets, sampled_at_ms: int, window_ms: int = WINDOW_MS
 ) -> Mapping[TopicPartition, float]:
-    """Records per second of each topic partition it is known of.
+    """Return the growth of each topic partition in records per second. Partitions with an unknown rate are absent.
 
     >>> ends = SampledOffsets(limit=60)
     >>> for offset, at_ms in [(100, 0), (100, 30_000), (700, 60_000)]:

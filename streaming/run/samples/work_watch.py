@@ -18,7 +18,7 @@ from streaming.delta.rows import arrow_table
 from streaming.delta.tables import ASSIGNMENT_IMBALANCE
 from streaming.evaluation.assignment.assignment_inputs import assignment_inputs
 from streaming.evaluation.fairness.fairness import shared_work
-from streaming.evaluation.fairness.imbalance import LAG, THROUGHPUT, TOPIC, Division, Imbalance, Weights, divided
+from streaming.evaluation.fairness.imbalance import LAG, THROUGHPUT, TOPIC, Division, Imbalance, Weights, divide_work
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
 from streaming.evaluation.snapshot_evaluation import Evaluation
@@ -114,7 +114,7 @@ def _watched(known: _Watched | None, snapshot: GroupSnapshot, position: Position
     """What is known of it while its snapshot is the same; of another under the same verdict what was written."""
     if known is not None and known.snapshot is snapshot:
         return known
-    division = divided(shared_work(snapshot, assignment_inputs(snapshot)))
+    division = divide_work(shared_work(snapshot, assignment_inputs(snapshot)))
     written = known.written if known is not None and known.position == position else {}
     return _Watched(snapshot, position, division, written=written)
 

@@ -14,7 +14,7 @@ from streaming.evaluation.alternatives import (
     MOST_PARTITIONS_CHANGED,
     TODAY,
     Alternatives,
-    alternatives,
+    compute_alternatives,
 )
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
@@ -46,7 +46,7 @@ def of_group(members: Sequence[ClassicMember], **partitions: int) -> Alternative
     snapshot = advanced([written(0, 1, members), known(**partitions)])
     evaluation = evaluate_snapshot(snapshot, BOTH)
     assert evaluation is not None
-    return alternatives(evaluation, snapshot, BOTH)
+    return compute_alternatives(evaluation, snapshot, BOTH)
 
 
 def evenly(members: int, partitions: int) -> list[ClassicMember]:
@@ -106,7 +106,7 @@ def test_nothing_is_computed_from_what_is_not_whole(events: Sequence[GroupEvent]
     snapshot = advanced(events)
     evaluation = evaluate_snapshot(snapshot, BOTH)
     assert evaluation is not None
-    assert alternatives(evaluation, snapshot, BOTH) is None, why
+    assert compute_alternatives(evaluation, snapshot, BOTH) is None, why
 
 
 def test_kafka_streams_divides_tasks_and_has_numbers_but_neither_score_nor_alternatives() -> None:
@@ -119,7 +119,7 @@ def test_kafka_streams_divides_tasks_and_has_numbers_but_neither_score_nor_alter
     assert evaluation is not None
     total = evaluation.imbalances[0]
     assert (total.largest, total.score, total.score_reason) == (3, None, "kafka_streams")
-    assert alternatives(evaluation, snapshot, BOTH) is None
+    assert compute_alternatives(evaluation, snapshot, BOTH) is None
 
 
 def test_a_users_strategy_that_fails_is_an_outcome_with_its_reason() -> None:
@@ -132,7 +132,7 @@ def test_a_users_strategy_that_fails_is_an_outcome_with_its_reason() -> None:
     snapshot = advanced([written(0, 1, evenly(2, 4)), known(orders=4)])
     evaluation = evaluate_snapshot(snapshot, [Broken()])
     assert evaluation is not None
-    found = alternatives(evaluation, snapshot, [Broken()])
+    found = compute_alternatives(evaluation, snapshot, [Broken()])
     assert found is not None
     failed = found.outcomes[1]
     assert (failed.strategy, failed.failure, failed.score, failed.moved_partitions) == (

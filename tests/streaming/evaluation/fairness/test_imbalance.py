@@ -26,7 +26,7 @@ from streaming.evaluation.fairness.imbalance import (
     Imbalance,
     SharedWork,
     Weights,
-    divided,
+    divide_work,
 )
 from tests.assignors.groups import groups
 from tests.assignors.spelled import group, held, of_too_many_subscriptions
@@ -42,7 +42,7 @@ def shared(spec: GroupSpec, now: GroupAssignment, hosts: Mapping[str, str] | Non
 
 def imbalances(work: SharedWork, measure: str = PARTITIONS, weights: Weights | None = None) -> Sequence[Imbalance]:
     """Return all there is to be said of one measure."""
-    division = divided(work)
+    division = divide_work(work)
     return division.imbalance(measure, None if weights is None else division.amounts(weights))
 
 
