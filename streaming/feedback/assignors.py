@@ -52,7 +52,7 @@ def is_due(record: GroupState, last: AssignorRequest | None, now_seconds: float)
     return modern.assignor is None or any(one.is_group_strategy and one.verdict == DRIFT for one in drifts)
 
 
-def request_made(snapshot: GroupSnapshot, description: Description | None, asked_seconds: float) -> AssignorRequest:
+def answered_request(snapshot: GroupSnapshot, description: Description | None, asked_seconds: float) -> AssignorRequest:
     """What to remember of a request; None is no description at all."""
     answer = reported_assignor(description)
     known_epoch = snapshot.modern.epoch if snapshot.modern else None
@@ -68,7 +68,7 @@ def reported_assignor(description: Description | None) -> AssignorReported | Non
     return AssignorReported(description.group_epoch, description.protocol)
 
 
-def awaited_assignor(snapshot: GroupSnapshot, last: AssignorRequest | None) -> AssignorReported | None:
+def pending_assignor(snapshot: GroupSnapshot, last: AssignorRequest | None) -> AssignorReported | None:
     """The answer if the group does not have it yet and can use it (rule 4)."""
     if last is None or last.answer is None or snapshot.modern is None:
         return None

@@ -61,7 +61,7 @@ from streaming.events import (
     TopicsNamed,
     TopicsSampled,
 )
-from streaming.group.modern import ModernGroup, is_assigning, recounted, replayed, with_reported_assignor
+from streaming.group.modern import ModernGroup, is_assigning, recount_members, replay, with_reported_assignor
 from streaming.group.snapshot import (
     ASSIGNING,
     DEAD,
@@ -85,28 +85,28 @@ KEPT_SKIPS = 16
 def advance(snapshot: GroupSnapshot, event: GroupEvent) -> GroupSnapshot:
     """The snapshot after the event. Pure: the same two values always give the same third."""
     if isinstance(event, TopicsSampled):
-        return _know_topics(snapshot, event)
+        return _store_topics(snapshot, event)
     if isinstance(event, SkipSettled):
-        return _settle(snapshot, event)
+        return _settle_skips(snapshot, event)
     if isinstance(event, GroupVanished):
-        return _vanish(snapshot, event)
+        return _mark_gone(snapshot, event)
     if isinstance(event, AssignorReported):
-        return _know_assignor(snapshot, event)
-    return snapshot if isinstance(event, GroupForgotten) else _read(snapshot, event)
+        return _store_assignor(snapshot, event)
+    return snapshot if isinstance(event, GroupForgotten) else _apply_log_event(snapshot, event)
 
 
-def _read(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
-    if _is_seen(snapshot, event):
+def _apply_log_event(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
+    if _is_already_read(snapshot, event):
         return snapshot
     if snapshot.resume is None:
-        return _take(_moved(snapshot, event), event)
+        return _apply(_leave_earlier_partition(snapshot, event), event)
     if snapshot.resume.is_before(event.position):
-        resumed = _resumed(snapshot, snapshot.resume, event.position.offsets_topic_partition)
-        return _take(_moved(resumed, event), event)
-    return msgspec.structs.replace(_take(snapshot, event), totals=snapshot.resume.totals, unsettled_skips=())
+        resumed = _resume_counting(snapshot, snapshot.resume, event.position.offsets_topic_partition)
+        return _apply(_leave_earlier_partition(resumed, event), event)
+    return msgspec.structs.replace(_apply(snapshot, event), totals=snapshot.resume.totals, unsettled_skips=())
 
 
-def _resumed(snapshot: GroupSnapshot, resume: Resume, offsets_topic_partition: int) -> GroupSnapshot:
+def _resume_counting(snapshot: GroupSnapshot, resume: Resume, offsets_topic_partition: int) -> GroupSnapshot:
     """The snapshot with the log read again up to where counting goes on. Compaction may have left nothing before it."""
     known = snapshot
     if snapshot.position is None:
@@ -120,42 +120,42 @@ def _resumed(snapshot: GroupSnapshot, resume: Resume, offsets_topic_partition: i
     return msgspec.structs.replace(known, generation_id=resume.generation_id, resume=None)
 
 
-def _take(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
+def _apply(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
     if isinstance(event, GroupTombstoned):
-        return _bury(snapshot, event)
+        return _mark_dead(snapshot, event)
     if isinstance(event, GroupMetadataWritten):
-        return _write_metadata(_living(snapshot, event, CLASSIC), event)
+        return _write_metadata(_as_living(snapshot, event, CLASSIC), event)
     if isinstance(event, GroupDescribed):
         return _describe(snapshot, event)
     if isinstance(event, DecodeFailed) and event.group_type == CLASSIC:
-        return _lose_sight(_living(snapshot, event, CLASSIC), event)
+        return _mark_unknown(_as_living(snapshot, event, CLASSIC), event)
     return _replay(snapshot, event)
 
 
-def _is_seen(snapshot: GroupSnapshot, event: LogEvent) -> bool:
-    if snapshot.position is None or _is_elsewhere(snapshot, event):
+def _is_already_read(snapshot: GroupSnapshot, event: LogEvent) -> bool:
+    if snapshot.position is None or _is_in_other_partition(snapshot, event):
         return False
     return event.position.offsets_topic_offset <= snapshot.position.offsets_topic_offset
 
 
-def _is_elsewhere(snapshot: GroupSnapshot, event: LogEvent) -> bool:
+def _is_in_other_partition(snapshot: GroupSnapshot, event: LogEvent) -> bool:
     return (
         snapshot.position is not None
         and event.position.offsets_topic_partition != snapshot.position.offsets_topic_partition
     )
 
 
-def _moved(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
+def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
     """The snapshot before a record from a different partition: over there, where nobody uses the group any more.
 
     Its skipped generations cannot be settled any more, because the lane that knows is the earlier partition's.
     """
-    if not _is_elsewhere(snapshot, event):
+    if not _is_in_other_partition(snapshot, event):
         return snapshot
     return msgspec.structs.replace(snapshot, state=GONE, classic=None, modern=None, topics={}, unsettled_skips=())
 
 
-def _living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> GroupSnapshot:
+def _as_living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> GroupSnapshot:
     """The snapshot a living group's record of that type applies to: as it is, carried over (rule 6), or anew (5)."""
     if snapshot.position is None or (snapshot.group_type == group_type and not snapshot.is_over):
         return snapshot
@@ -189,7 +189,7 @@ def _write_metadata(snapshot: GroupSnapshot, event: GroupMetadataWritten) -> Gro
         totals=totals,
         unsettled_skips=skips,
     )
-    return _without_left_topics(advanced)
+    return _without_unsubscribed_topics(advanced)
 
 
 def _count(
@@ -214,14 +214,14 @@ def _count(
     return counted, skip
 
 
-def _without_left_topics(snapshot: GroupSnapshot) -> GroupSnapshot:
+def _without_unsubscribed_topics(snapshot: GroupSnapshot) -> GroupSnapshot:
     """Forget metadata of topics nobody subscribes to any more, so that a group's state follows its subscriptions."""
     subscribed = set(snapshot.subscribed_topics())
     kept = {topic: known for topic, known in snapshot.topics.items() if topic in subscribed}
     return msgspec.structs.replace(snapshot, topics=kept)
 
 
-def _lose_sight(snapshot: GroupSnapshot, event: DecodeFailed) -> GroupSnapshot:
+def _mark_unknown(snapshot: GroupSnapshot, event: DecodeFailed) -> GroupSnapshot:
     """Rule 12: nothing of a classic group is the present any more; what its next record counts from is not known."""
     return msgspec.structs.replace(
         snapshot,
@@ -237,11 +237,11 @@ def _lose_sight(snapshot: GroupSnapshot, event: DecodeFailed) -> GroupSnapshot:
 def _replay(snapshot: GroupSnapshot, event: ModernEvent | DecodeFailed) -> GroupSnapshot:
     """Take one entry of a group whose assignment the coordinator makes. Deletions in a dead group change nothing."""
     group_type = CONSUMER if isinstance(event, RegexResolved | TopicsNamed) else event.group_type
-    if _takes_away(event) and (snapshot.modern is None or snapshot.group_type != group_type):
+    if _is_deletion(event) and (snapshot.modern is None or snapshot.group_type != group_type):
         # As the first record of all it is a departed member's. That a group lived before is not known from it (rule 2).
         return snapshot if snapshot.position is None else msgspec.structs.replace(snapshot, position=event.position)
-    living = _living(snapshot, event, group_type)
-    modern = replayed(living.modern or ModernGroup(), event)
+    living = _as_living(snapshot, event, group_type)
+    modern = replay(living.modern or ModernGroup(), event)
     totals, generation_id = living.totals, living.generation_id
     if isinstance(event, EpochWritten):
         totals, _ = _count(living, event.epoch, event.position.offsets_topic_offset, becomes_empty=not modern.members)
@@ -259,9 +259,9 @@ def _replay(snapshot: GroupSnapshot, event: ModernEvent | DecodeFailed) -> Group
 
 def _describe(snapshot: GroupSnapshot, event: GroupDescribed) -> GroupSnapshot:
     modern = _described_modern(event.modern) if event.modern else None
-    if _says_the_same(snapshot, event, modern):
+    if _is_unchanged(snapshot, event, modern):
         return snapshot
-    living = _living(snapshot, event, event.group_type)
+    living = _as_living(snapshot, event, event.group_type)
     described = msgspec.structs.replace(
         living,
         group_type=event.group_type,
@@ -273,7 +273,7 @@ def _describe(snapshot: GroupSnapshot, event: GroupDescribed) -> GroupSnapshot:
         totals=_count_described(living, event),
     )
     # A group that rebalances tells no subscriptions; it is likely to have the same ones afterwards.
-    return described if event.state in REBALANCING else _without_left_topics(described)
+    return described if event.state in REBALANCING else _without_unsubscribed_topics(described)
 
 
 def _described_modern(description: ModernDescription) -> ModernGroup:
@@ -286,10 +286,10 @@ def _described_modern(description: ModernDescription) -> ModernGroup:
         topic_names=description.names,
         assignor=description.assignor,
     )
-    return recounted(described)
+    return recount_members(described)
 
 
-def _says_the_same(snapshot: GroupSnapshot, event: GroupDescribed, modern: ModernGroup | None) -> bool:
+def _is_unchanged(snapshot: GroupSnapshot, event: GroupDescribed, modern: ModernGroup | None) -> bool:
     """Whether nothing but the time is new; names are left out, for a deleted topic keeps its last."""
     if (snapshot.group_type, snapshot.state, snapshot.classic) != (event.group_type, event.state, event.classic):
         return False
@@ -329,7 +329,7 @@ def _has_rebalanced(before: GroupMetadata, after: GroupMetadata) -> bool:
     )
 
 
-def _takes_away(event: ModernEvent | DecodeFailed) -> bool:
+def _is_deletion(event: ModernEvent | DecodeFailed) -> bool:
     """Whether the record is a deletion: its one field beside position, type and key is None."""
     return msgspec.structs.astuple(event)[-1] is None
 
@@ -349,18 +349,18 @@ def _state(group_type: str, modern: ModernGroup) -> str:
     return RECONCILING if modern.unreconciled_members else STABLE
 
 
-def _know_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapshot:
+def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapshot:
     """Keep the later sample of each topic, in whatever order two of them arrive, and what its id stands for."""
     topics = dict(snapshot.topics)
     for topic in snapshot.subscribed_topics():
         sampled, known = event.topics.get(topic), topics.get(topic)
         if sampled is not None and (known is None or sampled.sampled_at_ms > known.sampled_at_ms):
-            topics[topic] = _sampled_again(known, sampled)
+            topics[topic] = _with_known_since(known, sampled)
     known_now = msgspec.structs.replace(snapshot, topics=topics)
     return known_now if snapshot.modern is None else _with_names(known_now, snapshot.modern)
 
 
-def _sampled_again(known: TopicMetadata | None, sampled: TopicMetadata) -> TopicMetadata:
+def _with_known_since(known: TopicMetadata | None, sampled: TopicMetadata) -> TopicMetadata:
     """The later sample, with the time since when all samples agree."""
     if known is None or (known.partitions, known.topic_id) != (sampled.partitions, sampled.topic_id):
         return sampled
@@ -376,7 +376,7 @@ def _with_names(snapshot: GroupSnapshot, modern: ModernGroup) -> GroupSnapshot:
     return msgspec.structs.replace(snapshot, modern=msgspec.structs.replace(modern, topic_names=names))
 
 
-def _settle(snapshot: GroupSnapshot, event: SkipSettled) -> GroupSnapshot:
+def _settle_skips(snapshot: GroupSnapshot, event: SkipSettled) -> GroupSnapshot:
     settled = [skip for skip in snapshot.unsettled_skips if skip.before_offset == event.offsets_topic_offset]
     kept = tuple(skip for skip in snapshot.unsettled_skips if skip.before_offset != event.offsets_topic_offset)
     failed = sum(skip.generations for skip in settled) if event.log_was_whole else 0
@@ -384,13 +384,13 @@ def _settle(snapshot: GroupSnapshot, event: SkipSettled) -> GroupSnapshot:
     return msgspec.structs.replace(snapshot, unsettled_skips=kept, totals=totals)
 
 
-def _know_assignor(snapshot: GroupSnapshot, event: AssignorReported) -> GroupSnapshot:
+def _store_assignor(snapshot: GroupSnapshot, event: AssignorReported) -> GroupSnapshot:
     """Rule 13."""
     modern = with_reported_assignor(snapshot.modern, event) if snapshot.modern else None
     return msgspec.structs.replace(snapshot, modern=modern)
 
 
-def _vanish(snapshot: GroupSnapshot, event: GroupVanished) -> GroupSnapshot:
+def _mark_gone(snapshot: GroupSnapshot, event: GroupVanished) -> GroupSnapshot:
     if snapshot.is_over or snapshot.position is None or snapshot.position.offsets_topic_offset != event.after_offset:
         return snapshot
     if event.offsets_topic_partition not in {None, snapshot.position.offsets_topic_partition}:
@@ -401,5 +401,5 @@ def _vanish(snapshot: GroupSnapshot, event: GroupVanished) -> GroupSnapshot:
     return msgspec.structs.replace(snapshot, state=GONE, position=position, classic=None, modern=None, topics={})
 
 
-def _bury(snapshot: GroupSnapshot, event: GroupTombstoned) -> GroupSnapshot:
+def _mark_dead(snapshot: GroupSnapshot, event: GroupTombstoned) -> GroupSnapshot:
     return msgspec.structs.replace(snapshot, state=DEAD, position=event.position, classic=None, modern=None, topics={})

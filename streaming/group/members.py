@@ -104,8 +104,8 @@ def _modern_member(group: ModernGroup, member_id: str) -> GroupMember:
         subscribed_regex=member.subscribed_regex,
         member_epoch=current.member_epoch if current else None,
         owned=None,
-        assigned=_named(group, current.assigned) if current else None,
-        target=None if target is None else _named(group, target),
+        assigned=_with_topic_names(group, current.assigned) if current else None,
+        target=None if target is None else _with_topic_names(group, target),
         pending_revocation=_pending_revocation(group, current),
     )
 
@@ -113,10 +113,10 @@ def _modern_member(group: ModernGroup, member_id: str) -> GroupMember:
 def _pending_revocation(group: ModernGroup, current: MemberAssignment | None) -> TopicPartitions | None:
     if current is None:
         return ()
-    return None if current.pending_revocation is None else _named(group, current.pending_revocation)
+    return None if current.pending_revocation is None else _with_topic_names(group, current.pending_revocation)
 
 
-def _named(group: ModernGroup, topic_partitions: IdPartitions) -> TopicPartitions:
+def _with_topic_names(group: ModernGroup, topic_partitions: IdPartitions) -> TopicPartitions:
     names = group.topic_names
     return tuple(
         sorted(

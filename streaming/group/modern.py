@@ -44,7 +44,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
     as they were told; a deleted topic keeps the name it was last known by, until another topic has it. `strays` are
     members that shall have or have something and never described themselves: their metadata was compacted away.
     `unreadable` are entries whose last record went to quarantine. `unreconciled_members` do not have their target yet,
-    `unheard_members` have not even answered to it; both follow from the entries (`recounted`), and are kept because
+    `unacknowledged_members` have not even answered to it; both follow from the entries (`recount_members`), and are kept because
     looking at every member for every member's record would make a rebalance cost their square.
     `assignor` is the one that the coordinator reported. No record has it. Members that name an assignor overrule it.
     """
@@ -59,7 +59,7 @@ class ModernGroup(msgspec.Struct, frozen=True):
     strays: frozenset[str] = frozenset()
     unreadable: frozenset[tuple[str, str]] = frozenset()
     unreconciled_members: int = 0
-    unheard_members: int = 0
+    unacknowledged_members: int = 0
     assignor: str | None = None
 
     @property
@@ -164,12 +164,12 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return not self._unresolved_members()
 
 
-def replayed(group: ModernGroup, event: ModernEvent | DecodeFailed) -> ModernGroup:
+def replay(group: ModernGroup, event: ModernEvent | DecodeFailed) -> ModernGroup:
     """The group after one record. One that nobody could read leaves its entry open until the next of its kind."""
     if isinstance(event, DecodeFailed):
         return msgspec.structs.replace(group, unreadable=group.unreadable | {(event.entry, event.entry_of)})
-    after = _replayed(group, event)
-    return after if not group.unreadable else _readable_again(after, event)
+    after = _apply(group, event)
+    return after if not group.unreadable else _clear_unreadable(after, event)
 
 
 def with_reported_assignor(group: ModernGroup, event: AssignorReported) -> ModernGroup:
@@ -179,7 +179,7 @@ def with_reported_assignor(group: ModernGroup, event: AssignorReported) -> Moder
     return msgspec.structs.replace(group, assignor=event.assignor)
 
 
-def _readable_again(group: ModernGroup, event: ModernEvent) -> ModernGroup:
+def _clear_unreadable(group: ModernGroup, event: ModernEvent) -> ModernGroup:
     """The group without the entry that this record tells anew; with a member go all of its."""
     reported = {entry_name(event)}
     if isinstance(event, MemberWritten) and event.member is None:
@@ -187,17 +187,17 @@ def _readable_again(group: ModernGroup, event: ModernEvent) -> ModernGroup:
     return msgspec.structs.replace(group, unreadable=group.unreadable - reported)
 
 
-def _replayed(group: ModernGroup, event: ModernEvent) -> ModernGroup:
+def _apply(group: ModernGroup, event: ModernEvent) -> ModernGroup:
     if isinstance(event, EpochWritten):
         return msgspec.structs.replace(group, epoch=event.epoch)
     if isinstance(event, TargetEpochWritten):
-        return recounted(msgspec.structs.replace(group, assignment_epoch=event.epoch))
+        return recount_members(msgspec.structs.replace(group, assignment_epoch=event.epoch))
     if isinstance(event, RegexResolved):
         return msgspec.structs.replace(group, regexes=_put(group.regexes, event.regex, event.topics))
     if isinstance(event, TopicsNamed):
         return msgspec.structs.replace(group, topic_names={**group.topic_names, **event.names})
     after = _with_strays(_with_member(group, event), event.member_id)
-    return _counted_again(group, after, event.member_id)
+    return _recount_member(group, after, event.member_id)
 
 
 def _with_member(group: ModernGroup, event: MemberEvent) -> ModernGroup:
@@ -233,29 +233,29 @@ def _put(entries: dict[str, Entry], key: str, entry: Entry | None) -> dict[str, 
     return {other: kept for other, kept in entries.items() if other != key} if key in entries else entries
 
 
-def recounted(group: ModernGroup) -> ModernGroup:
+def recount_members(group: ModernGroup) -> ModernGroup:
     """The group with its members counted by how far they are on their way to their targets."""
     return msgspec.structs.replace(
         group,
         unreconciled_members=sum(not is_reconciled(group, member_id) for member_id in group.members),
-        unheard_members=sum(not _has_heard(group, member_id) for member_id in group.members),
+        unacknowledged_members=sum(not _has_acknowledged(group, member_id) for member_id in group.members),
     )
 
 
-def _counted_again(before: ModernGroup, after: ModernGroup, member_id: str) -> ModernGroup:
+def _recount_member(before: ModernGroup, after: ModernGroup, member_id: str) -> ModernGroup:
     """The group after one member's record, that member counted again."""
 
     def change(is_there_yet: Callable[[ModernGroup, str], bool]) -> int:
         was_counted = member_id in before.members and not is_there_yet(before, member_id)
         return (member_id in after.members and not is_there_yet(after, member_id)) - was_counted
 
-    reconciling, hearing = change(is_reconciled), change(_has_heard)
-    if not reconciling and not hearing:
+    unreconciled, unacknowledged = change(is_reconciled), change(_has_acknowledged)
+    if not unreconciled and not unacknowledged:
         return after
     return msgspec.structs.replace(
         after,
-        unreconciled_members=after.unreconciled_members + reconciling,
-        unheard_members=after.unheard_members + hearing,
+        unreconciled_members=after.unreconciled_members + unreconciled,
+        unacknowledged_members=after.unacknowledged_members + unacknowledged,
     )
 
 
@@ -265,7 +265,7 @@ def is_reconciled(group: ModernGroup, member_id: str) -> bool:
     return current is not None and current.state == STABLE_MEMBER and current.member_epoch == group.assignment_epoch
 
 
-def _has_heard(group: ModernGroup, member_id: str) -> bool:
+def _has_acknowledged(group: ModernGroup, member_id: str) -> bool:
     """Whether the member has answered to its target: is at its epoch, or was told what to give up first."""
     current = group.currents.get(member_id)
     return current is not None and (current.member_epoch == group.assignment_epoch or current.state == UNREVOKED_MEMBER)

@@ -29,10 +29,10 @@ class TopicNames:
     by_id: Mapping[str, str] = field(default_factory=dict)
 
 
-NOBODY_ASKED = TopicNames()
+NO_TOPIC_NAMES = TopicNames()
 
 
-def named(snapshot: GroupSnapshot, names: TopicNames) -> GroupSnapshot:
+def add_names(snapshot: GroupSnapshot, names: TopicNames) -> GroupSnapshot:
     """The snapshot with the names that are known (rule 1)."""
     modern = snapshot.modern
     if modern is None or not names.by_id:

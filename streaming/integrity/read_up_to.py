@@ -17,26 +17,26 @@ class ReadUpTo(msgspec.Struct, frozen=True):
     pending_sampled_at_ms: int = 0
 
 
-def sampled_end(known: ReadUpTo, position: int, end: int, sampled_at_ms: int) -> ReadUpTo:
+def add_sampled_end(known: ReadUpTo, position: int, end: int, sampled_at_ms: int) -> ReadUpTo:
     """Take in where the partition ended at a moment.
 
     An end that is not reached yet stays awaited when the next is sampled: on a busy partition no last end ever is
     reached, and time would stand still.
 
-    >>> behind = sampled_end(ReadUpTo(), position=5, end=9, sampled_at_ms=1_000)
-    >>> later = sampled_end(behind, position=7, end=20, sampled_at_ms=6_000)
-    >>> behind.read_up_to_ms, later.pending_end, passed(later, 9).read_up_to_ms
+    >>> behind = add_sampled_end(ReadUpTo(), position=5, end=9, sampled_at_ms=1_000)
+    >>> later = add_sampled_end(behind, position=7, end=20, sampled_at_ms=6_000)
+    >>> behind.read_up_to_ms, later.pending_end, advance_position(later, 9).read_up_to_ms
     (None, 9, 1000)
     """
     if position >= end:
         return ReadUpTo(sampled_at_ms)
-    known = passed(known, position)
+    known = advance_position(known, position)
     if known.pending_end is not None:
         return known
     return ReadUpTo(known.read_up_to_ms, end, sampled_at_ms)
 
 
-def passed(known: ReadUpTo, position: int) -> ReadUpTo:
+def advance_position(known: ReadUpTo, position: int) -> ReadUpTo:
     """Take in how far reading has come."""
     if known.pending_end is None or position < known.pending_end:
         return known

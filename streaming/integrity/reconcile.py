@@ -60,7 +60,7 @@ def suspected_groups(
     return suspects
 
 
-def still_suspect(
+def keep_silent_suspects(
     suspects: Mapping[str, Suspect], groups: Mapping[str, GroupState], listing: GroupListing
 ) -> Mapping[str, Suspect]:
     """Those nothing was heard of since (rule 3)."""

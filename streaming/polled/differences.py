@@ -37,7 +37,7 @@ Commit = tuple[str, str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownState:
     """What the state store holds: snapshots, commits by group, the number of the last answer taken in (-1: none)."""
 
     groups: Mapping[str, GroupSnapshot] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Known:
 
 
 def commits_by_group(commits: pa.Table) -> Mapping[str, Offsets]:
-    """The commit book's view, for `Known`."""
+    """The commit book's view, for `KnownState`."""
     by_group: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
     columns = (commits[name].to_pylist() for name in ("group_id", "topic", "partition", "committed_offset"))
     for group_id, topic, partition, committed_offset in zip(*columns, strict=True):
@@ -63,21 +63,21 @@ class Differences:
     last_number: int
 
 
-def differences(poll: Poll, known: Known, *, is_marked: bool = False) -> Differences:
+def differences(poll: Poll, known: KnownState, *, is_marked: bool = False) -> Differences:
     """What the poll says that is not known. `is_marked` asks for a row even so: who waits for it can see it arrive."""
     first = max(known.last_number + 1, poll.began_at_ms * NUMBERS_PER_MS)
-    news = _News(first, poll.began_at_ms)
+    events = _GroupEvents(first, poll.began_at_ms)
     for group_id, description in sorted(poll.descriptions.items()):
-        news.hear(group_id, description, known.groups.get(group_id, GroupSnapshot(group_id)))
+        events.add_description(group_id, description, known.groups.get(group_id, GroupSnapshot(group_id)))
     commits = list(_changed_commits(poll, known.commits))
-    last = max(first, news.next_number - 1)
-    if not (news.rows or commits or is_marked):
+    last = max(first, events.next_number - 1)
+    if not (events.rows or commits or is_marked):
         return Differences((), first, last)
-    state_rows = _state_rows(_Span(first, last, poll.began_at_ms), news, commits)
-    return Differences((*news.rows, *state_rows), first, last)
+    state_rows = _state_rows(_Span(first, last, poll.began_at_ms), events, commits)
+    return Differences((*events.rows, *state_rows), first, last)
 
 
-class _News:
+class _GroupEvents:
     """Events in the order in which groups are heard of, each with the next number."""
 
     def __init__(self, first_number: int, polled_at_ms: int) -> None:
@@ -87,7 +87,7 @@ class _News:
         self.decode_failures: list[DecodeFailure] = []
         self._polled_at_ms = polled_at_ms
 
-    def hear(
+    def add_description(
         self, group_id: str, description: DescribedGroup | GroupNotFound | Unanswered, known: GroupSnapshot
     ) -> None:
         """Take the description in if it changes what is known. No answer changes nothing."""
@@ -144,14 +144,14 @@ def polled_partition(group_id: str) -> int:
     return POLLED_PARTITION - crc32(group_id.encode()) % POLLED_PARTITIONS
 
 
-def _state_rows(span: _Span, news: _News, commits: Iterable[Commit]) -> Iterator[StateRow]:
+def _state_rows(span: _Span, events: _GroupEvents, commits: Iterable[Commit]) -> Iterator[StateRow]:
     """A row for every lane with something new; the first one's always, for it says how far polling has come."""
     by_partition: dict[int, list[Commit]] = defaultdict(list, {POLLED_PARTITION: []})
     for commit in commits:
         by_partition[polled_partition(commit[0])].append(commit)
     for partition, of_partition in sorted(by_partition.items(), reverse=True):
         is_first = partition == POLLED_PARTITION
-        counts = Counter(news.counts if is_first else {})
+        counts = Counter(events.counts if is_first else {})
         counts["commit_polled"] += len(of_partition)
         batch = PartitionBatch(
             offsets_topic_partition=partition,
@@ -159,7 +159,7 @@ def _state_rows(span: _Span, news: _News, commits: Iterable[Commit]) -> Iterator
             last_offset=span.last_number,
             last_missing_offset=-1,
             records_read=dict(+counts),
-            decode_failures=tuple(news.decode_failures) if is_first else (),
+            decode_failures=tuple(events.decode_failures) if is_first else (),
             commits=commits_bytes(_commits_table(partition, span, of_partition)),
         )
         yield PARTITION_KIND, str(partition), encode_partition_event(batch)

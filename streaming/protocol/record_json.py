@@ -23,16 +23,16 @@ STICKY_ASSIGNOR_NAME: Final = "sticky"
 """The protocol whose members' user data is that of ``StickyAssignor``."""
 
 
-def spelled_out(key: bytes | None, value: bytes | None) -> dict[str, Any]:
+def record_json(key: bytes | None, value: bytes | None) -> dict[str, Any]:
     """Return ``{record, key, value}`` as Kafka's JSON converters write them, or ``{error, field}`` where Kafka refuses.
 
     Bytes stay ``bytes``; JSON shows them as base64. Where the value holds bytes of the consumer protocol they are
     spelled out under ``decoded``; bytes there that are refused show as ``{error, field}`` in their place: the record
     itself is whole.
 
-    >>> spelled_out(bytes.fromhex("0003 0001 67"), None)
+    >>> record_json(bytes.fromhex("0003 0001 67"), None)
     {'record': 'ConsumerGroupMetadata', 'key': {'groupId': 'g'}, 'value': None}
-    >>> spelled_out(bytes.fromhex("0003 0001"), None)
+    >>> record_json(bytes.fromhex("0003 0001"), None)
     {'error': 'truncated', 'field': 'key.groupId'}
     """
     try:
