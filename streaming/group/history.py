@@ -7,10 +7,10 @@ records get a row:
 - each record of a classic group,
 - each group epoch,
 - each assignment epoch, because all targets are written by then,
-- a record that changes the group's state,
+- a current assignment or an undecodable record that changes the group's state,
 - the record after which every member has its target (share and streams groups have no state for this),
 - the record after which every member has acknowledged its target,
-- the tombstone of the group.
+- the end of the group: its tombstone, or the proof that the brokers do not have it any more.
 
 The choice does not depend on how records are divided into batches. A coordinator's answer gets a row if it differs from
 the answer before in more than the members' progress towards their targets.
