@@ -1,4 +1,4 @@
-"""Checks and reduces offset commits in bulk: to the last commit of each key, or to those that a commit window needs.
+"""Checks offset commits in bulk, and reduces them to the last commits of each key.
 
 Layouts (OffsetCommitKey v1, OffsetCommitValue v0-v4 of Kafka's coordinator):
 

@@ -1,37 +1,39 @@
 """Measures commit gaps: the time in which a group did not commit at a rebalance.
 
-The rules are about one group. This module does not know batches; `partition_gaps` does.
+The rules are about one group. `partition_gaps` applies batches to the gaps.
 
 1. A gap opens at a *boundary* (`boundaries`) whose generation is not the group's last one. A static member that rejoins
    within its generation opens no gap. The gap has the position of the boundary, which is also the position of the row
    in `rebalances`.
-2. The commits *before* are the last commits of the group's partitions at the boundary. Deleted commits do not count.
-3. The commit *after* is the first commit of a partition after the boundary, in log order. If the partition's commit is
-   deleted first, the gap does not wait for this partition any more.
+2. The *last commit* of a partition is its last commit before the boundary. A deleted commit does not count.
+3. The *first commit* of a partition is its first commit after the boundary, in log order. If a tombstone of the
+   partition's commit comes first, the gap does not wait for this partition any more.
 4. A gap closes for one of these reasons:
-   - `all_committed`: every partition with a commit before has a commit after, or its commit was deleted.
+   - `all_committed`: every partition with a last commit has a first commit, or its commit was deleted.
    - `next_rebalance`: the next boundary of the group was read.
    - `group_deleted`: the tombstone of the group was read.
    - `round_passed`: the clock of the `__consumer_offsets` partition is more than `evaluation.stuck_after_seconds` after
      the boundary. The first such record closes the gap.
-   - `nothing_before`: no partition has a commit before. Such a gap closes at once.
+   - `nothing_before`: no partition has a last commit. Such a gap closes at once.
    Commits after the record that closed the gap do not count, even if the monitor reads them in the same batch.
-5. The group's gap is the time from its last commit before to its first commit after, on any partition. The gap of a
-   partition is the time between its own two commits. The longest one is the worst. If several are equal, it is the one
-   with the first key. Partitions without a commit until the gap closed are `silent`. They are counted separately and
-   are never the worst.
-6. The *usual interval* is the mean time between two commits of a partition in the previous generation. It is the sum
-   of (last - first) over all partitions, divided by the sum of (commits - 1).
+5. The group's gap is the time from the latest last commit to the earliest first commit of all partitions. The gap of a
+   partition is the time from its own last commit to its own first commit. The longest one is the worst. If several are
+   equal, it is the one with the first key. A partition is `silent` if it has no first commit when the gap closes.
+   Silent partitions are counted separately and are never the worst.
+6. The *usual interval* is the mean time between two commits of a partition in the previous generation. For each
+   partition, the number of intervals is the number of its commits minus 1. The result is the sum of the times from each
+   partition's first to its last commit in that generation, divided by the number of all intervals.
 7. An offset is missing if its record was compacted away, its transaction was aborted, it is a transaction marker, or
    its record is in quarantine. A missing offset may hide a commit, so a value that it could change is unknown
    (`offsets_missing`):
-   - the gap, if the offset is between the commit before and the commit after;
-   - the number of silent partitions, if the offset is after the last commit of a partition without a commit after;
+   - the gap, if the offset is between the last commit and the first commit;
+   - the number of silent partitions, if the offset is after the last commit of a silent partition;
    - the usual interval, if the offset is in the previous generation;
-   - the reason, if there is no commit before. Without a missing offset, the reason is `no_commit_before`.
-   If no partition committed until the gap closed, and no offset is missing, the reason is `no_commit_after`.
-8. If the timestamp of the commit after is earlier than that of the commit before, the gap is unknown
-   (`clock_went_back`). The two commits were written by brokers with different clocks.
+   - the absence of a last commit, if the offset is before the boundary. If no offset is missing there, the reason is
+     `no_commit_before`.
+   If no partition has a first commit when the gap closes, and no offset is missing, the reason is `no_commit_after`.
+8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). Two
+   brokers with different clocks wrote them.
 """
 
 from __future__ import annotations
@@ -96,9 +98,9 @@ class OpenGap(msgspec.Struct, frozen=True):
     Attributes:
         closes_after_seconds: the partition's clock at the boundary plus `evaluation.stuck_after_seconds`.
         missing_below: the highest missing offset below the boundary, or -1.
-        before: the group's last commit before the boundary.
-        pending: by key, the last commit before of each partition that has no commit after.
-        first: the group's first commit after the boundary: offset, time, and the highest missing offset below it.
+        before: the group's latest commit before the boundary.
+        pending: the last commits, by key, of the partitions without a first commit.
+        first: the group's earliest commit after the boundary: offset, time, and the highest missing offset below it.
         worst: the longest gap of a partition so far in milliseconds, and the partition's key.
         is_worst_known: True if the gap of every partition so far is known.
         resolved_up_to: the offset of the last record that removed a partition from `pending`.
@@ -225,7 +227,7 @@ def _gap_ms(before_offset: int, before_ms: int, after_ms: int, missing_below: in
 
 
 def _longer(worst: tuple[int, bytes] | None, other: tuple[int, bytes]) -> tuple[int, bytes]:
-    return other if worst is None else min(worst, other, key=lambda of: (-of[0], of[1]))
+    return other if worst is None else min(worst, other, key=lambda gap: (-gap[0], gap[1]))
 
 
 def close_gap(gap: OpenGap, closed_by: str, missing_below: int) -> CommitGap:

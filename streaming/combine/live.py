@@ -16,8 +16,11 @@ from streaming.combine.gaps import PartitionCommits
 from streaming.combine.wire import Int64Array
 
 LIVE_SCHEMA = COMMIT_SCHEMA.append(pa.field("run_first_ms", pa.int64())).append(pa.field("run_commits", pa.int64()))
-"""The schema of live commits. A key has `run_commits` commits since the group's last boundary, the first at
-`run_first_ms`. Without commits since then the values are 0 and -1."""
+"""The schema of live commits.
+
+A key has `run_commits` commits since the group's last boundary. The first of them has the timestamp `run_first_ms`, or
+-1 if there is none.
+"""
 
 
 def update_live_commits(

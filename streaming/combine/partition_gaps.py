@@ -1,7 +1,7 @@
 """Updates the commit gaps of all groups in one `__consumer_offsets` partition with each batch. `gaps` has the rules.
 
-Commits of most groups are merged as columns. Python statements run for a single group only in two cases: the group has
-a boundary in the batch, or its open gap waits for a key that was committed.
+Commits of most groups are merged as columns. Python statements run for a single group only if it has a boundary in the
+batch, or if its open gap waits for a key that was committed.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def _boundary_offsets(
     if not len(rows):
         return last_offsets
     number_by_group, partitions = {name: number for number, name in enumerate(groups)}, max(boundaries) + 1
-    # One number stands for a group and a partition. Boundaries and commits are compared by this number.
+    # One number identifies a group and its partition. Boundaries and commits are compared by this number.
     boundary_rows = np.array(
         [
             (number_by_group[boundary.group] * partitions + at, boundary.offsets_topic_offset)
@@ -141,7 +141,10 @@ def _run_numbers(keys: int, code: Int64Array, partition: Int64Array, boundary_of
 
 @dataclass(frozen=True, slots=True)
 class _RunRows:
-    """For each run, the number of the row that has each part of it, or -1."""
+    """The rows that runs are built from. Each array has one row number per run, or -1 if no row has this part.
+
+    `run_commits` has the number of commits per run instead.
+    """
 
     any_row: Int64Array
     first: Int64Array

@@ -26,10 +26,10 @@ generation of a classic group and the group epoch of any other group. Rules:
 9. A group that the brokers do not have any more is Gone, unless it has a record after the listing. The time of its end
    is later than the time of its last record.
 10. A coordinator's answer (`GroupDescribed`) replaces the whole state. An answer without a change has no effect. It has
-    no generation for a classic group. So an answer outside a rebalance adds one rebalance, or one transition to Empty,
-    in two cases: members, subscriptions or assignments differ from the answer before, or the answer before showed a
-    rebalance. This count is a lower bound. If the answer has a different group type, the group was upgraded or
-    downgraded.
+    no generation for a classic group. So an answer that shows no rebalance adds one rebalance, or one transition to
+    Empty, in two cases. Either members, subscriptions or assignments differ from the previous answer, or the previous
+    answer showed a rebalance. This count is a lower bound. If the answer has a different group type, the group was
+    upgraded or downgraded.
 11. If the tables of an earlier checkpoint have counts of the group, the log is read again without counting up to the
     last row (`Resume`).
 12. An undecodable record makes the group Unknown, because the last value is out of date. A classic group stays Unknown
@@ -330,7 +330,7 @@ def _count_described(snapshot: GroupSnapshot, event: GroupDescribed) -> GroupTot
 
 
 def _has_rebalanced(before: GroupMetadata, after: GroupMetadata) -> bool:
-    """Return True if two descriptions outside a rebalance cannot be of the same generation.
+    """Return True if the group has rebalanced between two descriptions. Neither of them may be from a rebalance.
 
     A member with a new subscription has joined again. A static member can rejoin within the generation, with a new
     member id and the old assignment. So a new member id alone proves nothing.
@@ -391,7 +391,9 @@ def _with_names(snapshot: GroupSnapshot, modern: ModernGroup) -> GroupSnapshot:
     """
     current = {known.topic_id: topic for topic, known in snapshot.topics.items() if known.topic_id is not None}
     held, taken = modern.topic_ids(), set(current.values())
-    kept = {of: topic for of, topic in modern.topic_names.items() if of in held and topic not in taken}
+    kept = {
+        topic_id: topic for topic_id, topic in modern.topic_names.items() if topic_id in held and topic not in taken
+    }
     names = {**kept, **current}
     return msgspec.structs.replace(snapshot, modern=msgspec.structs.replace(modern, topic_names=names))
 

@@ -81,8 +81,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
         If the topics of a member's expression are unknown, the topics of its target are used.
         """
         named = {topic for member in self.members.values() for topic in member.subscribed_topics}
-        held = {of for member_id in self._unresolved_members() for of, _ in self.targets[member_id]}
-        known = {self.topic_names[of] for of in held if of in self.topic_names}
+        held = {topic_id for member_id in self._unresolved_members() for topic_id, _ in self.targets[member_id]}
+        known = {self.topic_names[topic_id] for topic_id in held if topic_id in self.topic_names}
         return tuple(sorted(named.union(known, *self.regexes.values())))
 
     def topics_of(self, member_id: str) -> tuple[str, ...] | None:
@@ -144,7 +144,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
 
     def unnamed_target_ids(self) -> frozenset[str]:
         """Return the topic ids in targets that have no name."""
-        return frozenset(of for target in self.targets.values() for of, _ in target if of not in self.topic_names)
+        return frozenset(topic_id for target in self.targets.values() for topic_id, _ in target).difference(
+            self.topic_names
+        )
 
     def unnamed_topic_ids(self) -> frozenset[str]:
         """Return all topic ids without a name. The name is not known yet, or the topic was deleted."""

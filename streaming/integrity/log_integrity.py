@@ -1,7 +1,7 @@
 """Checks that `__consumer_offsets` is still the log that was read.
 
-Normally, offsets only grow. The end of a partition is after every record that was read, and its start is not after the
-position, which is the offset of the next record to read. There are three exceptions:
+The position of a partition is the offset of the next record to read. Normally, offsets only grow. So the end of a
+partition is after every record that was read, and its start is not after the position. There are three exceptions:
 
 1. A partition is *rewound* in two cases. Its end is at or before the last record that was read
    (`find_truncated_partitions`), or its position went back (`find_backward_positions`). Spark's source moves the

@@ -30,8 +30,8 @@ from streaming.protocol.offset_commit import offset_commit_key
 POLLED_PARTITIONS: Final = 16
 """Number of partitions that the commits of all groups are divided into."""
 NUMBERS_PER_MS: Final = 64
-"""Event numbers for each millisecond. They stay below 2**48 until the year 2109, because an offset and its partition
-must fit one integer."""
+"""Event numbers for each millisecond. An offset and its partition must fit one integer, so numbers must be below 2**48.
+They are until the year 2109."""
 
 Offsets = Mapping[tuple[str, int], int]
 Commit = tuple[str, str, int, int]
@@ -145,7 +145,7 @@ def polled_partition(group_id: str) -> int:
     """Return the partition number for a group's commits: -1 to -POLLED_PARTITIONS.
 
     >>> polled_partition("payments")
-    -4
+    -3
     """
     return POLLED_PARTITION - crc32(group_id.encode()) % POLLED_PARTITIONS
 

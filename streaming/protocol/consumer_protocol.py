@@ -25,7 +25,7 @@ KAFKA_STREAMS_PROTOCOL: Final = "stream"
 """The strategy name of classic Kafka Streams and ksqlDB. They have their own task assignor, which is not evaluated."""
 
 UNKNOWN_GENERATION: Final = -1
-"""``StickyAssignor.DEFAULT_GENERATION``. Also the generation of a subscription whose version has none."""
+"""``StickyAssignor.DEFAULT_GENERATION``. It is also used for a subscription whose version has no generation."""
 
 
 _OWNED_PARTITIONS_SINCE: Final = 1

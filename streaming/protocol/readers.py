@@ -45,7 +45,7 @@ _MAX_STRING_BYTES: Final = 0x7FFF
 
 
 class _ArrayUnpackers(dict[int, "Callable[[bytes, int], tuple[int, ...]]"]):
-    """Unpackers of integer arrays by array length. Those of long arrays are created for a single use."""
+    """Unpackers of integer arrays by array length. Unpackers of long arrays are created for a single use."""
 
     def __init__(self, element_format: str) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ class _Writer:
     # Structs
 
     def _struct(self, layout: Struct, parent: str, unknown: str = "") -> str:
-        """Write the code that reads a struct. Return the expression of its dict.
+        """Write the code that reads a struct. Return the Python expression that creates its dict.
 
         ``unknown`` is the name of the variable to set if the struct has unknown tags.
         """
@@ -136,7 +136,7 @@ class _Writer:
         return f"{field.name!r}: {name}"
 
     def _tag_section(self, tagged: Sequence[Field], literal: str, parent: str, unknown: str) -> str:
-        """Write the code that reads the tagged fields after a struct. Return the expression of the whole struct."""
+        """Write the code that reads the tagged fields after a struct. Return the expression that creates the struct."""
         self._place = ((parent + "taggedFields", 0),)
         if tagged:
             whole = self._name("d")
