@@ -8,7 +8,7 @@ from typing import BinaryIO, Final
 import click
 import msgspec
 
-from streaming.protocol.spelled_out import spelled_out
+from streaming.protocol.record_json import render_record
 
 BAD_LINE: Final = "bad_line"
 """Reason for an input line that is no JSON object with base64 ``key`` and ``value``."""
@@ -31,7 +31,7 @@ def decode_line(line: bytes) -> bytes:
         raw = msgspec.json.decode(line, type=_RawRecord)
     except (msgspec.DecodeError, UnicodeDecodeError) as refusal:
         return msgspec.json.encode({"error": BAD_LINE, "field": str(refusal)})
-    return msgspec.json.encode(spelled_out(raw.key, raw.value))
+    return msgspec.json.encode(render_record(raw.key, raw.value))
 
 
 @click.command()

@@ -1,6 +1,6 @@
-"""The firehose narrowed: records of one micro-batch to one row a commit key, plus the few membership records.
+"""Reduces the records of one micro-batch to one row for each commit key, plus the few membership records.
 
-Offset commits are more than 99 % of `__consumer_offsets`. They are checked and reduced here on whole Arrow buffers with
-NumPy, so that no Python statement runs per commit; only records that the bulk rules cannot vouch for are decoded one by
-one (`streaming.protocol`), and only membership records become events.
+Offset commits are more than 99 % of `__consumer_offsets`. This package checks and reduces them on whole Arrow buffers
+with NumPy. So no Python statement runs for a single commit. Records that the bulk rules cannot check are decoded one by
+one (`streaming.protocol`). Only membership records become events.
 """

@@ -1,4 +1,4 @@
-"""One Arrow batch of records as columns of numbers, and the bytes of a single row where one must be read exactly."""
+"""Presents one Arrow batch of records as columns of numbers, and returns the bytes of single rows for the decoder."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from streaming.events import Position
 
 
 class RecordsBatch:
-    """Columns of one batch. `is_commit` says which rows are sound commits, by the bulk rules or by a decoder's word.
+    """The columns of one batch. `is_commit` marks the rows that the bulk rules or the decoder accepted as commits.
 
-    `missing_below` is, of each row, the highest offset of its partition below that told nothing; the combiner says so.
+    `missing_below` has for each row the highest missing offset below it in the same partition, or -1. An offset is
+    missing if Spark returned no record for it or the record could not be decoded. The combiner sets this column.
     """
 
     def __init__(self, records: pa.RecordBatch) -> None:
@@ -27,35 +28,35 @@ class RecordsBatch:
         self.missing_below = np.full(records.num_rows, -1, dtype=np.int64)
         key, value = BinaryColumn.of(self._keys), BinaryColumn.of(self._values)
         check = check_commits(key, value)
-        self.is_commit = check.sound
+        self.is_commit = check.is_sound
         self.is_tombstone = value.length < 0
         self._committed_offset = check.committed_offset
         self._respelled: dict[int, bytes] = {}
 
     def record(self, row: int) -> tuple[Position, bytes | None, bytes | None]:
-        """Position, key and value of one row."""
+        """Return the position, key and value of one row."""
         position = Position(
             int(self.offsets_topic_partition[row]), int(self.offsets_topic_offset[row]), int(self.timestamp_ms[row])
         )
         return position, self._keys[row].as_py(), self._values[row].as_py()
 
-    def vouch_for_commit(self, row: int, committed_offset: int) -> None:
-        """Take an exactly decoded commit in at its place, so that the order of a key's commits stays the log's."""
+    def add_decoded_commit(self, row: int, committed_offset: int) -> None:
+        """Add a commit that the decoder read. It keeps its row, so the commits of a key stay in log order."""
         self.is_commit[row] = True
         self._committed_offset[row] = max(committed_offset, TOMBSTONE)
         key = self._keys[row].as_py()
         if (canonical := canonical_key(key)) != key:
             self._respelled[row] = canonical
 
-    def miss(self, position: Position) -> None:
-        """Take a record for missing, for it told nothing."""
-        behind = (self.offsets_topic_partition == position.offsets_topic_partition) & (
+    def mark_missing(self, position: Position) -> None:
+        """Mark the offset of a record as missing, because the record could not be decoded."""
+        is_later = (self.offsets_topic_partition == position.offsets_topic_partition) & (
             self.offsets_topic_offset > position.offsets_topic_offset
         )
-        self.missing_below[behind] = np.maximum(self.missing_below[behind], position.offsets_topic_offset)
+        self.missing_below[is_later] = np.maximum(self.missing_below[is_later], position.offsets_topic_offset)
 
     def commits(self) -> pa.Table:
-        """All vouched commits, in log order, with what is missing below each."""
+        """Return all accepted commits in log order (READ_COMMIT_SCHEMA)."""
         rows = pa.array(np.flatnonzero(self.is_commit))
         columns = [
             pa.array(self.offsets_topic_partition),

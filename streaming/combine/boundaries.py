@@ -1,8 +1,13 @@
-"""Boundaries: the records between which a group's commits are told apart, and the clock of a Kafka partition.
+"""Finds the boundaries between which a group's commits are counted, and the clock of a `__consumer_offsets` partition.
 
-A boundary is a record that gives members partitions, or may: a classic group's metadata with members, the epoch that a
-KIP-848 or streams group's targets were computed for; and the tombstone that ends a group. Share groups commit no
-offsets. Whether a generation is a new one is for those to say who remember the last.
+A boundary is one of these records:
+
+- the GroupMetadata record of a classic group with members,
+- the record with the target assignment epoch of a KIP-848 or streams group,
+- the tombstone of a group.
+
+After the first two, members may have different partitions. Share groups commit no offsets, so they have no boundaries.
+This module does not know the group's last generation. The caller finds out whether a boundary has a new generation.
 """
 
 from __future__ import annotations
@@ -19,15 +24,20 @@ from streaming.combine.wire import BinaryColumn, Int64Array
 from streaming.events import CONSUMER, STREAMS, GroupMetadataWritten, GroupTombstoned, LogEvent, TargetEpochWritten
 
 _GROUP_AT = 2
-"""Byte of every key of a group's record where its group stands: int16 length, then the name."""
+"""Position of the group in every key of a group's record: an int16 length, then the name."""
 
 _TICK_MS = 1_000
+"""Resolution of a partition's clock in milliseconds."""
 
 
 class Boundary(msgspec.Struct, frozen=True):
-    """One boundary. `group` is as keys have it (`group_of`); `generation_id` None says that the group ended.
+    """One boundary of a group.
 
-    `missing_below` is the highest offset below it, as far as the batch was read, that told us nothing; -1: none.
+    Attributes:
+        group: the group's bytes in record keys (`group_bytes`).
+        generation_id: None if the record is the tombstone of the group.
+        missing_below: the highest missing offset below the boundary in this batch, or -1.
+
     """
 
     group: bytes
@@ -38,17 +48,17 @@ class Boundary(msgspec.Struct, frozen=True):
     missing_below: int
 
 
-def group_of(key: bytes) -> bytes:
-    r"""Give the group of a record's key with its length in front: bytes, for a name may be no UTF-8.
+def group_bytes(key: bytes) -> bytes:
+    r"""Return the group in a record's key, with its length in front. It is bytes, because a name may be invalid UTF-8.
 
-    >>> group_of(bytes.fromhex("0001 0002 6767 0001 74 00000003"))
+    >>> group_bytes(bytes.fromhex("0001 0002 6767 0001 74 00000003"))
     b'\x00\x02gg'
     """
     return key[_GROUP_AT : _GROUP_AT + 2 + int.from_bytes(key[_GROUP_AT : _GROUP_AT + 2], "big")]
 
 
-def boundary_at(key: bytes, group_id: str, event: LogEvent, missing_below: int) -> Boundary | None:
-    """Give the boundary that a record is, if it is one."""
+def find_boundary(key: bytes, group_id: str, event: LogEvent, missing_below: int) -> Boundary | None:
+    """Return the boundary if the record is one, otherwise None."""
     generation_id: int | None = None
     if isinstance(event, GroupMetadataWritten):
         if not event.metadata.members:
@@ -61,11 +71,11 @@ def boundary_at(key: bytes, group_id: str, event: LogEvent, missing_below: int) 
     elif not isinstance(event, GroupTombstoned):
         return None
     at = event.position
-    return Boundary(group_of(key), group_id, generation_id, at.offsets_topic_offset, at.timestamp_ms, missing_below)
+    return Boundary(group_bytes(key), group_id, generation_id, at.offsets_topic_offset, at.timestamp_ms, missing_below)
 
 
 def group_numbers(keys: pa.Array, groups: Sequence[bytes]) -> Int64Array:
-    r"""For each commit key the place of its group in `groups`, -1 where it is of none of them.
+    r"""Return for each commit key the index of its group in `groups`, or -1 if its group is not in `groups`.
 
     >>> keys = pa.array([bytes.fromhex(key) for key in ("0001 0001 67 0001 74 00000003", "0001 0001 68 0000 00000003")])
     >>> group_numbers(keys, [b"\0\1h"]).tolist()
@@ -75,9 +85,9 @@ def group_numbers(keys: pa.Array, groups: Sequence[bytes]) -> Int64Array:
     if not len(keys) or not groups:
         return numbers
     column = BinaryColumn.of(keys)
-    group_bytes = 2 + column.int_at(column.start + _GROUP_AT, 2)
+    group_lengths = 2 + column.int_at(column.start + _GROUP_AT, 2)
     for length in sorted({len(group) for group in groups}):
-        rows = np.flatnonzero(group_bytes == length)
+        rows = np.flatnonzero(group_lengths == length)
         of_length = [number for number, group in enumerate(groups) if len(group) == length]
         found = pc.index_in(
             pc.binary_slice(keys.take(pa.array(rows)), _GROUP_AT, _GROUP_AT + length),
@@ -91,10 +101,10 @@ def group_numbers(keys: pa.Array, groups: Sequence[bytes]) -> Int64Array:
 def clock_steps(
     clock_seconds: int, offsets_topic_offset: Int64Array, timestamp_ms: Int64Array, missing_below: Int64Array
 ) -> Int64Array:
-    """Where records of one partition, in log order, take its clock on: rows of (seconds, offset, missing_below).
+    """Return the records that advance the clock of one partition, as rows of (seconds, offset, missing_below).
 
-    A partition's clock is the latest time on any record so far, in whole seconds: it never goes back, as the clocks of
-    two brokers that lead the partition in turn may.
+    The records must be in log order. A partition's clock is the latest timestamp of any record so far, in whole
+    seconds. So it never goes back, even if the partition's leader changes to a broker whose clock is behind.
 
     >>> clock_steps(3, *(np.array(of) for of in ([7, 8, 9], [3000, 5999, 4000], [-1, -1, -1]))).tolist()
     [[5, 8, -1]]
@@ -106,33 +116,36 @@ def clock_steps(
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The clock of one partition through one batch. `steps` are as in `clock_steps`, maybe with earlier times among."""
+    """The clock of one partition during one batch. `steps` are rows of `clock_steps` later than `start_seconds`."""
 
     start_seconds: int
     steps: Int64Array
 
     @classmethod
     def of(cls, start_seconds: int, encoded: bytes) -> Clock:
-        """The clock that stood at `start_seconds` before the batch; `encoded` is of `encode_steps`."""
+        """Return the clock that showed `start_seconds` before the batch. `encoded` is a result of `encode_steps`."""
         steps = np.frombuffer(encoded, dtype="<i8").reshape(-1, 3)
         return cls(start_seconds, steps[steps[:, 0] > start_seconds])
 
     @property
     def end_seconds(self) -> int:
-        """What it says after the batch."""
+        """The clock after the batch."""
         return int(self.steps[-1, 0]) if len(self.steps) else self.start_seconds
 
     def seconds_at(self, offsets_topic_offset: int) -> int:
-        """What it says with the record at an offset of the batch read."""
-        passed = int(np.searchsorted(self.steps[:, 1], offsets_topic_offset, side="right"))
-        return int(self.steps[passed - 1, 0]) if passed else self.start_seconds
+        """Return the clock after the record at this offset of the batch."""
+        steps_done = int(np.searchsorted(self.steps[:, 1], offsets_topic_offset, side="right"))
+        return int(self.steps[steps_done - 1, 0]) if steps_done else self.start_seconds
 
     def first_after(self, seconds: int) -> tuple[int, int] | None:
-        """The first record later than that, and the highest missing offset below it; None: not in the batch."""
+        """Return the offset of the first record later than `seconds`, and the highest missing offset below it.
+
+        None if the batch has no such record.
+        """
         at = int(np.searchsorted(self.steps[:, 0], seconds, side="right"))
         return (int(self.steps[at, 1]), int(self.steps[at, 2])) if at < len(self.steps) else None
 
 
 def encode_steps(steps: Sequence[Int64Array]) -> bytes:
-    """Pieces of `clock_steps`, in log order, as bytes."""
+    """Encode results of `clock_steps`, in log order, as bytes."""
     return np.concatenate(steps).astype("<i8").tobytes() if steps else b""

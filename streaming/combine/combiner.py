@@ -1,4 +1,7 @@
-"""Records of one task to lane rows: `Combiner.add` every Arrow batch, then `Combiner.rows` once."""
+"""Combines the records of one Spark task into state rows.
+
+Call `Combiner.add` for each Arrow batch, then `Combiner.rows` once.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from streaming.combine.batch import RecordsBatch
-from streaming.combine.boundaries import Boundary, boundary_at, clock_steps, encode_steps
+from streaming.combine.boundaries import Boundary, clock_steps, encode_steps, find_boundary
 from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, key_codes, last_per_slot
 from streaming.combine.own_partitions import OwnPartitions
 from streaming.combine.partition_state import DecodeFailure, PartitionBatch, commits_bytes, encode_partition_event
-from streaming.combine.runs import RUN_SCHEMA, joined_runs, runs_of
+from streaming.combine.runs import RUN_SCHEMA, join_runs, reduce_to_runs
 from streaming.combine.wire import BoolArray, Int64Array
 from streaming.events import LogEvent, Position, decode_failed_event, encode_event, log_event
 from streaming.protocol import RecordType, UndecodableRecord, decode
@@ -25,13 +28,16 @@ GROUP_KIND = "group"
 PARTITION_KIND = "partition"
 
 STATE_ROW_SCHEMA = pa.schema([("state_kind", pa.string()), ("state_key", pa.string()), ("payload", pa.binary())])
-"""Rows for the stateful step. `state_key` is a group id or a Kafka partition's number; `payload` an event or a
-batch."""
+"""Rows for the stateful step.
+
+state_kind `group`: `state_key` is the group id, `payload` is an event. state_kind `partition`: `state_key` is the
+number of the `__consumer_offsets` partition, `payload` is a PartitionBatch.
+"""
 
 PENDING_COMMIT_ROWS = 1_000_000
-"""Rows are reduced when so many have gathered, and again when they are twice those that were left.
+"""Number of collected commits that starts a reduction, or twice the rows left by the last one if that is more.
 
-So memory follows the number of keys, not of records, and no row is reduced much more than once.
+So memory use follows the number of keys and not the number of records. A row is rarely reduced more than once.
 """
 
 StateRow = tuple[str, str, bytes]
@@ -41,7 +47,7 @@ _COMMIT_TYPES = (RecordType.OFFSET_COMMIT, RecordType.OFFSET_COMMIT_LEGACY)
 
 @dataclass(slots=True)
 class _Span:
-    """What was read of one Kafka partition so far in this task."""
+    """The part of one `__consumer_offsets` partition that this task has read so far."""
 
     first_offset: int
     last_offset: int
@@ -53,7 +59,7 @@ class _Span:
     clock_seconds: int = -1
     clock_steps: list[Int64Array] = field(default_factory=list)
 
-    def take_clock_on(self, mine: BoolArray, batch: RecordsBatch) -> None:
+    def advance_clock(self, mine: BoolArray, batch: RecordsBatch) -> None:
         columns = (batch.offsets_topic_offset, batch.timestamp_ms, batch.missing_below)
         steps = clock_steps(self.clock_seconds, *(column[mine] for column in columns))
         if len(steps):
@@ -65,22 +71,22 @@ _EVERY_PARTITION = OwnPartitions()
 
 
 class Combiner:
-    """Gathers one task's records. Batches must come as they were read: each Kafka partition in offset order.
+    """Collects the records of one task. Batches must have each `__consumer_offsets` partition in offset order.
 
-    A record that does not stand in its group's own partition is counted (`foreign_records`) and leaves no other trace.
+    A record outside its group's own partition is only counted (`foreign_records`) and not used.
     """
 
     def __init__(self, own_partitions: OwnPartitions = _EVERY_PARTITION) -> None:
         self._own_partitions = own_partitions
         self._spans: dict[int, _Span] = {}
         self._group_rows: list[StateRow] = []
-        self._fresh: list[pa.Table] = []
-        self._fresh_rows = 0
+        self._pending: list[pa.Table] = []
+        self._pending_rows = 0
         self._reduced = COMMIT_SCHEMA.empty_table()
         self._runs = RUN_SCHEMA.empty_table()
 
     def add(self, records: pa.RecordBatch) -> None:
-        """Take in records with columns key, value, offsets_topic_partition, offsets_topic_offset, timestamp_ms."""
+        """Add records with columns key, value, offsets_topic_partition, offsets_topic_offset, timestamp_ms."""
         if records.num_rows == 0:
             return
         batch = RecordsBatch(records)
@@ -92,17 +98,17 @@ class Combiner:
         for row in np.flatnonzero(~batch.is_commit):
             self._read_one(batch, int(row))
         for offsets_topic_partition in partitions:
-            self._spans[offsets_topic_partition].take_clock_on(
+            self._spans[offsets_topic_partition].advance_clock(
                 batch.offsets_topic_partition == offsets_topic_partition, batch
             )
-        self._keep_commits(batch.commits())
+        self._add_commits(batch.commits())
 
     def rows(self) -> Iterator[StateRow]:
-        """Membership events in log order, then one row for each Kafka partition that was read."""
+        """Return membership events in log order, then one row for each `__consumer_offsets` partition that was read."""
         yield from self._group_rows
         self._reduce()
         for offsets_topic_partition, span in sorted(self._spans.items()):
-            commits, runs = (_of_partition(table, offsets_topic_partition) for table in (self._reduced, self._runs))
+            commits, runs = (_select_partition(table, offsets_topic_partition) for table in (self._reduced, self._runs))
             yield (
                 PARTITION_KIND,
                 str(offsets_topic_partition),
@@ -125,7 +131,7 @@ class Combiner:
         _count(span, RecordType.OFFSET_COMMIT, tombstones, is_tombstone=True)
 
     def _read_one(self, batch: RecordsBatch, row: int) -> None:
-        """The exact way, for everything the bulk rules do not vouch for."""
+        """Decode one record that the bulk rules did not accept as a commit."""
         position, key, value = batch.record(row)
         span = self._spans[position.offsets_topic_partition]
         refusals: list[Refusal] = []
@@ -133,72 +139,72 @@ class Combiner:
             record = decode(key, value)
             if record.key_type in _COMMIT_TYPES:
                 committed_offset = TOMBSTONE if record.value is None else offset_commit(record).committed_offset
-                batch.vouch_for_commit(row, committed_offset)
+                batch.add_decoded_commit(row, committed_offset)
             elif (grouped := log_event(record, position, refusals)) is not None:
                 group_id, event = grouped
-                if self._report_group(group_id, event):
-                    boundary = boundary_at(key or b"", group_id, event, int(batch.missing_below[row]))
+                if self._add_group_event(group_id, event):
+                    boundary = find_boundary(key or b"", group_id, event, int(batch.missing_below[row]))
                     span.boundaries += [boundary] if boundary else []
                 else:
                     span.foreign_records += 1
                     refusals.clear()
         except UndecodableRecord as undecodable:
             span.decode_failures.append(_decode_failure(position, key, value, undecodable))
-            # A generation that could not be read is no proof of one that was never synced.
+            # The record may be a generation. So a skipped generation number here does not prove a failed rebalance.
             span.last_missing_offset = max(span.last_missing_offset, position.offsets_topic_offset)
-            batch.miss(position)
+            batch.mark_missing(position)
             if key is not None and (grouped := decode_failed_event(key, position)) is not None:
-                self._report_group(*grouped)
+                self._add_group_event(*grouped)
         else:
             _count(span, RecordType(record.key_type), 1, is_tombstone=record.value is None)
-            # One row a record, however many members wrote what nobody can read: the row has the whole record.
+            # A record gets one row even if several members wrote undecodable bytes: the row has the whole record.
             span.decode_failures += [_decode_failure(position, key, value, refusal) for _, refusal in refusals[:1]]
 
-    def _report_group(self, group_id: str, event: LogEvent) -> bool:
-        """Hand the event to its group, and return True, if the record stands in the group's own partition."""
+    def _add_group_event(self, group_id: str, event: LogEvent) -> bool:
+        """Add the event and return True if the record is in the group's own partition, otherwise return False."""
         is_own = self._own_partitions.is_own(group_id, event.position.offsets_topic_partition)
         if is_own:
             self._group_rows.append((GROUP_KIND, group_id, encode_event(event)))
         return is_own
 
-    def _keep_commits(self, commits: pa.Table) -> None:
-        self._fresh.append(commits)
-        self._fresh_rows += commits.num_rows
-        if self._fresh_rows + self._reduced.num_rows > max(PENDING_COMMIT_ROWS, 2 * self._reduced.num_rows):
+    def _add_commits(self, commits: pa.Table) -> None:
+        self._pending.append(commits)
+        self._pending_rows += commits.num_rows
+        if self._pending_rows + self._reduced.num_rows > max(PENDING_COMMIT_ROWS, 2 * self._reduced.num_rows):
             self._reduce()
 
     def _reduce(self) -> None:
-        if not self._fresh_rows:
+        if not self._pending_rows:
             return
-        fresh = pa.concat_tables(self._fresh)
-        keys, code = key_codes(fresh)
-        is_own = self._own_partitions.own_rows(keys, code, fresh["offsets_topic_partition"].to_numpy())
+        pending = pa.concat_tables(self._pending)
+        keys, code = key_codes(pending)
+        is_own = self._own_partitions.own_rows(keys, code, pending["offsets_topic_partition"].to_numpy())
         if not is_own.all():
-            fresh = self._without_foreign(fresh, is_own)
-            keys, code = key_codes(fresh)
-        runs = runs_of(fresh, keys, code, {number: span.boundaries for number, span in self._spans.items()})
-        self._runs = joined_runs(pa.concat_tables([self._runs, runs])) if self._runs.num_rows else runs
-        commits = fresh.select(COMMIT_SCHEMA.names)
+            pending = self._without_foreign(pending, is_own)
+            keys, code = key_codes(pending)
+        runs = reduce_to_runs(pending, keys, code, {number: span.boundaries for number, span in self._spans.items()})
+        self._runs = join_runs(pa.concat_tables([self._runs, runs])) if self._runs.num_rows else runs
+        commits = pending.select(COMMIT_SCHEMA.names)
         if self._reduced.num_rows:
             self._reduced = last_per_slot(pa.concat_tables([self._reduced, commits]))
         else:
             self._reduced = last_per_slot(commits, code)
-        self._fresh, self._fresh_rows = [], 0
+        self._pending, self._pending_rows = [], 0
 
     def _without_foreign(self, commits: pa.Table, is_own: BoolArray) -> pa.Table:
-        """The commits in their groups' own partitions; the others are counted."""
+        """Return the commits in their groups' own partitions, and count the others."""
         foreign = np.unique(commits["offsets_topic_partition"].to_numpy()[~is_own], return_counts=True)
         for offsets_topic_partition, records in zip(*foreign, strict=True):
             self._spans[int(offsets_topic_partition)].foreign_records += int(records)
         return commits.filter(pa.array(is_own))
 
 
-def _of_partition(table: pa.Table, offsets_topic_partition: int) -> pa.Table:
+def _select_partition(table: pa.Table, offsets_topic_partition: int) -> pa.Table:
     return table.filter(pa.array(table["offsets_topic_partition"].to_numpy() == offsets_topic_partition))
 
 
 def _missing_below(span: _Span, offsets: Int64Array) -> Int64Array:
-    """By offset the highest one left out below it, -1 where all are there; offsets go on from the span's last."""
+    """Return for each offset the highest missing offset below it, or -1. The offsets follow the span's last offset."""
     is_jump = np.diff(offsets, prepend=span.last_offset) > 1
     return np.maximum.accumulate(np.where(is_jump, offsets - 1, span.last_missing_offset))
 

@@ -1,4 +1,4 @@
-"""Offset commits, checked and reduced in bulk: the last commit of each key, and those a window of commits may hold.
+"""Checks offset commits in bulk, and reduces them to the last commits of each key.
 
 Layouts (OffsetCommitKey v1, OffsetCommitValue v0-v4 of Kafka's coordinator):
 
@@ -6,9 +6,8 @@ Layouts (OffsetCommitKey v1, OffsetCommitValue v0-v4 of Kafka's coordinator):
     value  int16 version · int64 offset · [v3+: int32 leader epoch] · metadata · int64 commit time · [v1: int64 expiry]
            metadata is int16 length + bytes, in v4 an unsigned varint of length + 1; v4 ends with tagged fields
 
-A row the rules here cannot vouch for (a key of legacy type 0, a long v4 metadata, an unusual tag, a negative offset,
-bytes missing or trailing) is not evaluated: it goes to the exact decoder. So the fast path may be strict without ever
-refusing a good record.
+These rules accept only ordinary records. All others go to the exact decoder: keys of legacy type 0, long metadata in
+v4, unusual tags, negative offsets, missing or trailing bytes. So the rules can be strict without losing a good record.
 """
 
 from __future__ import annotations
@@ -24,20 +23,23 @@ from streaming.protocol import RecordType
 from streaming.protocol.offset_commit import COMMITTED_OFFSET_AT, METADATA_LENGTH_AT
 
 TOMBSTONE = -1
-"""Committed offset that stands for "nothing is committed": the key was deleted, or a negative offset was written.
+"""Committed offset that means "nothing is committed": the key was deleted, or a negative offset was written.
 
-No broker checks the offset a client commits, and OffsetFetch answers -1 for "none": to every reader, a negative one is
-none.
+Brokers do not check the offset that a client commits. OffsetFetch returns -1 for "no commit". So every negative
+committed offset is treated as no commit.
 """
 
 WINDOW_COMMITS = 10
-"""How many commits a group partition is evaluated by: Burrow's `intervals`."""
+"""Number of commits that decide the status of a partition of a group: Burrow's `intervals`."""
 
 SLOT_MS = 1_000
-"""Of the commits within a second the last one counts: Burrow's `min-distance`, as its sample configuration has it."""
+"""Length of a slot in milliseconds. Only the last commit of a slot counts.
+
+This is Burrow's `min-distance`, with the value of Burrow's sample configuration.
+"""
 
 _LATEST_MS = 1 << 62
-"""Timestamps are clients' and coordinators' word: clipped so that a difference of two always fits."""
+"""Upper limit of timestamps. Clients and coordinators can write any value. The difference of two must fit an int64."""
 
 COMMIT_SCHEMA = pa.schema(
     [
@@ -54,17 +56,17 @@ _TAIL_BYTES = {0: 8, 1: 16, 2: 8, 3: 8, 4: 8}
 
 @dataclass(frozen=True, slots=True)
 class CommitCheck:
-    """What the bulk rules say of each row: a sound commit, or not theirs to say."""
+    """The result of the bulk rules for each row. Rows that are not `is_sound` go to the decoder."""
 
-    sound: BoolArray
+    is_sound: BoolArray
     committed_offset: Int64Array
 
 
 def canonical_key(key: bytes) -> bytes:
-    """Give the key of a decodable commit as today's brokers write it: type 1, nothing behind the partition.
+    """Return the key of a decodable commit as current brokers write it: type 1, no bytes after the partition.
 
-    Keys of type 0 and keys with trailing bytes name the same commit to Kafka; one name must be one key here too, or a
-    tombstone under one spelling would not delete the other.
+    Kafka ignores the difference between types 0 and 1 and bytes after the partition. Without this step, a tombstone
+    with one form of the key would not delete the commit with a different form.
 
     >>> canonical_key(bytes.fromhex("0000 0001 67 0001 74 00000003 ff")).hex(" ")
     '00 01 00 01 67 00 01 74 00 00 00 03'
@@ -75,11 +77,11 @@ def canonical_key(key: bytes) -> bytes:
 
 
 def check_commits(key: BinaryColumn, value: BinaryColumn) -> CommitCheck:
-    """Vouch for commits and tombstones whose bytes follow the layout exactly; leave the rest to the decoder."""
+    """Accept commits and tombstones whose bytes follow the layout exactly, and leave the rest to the decoder."""
     tombstone = value.length < 0
     committed = np.where(tombstone, TOMBSTONE, value.int_at(value.start + COMMITTED_OFFSET_AT, 8))
-    sound = _keys_are_whole(key) & (tombstone | (_values_are_whole(value) & (committed >= 0)))
-    return CommitCheck(sound, committed)
+    is_sound = _keys_are_whole(key) & (tombstone | (_values_are_whole(value) & (committed >= 0)))
+    return CommitCheck(is_sound, committed)
 
 
 def _keys_are_whole(key: BinaryColumn) -> BoolArray:
@@ -126,10 +128,10 @@ def _flexible_layout_fits(value: BinaryColumn, metadata_at: Int64Array) -> BoolA
 
 
 def last_per_key(commits: pa.Table) -> pa.Table:
-    """One row a Kafka partition and key, the last one, in the order they came.
+    """Return the last row of each partition and key, in the order of the input.
 
-    Rows of one partition must stand in log order, which is how it is read. A group has one partition; should a key
-    turn up in two, then neither hides the other's, however the partitions are spread over tasks.
+    Rows of one partition must be in log order. A group has one partition. If a key occurs in two partitions, both rows
+    stay. So the result does not depend on which task reads which partition.
     """
     identity = ["offsets_topic_partition", "key"]
     numbered = commits.select(identity).append_column("row", pa.array(np.arange(commits.num_rows)))
@@ -138,23 +140,23 @@ def last_per_key(commits: pa.Table) -> pa.Table:
 
 
 def key_codes(commits: pa.Table) -> tuple[pa.Array, Int64Array]:
-    """The distinct keys of rows, and by row the place of its own. It is most of the work on commits: do it once."""
+    """Return the distinct keys, and for each row the index of its key. This is expensive, so do it once per table."""
     encoded = commits["key"].combine_chunks().dictionary_encode()
     return encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
 
 
 def clipped_times(timestamps_ms: Int64Array) -> Int64Array:
-    """Times as windows keep them, which decides their slots."""
+    """Return the timestamps as commit windows store them: between 0 and 2^62. They decide the slots."""
     return np.clip(timestamps_ms, 0, _LATEST_MS)
 
 
 def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table:
-    """What a batch keeps for the windows commits are evaluated by: each key's last commit of every slot, in log order.
+    """Return the commits that commit windows need: each key's last commit of every slot, in log order.
 
-    At most WINDOW_COMMITS a key, the newest: as many push everything older out of a window. Reduced in one go or piece
-    by piece, windows come out alike; that is why slots are the clock's, and why a slot that the clock goes back to is
-    the same one. A tombstone is kept beside a commit of its
-    slot, whichever came first: it ends the window before it. `code` is of `key_codes`, if it is known already.
+    A key has at most WINDOW_COMMITS rows, the newest ones, because they remove all older commits from a window. The
+    windows are the same whether commits are reduced in one step or in several. For this reason slots depend only on
+    timestamps: if the clock goes back to a slot, it is the same slot. If a slot has a tombstone and a commit, both
+    stay, because a tombstone ends the window before it. `code` is the second result of `key_codes`, if already known.
     """
     slot = clipped_times(commits["timestamp_ms"].to_numpy()) // SLOT_MS
     key = pa.array(key_codes(commits)[1] if code is None else code)
@@ -164,11 +166,11 @@ def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table
     last = numbered.group_by(identity).aggregate([("row", "max")])["row_max"]
     rows = np.sort(last.to_numpy())
     one_key = numbered.select(["offsets_topic_partition", "key"]).take(pa.array(rows))
-    return commits.take(pa.array(rows[_newer_of_same(one_key) < WINDOW_COMMITS]))
+    return commits.take(pa.array(rows[_count_later_equal_rows(one_key) < WINDOW_COMMITS]))
 
 
-def _newer_of_same(keys: pa.Table) -> Int64Array:
-    """How many later rows are equal to each row."""
+def _count_later_equal_rows(keys: pa.Table) -> Int64Array:
+    """Return for each row the number of later rows that are equal to it."""
     partition, key = keys["offsets_topic_partition"].to_numpy(), keys["key"].to_numpy()
     by_key = np.lexsort((key, partition))
     starts = np.flatnonzero(

@@ -1,26 +1,39 @@
-"""Commit gaps: how long a group did not commit at a rebalance. One group's rules; nothing here knows of batches.
+"""Measures commit gaps: the time in which a group did not commit at a rebalance.
 
-Rules:
+The rules are about one group. `partition_gaps` applies batches to the gaps.
 
-1. A gap opens at a *boundary* (`boundaries`) whose generation is not the group's last: a static member's rejoin within
-   its generation opens none. Its key is the boundary's position, which is that of the row in `rebalances`.
-2. *Before* are the last commits of the group's partitions as of the boundary. A deleted commit is none.
-3. *After* counts, of each partition, the first commit behind the boundary, in the order of the log. A partition whose
-   commit is deleted first is awaited no more.
-4. The gap closes when every partition that had a commit before has one after, or was deleted (`all_committed`); at the
-   group's next boundary (`next_rebalance`), at its tombstone (`group_deleted`), or with the first record of the Kafka
-   partition that is later than the boundary by more than a round (`round_passed`), by the partition's clock. Without
-   a commit before it closes at once (`nothing_before`). What comes behind counts no more, however late it is noticed.
-5. The group's gap is the time from the last commit before to the first one after, whatever partitions they are of.
-   The worst partition's is the longest from its own commit before to its own commit after; of equals the one whose key
-   is first. Those that did not commit until the gap closed are `silent`: they are counted, and are not the worst.
-6. The *usual interval* is the mean time between two commits of a partition in the generation before: the sum over all
-   partitions of (last - first), over the sum of (commits - 1).
-7. Unknown is what an offset that is missing from the log could change (`offsets_missing`): compacted away, aborted, a
-   transaction's marker, or in quarantine. Between a commit before and the one after it, that gap; where nobody
-   committed, the silence; in the generation before, the usual interval; below a boundary without a commit before, that
-   there was none (else `no_commit_before`). Nobody committed until the gap closed: `no_commit_after`.
-8. A time that is earlier than the one it is to follow makes no gap (`clock_went_back`): two brokers wrote them.
+1. A gap opens at a *boundary* (`boundaries`) whose generation is not the group's last one. A static member that rejoins
+   within its generation opens no gap. The gap has the position of the boundary, which is also the position of the row
+   in `rebalances`.
+2. The *last commit* of a partition is its last commit before the boundary. A deleted commit does not count.
+3. The *first commit* of a partition is its first commit after the boundary, in log order. If a tombstone of the
+   partition's commit comes first, the gap does not wait for this partition any more.
+4. A gap closes for one of these reasons:
+   - `all_committed`: every partition with a last commit has a first commit, or its commit was deleted.
+   - `next_rebalance`: the next boundary of the group was read.
+   - `group_deleted`: the tombstone of the group was read.
+   - `round_passed`: the clock of the `__consumer_offsets` partition is more than `evaluation.stuck_after_seconds` after
+     the boundary. The first such record closes the gap.
+   - `nothing_before`: no partition has a last commit. Such a gap closes at once.
+   Commits after the record that closed the gap do not count, even if the monitor reads them in the same batch.
+5. The group's gap is the time from the latest last commit to the earliest first commit of all partitions. The gap of a
+   partition is the time from its own last commit to its own first commit. The longest one is the worst. If several are
+   equal, it is the one with the first key. A partition is `silent` if it has no first commit when the gap closes.
+   Silent partitions are counted separately and are never the worst.
+6. The *usual interval* is the mean time between two commits of a partition in the previous generation. For each
+   partition, the number of intervals is the number of its commits minus 1. The result is the sum of the times from each
+   partition's first to its last commit in that generation, divided by the number of all intervals.
+7. An offset is missing if its record was compacted away, its transaction was aborted, it is a transaction marker, or
+   its record is in quarantine. A missing offset may hide a commit, so a value that it could change is unknown
+   (`offsets_missing`):
+   - the gap, if the offset is between the last commit and the first commit;
+   - the number of silent partitions, if the offset is after the last commit of a silent partition;
+   - the usual interval, if the offset is in the previous generation;
+   - the absence of a last commit, if the offset is before the boundary. If no offset is missing there, the reason is
+     `no_commit_before`.
+   If no partition has a first commit when the gap closes, and no offset is missing, the reason is `no_commit_after`.
+8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). Two
+   brokers with different clocks wrote them.
 """
 
 from __future__ import annotations
@@ -45,14 +58,17 @@ NO_COMMIT_AFTER = "no_commit_after"
 CLOCK_WENT_BACK = "clock_went_back"
 
 GAP_BUCKETS_SECONDS = (1, 5, 15, 60, 300)
-"""Upper bounds of the histogram's buckets; what is longer is in one of its own."""
+"""Upper bounds of the histogram's buckets in seconds. Longer gaps are in a last bucket without a bound."""
 
 OffsetAndMs = tuple[int, int]
-"""Log offset and time of a commit."""
+"""The offset in `__consumer_offsets` and the timestamp of a commit."""
 
 
 class PartitionCommits(NamedTuple):
-    """A partition's last commit, and its commits in this generation: the first one's time and how many (0: none)."""
+    """The commits of one partition of a group: its last commit, and its commits in the present generation.
+
+    `run_first_ms` is the time of the first commit in this generation, `run_commits` is their number (0 if none).
+    """
 
     last_offset: int
     last_ms: int
@@ -61,9 +77,12 @@ class PartitionCommits(NamedTuple):
 
 
 class FirstCommit(NamedTuple):
-    """What came of one partition behind a boundary: its first commit and the offset of its first tombstone; -1: none.
+    """The first commit of one partition after a boundary, and the first tombstone of its commit; -1 if absent.
 
-    `first_missing` is the highest missing offset below that commit.
+    Attributes:
+        first_missing: the highest missing offset below the commit, or -1.
+        dropped_offset: the offset of the tombstone.
+
     """
 
     key: bytes
@@ -77,14 +96,14 @@ class OpenGap(msgspec.Struct, frozen=True):
     """A gap that may still change.
 
     Attributes:
-        closes_after_seconds: the partition's clock at the boundary, and a round more.
-        missing_below: the highest missing offset below the boundary.
-        before: the group's last commit before the boundary.
-        awaited: by key the last commit before, of partitions that have none after.
-        first: the group's first commit behind the boundary, and the highest missing offset below it.
-        worst: the longest of the partitions' gaps so far, with the partition's key.
-        is_worst_known: whether every partition's gap so far is.
-        answered_up_to: the offset of the last record that took a partition out of `pending`.
+        closes_after_seconds: the partition's clock at the boundary plus `evaluation.stuck_after_seconds`.
+        missing_below: the highest missing offset below the boundary, or -1.
+        before: the group's latest commit before the boundary.
+        pending: the last commits, by key, of the partitions without a first commit.
+        first: the group's earliest commit after the boundary: offset, time, and the highest missing offset below it.
+        worst: the longest gap of a partition so far in milliseconds, and the partition's key.
+        is_worst_known: True if the gap of every partition so far is known.
+        resolved_up_to: the offset of the last record that removed a partition from `pending`.
 
     """
 
@@ -99,11 +118,11 @@ class OpenGap(msgspec.Struct, frozen=True):
     first: tuple[int, int, int] | None = None
     worst: tuple[int, bytes] | None = None
     is_worst_known: bool = True
-    answered_up_to: int = -1
+    resolved_up_to: int = -1
 
 
 class CommitGap(msgspec.Struct, frozen=True):
-    """A gap as its row has it: times in milliseconds, None where unknown. `position` is the boundary's."""
+    """A closed gap, as in its table row. Unknown values are None. `position` is the position of the boundary."""
 
     group_id: str
     position: Position
@@ -119,13 +138,16 @@ class CommitGap(msgspec.Struct, frozen=True):
 
 
 class GapTotals(msgspec.Struct, frozen=True):
-    """A group's known gaps since it was first seen: how many in each bucket (the last: longer), and their sum."""
+    """The known gaps of a group since the monitor first saw it: the number in each bucket, and their sum.
+
+    The last bucket is for gaps longer than all bounds.
+    """
 
     buckets: tuple[int, ...] = (0,) * (len(GAP_BUCKETS_SECONDS) + 1)
     sum_ms: int = 0
 
 
-def opened(  # noqa: PLR0913, PLR0917 - all that a boundary finds
+def open_gap(  # noqa: PLR0913, PLR0917 - all values known at a boundary
     group_id: str,
     position: Position,
     generation_id: int,
@@ -134,9 +156,12 @@ def opened(  # noqa: PLR0913, PLR0917 - all that a boundary finds
     partitions: Mapping[bytes, PartitionCommits],
     since_offset: int | None,
 ) -> OpenGap:
-    """Open a gap. `partitions` are the group's live commits by key, `since_offset` is its last boundary, if known."""
+    """Open a gap at a boundary.
+
+    `partitions` has the group's live commits by key. `since_offset` is the offset of its previous boundary, if known.
+    """
     pending = {key: (commits.last_offset, commits.last_ms) for key, commits in partitions.items()}
-    is_whole = since_offset is not None and missing_below <= since_offset
+    is_generation_complete = since_offset is not None and missing_below <= since_offset
     return OpenGap(
         group_id=group_id,
         position=position,
@@ -145,12 +170,12 @@ def opened(  # noqa: PLR0913, PLR0917 - all that a boundary finds
         missing_below=missing_below,
         before=max(pending.values(), default=None),
         pending=pending,
-        usual_interval_ms=_usual_interval_ms(partitions.values()) if is_whole else None,
+        usual_interval_ms=_usual_interval_ms(partitions.values()) if is_generation_complete else None,
     )
 
 
 def _usual_interval_ms(partitions: Iterable[PartitionCommits]) -> int | None:
-    """Rule 6.
+    """Compute the usual interval (rule 6).
 
     >>> once = PartitionCommits(1, 0, 0, 0)
     >>> _usual_interval_ms([PartitionCommits(9, 7_000, 1_000, 3), PartitionCommits(8, 6_000, 2_000, 2), once])
@@ -162,10 +187,10 @@ def _usual_interval_ms(partitions: Iterable[PartitionCommits]) -> int | None:
     return spans_ms // intervals if intervals and spans_ms >= 0 else None
 
 
-def answered(gap: OpenGap, answers: Iterable[FirstCommit], until_offset: int | None) -> OpenGap:
-    """The gap after what came of some partitions below `until_offset` (None: no end is in sight)."""
+def add_first_commits(gap: OpenGap, answers: Iterable[FirstCommit], until_offset: int | None) -> OpenGap:
+    """Return the gap after some first commits. Records at or after `until_offset` do not count (None: all count)."""
     pending, first, worst = dict(gap.pending), gap.first, gap.worst
-    is_worst_known, answered_up_to = gap.is_worst_known, gap.answered_up_to
+    is_worst_known, resolved_up_to = gap.is_worst_known, gap.resolved_up_to
     for answer in answers:
         committed = _is_in(answer.first_offset, until_offset)
         dropped = _is_in(answer.dropped_offset, until_offset)
@@ -175,9 +200,9 @@ def answered(gap: OpenGap, answers: Iterable[FirstCommit], until_offset: int | N
             continue
         before_offset, before_ms = pending.pop(answer.key)
         if dropped and not (committed and answer.first_offset < answer.dropped_offset):
-            answered_up_to = max(answered_up_to, answer.dropped_offset)
+            resolved_up_to = max(resolved_up_to, answer.dropped_offset)
             continue
-        answered_up_to = max(answered_up_to, answer.first_offset)
+        resolved_up_to = max(resolved_up_to, answer.first_offset)
         gap_ms, _ = _gap_ms(before_offset, before_ms, answer.first_ms, answer.first_missing)
         is_worst_known &= gap_ms is not None
         worst = worst if gap_ms is None else _longer(worst, (gap_ms, answer.key))
@@ -187,7 +212,7 @@ def answered(gap: OpenGap, answers: Iterable[FirstCommit], until_offset: int | N
         first=first,
         worst=worst,
         is_worst_known=is_worst_known,
-        answered_up_to=answered_up_to,
+        resolved_up_to=resolved_up_to,
     )
 
 
@@ -202,11 +227,11 @@ def _gap_ms(before_offset: int, before_ms: int, after_ms: int, missing_below: in
 
 
 def _longer(worst: tuple[int, bytes] | None, other: tuple[int, bytes]) -> tuple[int, bytes]:
-    return other if worst is None else min(worst, other, key=lambda of: (-of[0], of[1]))
+    return other if worst is None else min(worst, other, key=lambda gap: (-gap[0], gap[1]))
 
 
-def closed(gap: OpenGap, closed_by: str, missing_below: int) -> CommitGap:
-    """The gap as it is told; `missing_below` is the highest missing offset below the record that closed it."""
+def close_gap(gap: OpenGap, closed_by: str, missing_below: int) -> CommitGap:
+    """Return the closed gap. `missing_below` is the highest missing offset below the record that closed it."""
     gap_ms, reason = _group_gap_ms(gap, missing_below)
     may_have_committed = any(missing_below > before_offset for before_offset, _ in gap.pending.values())
     worst_ms, worst_key = gap.worst or (None, None)
@@ -232,17 +257,17 @@ def _group_gap_ms(gap: OpenGap, missing_below: int) -> tuple[int | None, str | N
     if gap.before is None:
         return None, NO_COMMIT_BEFORE if gap.missing_below < 0 else OFFSETS_MISSING
     before_offset, before_ms = gap.before
-    if gap.first is None or (not gap.pending and gap.first[0] > gap.answered_up_to):
+    if gap.first is None or (not gap.pending and gap.first[0] > gap.resolved_up_to):
         return None, NO_COMMIT_AFTER if missing_below <= before_offset else OFFSETS_MISSING
     _, first_ms, first_missing = gap.first
     return _gap_ms(before_offset, before_ms, first_ms, first_missing)
 
 
-def counted(totals: GapTotals, gap: CommitGap) -> GapTotals:
-    """The totals with one gap more; one that is not known counts nowhere.
+def add_to_totals(totals: GapTotals, gap: CommitGap) -> GapTotals:
+    """Return the totals with one more gap. Unknown gaps do not count.
 
     >>> gap = CommitGap("g", Position(0, 0, 0), 1, 5_000, None, None, None, None, 0, None, ALL_COMMITTED)
-    >>> counted(GapTotals(), gap)
+    >>> add_to_totals(GapTotals(), gap)
     GapTotals(buckets=(0, 1, 0, 0, 0, 0), sum_ms=5000)
     """
     if gap.commit_gap_ms is None:

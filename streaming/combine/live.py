@@ -1,4 +1,7 @@
-"""The live commits of a Kafka partition: the last commit of every key, with what its generation committed so far."""
+"""Updates the live commits of a `__consumer_offsets` partition.
+
+The live commits are the last commit of each key, with the number of commits in the group's present generation.
+"""
 
 from __future__ import annotations
 
@@ -13,46 +16,51 @@ from streaming.combine.gaps import PartitionCommits
 from streaming.combine.wire import Int64Array
 
 LIVE_SCHEMA = COMMIT_SCHEMA.append(pa.field("run_first_ms", pa.int64())).append(pa.field("run_commits", pa.int64()))
-"""`run_commits` commits since the group's last boundary, the first of them at `run_first_ms`; none: 0 and -1."""
+"""The schema of live commits.
+
+A key has `run_commits` commits since the group's last boundary. The first of them has the timestamp `run_first_ms`, or
+-1 if there is none.
+"""
 
 
-def live_commits(
+def update_live_commits(
     known: pa.Table, newer: pa.Table, early: pa.Table, partition_commits: Mapping[bytes, PartitionCommits]
 ) -> pa.Table:
-    """What is live after a batch.
+    """Return the live commits after a batch (LIVE_SCHEMA).
 
-    `newer` are the batch's commits (COMMIT_SCHEMA), `early` its runs before any boundary of their group;
-    `partition_commits` say by key how the groups stand that had one.
+    `known` has the live commits before the batch, and `newer` has the commits of the batch (COMMIT_SCHEMA). `early` has
+    the runs that come before all boundaries of their group in the batch (RUN_SCHEMA). `partition_commits` has, by key,
+    the commits of groups with a boundary in the batch.
     """
     last = last_per_key(pa.concat_tables([known.select(COMMIT_SCHEMA.names), newer]))
     alive = last.filter(pc.not_equal(last["committed_offset"], TOMBSTONE))
-    place = _places(alive["key"], known["key"])
-    first_ms = np.where(place >= 0, _taken(known["run_first_ms"], place), -1)
-    commits = np.where(place >= 0, _taken(known["run_commits"], place), 0)
-    place = _places(alive["key"], early["key"])
-    is_new = (place >= 0) & ((commits == 0) | (_taken(early["dropped_offset"], place) >= 0))
-    first_ms = np.where(is_new, _taken(early["run_first_ms"], place), first_ms)
-    commits = np.where(is_new, 0, commits) + np.where(place >= 0, _taken(early["run_commits"], place), 0)
+    row = _find_rows(alive["key"], known["key"])
+    first_ms = np.where(row >= 0, _take(known["run_first_ms"], row), -1)
+    commits = np.where(row >= 0, _take(known["run_commits"], row), 0)
+    row = _find_rows(alive["key"], early["key"])
+    is_new = (row >= 0) & ((commits == 0) | (_take(early["dropped_offset"], row) >= 0))
+    first_ms = np.where(is_new, _take(early["run_first_ms"], row), first_ms)
+    commits = np.where(is_new, 0, commits) + np.where(row >= 0, _take(early["run_commits"], row), 0)
     if partition_commits:
         own = pa.array(list(partition_commits), pa.binary())
-        place = _places(alive["key"], pa.chunked_array([own]))
-        stood = np.array([commits[2:] for commits in partition_commits.values()], dtype=np.int64)
-        first_ms = np.where(place >= 0, stood[place, 0], first_ms)
-        commits = np.where(place >= 0, stood[place, 1], commits)
+        row = _find_rows(alive["key"], pa.chunked_array([own]))
+        runs = np.array([commits[2:] for commits in partition_commits.values()], dtype=np.int64)
+        first_ms = np.where(row >= 0, runs[row, 0], first_ms)
+        commits = np.where(row >= 0, runs[row, 1], commits)
     return _with_columns(alive, {"run_first_ms": first_ms, "run_commits": commits})
 
 
-def _places(keys: pa.ChunkedArray, of_keys: pa.ChunkedArray) -> Int64Array:
-    """The row of each key among others, -1 where it is not there."""
-    found = pc.index_in(keys, value_set=of_keys.combine_chunks())
-    places: Int64Array = pc.fill_null(found, -1).to_numpy().astype(np.int64)
-    return places
+def _find_rows(keys: pa.ChunkedArray, known_keys: pa.ChunkedArray) -> Int64Array:
+    """Return the row of each key in `known_keys`, or -1."""
+    index = pc.index_in(keys, value_set=known_keys.combine_chunks())
+    rows: Int64Array = pc.fill_null(index, -1).to_numpy().astype(np.int64)
+    return rows
 
 
-def _taken(column: pa.ChunkedArray, places: Int64Array) -> Int64Array:
-    """The values at some places; whatever where there is none."""
+def _take(column: pa.ChunkedArray, rows: Int64Array) -> Int64Array:
+    """Return the values at these rows. A value at row -1 is arbitrary and must not be used."""
     values = column.to_numpy()
-    return values[places] if len(values) else np.full(len(places), -1, dtype=np.int64)
+    return values[rows] if len(values) else np.full(len(rows), -1, dtype=np.int64)
 
 
 def _with_columns(commits: pa.Table, columns: Mapping[str, Int64Array]) -> pa.Table:

@@ -1,13 +1,13 @@
-"""In which partition of `__consumer_offsets` a group's records stand.
+"""Computes the partition of `__consumer_offsets` that a group's records are in.
 
-1. The coordinator writes all records of a group into one partition: `Utils.abs(groupId.hashCode()) % partitions`. It
-   is the group's *own* partition. A record of the group in a different partition is not the coordinator's.
-2. Kafka advises against a change of the partition count. A broker goes on with the count that it found at its start,
-   so for some time groups are written by both counts. A partition is a group's own by any count that was seen.
-3. A broker that starts after the change loads a group from its own partition by the present count, its *home*. There
-   the group is empty and begins anew. What the brokers still write to the earlier partition (members that time out,
-   offsets that expire) is about a group that nobody uses. So the home is preferred to every other partition.
-4. No count says that nothing is known of the topic: every partition is accepted.
+1. The coordinator writes all records of a group to one partition: `Utils.abs(groupId.hashCode()) % partitions`. This is
+   the group's *own* partition. A record of the group in a different partition was not written by the coordinator.
+2. Kafka advises against changing the partition count. A running broker continues with the count that it found at its
+   start. So for some time both counts are in use. A partition is a group's own if it is so by any count that was seen.
+3. A broker that starts after the change loads a group from its own partition by the present count. This is its *home*.
+   There the group is empty and starts again. Brokers still write to the earlier partition when members time out or
+   offsets expire, but no member uses that group. So the home has priority over every other partition.
+4. If no count is known, nothing is known about the topic, and every partition is accepted.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _NAME_AT = 4
 _LAST_ASCII = 0x7F
 _BYTES_AT_ONCE = 1 << 20
 _POWERS = np.cumprod(np.array([1, *[31] * (1 << 15)], dtype=np.uint32), dtype=np.uint32)[::-1]
-"""Powers of 31 modulo 2 to the power of 32, the lowest last: enough for the longest name a key can hold."""
+"""Powers of 31 modulo 2^32, the lowest last. They are enough for the longest name that a key can have."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnPartitions:
-    """The partition counts that `__consumer_offsets` has had, the present one last.
+    """The partition counts that `__consumer_offsets` has had; the last one is the present count.
 
     >>> grown = OwnPartitions((50, 60))
     >>> grown.home("my-group"), grown.is_own("my-group", 12), grown.is_own("my-group", 42), grown.is_own("my-group", 13)
@@ -46,17 +46,17 @@ class OwnPartitions:
     counts: tuple[int, ...] = ()
 
     def home(self, group_id: str) -> int | None:
-        """The partition that the group's records are written to by the present count; None where it is not known."""
+        """Return the group's partition by the present count, or None if no count is known."""
         return coordinator_partition(group_id, self.counts[-1]) if self.counts else None
 
     def is_own(self, group_id: str, offsets_topic_partition: int) -> bool:
-        """Whether the coordinator may have written a record of this group there."""
+        """Return True if the coordinator may have written a record of this group to this partition."""
         if not self.counts:
             return True
         return any(coordinator_partition(group_id, count) == offsets_topic_partition for count in self.counts)
 
     def own_rows(self, keys: pa.Array, code: Int64Array, offsets_topic_partition: Int64Array) -> BoolArray:
-        """The same in bulk: row i is a commit of `keys[code[i]]`."""
+        """Return `is_own` for many commits: row i is a commit of `keys[code[i]]`."""
         if not self.counts:
             return np.ones(len(code), dtype=np.bool_)
         hashes = _absolute_hashes(keys)
@@ -67,7 +67,7 @@ class OwnPartitions:
 
 
 def _absolute_hashes(keys: pa.Array) -> Int64Array:
-    """By commit key `Utils.abs(groupId.hashCode())` of its group, which is 0 for the smallest integer."""
+    """Return `Utils.abs(groupId.hashCode())` of each key's group. As in Kafka, it is 0 for the smallest integer."""
     hashes = np.zeros(len(keys), dtype=np.int64)
     column = BinaryColumn.of(keys)
     name_bytes = column.int_at(column.start + _NAME_LENGTH_AT, 2)
@@ -80,7 +80,7 @@ def _absolute_hashes(keys: pa.Array) -> Int64Array:
 
 
 def _hashes_of(names: pa.Array, length: int) -> Iterator[Int64Array]:
-    """The hash of each name, all of one length in bytes, some names at a time."""
+    """Return the hashes of names that all have `length` bytes, in several arrays to limit memory use."""
     content, at_once = b"".join(names.to_pylist()), max(1, _BYTES_AT_ONCE // max(1, length))
     matrix = np.frombuffer(content, dtype=np.uint8).reshape(len(names), length)
     for first in range(0, len(names), at_once):
@@ -93,6 +93,6 @@ def _hashes_of(names: pa.Array, length: int) -> Iterator[Int64Array]:
 
 
 def _hashes_of_units(units: npt.NDArray[np.unsignedinteger[Any]]) -> Int64Array:
-    """`String.hashCode` of UTF-16 code units along the last axis."""
+    """Compute `String.hashCode` of UTF-16 code units along the last axis."""
     hashes = units.astype(np.uint32) @ _POWERS[len(_POWERS) - units.shape[-1] :]
     return np.asarray(hashes, dtype=np.uint32).astype(np.int32).astype(np.int64)

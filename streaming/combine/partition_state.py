@@ -1,8 +1,7 @@
-"""What one Kafka partition contributes to one batch, and what is remembered of it between batches.
+"""Defines the state of one `__consumer_offsets` partition, and applies its part of each batch.
 
-Everything that is not membership travels in the lane of its Kafka partition: reduced commits, quarantined records and
-counts. The lane's snapshot is the durable truth of the last commits: a monitor that starts again while every client is
-idle knows them from here.
+All data except membership is in this state: reduced commits, decode failures and counts. The snapshot is the durable
+copy of the last commits. A monitor that restarts while all clients are idle reads them from here.
 """
 
 from __future__ import annotations
@@ -16,21 +15,21 @@ import pyarrow as pa
 from streaming.combine.boundaries import Boundary
 from streaming.combine.commits import COMMIT_SCHEMA
 from streaming.combine.gaps import CommitGap, GapTotals
-from streaming.combine.live import LIVE_SCHEMA, live_commits
-from streaming.combine.partition_gaps import Happened, MergedGaps, PartitionGaps, merged_gaps
-from streaming.combine.runs import RUN_SCHEMA, of_boundary
+from streaming.combine.live import LIVE_SCHEMA, update_live_commits
+from streaming.combine.partition_gaps import GapInputs, MergedGaps, PartitionGaps, merge_gaps
+from streaming.combine.runs import RUN_SCHEMA, select_runs
 from streaming.group.codec import StateCodec
 
 STUCK_AFTER_SECONDS = 300
-"""How long a gap stays open at most, unless the settings say otherwise."""
+"""Default of `evaluation.stuck_after_seconds`: the longest time that a gap stays open."""
 
 
 FOREIGN_PARTITION = "foreign_partition"
-"""The reason for which records of a group are skipped that do not stand in the group's own partition."""
+"""Reason for skipping records of a group that are not in the group's own partition."""
 
 
 class DecodeFailure(msgspec.Struct, frozen=True):
-    """A record nobody could read, whole, with the reason."""
+    """A record that could not be decoded, with its key and value and the reason."""
 
     offsets_topic_partition: int
     offsets_topic_offset: int
@@ -42,13 +41,17 @@ class DecodeFailure(msgspec.Struct, frozen=True):
 
 
 class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
-    """One Kafka partition's part of one batch.
+    """The part of one batch that is from one `__consumer_offsets` partition.
 
-    `last_missing_offset` is the highest offset between `first_offset` and `last_offset` that told us nothing: not
-    handed out (compacted away, aborted, or a transaction marker), or quarantined; -1 where there is none. `commits` is
-    an Arrow IPC stream, and so is `runs` (RUN_SCHEMA); `clock` is of `encode_steps`. Those two and `boundaries` are
-    for the lane alone: the driver gets none of them. `foreign_records` of a group stand in a different partition than
-    the group's own (`own_partitions`); nothing else is known of them.
+    Attributes:
+        last_missing_offset: the highest missing offset between `first_offset` and `last_offset`, or -1. An offset is
+            missing if Spark returned no record for it (compacted away, aborted, or a transaction marker), or if its
+            record went to quarantine.
+        commits: an Arrow IPC stream (COMMIT_SCHEMA).
+        boundaries, runs, clock: only for the state function, and removed before the event goes to the driver. `runs`
+            is an Arrow IPC stream (RUN_SCHEMA), `clock` is a result of `encode_steps`.
+        foreign_records: number of records in a partition that is not their group's own (`own_partitions`).
+
     """
 
     offsets_topic_partition: int
@@ -65,9 +68,9 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
 
 
 class CommitsVanished(msgspec.Struct, frozen=True, tag="commits_vanished"):
-    """Commits the coordinator knows no more, and no record says so: key and log offset of each.
+    """Commits that the coordinator does not have any more although no tombstone was read: key and offset of each.
 
-    It is about the commit at that offset; a later one of the same key makes it void.
+    The event is about the commits at these offsets. It does not remove a later commit of the same key.
     """
 
     keys: tuple[bytes, ...]
@@ -75,7 +78,7 @@ class CommitsVanished(msgspec.Struct, frozen=True, tag="commits_vanished"):
 
 
 class GapsClosed(msgspec.Struct, frozen=True, tag="gaps_closed"):
-    """What a lane tells the driver: gaps that closed, and by group id the totals after them; None: the group ended."""
+    """Report to the driver: the gaps that closed, and by group id the new totals. None if the group ended."""
 
     gaps: tuple[CommitGap, ...]
     totals: dict[str, GapTotals | None]
@@ -85,7 +88,7 @@ PartitionEvent = PartitionBatch | CommitsVanished | GapsClosed
 
 
 class PartitionSnapshot(msgspec.Struct, frozen=True):
-    """One Kafka partition as read so far: counts are absolute, `commits` those of every live key (LIVE_SCHEMA)."""
+    """The state of one `__consumer_offsets` partition. Counts are totals. `commits` has all live keys (LIVE_SCHEMA)."""
 
     offsets_topic_partition: int
     last_offset: int = -1
@@ -96,11 +99,11 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
     gaps: PartitionGaps = PartitionGaps()
 
     def gap_totals(self) -> Mapping[str, GapTotals]:
-        """The totals of every group's commit gaps, by group id."""
+        """Return the totals of every group's commit gaps, by group id."""
         return {group.group_id: group.totals for group in self.gaps.groups.values()}
 
     def without_keys(self) -> PartitionSnapshot:
-        """Positions and counts alone, whose size does not depend on how many keys and groups there are."""
+        """Return the positions and counts only. Their size does not depend on the number of keys and groups."""
         return msgspec.structs.replace(self, commits=b"", gaps=PartitionGaps())
 
 
@@ -111,39 +114,39 @@ _EVENT_DECODER: msgspec.msgpack.Decoder[PartitionEvent] = msgspec.msgpack.Decode
 
 
 def encode_partition_event(event: PartitionEvent) -> bytes:
-    """An event for the way between processes (never stored: it has no version)."""
+    """Encode an event to send it between processes. It has no version, so it must not be stored."""
     return _EVENT_ENCODER.encode(event)
 
 
 def decode_partition_event(encoded: bytes) -> PartitionEvent:
-    """The event of `encode_partition_event`."""
+    """Decode an event of `encode_partition_event`."""
     return _EVENT_DECODER.decode(encoded)
 
 
 def merge_partition(snapshot: PartitionSnapshot, event: PartitionEvent) -> PartitionSnapshot:
-    """The snapshot after the event. A batch that starts behind the last offset leaves everything as it is."""
+    """Return the snapshot after the event. A batch that was already applied changes nothing."""
     return advance_partition(snapshot, event)[0]
 
 
 def advance_partition(
     snapshot: PartitionSnapshot, event: PartitionEvent, stuck_after_seconds: int = STUCK_AFTER_SECONDS
 ) -> tuple[PartitionSnapshot, GapsClosed | None]:
-    """The snapshot after the event, and the commit gaps that it closed."""
+    """Return the snapshot after the event, and the commit gaps that it closed."""
     if isinstance(event, CommitsVanished):
-        return msgspec.structs.replace(snapshot, commits=_without(snapshot.commits, event)), None
+        return msgspec.structs.replace(snapshot, commits=_without_vanished(snapshot.commits, event)), None
     if isinstance(event, GapsClosed) or event.first_offset <= snapshot.last_offset:
         return snapshot, None
     return _merge_batch(snapshot, event, stuck_after_seconds)
 
 
 def without_gaps(event: PartitionEvent) -> PartitionEvent:
-    """The event as the driver gets it."""
+    """Return the event without the parts that only the state function needs."""
     if not isinstance(event, PartitionBatch):
         return event
     return msgspec.structs.replace(event, boundaries=(), runs=b"", clock=b"")
 
 
-def _without(known: bytes, vanished: CommitsVanished) -> bytes:
+def _without_vanished(known: bytes, vanished: CommitsVanished) -> bytes:
     commits = commits_table(known)
     gone = dict(zip(vanished.keys, vanished.kafka_offsets, strict=True))
     rows = zip(commits["key"].to_pylist(), commits["offsets_topic_offset"].to_pylist(), strict=True)
@@ -160,43 +163,45 @@ def _merge_batch(
     skipped += Counter({FOREIGN_PARTITION: batch.foreign_records})
     runs = table_of(batch.runs, RUN_SCHEMA)
     known = live_table(snapshot.commits if batch.commits or batch.boundaries else b"")
-    happened = Happened(batch.offsets_topic_partition, batch.boundaries, runs, batch.clock, missing_before)
-    merged = merged_gaps(snapshot.gaps, known, happened, stuck_after_seconds)
+    inputs = GapInputs(batch.offsets_topic_partition, batch.boundaries, runs, batch.clock, missing_before)
+    merged = merge_gaps(snapshot.gaps, known, inputs, stuck_after_seconds)
     advanced = PartitionSnapshot(
         offsets_topic_partition=snapshot.offsets_topic_partition,
         last_offset=batch.last_offset,
         last_missing_offset=max(missing_before, batch.last_missing_offset),
-        records_read=_added(snapshot.records_read, batch.records_read),
-        records_skipped=_added(snapshot.records_skipped, skipped),
+        records_read=_add_counts(snapshot.records_read, batch.records_read),
+        records_skipped=_add_counts(snapshot.records_skipped, skipped),
         commits=_live_after(known, batch, runs, merged)
         if batch.commits or merged.partition_commits
         else snapshot.commits,
         gaps=merged.gaps,
     )
-    return advanced, _reported(snapshot.gaps, merged)
+    return advanced, _gaps_closed(snapshot.gaps, merged)
 
 
-def _reported(before: PartitionGaps, merged: MergedGaps) -> GapsClosed | None:
-    """What the driver is to hear of; a group that ended is known by its name before."""
-    if not merged.closed and not merged.touched:
+def _gaps_closed(before: PartitionGaps, merged: MergedGaps) -> GapsClosed | None:
+    """Return the report to the driver, or None. The id of a group that ended comes from the state before the batch."""
+    if not merged.closed and not merged.changed_groups:
         return None
     after = merged.gaps.groups
-    ended = {before.groups[group].group_id: None for group in merged.touched - after.keys() if group in before.groups}
-    kept = {after[group].group_id: after[group].totals for group in merged.touched & after.keys()}
+    ended = {
+        before.groups[group].group_id: None for group in merged.changed_groups - after.keys() if group in before.groups
+    }
+    kept = {after[group].group_id: after[group].totals for group in merged.changed_groups & after.keys()}
     return GapsClosed(merged.closed, {**ended, **kept})
 
 
-def _added(totals: dict[str, int], increments: dict[str, int]) -> dict[str, int]:
+def _add_counts(totals: dict[str, int], increments: dict[str, int]) -> dict[str, int]:
     return {kind: totals.get(kind, 0) + increments.get(kind, 0) for kind in sorted({*totals, *increments})}
 
 
 def _live_after(known: pa.Table, batch: PartitionBatch, runs: pa.Table, merged: MergedGaps) -> bytes:
-    early = of_boundary(runs, is_before_any=True)
-    return commits_bytes(live_commits(known, commits_table(batch.commits), early, merged.partition_commits))
+    early = select_runs(runs, is_before_any=True)
+    return commits_bytes(update_live_commits(known, commits_table(batch.commits), early, merged.partition_commits))
 
 
 def commits_bytes(commits: pa.Table) -> bytes:
-    """Commits as an LZ4-compressed Arrow IPC stream; no bytes at all for no rows."""
+    """Encode commits as an LZ4-compressed Arrow IPC stream. A table without rows becomes empty bytes."""
     if commits.num_rows == 0:
         return b""
     stream = pa.BufferOutputStream()
@@ -208,15 +213,15 @@ def commits_bytes(commits: pa.Table) -> bytes:
 
 
 def commits_table(encoded: bytes) -> pa.Table:
-    """The commits of `commits_bytes`; of a lane's, what it keeps beside them too."""
+    """Decode the commits of `commits_bytes`. Those of a partition's state also have the columns of LIVE_SCHEMA."""
     return table_of(encoded, COMMIT_SCHEMA)
 
 
 def live_table(encoded: bytes) -> pa.Table:
-    """The live commits of a lane."""
+    """Decode the live commits of a partition's state."""
     return table_of(encoded, LIVE_SCHEMA)
 
 
 def table_of(encoded: bytes, schema: pa.Schema) -> pa.Table:
-    """The table of `commits_bytes`; `schema` is that of an empty one."""
+    """Decode a table of `commits_bytes`. `schema` is the schema to use for empty bytes."""
     return pa.ipc.open_stream(encoded).read_all() if encoded else schema.empty_table()

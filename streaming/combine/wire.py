@@ -1,7 +1,7 @@
-"""Bulk readers of big-endian fields in Arrow binary columns.
+"""Reads big-endian fields of Arrow binary columns in bulk.
 
-Every function takes positions into one byte buffer and answers for all of them at once. A position outside the buffer
-reads as zero: callers check lengths first and never use such a value, but must be able to compute it.
+Every function takes many positions in one byte buffer and returns the values at all of them. A position outside the
+buffer is moved to its nearest byte. Callers check the lengths and do not use such a value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class BinaryColumn:
 
     @classmethod
     def of(cls, column: pa.Array) -> BinaryColumn:
-        """Look at an Arrow binary or large_binary array without copying its bytes."""
+        """Return a view of an Arrow binary or large_binary array, without copying its bytes."""
         _, offsets_buffer, content_buffer = column.buffers()
         width = np.int64 if pa.types.is_large_binary(column.type) else np.int32
         rows = len(column)
@@ -39,14 +39,14 @@ class BinaryColumn:
         return cls(content, offsets[:-1], lengths)
 
     def int_at(self, position: Int64Array, width: int) -> Int64Array:
-        """Signed big-endian integers of `width` bytes at absolute positions."""
+        """Read signed big-endian integers of `width` bytes at absolute positions."""
         value = self.byte_at(position).astype(np.int8).astype(np.int64)
         for step in range(1, width):
             value = (value << 8) | self.byte_at(position + step)
         return value
 
     def byte_at(self, position: Int64Array) -> Int64Array:
-        """Unsigned bytes at absolute positions."""
+        """Read unsigned bytes at absolute positions."""
         if not len(self.content):
             return np.zeros(len(position), dtype=np.int64)
         inside = np.clip(position, 0, len(self.content) - 1)

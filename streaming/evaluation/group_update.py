@@ -20,7 +20,7 @@ from streaming.group.advance import advance
 from streaming.group.codec import StateCodec
 from streaming.group.history import is_reread, should_report, was_reported
 from streaming.group.snapshot import GroupSnapshot
-from streaming.group.topic_names import NOBODY_ASKED, TopicNames, named, waits_for_names
+from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames, add_names, waits_for_names
 
 EVALUATED_RECORDS_PER_BATCH = 50
 """Maximum number of snapshots of a group that are evaluated per batch.
@@ -107,7 +107,7 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
     events: Iterable[GroupEvent],
     strategies: Sequence[PartitionAssignor],
     limits: Limits = DEFAULT_LIMITS,
-    names: TopicNames = NOBODY_ASKED,
+    names: TopicNames = NO_TOPIC_NAMES,
     *,
     own_partitions: OwnPartitions = ANY_PARTITION,
 ) -> GroupUpdate:
@@ -134,7 +134,7 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
             continue
         before, snapshot = snapshot, advance(snapshot, event)
         if _makes_row(before, event, snapshot):
-            snapshot = named(snapshot, names)
+            snapshot = add_names(snapshot, names)
             waiting.append(snapshot)
             violations = with_unowned(snapshot, violations)
     released, pending = _split_waiting(waiting, names)

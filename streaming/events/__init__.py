@@ -1,9 +1,13 @@
-"""What happened, as values: the only things that may change what we know of a group.
+"""Defines the events: the only values that can change the state of a group.
 
-Two kinds of facts become events. Records the group coordinator wrote (each with its position in `__consumer_offsets`,
-so that a fact read twice counts once), and facts the driver learned elsewhere and hands back (topic metadata; whether
-a stretch of the log was whole; the assignor that a coordinator reports). Both are plain values with a stable encoded
-form: they cross process borders.
+There are two kinds:
+
+- Records of the group coordinator. Each has its position in `__consumer_offsets`, so a record that is read twice counts
+  once. In the polling mode, answers of coordinators take their place.
+- External facts, which the driver sends to the group: topic metadata, the result of a check whether a range of the log
+  was complete, the assignor that a coordinator reports.
+
+All events have a stable encoded form, because they are sent between processes.
 """
 
 from __future__ import annotations
@@ -26,18 +30,18 @@ from streaming.protocol.modern import (
 )
 
 OFFSETS_TOPIC = "__consumer_offsets"
-"""The group coordinator's own topic, the log of all that happens to groups."""
+"""The topic that the group coordinator writes to."""
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
-"""Types of groups, as ListGroups names them: `classic` (JoinGroup), `consumer` (KIP-848), `share`, `streams`."""
+"""Group types as in ListGroups: `classic` (JoinGroup), `consumer` (KIP-848), `share` (KIP-932), `streams` (1071)."""
 
 
 POLLED_PARTITION = -1
-"""In place of a partition of `__consumer_offsets` where coordinators are asked and the log is not read."""
+"""The partition number of answers in the polling mode, in which `__consumer_offsets` is not read."""
 
 
 class Position(msgspec.Struct, frozen=True, order=True):
-    """Where in `__consumer_offsets` a record stands, and the coordinator's time on it."""
+    """The position of a record in `__consumer_offsets`, and the timestamp that the coordinator gave it."""
 
     offsets_topic_partition: int
     offsets_topic_offset: int
@@ -45,16 +49,17 @@ class Position(msgspec.Struct, frozen=True, order=True):
 
 
 class GroupMetadataWritten(msgspec.Struct, frozen=True, tag="group_metadata"):
-    """A classic group's GroupMetadata record: a generation was synced, a static member rejoined, or all left."""
+    """A GroupMetadata record: a classic group completed a rebalance, a static member rejoined, or all members left."""
 
     position: Position
     metadata: GroupMetadata
 
 
 class ModernDescription(msgspec.Struct, frozen=True):
-    """What a coordinator answers about a consumer, share or streams group: all of it, by member id where it is theirs.
+    """A coordinator's full description of a consumer, share or streams group.
 
-    `names` are the topics' names by id. A share group's members have no target.
+    `members`, `targets` and `currents` are by member id. Members of a share group have no target. `names` has the topic
+    names by id.
     """
 
     epoch: int
@@ -67,10 +72,11 @@ class ModernDescription(msgspec.Struct, frozen=True):
 
 
 class GroupDescribed(msgspec.Struct, frozen=True, tag="group_described"):
-    """A group as its coordinator described it when asked, whole; `state` in the coordinator's words.
+    """A coordinator's full description of a group. `state` is the name that the coordinator uses.
 
-    Its position is no record's: `offsets_topic_partition` is POLLED_PARTITION, `offsets_topic_offset` numbers the
-    answers of all polls, `timestamp_ms` is when the poll began. Of `classic` and `modern` one is there.
+    The position is not the position of a record. `offsets_topic_partition` is POLLED_PARTITION, `offsets_topic_offset`
+    numbers the answers of all polls, and `timestamp_ms` is the start time of the poll. Exactly one of `classic` and
+    `modern` is set.
     """
 
     position: Position
@@ -81,13 +87,13 @@ class GroupDescribed(msgspec.Struct, frozen=True, tag="group_described"):
 
 
 class GroupTombstoned(msgspec.Struct, frozen=True, tag="group_tombstone"):
-    """A group's metadata was deleted, or the group goes on under another protocol: the next record tells."""
+    """A group's metadata was deleted. Either the group is gone, or its next record shows a different group type."""
 
     position: Position
 
 
 class EpochWritten(msgspec.Struct, frozen=True, tag="epoch"):
-    """A consumer (KIP-848), share or streams group has a new epoch."""
+    """A consumer (KIP-848), share or streams group has a new group epoch."""
 
     position: Position
     group_type: str
@@ -95,7 +101,7 @@ class EpochWritten(msgspec.Struct, frozen=True, tag="epoch"):
 
 
 class MemberWritten(msgspec.Struct, frozen=True, tag="member"):
-    """A member of such a group described itself; None: it is gone."""
+    """The metadata of a member of a consumer, share or streams group. None if the member left."""
 
     position: Position
     group_type: str
@@ -104,7 +110,7 @@ class MemberWritten(msgspec.Struct, frozen=True, tag="member"):
 
 
 class TargetEpochWritten(msgspec.Struct, frozen=True, tag="target_epoch"):
-    """The epoch that the targets of a group's members were computed for; None: deleted with the group."""
+    """The epoch for which the targets of a group's members were computed. None if the group was deleted."""
 
     position: Position
     group_type: str
@@ -112,7 +118,7 @@ class TargetEpochWritten(msgspec.Struct, frozen=True, tag="target_epoch"):
 
 
 class TargetWritten(msgspec.Struct, frozen=True, tag="target"):
-    """What a member shall have; None: the member is gone."""
+    """The target assignment of a member. None if the member left."""
 
     position: Position
     group_type: str
@@ -121,7 +127,7 @@ class TargetWritten(msgspec.Struct, frozen=True, tag="target"):
 
 
 class CurrentWritten(msgspec.Struct, frozen=True, tag="current"):
-    """What a member has; None: the member is gone."""
+    """The current assignment of a member. None if the member left."""
 
     position: Position
     group_type: str
@@ -130,7 +136,7 @@ class CurrentWritten(msgspec.Struct, frozen=True, tag="current"):
 
 
 class RegexResolved(msgspec.Struct, frozen=True, tag="regex"):
-    """The topics that a subscribed regular expression stands for; None: nobody subscribes to it any more."""
+    """The topics that match a subscribed regular expression. None if no member subscribes to it any more."""
 
     position: Position
     regex: str
@@ -138,17 +144,22 @@ class RegexResolved(msgspec.Struct, frozen=True, tag="regex"):
 
 
 class TopicsNamed(msgspec.Struct, frozen=True, tag="topics_named"):
-    """Topic ids with their names, as coordinators up to Kafka 4.0 recorded them for a group."""
+    """Names of topics by id, as coordinators up to Kafka 4.0 wrote them for a group."""
 
     position: Position
     names: dict[str, str]
 
 
 class TopicMetadata(msgspec.Struct, frozen=True):
-    """A topic as sampled; `partitions` None says that the broker knew no such topic then.
+    """The metadata of a topic in a sample.
 
-    `racks` are those of each partition's replicas, `topic_id` is None where the broker has no ids or nobody needs it.
-    `since_ms` is the time of the first sample in a row with this number of partitions, where a group keeps it.
+    Attributes:
+        partitions: the number of partitions, None if the brokers did not know the topic.
+        racks: for each partition, the racks of its replicas.
+        topic_id: None if the brokers have no topic ids or the group does not need it.
+        since_ms: the time of the earliest sample since which all samples show this number of partitions. Only in the
+            state of a group.
+
     """
 
     partitions: int | None
@@ -159,21 +170,22 @@ class TopicMetadata(msgspec.Struct, frozen=True):
 
     @property
     def known_since_ms(self) -> int:
-        """From when to `sampled_at_ms` every sample showed this number of partitions."""
+        """Since this time, all samples up to `sampled_at_ms` have shown this number of partitions."""
         return self.sampled_at_ms if self.since_ms is None else self.since_ms
 
 
 class TopicsSampled(msgspec.Struct, frozen=True, tag="topics_sampled"):
-    """Metadata of topics that a group subscribes to, handed back by the driver."""
+    """Metadata of topics that a group subscribes to, sent by the driver."""
 
     topics: dict[str, TopicMetadata]
 
 
 class SkipSettled(msgspec.Struct, frozen=True, tag="skip_settled"):
-    """The answer to a generation number that was skipped before the record at `offsets_topic_offset`.
+    """The decision about generation numbers that were skipped before the record at `offsets_topic_offset`.
 
-    `log_was_whole` True: every offset in between was read, so no record was compacted away and the skipped generations
-    were joins that never synced. False: records are missing there, and nobody can know.
+    If `log_was_whole` is True, every offset between the two records was read. So no record was compacted away, and the
+    skipped generations were failed rebalances: members joined and never synced. If it is False, offsets are missing
+    there, and the cause stays unknown.
     """
 
     offsets_topic_offset: int
@@ -181,10 +193,10 @@ class SkipSettled(msgspec.Struct, frozen=True, tag="skip_settled"):
 
 
 class GroupVanished(msgspec.Struct, frozen=True, tag="group_vanished"):
-    """The brokers know no such group any more, and the log up to then holds no record that says so.
+    """The brokers do not have the group any more, although its tombstone was not read.
 
-    It is about the group as of its record at `after_offset` of `offsets_topic_partition` (None: an earlier version of
-    the monitor sent it); a later record makes it void.
+    The event is about the group as of its record at `after_offset` of `offsets_topic_partition`. If the group has a
+    later record, the event has no effect. An earlier version of the monitor sent None as the partition.
     """
 
     after_offset: int
@@ -193,13 +205,13 @@ class GroupVanished(msgspec.Struct, frozen=True, tag="group_vanished"):
 
 
 class GroupForgotten(msgspec.Struct, frozen=True, tag="group_forgotten"):
-    """A group has been dead for so long that its totals need not be kept any more."""
+    """A group has been dead for so long that its state can be deleted."""
 
 
 class AssignorReported(msgspec.Struct, frozen=True, tag="assignor_reported"):
-    """The assignor of a KIP-848 group whose members name none, as its coordinator described the group at an epoch.
+    """The assignor of a KIP-848 group at an epoch, as its coordinator reported it. No member names an assignor.
 
-    At a different epoch the members may be different ones, and one of them may have named the assignor.
+    At a different epoch the members may be different, and one of them may have named this assignor.
     """
 
     epoch: int
@@ -207,10 +219,10 @@ class AssignorReported(msgspec.Struct, frozen=True, tag="assignor_reported"):
 
 
 class DecodeFailed(msgspec.Struct, frozen=True, tag="record_unreadable"):
-    """A membership record of the group went to quarantine: its key is whole, its value beyond reading.
+    """A membership record of the group went to quarantine: its key was decoded, its value was not.
 
-    What the record replaced is no longer the present, and what it says instead nobody knows. `entry` and `entry_of`
-    name what it would have replaced, as `entry_name` does for records that can be read.
+    The record replaced an older entry of the group, so that entry is out of date and its new value is unknown. `entry`
+    and `entry_of` name the entry as `entry_name` does.
     """
 
     position: Position
@@ -222,10 +234,10 @@ class DecodeFailed(msgspec.Struct, frozen=True, tag="record_unreadable"):
 ModernEvent = (
     EpochWritten | MemberWritten | TargetEpochWritten | TargetWritten | CurrentWritten | RegexResolved | TopicsNamed
 )
-"""Records of groups whose assignment the coordinator makes."""
+"""Records of consumer, share and streams groups. The coordinator computes their assignments."""
 
 LogEvent = GroupMetadataWritten | GroupDescribed | GroupTombstoned | DecodeFailed | ModernEvent
-"""What has a position: records, and in their place what coordinators said when asked."""
+"""Events with a position: records, and answers of coordinators in the polling mode."""
 
 ExternalFact = TopicsSampled | SkipSettled | GroupVanished | GroupForgotten | AssignorReported
 GroupEvent = LogEvent | ExternalFact
@@ -240,7 +252,7 @@ def encode_event(event: GroupEvent) -> bytes:
 
 
 def decode_event(encoded: bytes) -> GroupEvent:
-    """Decode the event of `encode_event`; raises `msgspec.DecodeError` on anything else."""
+    """Decode an event of `encode_event`. Raises `msgspec.DecodeError` for any other bytes."""
     event: GroupEvent = _DECODER.decode(encoded)
     return event
 
@@ -248,9 +260,9 @@ def decode_event(encoded: bytes) -> GroupEvent:
 def log_event(
     record: DecodedRecord, position: Position, refusals: list[Refusal] | None = None
 ) -> tuple[str, LogEvent] | None:
-    """The (group id, event) a membership record stands for; None for records that say nothing about membership.
+    """Return (group id, event) for a membership record, or None for any other record.
 
-    Bytes of a classic member that are refused are added to `refusals`: they are unknown in the event.
+    If bytes of a classic member cannot be decoded, they are None in the event and are added to `refusals`.
     """
     record_type = RecordType(record.key_type)
     if record_type is RecordType.GROUP_METADATA:
@@ -263,7 +275,7 @@ def log_event(
 
 
 def decode_failed_event(key: bytes, position: Position) -> tuple[str, DecodeFailed] | None:
-    """The (group id, event) of a record that was refused; None where not even its key tells of a group's members.
+    """Return (group id, event) for a record that could not be decoded, or None if its key is not a membership key.
 
     >>> group_id, event = decode_failed_event(bytes.fromhex("0005 0001 67 0001 6d"), Position(0, 5, 7))
     >>> group_id, event.group_type, event.entry, event.entry_of
@@ -288,7 +300,7 @@ def _group_type_of(key: bytes) -> str:
 
 
 def entry_name(event: LogEvent) -> tuple[str, str]:
-    """What one record replaces of its group: the kind of entry, and the member or expression it is of.
+    """Return the entry of the group that a record replaces: its kind, and its member id or regular expression.
 
     >>> entry_name(CurrentWritten(Position(0, 5, 7), CONSUMER, "m", None))
     ('current', 'm')
@@ -305,7 +317,8 @@ def entry_name(event: LogEvent) -> tuple[str, str]:
 def _one_entry_a_member(metadata: GroupMetadata) -> GroupMetadata:
     """Keep the last entry of each member id, as the coordinator does when it replays the record (`ClassicGroup.add`).
 
-    No coordinator writes a member twice; whoever else does must not stop the evaluation of all other groups.
+    Coordinators never write a member twice. If a different client writes such a record, it must not stop the
+    evaluation of all other groups.
     """
     last = {member.member_id: member for member in metadata.members}
     return metadata if len(last) == len(metadata.members) else replace(metadata, members=tuple(last.values()))
@@ -328,7 +341,7 @@ def _target_epoch(group_type: str, record: DecodedRecord, position: Position) ->
 
 
 def _target(group_type: str, record: DecodedRecord, position: Position) -> LogEvent:
-    """A streams member's tasks are not partitions of one topic: that it has a target is all that is kept of it."""
+    """Return the target of a member. For streams members it is empty, because tasks are not partitions of one topic."""
     partitions = None if record.value is None else id_partitions(record.value.get("topicPartitions", ()))
     return TargetWritten(position, group_type, record.key["memberId"], partitions)
 
@@ -367,4 +380,7 @@ _MODERN_EVENTS: Mapping[RecordType, Callable[[DecodedRecord, Position], LogEvent
     RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: partial(_target, STREAMS),
     RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT: partial(_current, STREAMS),
 }
-"""Not among them: a share group's initialised partitions and a streams group's topology. They name no member."""
+"""Event constructors by record type.
+
+ShareGroupStatePartitionMetadata and StreamsGroupTopology are left out: they have no member.
+"""

@@ -1,4 +1,4 @@
-"""Facts that the driver learns and gives back to groups: which group waits for which.
+"""Decides which external facts the driver sends to the state of each group.
 
-Pure. May import `evaluation` and what lies below it.
+This package is pure. It may import `evaluation` and the layers below.
 """

@@ -1,14 +1,15 @@
-"""The assignor of a KIP-848 group whose members name none: when its coordinator is asked, and what goes to the group.
+"""Decides when to ask a coordinator for the assignor of a KIP-848 group, and when to send the answer to the group.
 
-No record has this assignor. It is the first of the broker's `group.consumer.assignors`, which can differ after a
-restart of the broker. Rules:
+If no member names an assignor, the coordinator uses the first of the broker's `group.consumer.assignors`. No record has
+it, and it can differ after a restart of the broker. Rules:
 
-1. A group is asked about if it has members, its records are complete and no member names an assignor.
-2. It is asked about at once, and again every `ASK_AGAIN_SECONDS`.
-3. At a new epoch it is asked about earlier in two cases: its assignor is unknown, or its targets break a rule of the
-   assignor. Then the broker may use a different one by now.
-4. An answer counts at the epoch that it names. If the group's records are older, the answer waits for them.
-5. A group without an answer keeps what it has. Nothing else depends on the answer.
+1. The coordinator is asked about a group with members and complete records, if no member names an assignor.
+2. The first request is sent at once, and further requests every `ASK_AGAIN_SECONDS`.
+3. At a new epoch, the request is sent earlier in two cases: the assignor is unknown, or the group's targets break a
+   rule
+   of the assignor. In the second case, the broker may use a different assignor now.
+4. An answer counts at the epoch in the answer. If the group's records are older, the answer waits for them.
+5. A group without an answer keeps its present assignor. Nothing else depends on the answer.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from streaming.group.listing import DescribedGroup, Description
 from streaming.group.snapshot import GroupSnapshot
 
 ASK_AGAIN_SECONDS = 600.0
+"""Interval between two requests about the same group in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssignorRequest:
-    """The last request about a group: when it was, the group's epoch then, and the answer if there was one."""
+    """The last request about a group: its time, the group's epoch at that time, and the answer if there is one."""
 
     asked_seconds: float
     epoch: int
@@ -34,7 +36,7 @@ class AssignorRequest:
 
 
 def lacks_assignor(snapshot: GroupSnapshot) -> bool:
-    """Whether only the coordinator can name the assignor (rule 1)."""
+    """Return True if only the coordinator knows the assignor (rule 1)."""
     modern = snapshot.modern
     if modern is None or snapshot.group_type != CONSUMER or snapshot.is_polled:
         return False
@@ -42,7 +44,7 @@ def lacks_assignor(snapshot: GroupSnapshot) -> bool:
 
 
 def is_due(record: GroupState, last: AssignorRequest | None, now_seconds: float) -> bool:
-    """Whether to ask about a group of rule 1 now (rules 2 and 3)."""
+    """Return True if it is time for a request about a group of rule 1 (rules 2 and 3)."""
     if last is None or now_seconds - last.asked_seconds >= ASK_AGAIN_SECONDS:
         return True
     modern, evaluation = record.snapshot.modern, record.evaluation
@@ -52,15 +54,15 @@ def is_due(record: GroupState, last: AssignorRequest | None, now_seconds: float)
     return modern.assignor is None or any(one.is_group_strategy and one.verdict == DRIFT for one in drifts)
 
 
-def request_made(snapshot: GroupSnapshot, description: Description | None, asked_seconds: float) -> AssignorRequest:
-    """What to remember of a request; None is no description at all."""
+def answered_request(snapshot: GroupSnapshot, description: Description | None, asked_seconds: float) -> AssignorRequest:
+    """Return the entry to store after a request. `description` is None if there was no answer."""
     answer = reported_assignor(description)
     known_epoch = snapshot.modern.epoch if snapshot.modern else None
     return AssignorRequest(asked_seconds, answer.epoch if answer else known_epoch or 0, answer)
 
 
 def reported_assignor(description: Description | None) -> AssignorReported | None:
-    """The assignor in a coordinator's description of a KIP-848 group."""
+    """Return the assignor in a coordinator's description of a KIP-848 group, or None."""
     if not isinstance(description, DescribedGroup) or description.group_type != CONSUMER:
         return None
     if description.group_epoch is None or not description.protocol:
@@ -68,8 +70,8 @@ def reported_assignor(description: Description | None) -> AssignorReported | Non
     return AssignorReported(description.group_epoch, description.protocol)
 
 
-def awaited_assignor(snapshot: GroupSnapshot, last: AssignorRequest | None) -> AssignorReported | None:
-    """The answer if the group does not have it yet and can use it (rule 4)."""
+def pending_assignor(snapshot: GroupSnapshot, last: AssignorRequest | None) -> AssignorReported | None:
+    """Return the answer if the group does not have it yet and it counts now (rule 4), otherwise None."""
     if last is None or last.answer is None or snapshot.modern is None:
         return None
     is_news = last.answer.assignor != snapshot.modern.assignor and last.answer.epoch == snapshot.modern.epoch

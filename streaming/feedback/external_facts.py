@@ -1,7 +1,7 @@
-"""Which facts a group is waiting for, told from its snapshot and what the driver knows.
+"""Finds the external facts that the driver has and a group's state does not have.
 
-Level-triggered: the same comparison is made after every sample until the group's own state shows the fact. A fact lost
-on the way is simply found missing again.
+The mechanism is level-triggered. The same comparison runs after every sample until the group's state has the fact. So a
+fact that is lost in transit is sent again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from streaming.group.history import awaits_names
 from streaming.group.snapshot import GroupSnapshot
 
 FORGET_AFTER_MS = 7 * 24 * 3_600_000
-"""A group created anew within a week after its deletion goes on with its old totals."""
+"""Time after which the state of a deleted group is removed: one week in milliseconds.
+
+A group that is created again within this time continues with its old totals.
+"""
 
 
 def pending_facts(
@@ -25,8 +28,11 @@ def pending_facts(
     decisions: Decided,
     pending: Iterable[GroupSnapshot] = (),
 ) -> tuple[ExternalFact, ...]:
-    """Everything the group does not know yet and could, what it has still to tell of earlier records included."""
-    if snapshot.is_over and sample.sampled_at_ms - _died_at_ms(snapshot) > FORGET_AFTER_MS:
+    """Return all facts that the group needs and does not have yet.
+
+    `pending` are earlier snapshots of the group whose rows are not written yet. The topics that they need are included.
+    """
+    if snapshot.is_over and sample.sampled_at_ms - _ended_at_ms(snapshot) > FORGET_AFTER_MS:
         return (GroupForgotten(),)
     topics: dict[str, TopicMetadata] = {}
     for waiting in (*pending, snapshot):
@@ -34,7 +40,7 @@ def pending_facts(
     return (*([TopicsSampled(topics)] if topics else []), *settlements(snapshot, decisions))
 
 
-def _died_at_ms(snapshot: GroupSnapshot) -> int:
+def _ended_at_ms(snapshot: GroupSnapshot) -> int:
     return snapshot.position.timestamp_ms if snapshot.position else 0
 
 
@@ -44,7 +50,9 @@ def _pending_topics(snapshot: GroupSnapshot, sample: ClusterSample) -> dict[str,
     pending = {}
     for topic in snapshot.subscribed_topics():
         known = snapshot.topics.get(topic)
-        sampled = _wanted(sample.topics.get(topic), wants_racks=wants_racks, wants_id=snapshot.modern is not None)
+        sampled = _needed_metadata(
+            sample.topics.get(topic), wants_racks=wants_racks, wants_id=snapshot.modern is not None
+        )
         if sampled is None or (known is not None and known.sampled_at_ms >= sampled.sampled_at_ms):
             continue
         if topic in wanted or _differs(known, sampled):
@@ -60,10 +68,10 @@ def _differs(known: TopicMetadata | None, sampled: TopicMetadata) -> bool:
     )
 
 
-def _wanted(sampled: TopicMetadata | None, *, wants_racks: bool, wants_id: bool) -> TopicMetadata | None:
-    """What of the sample the group can use, for all else would only make every state larger.
+def _needed_metadata(sampled: TopicMetadata | None, *, wants_racks: bool, wants_id: bool) -> TopicMetadata | None:
+    """Return the part of the sample that the group needs, to limit the size of the state.
 
-    Racks matter only where a member names its own, ids only where records name topics by them.
+    A group needs racks only if a member has a rack, and topic ids only if its records have topic ids.
     """
     if sampled is None:
         return None

@@ -1,6 +1,6 @@
-"""What is known of one group, and how each event changes it.
+"""Keeps the state of one group, and changes it with each event.
 
-snapshot.py   the known: `GroupSnapshot`, counters as absolute totals
-advance.py    `advance(snapshot, event) -> GroupSnapshot`, the only way a snapshot changes
+snapshot.py   `GroupSnapshot`: the state of a group; counters are totals
+advance.py    `advance(snapshot, event) -> GroupSnapshot`: the rules by which events change the state
 codec.py      (version, bytes): the stored form and its migrations
 """

@@ -1,8 +1,7 @@
-"""The stored form of what is known of a group: a version and bytes.
+"""Encodes state values as a version and bytes, and decodes them again.
 
-A checkpoint outlives the program that wrote it. Every stored value says which version wrote it; each codec has, for
-every older version of its type, the function from its bytes to the next version's. A newer version is refused by name;
-guessing is not an option.
+A checkpoint can be older than the monitor that reads it. So every stored value has the version that wrote it. For each
+older version, a codec has a function that converts its bytes to the next version. A newer version is an error.
 """
 
 from __future__ import annotations
@@ -19,22 +18,22 @@ from streaming.errors import STAYS, RemedyError
 Stored = TypeVar("Stored")
 
 Migrations = Mapping[int, Callable[[bytes], bytes]]
-"""By version n, the function from bytes of version n to bytes of version n + 1."""
+"""For each version n, the function that converts bytes of version n to bytes of version n + 1."""
 
 _NONE: Migrations = MappingProxyType({})
 
 
 class StateVersionError(RemedyError):
-    """The stored value was written by a version of the monitor that this one cannot read."""
+    """The stored value has a version that this monitor cannot read."""
 
     exit_code = STAYS
 
 
 class StateCodec(Generic[Stored]):
-    """Values of one type to (version, bytes) and back, older versions included.
+    """Converts values of one type to (version, bytes) and back. It also reads older versions.
 
-    `is_compressed`: member ids and topic names are said over and over in a group; Zstandard brings them to a tenth. Not
-    worth it for bytes that are compressed already.
+    If `is_compressed` is True, the bytes are compressed with Zstandard. Member ids and topic names repeat often in a
+    group, so this reduces them to a tenth. Do not use it for bytes that are already compressed.
     """
 
     def __init__(
@@ -47,17 +46,20 @@ class StateCodec(Generic[Stored]):
         self._decoder = msgspec.msgpack.Decoder(stored_type)
 
     def encode(self, value: Stored) -> tuple[int, bytes]:
-        """The value in today's version."""
+        """Encode a value in the present version."""
         encoded = self._encoder.encode(value)
         return self.version, _compressed(encoded) if self._is_compressed else encoded
 
     def decode(self, version: int, encoded: bytes) -> Stored:
-        """The value, migrated step by step where it is older. Raises StateVersionError where no way leads here."""
+        """Decode a value, and migrate it version by version if it is older.
+
+        Raises StateVersionError if no migration leads to the present version.
+        """
         while version != self.version:
             if version not in self._migrations:
                 raise StateVersionError(
-                    f"the checkpoint's state has version {version}, this monitor reads {self.version}: "
-                    "run `rebalance-monitor rebuild`, or the version of the monitor that wrote it"
+                    f"the checkpoint's state has version {version}, but this monitor reads version {self.version}: "
+                    "run `rebalance-monitor rebuild`, or start the monitor version that wrote the checkpoint"
                 )
             encoded = self._migrations[version](encoded)
             version += 1
@@ -65,7 +67,7 @@ class StateCodec(Generic[Stored]):
 
 
 def _compressed(encoded: bytes) -> bytes:
-    """The length in four bytes, then one Zstandard frame."""
+    """Return the uncompressed length in four bytes, then one Zstandard frame."""
     frame: bytes = pa.compress(encoded, codec="zstd", asbytes=True)
     return len(encoded).to_bytes(4, "big") + frame
 

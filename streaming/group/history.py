@@ -1,11 +1,19 @@
-"""Which records of a group are told one by one: those after which the group is another than before.
+"""Decides which records of a group get a row in the tables.
 
-A classic group is one record. The others write one record a member and more for every change, so a row for each would
-be the square of the group's size. Told are: each record of a classic group, each epoch, each assignment epoch (the
-targets are all there then), the record after which the state is another, the one after which every member has its
-target (share and streams groups have no state for that), the one after which every member has heard of it, and the
-end. Whether records come in one batch or in twenty makes no difference. Of a coordinator's answers those are told that
-a record would be for.
+A classic group is one record. The other types write one or more records per member for every change, and a table row
+has all members. A row for each record would make the number of cells grow with the square of the members. So these
+records get a row:
+
+- each record of a classic group,
+- each group epoch,
+- each assignment epoch, because all targets are written by then,
+- a current assignment or an undecodable record that changes the group's state,
+- the record after which every member has its target (share and streams groups have no state for this),
+- the record after which every member has acknowledged its target,
+- the end of the group: its tombstone, or the proof that the brokers do not have it any more.
+
+The choice does not depend on how records are divided into batches. A coordinator's answer gets a row if it differs from
+the answer before in more than the members' progress towards their targets.
 """
 
 from __future__ import annotations
@@ -25,60 +33,66 @@ from streaming.group.snapshot import GONE, GroupSnapshot
 
 
 def should_report(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
-    """Whether the snapshot after the event goes into the history."""
-    return not is_reread(after) and _makes_another(before, event, after)
+    """Return True if the snapshot after the event gets a row."""
+    return not is_reread(after) and _is_reportable(before, event, after)
 
 
 def was_reported(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
-    """Whether an earlier checkpoint told it: no row comes of it, and what comes after is still compared with it."""
-    return is_reread(after) and _makes_another(before, event, after)
+    """Return True if an earlier checkpoint has written this row.
+
+    The row is not written again, but the next row is compared with it.
+    """
+    return is_reread(after) and _is_reportable(before, event, after)
 
 
-def _makes_another(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
+def _is_reportable(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
     if isinstance(event, GroupVanished):
         return after.state != before.state
     if after.position == before.position:
         return False
     if isinstance(event, GroupDescribed):
-        return _is_another(before, after)
+        return _has_changed(before, after)
     if isinstance(event, TargetEpochWritten):
         return event.epoch is not None
     has_new_state = after.state != before.state
     if isinstance(event, CurrentWritten):
         return event.current is not None and (
-            has_new_state or _is_settled(before) < _is_settled(after) or _have_heard(before) < _have_heard(after)
+            has_new_state
+            or _is_reconciled(before) < _is_reconciled(after)
+            or _is_acknowledged(before) < _is_acknowledged(after)
         )
-    tells_by_state = isinstance(event, DecodeFailed) and has_new_state
-    return tells_by_state or isinstance(event, GroupMetadataWritten | GroupTombstoned | EpochWritten)
+    is_lost = isinstance(event, DecodeFailed) and has_new_state
+    return is_lost or isinstance(event, GroupMetadataWritten | GroupTombstoned | EpochWritten)
 
 
-def _is_another(before: GroupSnapshot, after: GroupSnapshot) -> bool:
-    """Whether more changed between two descriptions than how far members are on their way to their targets."""
+def _has_changed(before: GroupSnapshot, after: GroupSnapshot) -> bool:
+    """Return True if two descriptions differ in more than the members' progress towards their targets."""
 
-    def gist(snapshot: GroupSnapshot) -> tuple[object, ...]:
+    def compared(snapshot: GroupSnapshot) -> tuple[object, ...]:
         assignment_epoch = snapshot.modern.assignment_epoch if snapshot.modern else None
         return snapshot.group_type, snapshot.state, snapshot.generation_id, assignment_epoch, snapshot.classic
 
-    return gist(before) != gist(after)
+    return compared(before) != compared(after)
 
 
-def _have_heard(snapshot: GroupSnapshot) -> bool:
-    """Whether every member has answered to its target.
+def _is_acknowledged(snapshot: GroupSnapshot) -> bool:
+    """Return True if every member has acknowledged its target.
 
-    A member that gives nothing up holds all others back; only then does a row show who waits for whom.
+    A member that does not release its partitions delays other members. A row from this time on shows which member waits
+    for which.
     """
-    return snapshot.modern is not None and not snapshot.modern.unheard_members
+    return snapshot.modern is not None and not snapshot.modern.unacknowledged_members
 
 
-def _is_settled(snapshot: GroupSnapshot) -> bool:
+def _is_reconciled(snapshot: GroupSnapshot) -> bool:
     return snapshot.modern is not None and not snapshot.modern.unreconciled_members
 
 
 def is_reread(snapshot: GroupSnapshot) -> bool:
-    """Whether its record stands before an earlier checkpoint's last row.
+    """Return True if the snapshot's record is before the last row that an earlier checkpoint wrote.
 
-    That row is told again: its verdict may be missing. That a group is Gone is no record's word: it was told if that is
-    what the last row says.
+    The last row itself is written again, because its verdict may be missing. No record shows that a group is Gone. So
+    this state was written before if it is the state in the last row.
     """
     resume, position = snapshot.resume, snapshot.position
     if resume is None or position is None:
@@ -90,10 +104,10 @@ def is_reread(snapshot: GroupSnapshot) -> bool:
 
 
 def awaits_names(snapshot: GroupSnapshot) -> bool:
-    """Whether topic ids in it have no name yet and a sample to come can tell it.
+    """Return True if the snapshot has topic ids without a name, and a later sample may have their names.
 
-    Once every subscribed topic was sampled after the record, an id that still has no name is that of a topic that was
-    deleted: nobody can name it any more.
+    If every subscribed topic was sampled after the record and an id still has no name, its topic was deleted. Then its
+    name stays unknown.
     """
     modern, position = snapshot.modern, snapshot.position
     if modern is None or position is None or not modern.unnamed_topic_ids():

@@ -1,9 +1,10 @@
-"""What brokers say of groups when asked, as values: lists of groups, descriptions, committed offsets.
+"""Defines the answers of brokers to requests about groups: lists of groups, descriptions, committed offsets.
 
-An answer of this kind is younger than the log and poorer: it has no generation, no history, no time of its own. What a
-broker did not say is None or `Unanswered`; only its own word that there is no such group is `GroupNotFound`.
+An answer is more recent than the log, but it has no generation, no history and no timestamp. A value that the broker
+did not return is None, and a request without an answer is `Unanswered`. `GroupNotFound` means that the coordinator
+reported that the group does not exist.
 
-Example: a listing with a gap proves nothing about the groups it lacks.
+Example: a listing with a gap proves nothing about groups that are not in it.
 
 >>> GroupListing(0, {}, gaps=(ListingGap(2, "coordinator_load_in_progress"),)).is_complete
 False
@@ -21,15 +22,19 @@ from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, decode_
 from streaming.protocol.errors import UndecodableRecord
 
 GROUP_TYPES: Final = (CLASSIC, CONSUMER, SHARE, STREAMS)
-"""In the order in which Kafka learned them."""
+"""All group types, in the order in which Kafka introduced them."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedGroup:
-    """A group as its coordinator lists it.
+    """A group in the listing of its coordinator.
 
-    `group_type` is None from brokers before 3.8 (ListGroups before version 5), `state` from brokers before 2.6 (before
-    version 4, KIP-518). `protocol_type` is empty for a group that only commits. `coordinator` is the broker's id.
+    Attributes:
+        group_type: None from brokers before 3.8 (ListGroups before version 5).
+        protocol_type: empty for a group that only commits offsets.
+        state: None from brokers before 2.6 (ListGroups before version 4, KIP-518).
+        coordinator: the id of the broker.
+
     """
 
     group_type: str | None
@@ -40,22 +45,23 @@ class ListedGroup:
 
 @dataclass(frozen=True, slots=True)
 class ListingGap:
-    """Why groups may be missing: a broker (None: the whole cluster) and the reason in one word."""
+    """A reason why groups may be missing from a listing. `broker_id` None means that it affects the whole cluster."""
 
     broker_id: int | None
     reason: str
 
 
 CLUSTER_NOT_DESCRIBABLE: Final = "cluster_describe_not_authorized"
-"""Without DESCRIBE on the cluster a broker lists only groups we have DESCRIBE on, and does not say so."""
+"""The reason if the monitor has no DESCRIBE on the cluster. Then a broker lists only groups on which the monitor has
+DESCRIBE, without an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """Every group that some broker listed, and why others may be missing.
+    """All groups that the brokers listed, and the reasons why groups may be missing.
 
-    Even a complete listing is no proof that a group is gone: brokers are asked one by one, and a group whose
-    coordinator moves meanwhile is on neither list. Describe it: only `GroupNotFound` is proof.
+    Even a complete listing does not prove that a group is gone. The monitor asks the brokers one after the other. If
+    the coordinator of a group changes in this time, no broker lists the group. Only `GroupNotFound` is a proof.
     """
 
     sampled_at_ms: int
@@ -64,14 +70,14 @@ class GroupListing:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every broker answered without an error and none had reason to hide groups from us."""
+        """True if every broker answered without an error, and no missing permission hides groups."""
         return not self.gaps
 
 
 def rebalancing_since_ms(known: Mapping[str, int], listing: GroupListing | None) -> Mapping[str, int]:
-    """Since when each group has been in the middle of a rebalance in every listing.
+    """Return for each group the time since which every listing has shown it in a rebalance.
 
-    The registry removes a group from `known` when a record shows the end of its rebalance.
+    The monitor state removes a group from `known` when a record shows the end of its rebalance.
 
     >>> twice = {"g": ListedGroup("classic", "consumer", "PreparingRebalance", 1)}
     >>> rebalancing_since_ms({"g": 5}, GroupListing(9, twice)), rebalancing_since_ms({}, GroupListing(9, twice))
@@ -87,9 +93,9 @@ def rebalancing_since_ms(known: Mapping[str, int], listing: GroupListing | None)
 
 
 def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
-    """The group's state as its records tell it; a listing's where it is younger and they cannot.
+    """Return the group's state from its records, or from the listing if it is later and records cannot show the state.
 
-    Records never tell a rebalance of a classic group in progress, nor the state of a streams group that has members.
+    Records never show a rebalance of a classic group in progress, or the state of a streams group with members.
     """
     position = snapshot.position
     listed = listing.groups.get(snapshot.group_id) if listing else None
@@ -105,19 +111,19 @@ def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GroupNotFound:
-    """The coordinator said that it has no such group, of any type that it knows."""
+    """The coordinator reported that the group does not exist, for every group type that it supports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """No answer: `reason` is Kafka's error in lower case (`group_authorization_failed`, `request_timed_out`)."""
+    """No answer. `reason` is Kafka's error in lower case (`group_authorization_failed`, `request_timed_out`)."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class HeldTopic:
-    """Partitions of one topic in a current or target assignment; `topic_id` as Kafka prints it."""
+    """The partitions of one topic in a current or target assignment. `topic_id` is as Kafka prints it."""
 
     topic_id: str
     topic: str
@@ -126,7 +132,7 @@ class HeldTopic:
 
 @dataclass(frozen=True, slots=True)
 class HeldTask:
-    """Partitions of one subtopology that a member of a streams group works on."""
+    """The partitions of one subtopology that a member of a streams group processes."""
 
     subtopology_id: str
     partitions: tuple[int, ...]
@@ -134,11 +140,16 @@ class HeldTask:
 
 @dataclass(frozen=True, slots=True)
 class DescribedMember:
-    """A member as its group's coordinator describes it; None where its group's type has no such thing.
+    """A member as the coordinator describes it. A value is None if the group type does not have it.
 
-    Classic: `subscription` and `assignment` are the bytes the protocol type defines, empty unless the group is Stable.
-    Consumer and share: `subscribed_topics`, `held` and (consumer) `subscribed_regex` and `target`, `member_epoch`
-    (-2: a static member that left for a while). Streams: `active_tasks`.
+    Attributes:
+        subscription, assignment: classic groups only. Bytes in the format of the protocol type. They are empty unless
+            the group is Stable.
+        member_epoch: -2 for a static member that left temporarily.
+        subscribed_topics, held: consumer and share groups only.
+        subscribed_regex, target: consumer groups only.
+        active_tasks: streams groups only.
+
     """
 
     member_id: str
@@ -160,8 +171,11 @@ class DescribedMember:
 class DescribedGroup:
     """A group as its coordinator describes it.
 
-    `protocol` is the strategy: a classic group's chosen protocol (None unless Stable), a consumer or share group's
-    assignor. `group_epoch` and `assignment_epoch` are None for classic groups: their generation is not told.
+    Attributes:
+        protocol: the strategy. For a classic group the chosen protocol (None unless Stable), for a consumer or share
+            group the assignor.
+        group_epoch, assignment_epoch: None for classic groups. Descriptions do not have their generation.
+
     """
 
     group_type: str
@@ -178,7 +192,7 @@ Description = DescribedGroup | GroupNotFound | Unanswered
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """What a group committed for one partition; the leader epoch is None where the committer named none."""
+    """The commit of a group for one partition. The leader epoch is None if the client did not commit one."""
 
     offset: int
     leader_epoch: int | None
@@ -186,20 +200,20 @@ class CommittedOffset:
 
 
 OffsetsByPartition = Mapping[tuple[str, int], CommittedOffset]
-"""By (topic, partition). A partition without a commit is absent."""
+"""Committed offsets by (topic, partition). A partition without a commit is absent."""
 
 
 def held_partitions(group: DescribedGroup, member: DescribedMember) -> tuple[tuple[str, int], ...] | None:
-    """The (topic, partition) pairs a member holds now, sorted; None where that is not told.
+    """Return the (topic, partition) pairs that a member owns now, sorted, or None if they are unknown.
 
-    It is not for a classic group that is not Stable, nor for one of another protocol type than `consumer` (Kafka
-    Connect: its bytes are its own), nor for streams groups, which hold tasks.
+    They are unknown in three cases: a classic group is not Stable, its protocol type is not `consumer` (for example
+    Kafka Connect), or it is a streams group, whose members own tasks.
     """
     if member.held is not None:
         return tuple(sorted((held.topic, partition) for held in member.held for partition in held.partitions))
     if group.group_type != CLASSIC or group.state != STABLE or group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None
-    if not member.assignment:  # the leader named every member but this one
+    if not member.assignment:  # the leader left this member out of the assignment
         return ()
     try:
         _, fields = decode_assignment(member.assignment)

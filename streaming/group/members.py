@@ -1,4 +1,4 @@
-"""The members of a group in one form, whatever protocol they speak."""
+"""Converts the members of a group to one form for all group protocols."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ TopicPartitions = tuple[tuple[str, int], ...]
 
 
 class GroupMember(msgspec.Struct, frozen=True):
-    """One member: what it said, shall have and has. None is "no record told", never "nothing".
+    """One member, with its subscription, target and current assignment. None means unknown, never empty.
 
     Attributes:
-        subscribed_topics: sorted; those of its regular expression as the coordinator resolved it, None if nobody tells.
-        member_epoch: the epoch it reached; classic members have none of their own.
-        owned: what it claimed to own when it joined (classic), before that generation's assignment was made.
-        assigned: what it may consume. Under the classic protocol: what the leader gave it.
-        target: what it shall have once the group is reconciled; classic members have their target at once.
-        pending_revocation: what it was told to give up and still holds.
+        subscribed_topics: sorted, including topics that match its regular expression. None if they are unknown.
+        member_epoch: the epoch that the member has reached. None for classic members.
+        owned: the partitions that a classic member claimed to own when it joined this generation.
+        assigned: the partitions that the member may consume. For a classic member, the assignment by the leader.
+        target: the partitions that the member gets when the group is reconciled. A classic member has them at once.
+        pending_revocation: the partitions that the member must revoke but still owns.
 
-    Partitions are (topic, partition), sorted; a topic nobody can name is given by its id.
+    Partitions are sorted (topic, partition) pairs. If the name of a topic is unknown, its id is used.
 
     """
 
@@ -42,14 +42,14 @@ class GroupMember(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the member in all output."""
         return member_name(self.client_id, self.client_host, self.group_instance_id)
 
 
 def member_name(client_id: str, client_host: str, group_instance_id: str | None) -> str:
-    """Name a member as everybody does who speaks of it: by its instance id, else by client id and host.
+    """Return the name of a member: its instance id, or else its client id and host.
 
-    Member ids are new at every start: who looks for a program that comes and goes is not helped by them.
+    The member id is not used, because a client gets a new one at every start.
 
     >>> member_name("app-1", "/10.4.5.98", "pod-0"), member_name("app-1", "/10.4.5.98", None)
     ('pod-0', 'app-1@10.4.5.98')
@@ -61,7 +61,7 @@ def member_name(client_id: str, client_host: str, group_instance_id: str | None)
 
 
 def members(snapshot: GroupSnapshot) -> tuple[GroupMember, ...]:
-    """The group's members, sorted by member id."""
+    """Return the group's members, sorted by member id."""
     if snapshot.modern is not None:
         return tuple(_modern_member(snapshot.modern, member_id) for member_id in sorted(snapshot.modern.members))
     if snapshot.classic is None:
@@ -104,8 +104,8 @@ def _modern_member(group: ModernGroup, member_id: str) -> GroupMember:
         subscribed_regex=member.subscribed_regex,
         member_epoch=current.member_epoch if current else None,
         owned=None,
-        assigned=_named(group, current.assigned) if current else None,
-        target=None if target is None else _named(group, target),
+        assigned=_with_topic_names(group, current.assigned) if current else None,
+        target=None if target is None else _with_topic_names(group, target),
         pending_revocation=_pending_revocation(group, current),
     )
 
@@ -113,10 +113,10 @@ def _modern_member(group: ModernGroup, member_id: str) -> GroupMember:
 def _pending_revocation(group: ModernGroup, current: MemberAssignment | None) -> TopicPartitions | None:
     if current is None:
         return ()
-    return None if current.pending_revocation is None else _named(group, current.pending_revocation)
+    return None if current.pending_revocation is None else _with_topic_names(group, current.pending_revocation)
 
 
-def _named(group: ModernGroup, topic_partitions: IdPartitions) -> TopicPartitions:
+def _with_topic_names(group: ModernGroup, topic_partitions: IdPartitions) -> TopicPartitions:
     names = group.topic_names
     return tuple(
         sorted(

@@ -1,8 +1,8 @@
-"""What is left open of a group by where it is known from, in words a table or a dashboard can show.
+"""Lists the facts about a group that its source does not provide, as words for tables and dashboards.
 
-From the log: what compaction took away, or nobody could read. From coordinators that are asked (`source.kind =
-"admin-api"`): what no answer of theirs holds. A word here stands beside values that are None, or, for counts, beside a
-lower bound.
+With the log as the source, these are records that were compacted away or could not be decoded. In the polling mode
+(`source.kind = "admin-api"`), these are values that no coordinator returns. A value that such a word names is None. A
+count that it names is a lower bound.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
 MEMBER_SUBSCRIPTION: Final = "member_subscription"
 MEMBER_ASSIGNMENT: Final = "member_assignment"
-"""Bytes of a classic member that nobody could read. The group's other members are known."""
+"""Bytes of a classic member that could not be decoded. The other members of the group are known."""
 
 TOPIC_NAMES: Final = "topic_names"
-"""Topics are told by id: they were deleted before their names were known, or too many rows waited for names."""
+"""Topics are shown by id. They were deleted before their names were known, or too many rows waited for names."""
 
 GENERATION_ID: Final = "generation_id"
 LEADER: Final = "leader"
@@ -35,11 +35,11 @@ _POLLED_CLASSIC: Final = (GENERATION_ID, LEADER, REBALANCES_BETWEEN_POLLS, REBAL
 _POLLED_MODERN: Final = (PENDING_REVOCATION,)
 
 POLLED: Final = (*_POLLED_CLASSIC, *_POLLED_MODERN, COMMIT_TIME, TRANSACTIONS)
-"""What asking coordinators leaves open in general. A commit's time is that of the poll that saw it."""
+"""All facts that the polling mode does not provide. The time of a commit is the time of the poll that returned it."""
 
 
 def not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """What is left open of this group; empty where nothing is missing."""
+    """Return the facts that are unknown about this group. Empty if all are known."""
     missing = _missing_of(snapshot.modern) if snapshot.modern else (*_unreadable(snapshot), *unknown_bytes(snapshot))
     if not snapshot.is_polled:
         return missing
@@ -51,12 +51,12 @@ def _missing_of(group: ModernGroup) -> tuple[str, ...]:
 
 
 def _unreadable(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """A classic group is Unknown only where its last record went to quarantine."""
+    """Return the word for an undecodable record. A classic group is Unknown only if its last record is one."""
     return (UNREADABLE_RECORD,) if snapshot.group_type == CLASSIC and snapshot.state == UNKNOWN else ()
 
 
 def unknown_inputs(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """What is unknown of what members subscribe to and were given: no strategy can be held against it."""
+    """Return the unknown subscriptions and assignments. If there are any, the assignment cannot be evaluated."""
     group = snapshot.modern
     if group is None:
         return unknown_bytes(snapshot)
@@ -69,9 +69,10 @@ def unknown_inputs(snapshot: GroupSnapshot) -> tuple[str, ...]:
 
 
 def unknown_bytes(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Which bytes of some member of a classic consumer group are unknown; other protocol types have bytes of their own.
+    """Return which bytes are unknown for any member of a classic consumer group.
 
-    A coordinator shows no bytes of a group that rebalances: nothing about one member follows from that.
+    Other protocol types have their own formats, so they are left out. A group in a rebalance is also left out, because
+    the coordinator then returns no bytes for any member.
     """
     group = snapshot.classic
     if group is None or group.protocol_type != CONSUMER_PROTOCOL_TYPE or snapshot.state in REBALANCING:

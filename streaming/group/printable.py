@@ -1,4 +1,4 @@
-"""What groups hold and are called, fit to be shown to a person."""
+"""Formats names and partition numbers for people."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from itertools import groupby
 
 
 def printable(name: str) -> str:
-    r"""Spell out what cannot be seen or misleads: terminal controls, marks that turn writing round, lone surrogates.
+    r"""Replace invisible and misleading characters with their escape sequences.
 
-    Whoever puts the name into another language (HTML, a terminal's markup) escapes that language's signs besides.
+    These are terminal controls, marks that change the writing direction, and lone surrogates. The caller must also
+    escape the characters of its output format (HTML, terminal markup).
 
     >>> printable("orders\x1b[2J"), printable("\u202egnp"), printable("\ud800"), printable("Zürich 🚀")
     ('orders\\x1b[2J', '\\u202egnp', '\\ud800', 'Zürich 🚀')
     """
     if name.isprintable():
         return name
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in name)
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in name)
 
 
 def in_ranges(numbers: Collection[int]) -> str:
-    """Ascending numbers in short.
+    """Format ascending numbers as ranges.
 
     >>> in_ranges([0, 1, 2, 5])
     '0-2,5'

@@ -1,4 +1,4 @@
-"""One group as far as the log tells, whatever protocol its members speak."""
+"""Defines the state of one group, for all group protocols."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ ASSIGNING = "Assigning"
 RECONCILING = "Reconciling"
 PREPARING_REBALANCE = "PreparingRebalance"
 COMPLETING_REBALANCE = "CompletingRebalance"
-"""States of a classic group between two generations: no record tells them, a coordinator that is asked does."""
+"""States of a classic group during a rebalance. No record shows them; only a coordinator's answer does."""
 
 DEAD = "Dead"
 GONE = "Gone"
-"""Gone, and no record says so: the brokers do not list the group any more. Its tombstone expired before it was read."""
+"""The brokers do not have the group any more, but its tombstone was not read because it had expired before."""
 UNKNOWN = "Unknown"
-"""What was read does not tell the state: records are missing, or the group's type keeps part of the state elsewhere."""
+"""The records do not show the state: some are missing, or the group type has part of the state elsewhere."""
 
 OVER = frozenset({DEAD, GONE})
-"""States of a group that exists no more."""
+"""States of a group that does not exist any more."""
 
 REBALANCING = frozenset({PREPARING_REBALANCE, COMPLETING_REBALANCE})
 """States of a classic group whose members have no assignment at the moment."""
 
 
 RECORDS, BROKER = "records", "broker"
-"""Who named a group's strategy: the records of its members, or only the coordinator that was asked."""
+"""The source of a group's strategy: its records, or only the coordinator's report."""
 
 _PROTOCOL_TYPES = {CONSUMER: "consumer", SHARE: "share", STREAMS: "streams"}
-"""As ListGroups answers (`ConsumerGroup.PROTOCOL_TYPE` and its like)."""
+"""Protocol types as in ListGroups (`ConsumerGroup.PROTOCOL_TYPE` and the same constant of the other classes)."""
 
 
 class Skip(msgspec.Struct, frozen=True):
-    """Generation numbers that no record carries, between two records of the group.
+    """Generation numbers without a record, between two records of the group.
 
-    After a join that never synced there is no record for its number; compaction takes records away too. Which of the
-    two it was can be told only by whether every offset of `after_offset`..`before_offset` was read.
+    There are two possible causes. Either members joined and never synced, or compaction removed the records. It is the
+    first one if every offset from `after_offset` to `before_offset` was read.
     """
 
     after_offset: int
@@ -49,10 +49,14 @@ class Skip(msgspec.Struct, frozen=True):
 
 
 class GroupTotals(msgspec.Struct, frozen=True):
-    """Absolute counts since the group was first seen. They never fall, not even when the group is created anew.
+    """Total counts since the monitor first saw the group. They never decrease, even if the group is created again.
 
-    `rebalances` is the difference of generations or epochs without the transitions to Empty; `rebalances_failed` are
-    those of them that were joined and never synced, as far as an uncompacted log proves it.
+    Attributes:
+        rebalances: increase of the generation or epoch, without the transitions to Empty.
+        rebalances_failed: rebalances in which members joined and never synced. Only those proven by the log count.
+        empty_transitions: number of times that the last member left.
+        incarnations: number of times that the group was created.
+
     """
 
     rebalances: int = 0
@@ -62,10 +66,11 @@ class GroupTotals(msgspec.Struct, frozen=True):
 
 
 class Resume(msgspec.Struct, frozen=True):
-    """Where an earlier checkpoint's tables leave a group: what was counted up to the record at `offsets_topic_offset`.
+    """The last row of a group in the tables of an earlier checkpoint, with the counts up to its record.
 
-    The log is read again from its start for what members said; what it counts up to there was counted before. An
-    earlier version of the monitor did not store `offsets_topic_partition`: None is the partition of whatever is read.
+    The log is read again from its start, for the members and their subscriptions. Records up to
+    `offsets_topic_offset` are not counted again. An earlier version of the monitor did not store
+    `offsets_topic_partition`. Then it is None, and every partition is taken as the same partition.
     """
 
     offsets_topic_offset: int
@@ -76,21 +81,25 @@ class Resume(msgspec.Struct, frozen=True):
     offsets_topic_partition: int | None = None
 
     def is_before(self, position: Position) -> bool:
-        """Whether the record at a position came later. Offsets of two partitions have no order.
+        """Return True if a position is later than this row.
 
-        A group is read from a different partition only after it moved there (`combine.own_partitions`).
+        Offsets of two partitions have no order. A record of the group in a different partition is later, because the
+        group moved there (`combine.own_partitions`).
         """
         is_same_partition = self.offsets_topic_partition in {None, position.offsets_topic_partition}
         return not is_same_partition or position.offsets_topic_offset > self.offsets_topic_offset
 
 
 class GroupSnapshot(msgspec.Struct, frozen=True):
-    """Everything the monitor remembers of a group between two batches.
+    """The state of a group that is stored between two batches.
 
-    `generation_id` is the generation of a classic group, the group epoch of all others; None where nobody told.
-    Of `classic` and `modern` at most one is there: what the members of a living group said and were given. `resume` is
-    there as long as the log is read again. `is_carried_over` says that the group came to its type by upgrade or
-    downgrade.
+    Attributes:
+        generation_id: the generation of a classic group, or the group epoch of any other group. None if unknown.
+        classic, modern: the members with their subscriptions and assignments. At most one of the two is set. None for
+            a group that does not exist.
+        resume: set while the log is read again up to the last row of an earlier checkpoint.
+        is_carried_over: True if the group got its type by an upgrade or downgrade of the protocol.
+
     """
 
     group_id: str
@@ -108,26 +117,27 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
 
     @property
     def is_over(self) -> bool:
-        """Whether the group exists no more."""
+        """True if the group does not exist any more."""
         return self.state in OVER
 
     @property
     def is_polled(self) -> bool:
-        """Whether it is known from a coordinator's answers, not from the log."""
+        """True if the state is from a coordinator's answers and not from the log."""
         return self.position is not None and self.position.offsets_topic_partition == POLLED_PARTITION
 
     @property
     def protocol_type(self) -> str | None:
-        """What the members divide among them: `consumer` for partitions of topics, else as they gave it (`connect`)."""
+        """The protocol type: `consumer` if members divide partitions of topics, `connect` for Kafka Connect, ..."""
         if self.classic is not None:
             return self.classic.protocol_type
         return None if self.modern is None else _PROTOCOL_TYPES.get(self.group_type)
 
     @property
     def protocol(self) -> str | None:
-        """The name of the strategy: the leader's, or the server assignor that most members name.
+        """The name of the strategy, or None if it is unknown.
 
-        If no member names one, it is the assignor that the coordinator reported. None where nobody named one.
+        For a classic group it is the chosen protocol. For any other group it is the server assignor that most members
+        name. If no member names one, it is the assignor that the coordinator reported.
         """
         if self.classic is not None:
             return self.classic.protocol
@@ -135,22 +145,23 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
 
     @property
     def protocol_source(self) -> str | None:
-        """RECORDS or BROKER, by who named the strategy; None where the strategy is unknown."""
+        """The source of `protocol`: RECORDS or BROKER. None if the strategy is unknown."""
         if self.protocol is None:
             return None
         is_reported = self.is_polled or (self.modern is not None and not self.modern.names_assignor())
         return BROKER if is_reported else RECORDS
 
     def member_count(self) -> int:
-        """How many members the group has, as far as records tell."""
+        """Return the number of members in the records."""
         if self.modern is not None:
             return len(self.modern.members)
         return len(self.classic.members) if self.classic is not None else 0
 
     def subscribed_topics(self) -> tuple[str, ...]:
-        """The topics any member subscribes to, sorted; those of a regular expression as the coordinator resolved it.
+        """Return the topics that any member subscribes to, sorted.
 
-        Of a member whose subscription is unknown: the topics it was assigned.
+        Topics that match a regular expression are included, as the coordinator resolved it. If the subscription of a
+        member is unknown, its assigned topics are used.
         """
         if self.modern is not None:
             return self.modern.subscribed_topics()
@@ -160,9 +171,9 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
 
 
 def known_topics(member: ClassicMember) -> tuple[str, ...]:
-    """The topics a classic member subscribes to; where that is unknown, those it was assigned partitions of.
+    """Return the topics that a classic member subscribes to. If they are unknown, return its assigned topics.
 
-    So their partition counts are known, and a partition that exists is not called unknown.
+    So the monitor requests the partition counts of assigned topics, too.
     """
     if member.subscription is not None:
         return member.subscription.topics

@@ -1,11 +1,12 @@
-"""Names of all topics by id, as brokers gave them at one time: before a query reads its first records.
+"""Adds topic names to the topic ids in a group's state.
 
-Records of KIP-848, share and streams groups name topics by id. Rules:
+Records of KIP-848, share and streams groups have topic ids and no names. Before a query reads its first record, the
+monitor requests the names of all topics from the brokers (`TopicNames`). Rules:
 
-1. An id that a group holds and that has no name yet gets the name that the brokers gave.
-2. If a record is older than the answer and holds an id that the answer lacks, the topic was deleted since: nobody can
-   name it any more. Clocks of brokers and monitor may differ by a minute.
-3. An id of a later record waits for a sample (`history.awaits_names`).
+1. If an id in the group's state has no name, it gets the name in the brokers' answer.
+2. If a record is older than the answer and its id is not in the answer, the topic was deleted. Its name stays unknown.
+   The clocks of brokers and monitor may differ by a minute.
+3. An id in a later record waits for a sample (`history.awaits_names`).
 """
 
 from __future__ import annotations
@@ -19,30 +20,31 @@ from streaming.group.history import awaits_names
 from streaming.group.snapshot import GroupSnapshot
 
 CLOCKS_DIFFER_BY_MS = 60_000
+"""Assumed maximum difference between the clocks of brokers and monitor in milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicNames:
-    """What brokers answered, and when they were asked; None: they were not."""
+    """The brokers' answer, and the time of the request. None if there was no request."""
 
     asked_at_ms: int | None = None
     by_id: Mapping[str, str] = field(default_factory=dict)
 
 
-NOBODY_ASKED = TopicNames()
+NO_TOPIC_NAMES = TopicNames()
 
 
-def named(snapshot: GroupSnapshot, names: TopicNames) -> GroupSnapshot:
-    """The snapshot with the names that are known (rule 1)."""
+def add_names(snapshot: GroupSnapshot, names: TopicNames) -> GroupSnapshot:
+    """Return the snapshot with the names that are in the answer (rule 1)."""
     modern = snapshot.modern
     if modern is None or not names.by_id:
         return snapshot
-    found = {of: names.by_id[of] for of in sorted(modern.unnamed_topic_ids()) if of in names.by_id}
-    return with_names(snapshot, found)
+    ids = sorted(modern.unnamed_topic_ids())
+    return with_names(snapshot, {topic_id: names.by_id[topic_id] for topic_id in ids if topic_id in names.by_id})
 
 
 def with_names(snapshot: GroupSnapshot, names: Mapping[str, str]) -> GroupSnapshot:
-    """The snapshot with some more names by id; those it has stay."""
+    """Return the snapshot with additional names by id. Names that it already has stay."""
     modern = snapshot.modern
     if modern is None or names.keys() <= modern.topic_names.keys():
         return snapshot
@@ -51,7 +53,7 @@ def with_names(snapshot: GroupSnapshot, names: Mapping[str, str]) -> GroupSnapsh
 
 
 def waits_for_names(snapshot: GroupSnapshot, names: TopicNames) -> bool:
-    """Whether a sample to come can name an id in the snapshot (rules 2 and 3)."""
+    """Return True if a later sample may have the name of an id in the snapshot (rules 2 and 3)."""
     asked_at_ms, position = names.asked_at_ms, snapshot.position
     if asked_at_ms is not None and position is not None and position.timestamp_ms + CLOCKS_DIFFER_BY_MS < asked_at_ms:
         return False

@@ -1,4 +1,4 @@
-"""Whether `__consumer_offsets` is the log that was read, up to when it was read, and what is gone without a record.
+"""Checks that `__consumer_offsets` is still the log that was read, and finds deletions without a tombstone.
 
-Pure. May import `evaluation` and what lies below it.
+This package is pure. It may import `evaluation` and the layers below.
 """

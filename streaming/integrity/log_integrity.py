@@ -1,20 +1,23 @@
-"""Whether `__consumer_offsets` still is the log that was read.
+"""Checks that `__consumer_offsets` is still the log that was read.
 
-Offsets only grow, as long as nothing goes wrong: every record that was read is before the end, and what is read next is
-not before the start. Three things break that:
+The position of a partition is the offset of the next record to read. Normally, offsets only grow. So the end of a
+partition is after every record that was read, and its start is not after the position. There are three exceptions:
 
-1. A partition is *rewound* if it ends at or before the last record that was read (`ends_before_read`), or if reading
-   went back (`went_back`), as Spark's source does when it finds an end before its position. Then the partition was cut
-   off by an unclean leader election, or the topic was deleted and created anew. Either way other records get offsets
-   that were read already, and those are taken for read: what they say is not shown.
-2. Records are *lost* if a partition starts behind what is to be read next (`lost_before_read`): retention, or a request
-   to delete records, was quicker than we. Reading goes on behind them, so what is shown is as good as it can be.
+1. A partition is *rewound* in two cases. Its end is at or before the last record that was read
+   (`find_truncated_partitions`), or its position went back (`find_backward_positions`). Spark's source moves the
+   position back if it finds an end before the position. The cause is an unclean leader election, or the topic was
+   deleted and created again. In both cases new records get offsets that were read before. The monitor takes these
+   records for already read, so their content is not shown.
+2. Records are *lost* if the start of a partition is after its position (`count_lost_offsets`). Retention or a
+   DeleteRecords request removed records before they were read. Reading continues at the start. So the shown values are
+   as good as they can be.
+3. The topic was *created again* if its id differs from the id for which the positions were stored (KIP-516,
+   `find_recreated_partitions`). Only the ids are compared. So this is noticed even if the new log is already longer
+   than the old one was. If one of the ids is unknown, the monitor concludes nothing. Brokers before 2.8 have no topic
+   ids.
 
-3. The log is *another* if the topic has another id by now than when its positions were reached (KIP-516): somebody
-   deleted it, and it was created anew. That is told by the id alone, so also of a log that has outgrown its old end
-   before anybody looked. What is not known of either id tells nothing: brokers before 2.8 have none.
-
-Who reads no log (`source.kind = "admin-api"`) numbers answers itself: of partition -1 nothing is evaluated.
+In the polling mode (`source.kind = "admin-api"`) the monitor numbers the answers itself, in partitions below 0. These
+rules ignore such partitions.
 """
 
 from __future__ import annotations
@@ -25,11 +28,15 @@ from streaming.combine.partition_state import PartitionSnapshot
 from streaming.evaluation.lag.lag import LogEnds
 
 
-def ends_before_read(partition_states: Mapping[int, PartitionSnapshot], ends: Mapping[int, LogEnds]) -> frozenset[int]:
-    """Partitions that end before what was read of them; `partition_states` must be from before the ends were asked for.
+def find_truncated_partitions(
+    partition_states: Mapping[int, PartitionSnapshot], ends: Mapping[int, LogEnds]
+) -> frozenset[int]:
+    """Return the partitions that end at or before the last record that was read.
+
+    `partition_states` must be from before the request for the ends.
 
     >>> read = {number: PartitionSnapshot(number, last_offset=9) for number in (0, 1, 2)}
-    >>> sorted(ends_before_read(read, {0: LogEnds(9, 9), 1: LogEnds(10, 10)}))
+    >>> sorted(find_truncated_partitions(read, {0: LogEnds(9, 9), 1: LogEnds(10, 10)}))
     [0]
     """
     return frozenset(
@@ -39,19 +46,21 @@ def ends_before_read(partition_states: Mapping[int, PartitionSnapshot], ends: Ma
     )
 
 
-def went_back(before: Mapping[int, int], now: Mapping[int, int]) -> frozenset[int]:
-    """Partitions the next record of which has a lower offset than it had before.
+def find_backward_positions(before: Mapping[int, int], now: Mapping[int, int]) -> frozenset[int]:
+    """Return the partitions whose position is lower than before.
 
-    >>> sorted(went_back({0: 7, 1: 7, 2: 7}, {0: 6, 1: 7, 3: 1}))
+    >>> sorted(find_backward_positions({0: 7, 1: 7, 2: 7}, {0: 6, 1: 7, 3: 1}))
     [0]
     """
     return frozenset(number for number, position in now.items() if number >= 0 and position < before.get(number, 0))
 
 
-def read_of_another(positions: Mapping[int, int], read_id: str | None, topic_id: str | None) -> frozenset[int]:
-    """Partitions of which something was read while the topic had another id than it has now.
+def find_recreated_partitions(
+    positions: Mapping[int, int], read_id: str | None, topic_id: str | None
+) -> frozenset[int]:
+    """Return the partitions with records that were read while the topic had a different id.
 
-    >>> sorted(read_of_another({0: 7, 1: 0, 2: 9}, "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"))
+    >>> sorted(find_recreated_partitions({0: 7, 1: 0, 2: 9}, "B3BDgJhtR2mEJtC2VAyvIQ", "Yzm9gVTsQ7GnpBNcXPE4Bw"))
     [0, 2]
     """
     if read_id is None or topic_id is None or read_id == topic_id:
@@ -59,10 +68,12 @@ def read_of_another(positions: Mapping[int, int], read_id: str | None, topic_id:
     return frozenset(number for number, position in positions.items() if number >= 0 and position > 0)
 
 
-def lost_before_read(positions: Mapping[int, int], ends: Mapping[int, LogEnds]) -> Mapping[int, int]:
-    """By partition, how many offsets were deleted that were not read yet; of a partition never read, nothing is.
+def count_lost_offsets(positions: Mapping[int, int], ends: Mapping[int, LogEnds]) -> Mapping[int, int]:
+    """Return for each partition the number of offsets that were deleted before they were read.
 
-    >>> lost_before_read({0: 5, 1: 5}, {0: LogEnds(90, 90, 25), 1: LogEnds(90, 90, 5), 2: LogEnds(90, 90, 80)})
+    A partition that was never read has lost nothing.
+
+    >>> count_lost_offsets({0: 5, 1: 5}, {0: LogEnds(90, 90, 25), 1: LogEnds(90, 90, 5), 2: LogEnds(90, 90, 80)})
     {0: 20}
     """
     return {

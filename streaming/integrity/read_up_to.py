@@ -1,7 +1,8 @@
-"""Up to which time a partition of `__consumer_offsets` has been read: what was written until then is known.
+"""Computes the time up to which a partition of `__consumer_offsets` was read. All records written before it are known.
 
-A partition without new records says nothing of the time, and the clock on the wall says nothing of a backlog. But a
-sample says where the partition ended at a moment; once reading has passed that end, all up to that moment was read.
+Records do not show this time if a partition has no new ones. The wall clock does not show a backlog. So the monitor
+uses samples. A sample has the end offset of the partition at a time. When the query has read up to this end, the
+partition was read up to this time.
 """
 
 from __future__ import annotations
@@ -10,34 +11,34 @@ import msgspec
 
 
 class ReadUpTo(msgspec.Struct, frozen=True):
-    """What is known of one partition: the moment (None: none yet), and the end that was not reached yet."""
+    """The time up to which one partition was read (None if unknown), and the sampled end that was not reached yet."""
 
     read_up_to_ms: int | None = None
     pending_end: int | None = None
     pending_sampled_at_ms: int = 0
 
 
-def sampled_end(known: ReadUpTo, position: int, end: int, sampled_at_ms: int) -> ReadUpTo:
-    """Take in where the partition ended at a moment.
+def add_sampled_end(known: ReadUpTo, position: int, end: int, sampled_at_ms: int) -> ReadUpTo:
+    """Return the state after a sample of the partition's end.
 
-    An end that is not reached yet stays awaited when the next is sampled: on a busy partition no last end ever is
-    reached, and time would stand still.
+    An end that is not reached yet stays pending when the next sample arrives. On a busy partition the position is
+    always before the latest end, so waiting for the latest end would never finish.
 
-    >>> behind = sampled_end(ReadUpTo(), position=5, end=9, sampled_at_ms=1_000)
-    >>> later = sampled_end(behind, position=7, end=20, sampled_at_ms=6_000)
-    >>> behind.read_up_to_ms, later.pending_end, passed(later, 9).read_up_to_ms
+    >>> behind = add_sampled_end(ReadUpTo(), position=5, end=9, sampled_at_ms=1_000)
+    >>> later = add_sampled_end(behind, position=7, end=20, sampled_at_ms=6_000)
+    >>> behind.read_up_to_ms, later.pending_end, advance_position(later, 9).read_up_to_ms
     (None, 9, 1000)
     """
     if position >= end:
         return ReadUpTo(sampled_at_ms)
-    known = passed(known, position)
+    known = advance_position(known, position)
     if known.pending_end is not None:
         return known
     return ReadUpTo(known.read_up_to_ms, end, sampled_at_ms)
 
 
-def passed(known: ReadUpTo, position: int) -> ReadUpTo:
-    """Take in how far reading has come."""
+def advance_position(known: ReadUpTo, position: int) -> ReadUpTo:
+    """Return the state after the query has read up to a position."""
     if known.pending_end is None or position < known.pending_end:
         return known
     return ReadUpTo(known.pending_sampled_at_ms)

@@ -1,17 +1,19 @@
-"""What the brokers know no more although no record says so: ghosts of groups and of committed offsets.
+"""Finds groups and committed offsets that the brokers do not have any more although no tombstone was read.
 
-A tombstone is deleted from the log a day after it was written (`delete.retention.ms`). A monitor that was away for
-longer never reads it, and what it deleted would live on for ever. Rules:
+Kafka removes a tombstone from the log a day after it was written (`delete.retention.ms`). A monitor that was stopped
+for longer never reads it, and would show the deleted group or commit for ever. Rules:
 
-1. Suspect is what our records tell of and the brokers, asked after those records were read, do not.
-2. A suspect may have its tombstone still ahead of us. So the log has to be read first up to where it ended after the
-   brokers were asked.
-3. A record of the suspect in between clears it.
-4. Only an answer proves: a listing with gaps, offsets of a topic we may not describe and a group that cannot be
-   described leave things as they are.
+1. A group or commit is a suspect if it is in our records and not in the brokers' answer. The request must be later than
+   the reading of these records.
+2. The tombstone of a suspect may still be unread. So the log must first be read up to the end that it had after the
+   brokers' answer.
+3. If a record of the suspect is read in this time, it is not a suspect any more.
+4. Only a complete answer is a proof. These prove nothing: a listing with gaps, offsets of a topic that the monitor may
+   not describe, a group that cannot be described.
 
-Worked example: at read-up-to 90 of its partition a group's last record is at 50, the listing lacks the group, and the
-partition ends at 100. Once read up to 100 with 50 still its last record, the group is gone, and no record says so.
+Example: the position in the partition is 90, and the group's last record is at offset 50. The listing does not have the
+group, and the partition ends at 100. When the position is 100 and the group's last record is still at 50, the group is
+gone.
 """
 
 from __future__ import annotations
@@ -31,7 +33,15 @@ from streaming.group.listing import GroupListing, OffsetsByPartition, Unanswered
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """Something last told of at `after_offset` of its Kafka partition; read up to `read_up_to` its end must show."""
+    """A group or commits that may be gone.
+
+    Attributes:
+        offsets_topic_partition: the partition of the records.
+        after_offset: the offset of the last record.
+        read_up_to: the position at which a tombstone must have been read, if there is one.
+        listed_at_ms: the time of the brokers' answer.
+
+    """
 
     offsets_topic_partition: int
     after_offset: int
@@ -42,7 +52,10 @@ class Suspect:
 def suspected_groups(
     groups: Mapping[str, GroupState], listing: GroupListing, sample: ClusterSample
 ) -> Mapping[str, Suspect]:
-    """Living groups that the listing lacks (rule 1). `sample` was made after the listing, the groups read before."""
+    """Return the living groups that are not in the listing (rule 1).
+
+    `groups` must be from before the listing, and `sample` from after it.
+    """
     if not listing.is_complete:
         return {}
     suspects = {}
@@ -60,10 +73,10 @@ def suspected_groups(
     return suspects
 
 
-def still_suspect(
+def keep_silent_suspects(
     suspects: Mapping[str, Suspect], groups: Mapping[str, GroupState], listing: GroupListing
 ) -> Mapping[str, Suspect]:
-    """Those nothing was heard of since (rule 3)."""
+    """Return the suspects without a new record since then (rule 3)."""
 
     def is_silent(group_id: str, suspect: Suspect) -> bool:
         record = groups.get(group_id)
@@ -81,7 +94,7 @@ def still_suspect(
 
 
 def is_read(suspect: Suspect, positions: Mapping[int, int]) -> bool:
-    """Whether the log has been read up to where the suspect's end must have shown (rule 2)."""
+    """Return True if the log was read so far that a tombstone of the suspect must have been read (rule 2)."""
     return positions.get(suspect.offsets_topic_partition, 0) >= suspect.read_up_to
 
 
@@ -90,9 +103,10 @@ def suspected_commits(
     answers: Mapping[str, OffsetsByPartition | Unanswered],
     described_topics: Mapping[str, TopicMetadata],
 ) -> pa.Table:
-    """The commits (columns group_id, topic, partition, ...) that their groups' coordinators know nothing of.
+    """Return the commits that are not in the answers of their groups' coordinators.
 
-    OffsetFetch leaves out topics we may not describe without a word, so only topics that were described count (rule 4).
+    `commits` has columns group_id, topic, partition, ... OffsetFetch omits topics without DESCRIBE, and returns no
+    error. So only described topics count (rule 4).
     """
     answered = {group_id: offsets for group_id, offsets in answers.items() if not isinstance(offsets, Unanswered)}
 
@@ -105,16 +119,17 @@ def suspected_commits(
 
 @dataclass(frozen=True, slots=True)
 class MissingCommits:
-    """Commits of one Kafka partition that their coordinator knows nothing of."""
+    """Commits in one `__consumer_offsets` partition that their coordinators do not have."""
 
     suspect: Suspect
     vanished: CommitsVanished
 
 
 def missing_by_partition(missing: pa.Table, sample: ClusterSample) -> list[MissingCommits]:
-    """The commits of `suspected_commits` by the Kafka partition they stand in.
+    """Return the commits of `suspected_commits` by their `__consumer_offsets` partition.
 
-    `sample` was made after the coordinators were asked; a partition whose end it lacks is left for the next round.
+    `sample` must be from after the requests to the coordinators. A partition whose end is not in `sample` is left for
+    the next check.
     """
     by_partition: dict[int, list[tuple[bytes, int]]] = defaultdict(list)
     rows = zip(

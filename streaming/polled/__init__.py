@@ -1,6 +1,6 @@
-"""What coordinators answer when asked, as the rows that the log would have become (`source.kind = "admin-api"`).
+"""Converts coordinators' answers to the state rows that records of the log would become (`source.kind = "admin-api"`).
 
-poll.py          one poll as a value, and what to ask next
-descriptions.py  a coordinator's description as an event
-differences.py   a poll against what is known, as lane rows: only what is new
+poll.py          the answers of one poll, and the groups to describe in the next one
+descriptions.py  converts a coordinator's description to an event
+differences.py   compares a poll with the known state, and returns state rows for the changes
 """

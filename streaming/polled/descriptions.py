@@ -1,7 +1,8 @@
-"""A coordinator's description as the event that a record would have been.
+"""Converts a coordinator's description to an event, like a record.
 
-What no answer holds is None: generation, leader, timeouts and times of a classic group, what a KIP-848 member still has
-to give up. Bytes of a classic member that cannot be read are None too, and are handed out for quarantine.
+Values that descriptions do not have are None: generation, leader, timeouts and times of a classic group, and the
+pending revocations of a KIP-848 member. Undecodable bytes of a classic member are also None, and are returned for
+quarantine.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from streaming.protocol.modern import (
 def described_event(
     group_id: str, group: DescribedGroup, position: Position
 ) -> tuple[GroupDescribed, tuple[Refusal, ...]]:
-    """The event, and every member's bytes that could not be read."""
+    """Return the event, and the undecodable bytes of all members."""
     if group.group_type == CLASSIC:
         refusals: list[Refusal] = []
         metadata = _classic(group_id, group, refusals)
@@ -73,9 +74,9 @@ def _classic_member(
 
 
 def _modern(group: DescribedGroup) -> ModernDescription:
-    """Streams members hold tasks: that they have an assignment is all that is kept of it, as from the log."""
+    """Convert a group that is not classic. Assignments of streams members are empty, because they own tasks."""
     if group.group_epoch is None or group.assignment_epoch is None:
-        raise ValueError(f"a {group.group_type} group is described with its epochs")
+        raise ValueError(f"the description of a {group.group_type} group needs its group and assignment epochs")
     is_streams = group.group_type == STREAMS
     held = [topic for member in group.members for topic in (*(member.held or ()), *(member.target or ()))]
     targets = {
@@ -113,7 +114,7 @@ def _modern_member(member: DescribedMember) -> ModernMember:
 
 
 def _current(assignment_epoch: int, member: DescribedMember, member_epoch: int) -> MemberAssignment:
-    """A member that has its target, and its epoch, is reconciled; how far others are is not told."""
+    """Return the current assignment: Stable if the member has its target at the assignment epoch, else Unknown."""
     has_target = member.target is not None and member.held == member.target
     is_stable = has_target and member_epoch == assignment_epoch
     return MemberAssignment(

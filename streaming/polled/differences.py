@@ -1,9 +1,9 @@
-"""A poll against what is known: the lane rows that bring the state up to it, and none where nothing is new.
+"""Compares a poll with the known state, and returns the state rows that update the state. No change means no rows.
 
-Answers have no place in a log, so they are numbered: events of one poll in turn, all polls in ascending order, from the
-time when the poll began (`NUMBERS_PER_MS` a millisecond), so that numbers go on rising over a new checkpoint. Commits
-travel in `POLLED_PARTITIONS` lanes, each group's in one: as long as nothing in a lane changes, its state is not written
-again.
+Answers have no offset in a log, so each event gets a number. The first number of a poll is its start time in
+milliseconds times `NUMBERS_PER_MS`, and each further event gets the next number. So numbers also increase from one
+checkpoint to the next. Commits are divided into `POLLED_PARTITIONS` partitions, with all commits of a group in one of
+them. The state of a partition is written only if one of its commits changed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from streaming.polled.poll import Poll
 from streaming.protocol.offset_commit import offset_commit_key
 
 POLLED_PARTITIONS: Final = 16
+"""Number of partitions that the commits of all groups are divided into."""
 NUMBERS_PER_MS: Final = 64
-"""Numbers below 2**48 until the year 2109: a position has to fit one integer together with its partition."""
+"""Event numbers for each millisecond. An offset and its partition must fit one integer, so numbers must be below 2**48.
+They are until the year 2109."""
 
 Offsets = Mapping[tuple[str, int], int]
 Commit = tuple[str, str, int, int]
@@ -37,8 +39,8 @@ Commit = tuple[str, str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What the state store holds: snapshots, commits by group, the number of the last answer taken in (-1: none)."""
+class KnownState:
+    """The content of the state store: snapshots, commits by group, and the number of the last answer (-1 if none)."""
 
     groups: Mapping[str, GroupSnapshot] = field(default_factory=dict)
     commits: Mapping[str, Offsets] = field(default_factory=dict)
@@ -46,7 +48,7 @@ class Known:
 
 
 def commits_by_group(commits: pa.Table) -> Mapping[str, Offsets]:
-    """The commit book's view, for `Known`."""
+    """Convert the table of the committed offsets (`CommittedOffsets`) for `KnownState`."""
     by_group: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
     columns = (commits[name].to_pylist() for name in ("group_id", "topic", "partition", "committed_offset"))
     for group_id, topic, partition, committed_offset in zip(*columns, strict=True):
@@ -56,29 +58,33 @@ def commits_by_group(commits: pa.Table) -> Mapping[str, Offsets]:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Lane rows and the numbers they take up: `first_number` to `last_number`. Without rows there is nothing new."""
+    """State rows for the changes, and the range of their numbers. Without rows, there is no change."""
 
     rows: tuple[StateRow, ...]
     first_number: int
     last_number: int
 
 
-def differences(poll: Poll, known: Known, *, is_marked: bool = False) -> Differences:
-    """What the poll says that is not known. `is_marked` asks for a row even so: who waits for it can see it arrive."""
+def differences(poll: Poll, known: KnownState, *, is_marked: bool = False) -> Differences:
+    """Return the differences between a poll and the known state.
+
+    If `is_marked` is True, there is a row even without a difference. So the caller can see when the poll has arrived in
+    the state.
+    """
     first = max(known.last_number + 1, poll.began_at_ms * NUMBERS_PER_MS)
-    news = _News(first, poll.began_at_ms)
+    events = _GroupEvents(first, poll.began_at_ms)
     for group_id, description in sorted(poll.descriptions.items()):
-        news.hear(group_id, description, known.groups.get(group_id, GroupSnapshot(group_id)))
+        events.add_description(group_id, description, known.groups.get(group_id, GroupSnapshot(group_id)))
     commits = list(_changed_commits(poll, known.commits))
-    last = max(first, news.next_number - 1)
-    if not (news.rows or commits or is_marked):
+    last = max(first, events.next_number - 1)
+    if not (events.rows or commits or is_marked):
         return Differences((), first, last)
-    state_rows = _state_rows(_Span(first, last, poll.began_at_ms), news, commits)
-    return Differences((*news.rows, *state_rows), first, last)
+    state_rows = _state_rows(_Span(first, last, poll.began_at_ms), events, commits)
+    return Differences((*events.rows, *state_rows), first, last)
 
 
-class _News:
-    """Events in the order in which groups are heard of, each with the next number."""
+class _GroupEvents:
+    """Collects the events of one poll, and gives each the next number."""
 
     def __init__(self, first_number: int, polled_at_ms: int) -> None:
         self.next_number = first_number
@@ -87,10 +93,10 @@ class _News:
         self.decode_failures: list[DecodeFailure] = []
         self._polled_at_ms = polled_at_ms
 
-    def hear(
+    def add_description(
         self, group_id: str, description: DescribedGroup | GroupNotFound | Unanswered, known: GroupSnapshot
     ) -> None:
-        """Take the description in if it changes what is known. No answer changes nothing."""
+        """Add an event if the description differs from the known state. A missing answer is not a difference."""
         position = Position(POLLED_PARTITION, self.next_number, self._polled_at_ms)
         if isinstance(description, GroupNotFound) and known.position is not None and not known.is_over:
             self._add(group_id, GroupTombstoned(position), "group_gone")
@@ -99,7 +105,7 @@ class _News:
             if advance(known, event).position != known.position:
                 self._add(group_id, event, "group_described")
                 self.decode_failures += [
-                    DecodeFailure(*_astuple(position), None, raw, refusal.reason, refusal.field)
+                    DecodeFailure(*_position_fields(position), None, raw, refusal.reason, refusal.field)
                     for raw, refusal in refusals
                 ]
 
@@ -109,13 +115,13 @@ class _News:
         self.next_number += 1
 
 
-def _astuple(position: Position) -> tuple[int, int, int]:
+def _position_fields(position: Position) -> tuple[int, int, int]:
     return position.offsets_topic_partition, position.offsets_topic_offset, position.timestamp_ms
 
 
 def _changed_commits(poll: Poll, known: Mapping[str, Offsets]) -> Iterator[Commit]:
-    """Commits that are new, other, or gone (TOMBSTONE). Of a group without an answer nothing is concluded."""
-    gone = {group_id for group_id, said in poll.descriptions.items() if isinstance(said, GroupNotFound)}
+    """Return the commits that are new, changed or gone (TOMBSTONE). A group without an answer has no changes."""
+    gone = {group_id for group_id, one in poll.descriptions.items() if isinstance(one, GroupNotFound)}
     answers: dict[str, OffsetsByPartition | Unanswered] = {**poll.offsets, **{group_id: {} for group_id in gone}}
     for group_id, answer in sorted(answers.items()):
         if isinstance(answer, Unanswered):
@@ -136,22 +142,25 @@ class _Span:
 
 
 def polled_partition(group_id: str) -> int:
-    """The lane of a group's commits: -1 to -POLLED_PARTITIONS.
+    """Return the partition number for a group's commits: -1 to -POLLED_PARTITIONS.
 
     >>> polled_partition("payments")
-    -4
+    -3
     """
     return POLLED_PARTITION - crc32(group_id.encode()) % POLLED_PARTITIONS
 
 
-def _state_rows(span: _Span, news: _News, commits: Iterable[Commit]) -> Iterator[StateRow]:
-    """A row for every lane with something new; the first one's always, for it says how far polling has come."""
+def _state_rows(span: _Span, events: _GroupEvents, commits: Iterable[Commit]) -> Iterator[StateRow]:
+    """Return a row for each partition with changes, and always one for the first partition.
+
+    The row of the first partition shows the number of the last answer.
+    """
     by_partition: dict[int, list[Commit]] = defaultdict(list, {POLLED_PARTITION: []})
     for commit in commits:
         by_partition[polled_partition(commit[0])].append(commit)
     for partition, of_partition in sorted(by_partition.items(), reverse=True):
         is_first = partition == POLLED_PARTITION
-        counts = Counter(news.counts if is_first else {})
+        counts = Counter(events.counts if is_first else {})
         counts["commit_polled"] += len(of_partition)
         batch = PartitionBatch(
             offsets_topic_partition=partition,
@@ -159,14 +168,14 @@ def _state_rows(span: _Span, news: _News, commits: Iterable[Commit]) -> Iterator
             last_offset=span.last_number,
             last_missing_offset=-1,
             records_read=dict(+counts),
-            decode_failures=tuple(news.decode_failures) if is_first else (),
+            decode_failures=tuple(events.decode_failures) if is_first else (),
             commits=commits_bytes(_commits_table(partition, span, of_partition)),
         )
         yield PARTITION_KIND, str(partition), encode_partition_event(batch)
 
 
 def _commits_table(partition: int, span: _Span, commits: list[Commit]) -> pa.Table:
-    """A commit's time is the poll's that saw it: when it was made is not told."""
+    """Return the commits as a table. Answers have no commit time, so the time of the poll is used."""
     count = len(commits)
     columns = {
         "offsets_topic_partition": [partition] * count,

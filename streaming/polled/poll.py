@@ -1,4 +1,4 @@
-"""One poll: what all brokers said within some seconds, and whom to ask the next time."""
+"""Defines the answers of one poll, which takes some seconds, and selects the groups to describe in the next poll."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from streaming.group.listing import (
 from streaming.group.snapshot import EMPTY, GroupSnapshot
 
 RIGHTS_MISSING: Final = frozenset({CLUSTER_NOT_DESCRIBABLE, "group_authorization_failed", "topic_authorization_failed"})
-"""Refusals that asking again does not help: what they hide is not waited for."""
+"""Errors because of missing permissions. A new request returns the same error, so the poll does not wait for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """Answers of one poll. Descriptions are younger than the listing, offsets younger than both.
+    """The answers of one poll. Descriptions are later than the listing, and offsets are later than both.
 
-    A group that is listed and not described did not have to be: it was Empty and is (`to_describe`).
+    If a listed group has no description, it did not need one: it was Empty and still is (`to_describe`).
     """
 
     began_at_ms: int
@@ -34,12 +34,12 @@ class Poll:
 
     @property
     def is_complete(self) -> bool:
-        """Whether everything was answered that can be: asking again would tell no more."""
+        """True if a new request would return nothing more: only missing permissions left requests without an answer."""
         return all(reason in RIGHTS_MISSING for reason in self._refusals())
 
     @property
     def hides_groups(self) -> bool:
-        """Whether there are, or may be, groups that we have no right to see."""
+        """True if missing permissions hide groups, or may hide them."""
         return any(reason in RIGHTS_MISSING for reason in self._refusals())
 
     def _refusals(self) -> Iterator[str]:
@@ -52,11 +52,14 @@ class Poll:
 def to_describe(
     listing: GroupListing, known: Mapping[str, GroupSnapshot], committed: Collection[str]
 ) -> Mapping[str, str | None]:
-    """Groups to describe, by id with the type they are listed or known under.
+    """Return the groups to describe: their ids, with the group types in the listing or in the known state.
 
-    Members of a Stable group change without its line in the listing changing, so all are asked for but those that are
-    known to be Empty and are listed so. Groups that are known to live, or to have committed, and are not listed are
-    asked for because only a coordinator's denial proves that they are gone.
+    These groups are described:
+
+    - Listed groups, except those that are Empty in the listing and in the known state. Members of a Stable group can
+      change without a change in the listing.
+    - Groups that are known to exist or have commits, but are not listed. Only the coordinator's answer proves that they
+      are gone.
     """
     listed = {
         group_id: group.group_type

@@ -1,8 +1,8 @@
-"""Bytes of ``__consumer_offsets`` to records, exactly as Kafka's own classes read them.
+"""Decodes the bytes of ``__consumer_offsets`` into records, exactly as Kafka's own classes do.
 
-``decode`` reads any record; ``classic`` and ``offset_commit`` give typed views of the two kinds the monitor evaluates
-by. Pure: bytes in, values out, and UndecodableRecord for whatever Kafka's reader refuses. See DESIGN.md beside this
-file.
+``decode`` reads any record. ``classic``, ``modern`` and ``offset_commit`` give typed views of the records that the
+monitor evaluates. The package is pure: bytes in, values out. If Kafka's reader refuses bytes, it raises
+UndecodableRecord. See DESIGN.md in this folder.
 """
 
 from streaming.protocol.errors import UndecodableRecord

@@ -1,4 +1,4 @@
-"""Typed view of a classic group's GroupMetadata record, with each member's subscription and assignment decoded.
+"""Provides a typed view of a classic group's GroupMetadata record, with decoded subscriptions and assignments.
 
 Source: ``GroupMetadataValue.json``, ``ConsumerProtocol``, and for the meaning of absent fields
 ``GroupMetadataManager.replay``.
@@ -39,21 +39,21 @@ __all__ = [
 ]
 
 Refusal = tuple[bytes, UndecodableRecord]
-"""Bytes of one member that nobody could read, and why; the refusal's field names the member."""
+"""Undecodable bytes of one member, and the error. The field of the error names the member."""
 
 Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member said when it joined (``ConsumerPartitionAssignor.Subscription``).
+    """The subscription that a member sent when it joined (``ConsumerPartitionAssignor.Subscription``).
 
     Attributes:
-        version: as on the wire; above 3 it was read as 3.
-        owned: (topic, partition) pairs the member claims to own; empty before version 1.
-        generation_id: the generation of that claim, -1 where unknown or before version 2.
-        rack_id: None where null, empty, or before version 3.
-        ends_before_owned: the bytes end where ``ownedPartitions`` should begin, although their version has that field.
+        version: the version in the bytes. A version above 3 was read as version 3.
+        owned: the (topic, partition) pairs that the member claims to own. Empty before version 1.
+        generation_id: the generation of this claim. -1 if unknown or before version 2.
+        rack_id: None if null, empty, or before version 3.
+        ends_before_owned: True if the version has ``ownedPartitions`` but the bytes end before this field.
 
     """
 
@@ -68,9 +68,10 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the group's leader gave a member (``ConsumerPartitionAssignor.Assignment``), pairs in wire order.
+    """The assignment of a member by the group's leader (``ConsumerPartitionAssignor.Assignment``).
 
-    ``version`` is None where the leader wrote no bytes for the member: it has no partitions.
+    Partitions are in wire order. If the leader wrote no bytes for the member, ``version`` is None and the member has no
+    partitions.
     """
 
     version: int | None
@@ -79,7 +80,7 @@ class Assignment:
 
 
 NOTHING_ASSIGNED: Final = Assignment(None, (), None)
-"""The assignment of a member that the leader left out. sarama, KafkaJS and kafka-go leave out who gets nothing."""
+"""The assignment of a member that the leader left out. sarama, KafkaJS and kafka-go do so for an empty assignment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +88,12 @@ class ClassicMember:
     """A member of a classic group.
 
     Attributes:
-        rebalance_timeout_ms: the session timeout where the record has none (-1, or before version 1), as the
-            coordinator takes it on replay. None, as the session timeout, where no record was read (DescribeGroups).
-        subscription, assignment: None is unknown: the bytes were refused, or are opaque because the group's protocol
-            type is not ``consumer``. A subscription of no bytes is unknown too, for no client writes one. An
-            assignment of no bytes is NOTHING_ASSIGNED.
+        rebalance_timeout_ms: if the record has none (-1, or before version 1), the session timeout, as in the
+            coordinator's replay. None if the source is DescribeGroups.
+        session_timeout_ms: None if the source is DescribeGroups.
+        subscription, assignment: None means unknown. Either the bytes could not be decoded, or the group's protocol
+            type is not ``consumer``. An empty subscription is also unknown, because no client writes one. An empty
+            assignment is NOTHING_ASSIGNED.
 
     """
 
@@ -107,13 +109,13 @@ class ClassicMember:
 
 @dataclass(frozen=True, slots=True)
 class GroupMetadata:
-    """A classic group as one record shows it, or as its coordinator describes it.
+    """A classic group in one record, or in its coordinator's description.
 
     Attributes:
-        generation_id, value_version: None in a description, which names neither.
-        protocol: name of the chosen assignor, None in an empty group.
-        current_state_timestamp_ms: when the group entered its state, None where the record does not say (-1, or
-            before version 2).
+        generation_id, value_version: None in a description.
+        protocol: name of the chosen assignor. None if the group is empty.
+        current_state_timestamp_ms: time when the group entered its state. None if the record has none (-1, or before
+            version 2).
 
     """
 
@@ -130,8 +132,8 @@ class GroupMetadata:
 def group_metadata(record: DecodedRecord, refusals: list[Refusal] | None = None) -> GroupMetadata:
     """Return the typed view of a GroupMetadata record that is not a tombstone.
 
-    Consumer protocol bytes that are refused cost that member's subscription or assignment and nothing else; they are
-    added to ``refusals``. Raises ValueError for any other record.
+    If a member's subscription or assignment cannot be decoded, only this value is None, and its bytes are added to
+    ``refusals``. Raises ValueError for any other record.
 
     >>> from streaming.protocol import decode
     >>> record = decode(bytes.fromhex("0002 0001 67"), bytes.fromhex("0000 0000 00000004 ffff ffff 00000000"))
@@ -141,7 +143,7 @@ def group_metadata(record: DecodedRecord, refusals: list[Refusal] | None = None)
     """
     value = record.value
     if record.key_type != RecordType.GROUP_METADATA or value is None or record.value_version is None:
-        raise ValueError(f"not the metadata of a classic group: {record.name}, tombstone: {value is None}")
+        raise ValueError(f"not a GroupMetadata record with a value: {record.name}, tombstone: {value is None}")
     timestamp = value.get("currentStateTimestamp", -1)
     speaks_consumer = value["protocolType"] == CONSUMER_PROTOCOL_TYPE
     return GroupMetadata(
@@ -179,15 +181,15 @@ def _member(fields: Mapping[str, Any], index: int, speaks_consumer: bool, refusa
 
 
 def member_subscription(raw: bytes | None, place: str, refusals: list[Refusal]) -> Subscription | None:
-    """Read a member's JoinGroup bytes; None is unknown, and refused bytes are added to ``refusals``.
+    """Decode a member's subscription. If this fails, return None and add the bytes to ``refusals``.
 
-    ``place`` is the path of the member. No bytes are no refusal: there is nothing to show.
+    ``place`` is the path of the member. Empty bytes also return None, but add nothing to ``refusals``.
     """
     return _read(raw, _subscription, f"{place}.subscription", refusals) if raw else None
 
 
 def member_assignment(raw: bytes | None, place: str, refusals: list[Refusal]) -> Assignment | None:
-    """Read what the leader gave a member; None is unknown, and refused bytes are added to ``refusals``."""
+    """Decode a member's assignment. If this fails, return None and add the bytes to ``refusals``."""
     return _read(raw, _assignment, f"{place}.assignment", refusals) if raw else NOTHING_ASSIGNED
 
 

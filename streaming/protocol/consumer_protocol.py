@@ -1,4 +1,4 @@
-"""What consumers put into the subscription and assignment bytes of a classic group's member.
+"""Decodes the subscription and assignment bytes of a classic group's member.
 
 Source: ``org.apache.kafka.clients.consumer.internals.ConsumerProtocol``,
 ``StickyAssignor.deserializeTopicPartitionAssignment``.
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from streaming.protocol.schema import Message
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
-"""The protocol type of a classic group whose members speak this protocol; the bytes of any other type are opaque."""
+"""The protocol type of classic groups whose members use this protocol. Other types have their own bytes."""
 
 KAFKA_STREAMS_PROTOCOL: Final = "stream"
-"""Classic Kafka Streams (and ksqlDB) runs its own task assignor under this name: ours say nothing about it."""
+"""The strategy name of classic Kafka Streams and ksqlDB. They have their own task assignor, which is not evaluated."""
 
 UNKNOWN_GENERATION: Final = -1
-"""``StickyAssignor.DEFAULT_GENERATION``, also a subscription's generation where its version has none."""
+"""``StickyAssignor.DEFAULT_GENERATION``. It is also used for a subscription whose version has no generation."""
 
 
 _OWNED_PARTITIONS_SINCE: Final = 1
@@ -51,9 +51,9 @@ def _decode(raw: bytes, readers: tuple[Reader, ...]) -> tuple[int, dict[str, Any
 
 
 def decode_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
-    """Return the version on the wire and the fields that it has; a version above 3 is read as 3.
+    """Return the version in the bytes and the fields of this version. A version above 3 is read as 3.
 
-    Raises UndecodableRecord for a negative version or bytes cut short; empty bytes are cut short too.
+    Raises UndecodableRecord for a negative version and for truncated or empty bytes.
 
     >>> decode_subscription(bytes.fromhex("0000 00000001 0001 74 ffffffff"))
     (0, {'topics': ['t'], 'userData': None})
@@ -62,10 +62,10 @@ def decode_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
-    """Decode a subscription as client libraries do: bytes may end before `ownedPartitions`, whatever their version.
+    """Decode a subscription as client libraries do: in every version the bytes may end before `ownedPartitions`.
 
-    kafka-go and Faust write a version of 1 or more and the fields of version 0. Java refuses such bytes; librdkafka,
-    sarama and franz-go read them as version 0. The version is the one on the wire; `ownedPartitions` is absent.
+    kafka-go and Faust write a version of 1 or more with the fields of version 0. Java refuses such bytes. librdkafka,
+    sarama and franz-go read them as version 0. The result has the version in the bytes, without `ownedPartitions`.
 
     >>> read_subscription(bytes.fromhex("0001 00000001 0001 74 ffffffff"))
     (1, {'topics': ['t'], 'userData': None})
@@ -80,7 +80,7 @@ def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def _ends_with_user_data(raw: bytes) -> bool:
-    """Whether the last byte is the last one of the user data: bytes cut anywhere else are damaged."""
+    """Return True if the bytes end exactly after the user data. Any other early end means damaged bytes."""
     position = 6
     for _ in range(int.from_bytes(raw[2:6], "big", signed=True)):
         position += 2 + int.from_bytes(raw[position : position + 2], "big")
@@ -91,7 +91,7 @@ def _ends_with_user_data(raw: bytes) -> bool:
 
 
 def decode_assignment(raw: bytes) -> tuple[int, dict[str, Any]]:
-    """Return the version on the wire and the fields; a version above 3 is read as 3.
+    """Return the version in the bytes and the fields. A version above 3 is read as 3.
 
     Raises UndecodableRecord as ``decode_subscription`` does.
 
@@ -102,7 +102,7 @@ def decode_assignment(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def topic_partitions(topics: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, int], ...]:
-    """Spread ``{topic, partitions}`` entries into (topic, partition) pairs, in wire order, repeats kept.
+    """Convert ``{topic, partitions}`` entries to (topic, partition) pairs, in wire order, with duplicates.
 
     >>> topic_partitions([{"topic": "t", "partitions": [1, 0]}])
     (('t', 1), ('t', 0))
@@ -111,10 +111,11 @@ def topic_partitions(topics: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, in
 
 
 def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None]:
-    """Return the partitions that a member of StickyAssignor says it owned, and in which generation.
+    """Return the partitions that a member of StickyAssignor claims to own, and the generation of the claim.
 
-    As that assignor reads it: no user data, and version 0 of it, name no generation (None); bytes that are neither
-    version 1 nor 0 count as no claim, of generation -1. Never raises: the assignor, too, only forgets such a claim.
+    The result is that of StickyAssignor. Without user data, or with version 0 of it, there is no generation (None).
+    Bytes that are neither version 1 nor 0 mean no claim, with generation -1. The function never raises, because the
+    assignor only ignores such a claim.
 
     >>> sticky_user_data(bytes.fromhex("00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)
@@ -133,11 +134,11 @@ def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ..
 
 
 def kafka_python_sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None] | None:
-    """Return the claim in user data as kafka-python 3 writes it for ``sticky``, None where it is not of that form.
+    """Return the claim in ``sticky`` user data of kafka-python 3, or None if the bytes do not have this form.
 
-    That client puts an int16 version before what StickyAssignor writes. Java leaders can't read it and forget the
-    claim; kafka-python leaders read this form alone. No record is both: to Java the version is half of an array length
-    of more than 65,535.
+    kafka-python writes an int16 version before the data of StickyAssignor. Java leaders cannot read this form and
+    ignore the claim. kafka-python leaders read only this form. No bytes have both forms, because Java reads the version
+    as half of an array length of more than 65,535.
 
     >>> kafka_python_sticky_user_data(bytes.fromhex("0001 00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)

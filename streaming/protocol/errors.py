@@ -1,4 +1,4 @@
-"""The one exception of the decoder: it names what was wrong with a record and where."""
+"""Defines the decoder's only exception. It has the reason and the field of a decode failure."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from typing import Final
 TRUNCATED: Final = "truncated"
 """The bytes end inside a field."""
 NULL_FIELD: Final = "null_field"
-"""A null where the layout allows none."""
+"""A null in a field that is not nullable."""
 BAD_VARINT: Final = "bad_varint"
-"""A varint that goes on after its fifth byte."""
+"""A varint of more than five bytes."""
 STRING_TOO_LONG: Final = "string_too_long"
 """A compact string of more than 32,767 bytes."""
 ARRAY_TOO_LONG: Final = "array_too_long"
-"""An array that announces more elements than bytes are left."""
+"""An array whose count is greater than the number of remaining bytes."""
 NEGATIVE_SIZE: Final = "negative_size"
-"""An unknown tagged field of a negative size."""
+"""An unknown tagged field with a negative size."""
 MISSING_KEY: Final = "missing_key"
-"""A record without a key: the coordinator writes none."""
+"""A record without a key. The coordinator writes no such records."""
 UNKNOWN_RECORD_TYPE: Final = "unknown_record_type"
-"""A key whose record type has no layout."""
+"""A key with an unknown record type."""
 UNKNOWN_VALUE_VERSION: Final = "unknown_value_version"
-"""A value version outside those of its record type."""
+"""A value version that the record type does not have."""
 UNKNOWN_EMBEDDED_VERSION: Final = "unknown_embedded_version"
-"""A negative version of the embedded ConsumerProtocol."""
+"""A negative version in the embedded ConsumerProtocol bytes."""
 
 
-class UndecodableRecord(ValueError):  # noqa: N818 - it names the record's fate, as the quarantine table does
-    """Bytes that Kafka's own reader refuses too.
+class UndecodableRecord(ValueError):  # noqa: N818 - the name is about the record, as in the quarantine table
+    """Raised for bytes that Kafka's own reader refuses.
 
     Attributes:
-        reason: one of the short constants of this module; stable, so that it can label a counter.
-        field: path of the field that could not be read, led by ``key`` or ``value``
-            (``value.members[3].clientId``), or None where no field was reached.
+        reason: one of the constants of this module. They do not change, because they are label values of a counter.
+        field: path of the field that could not be read, starting with ``key`` or ``value``
+            (``value.members[3].clientId``). None if no field was reached.
 
     >>> raise UndecodableRecord("truncated", "value.offset")
     Traceback (most recent call last):
@@ -47,9 +47,9 @@ class UndecodableRecord(ValueError):  # noqa: N818 - it names the record's fate,
         self.field = field
 
     def __str__(self) -> str:
-        """Reason and place in one line."""
+        """Return the reason and the field in one line."""
         return self.reason if self.field is None else f"{self.reason} at {self.field}"
 
     def under(self, parent: str) -> UndecodableRecord:
-        """Return the same refusal with its field placed below ``parent``."""
+        """Return the same error with ``parent`` before its field."""
         return UndecodableRecord(self.reason, parent if self.field is None else f"{parent}.{self.field}")

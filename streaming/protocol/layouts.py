@@ -1,8 +1,8 @@
-"""Layouts of every message in ``__consumer_offsets``, as data.
+"""Defines the layouts of all messages in ``__consumer_offsets`` as data.
 
-One line a field, in wire order, with the facts of Kafka 4.2's message definitions: name in camelCase, type, the
-versions that have it, nullability, and for a tagged field its tag and default. ``readers`` turns a layout into one
-reader a version. Tagged fields come last in every struct; a version without a field has no trace of it on the wire.
+Each field has one line, in wire order, with the values of Kafka 4.2's message definitions: name in camelCase, type, the
+versions that have it, nullability, and for a tagged field its tag and default. ``readers`` creates one reader for each
+version of a layout. Tagged fields come last in every struct. A field that a version does not have takes no bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from streaming.protocol.schema import ArrayOf, Field, Message, RecordLayout, Str
 
 
 def _record(name: str, key_type: int, key: tuple[Field, ...], *value: Field) -> RecordLayout:
-    """All records added by KIP-848 and later: one value version, flexible."""
+    """Define a record type added by KIP-848 or later. All of them have one value version, which is flexible."""
     return RecordLayout(name, key_type, Message(f"{name}Key", key), Message(f"{name}Value", value, 0, 0))
 
 
@@ -326,9 +326,9 @@ RECORD_LAYOUTS: Final = (
     STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT,
     STREAMS_GROUP_TOPOLOGY,
 )
-"""Every record type of Kafka 4.2's group coordinator; 9 and 18 are unused."""
+"""All record types of Kafka 4.2's group coordinator. Types 9 and 18 are unused."""
 
-# What clients put into the subscription and assignment bytes of a classic member, behind an int16 version.
+# The subscription and assignment bytes of a classic member. Clients write them after an int16 version.
 
 _OWNED_PARTITIONS: Final = ArrayOf(Struct((Field("topic", "string"), Field("partitions", ArrayOf("int32")))))
 
@@ -355,4 +355,4 @@ STICKY_USER_DATA: Final = Message(
     (Field("previousAssignment", _OWNED_PARTITIONS), Field("generation", "int32", since=1)),
     highest_version=1,
 )
-"""What ``StickyAssignor`` puts into a subscription's user data; it carries no version of its own."""
+"""The user data that ``StickyAssignor`` writes into a subscription. It has no version field."""

@@ -1,8 +1,7 @@
-"""Typed views of what one record says about a group whose assignment the coordinator makes.
+"""Provides typed views of the records of KIP-848 consumer groups, KIP-932 share groups and KIP-1071 streams groups.
 
-KIP-848 consumer groups, KIP-932 share groups and KIP-1071 streams groups are spread over several records each: an
-epoch, and for every member its metadata, its target and what it has now. Source: the record schemas, and for their
-meaning ``GroupMetadataManager.replay`` and ``MemberState`` of Kafka 4.2.
+Such a group has several records: an epoch, and for each member its metadata, its target and its current assignment.
+Source: the record schemas, and for their meaning ``GroupMetadataManager.replay`` and ``MemberState`` of Kafka 4.2.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ if TYPE_CHECKING:
 __all__ = ["ClassicProtocols", "IdPartitions", "MemberAssignment", "ModernMember", "id_partitions"]
 
 IdPartitions = tuple[tuple[str, tuple[int, ...]], ...]
-"""(topic id, partitions) pairs, in the record's order. These records name topics by id only."""
+"""(topic id, partitions) pairs in the order of the record. These records have topic ids and no names."""
 
 STABLE_MEMBER: Final = "Stable"
 UNREVOKED_MEMBER: Final = "UnrevokedPartitions"
 UNKNOWN_MEMBER_STATE: Final = "Unknown"
 _MEMBER_STATES: Final = {0: STABLE_MEMBER, 1: UNREVOKED_MEMBER, 2: "UnreleasedPartitions"}
 _STREAMS_MEMBER_STATES: Final = {1: STABLE_MEMBER, 2: "UnrevokedTasks", 3: "UnreleasedTasks"}
-"""Streams groups have a ``MemberState`` of their own, which counts from 1."""
+"""Streams groups have a different ``MemberState``, whose numbers start at 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassicProtocols:
-    """What a member that still speaks the classic protocol brought into a KIP-848 group."""
+    """The session timeout and protocols of a classic-protocol member in a KIP-848 group."""
 
     session_timeout_ms: int
     names: tuple[str, ...]
@@ -36,14 +35,14 @@ class ClassicProtocols:
 
 @dataclass(frozen=True, slots=True)
 class ModernMember:
-    """A member as it described itself.
+    """The metadata of a member.
 
     Attributes:
-        subscribed_topics: the names it gave; empty where it gave a regular expression, and for streams members, whose
-            topics are the topology's.
-        rebalance_timeout_ms: None in share groups, which have none.
-        server_assignor: the assignor it asked for, None where it left the choice to the coordinator.
-        classic: set where the member speaks the classic protocol in a KIP-848 group.
+        subscribed_topics: the topic names in the subscription. Empty if it is a regular expression, and for streams
+            members, because their topics are in the topology.
+        rebalance_timeout_ms: None in share groups.
+        server_assignor: the assignor that the member names. None if the coordinator chooses.
+        classic: set if the member uses the classic protocol in a KIP-848 group, otherwise None.
 
     """
 
@@ -60,15 +59,17 @@ class ModernMember:
 
 @dataclass(frozen=True, slots=True)
 class MemberAssignment:
-    """What a member has now, and how far it is on its way to its target.
+    """The current assignment of a member, and its progress towards its target.
 
     Attributes:
-        state: ``Stable``, ``UnrevokedPartitions`` (has to give some up first), ``UnreleasedPartitions`` (waits for
-            others to give some up), or ``Unknown`` for a number this version of Kafka does not know. For streams
-            members ``...Tasks``.
-        previous_member_epoch: None in a coordinator's description, which does not tell it.
-        assigned: what it may consume; empty for streams members, whose tasks are not partitions of one topic.
-        pending_revocation: what it was told to give up and has not yet; None as above.
+        previous_member_epoch: None in a coordinator's description.
+        state: ``Stable``, ``UnrevokedPartitions`` (the member must first revoke partitions), ``UnreleasedPartitions``
+            (the member waits for partitions that other members must release), or ``Unknown`` for a number that Kafka
+            4.2 does not have. For streams members ``UnrevokedTasks`` and ``UnreleasedTasks``.
+        assigned: the partitions that the member may consume. Empty for streams members, because tasks are not
+            partitions of one topic.
+        pending_revocation: the partitions that the member must revoke and has not revoked yet. None in a coordinator's
+            description.
 
     """
 
@@ -80,7 +81,7 @@ class MemberAssignment:
 
 
 def modern_member(value: Mapping[str, Any]) -> ModernMember:
-    """The member metadata of a consumer, share or streams group's record."""
+    """Return the member metadata in a record of a consumer, share or streams group."""
     classic = value.get("classicMemberMetadata")
     return ModernMember(
         group_instance_id=value.get("instanceId"),
@@ -102,7 +103,7 @@ def _classic_protocols(fields: Mapping[str, Any]) -> ClassicProtocols:
 
 
 def member_assignment(value: Mapping[str, Any]) -> MemberAssignment:
-    """The current assignment of a consumer, share or streams group's record."""
+    """Return the current assignment in a record of a consumer, share or streams group."""
     states = _STREAMS_MEMBER_STATES if "activeTasks" in value else _MEMBER_STATES
     return MemberAssignment(
         member_epoch=value["memberEpoch"],
@@ -114,7 +115,7 @@ def member_assignment(value: Mapping[str, Any]) -> MemberAssignment:
 
 
 def id_partitions(topic_partitions: Iterable[Mapping[str, Any]]) -> IdPartitions:
-    """Topic ids with their partitions, as the record has them.
+    """Return topic ids with their partitions, in the order of the record.
 
     >>> id_partitions([{"topicId": "AAAAAAAAAAAAAAAAAAAAAQ", "partitions": [0, 2]}])
     (('AAAAAAAAAAAAAAAAAAAAAQ', (0, 2)),)

@@ -1,11 +1,11 @@
-"""Offset commits: a typed view, and where the bytes lie for readers that work on whole columns.
+"""Provides a typed view of offset commits, and the byte positions for readers of whole columns.
 
-Key (record types 0 and 1): int16 type, int16 length and bytes of the group, int16 length and bytes of the topic,
-int32 partition; all big endian, none nullable. Two keys name the same (group, topic, partition) if their bytes behind
+Key (record types 0 and 1): int16 type, int16 length and bytes of the group, int16 length and bytes of the topic, int32
+partition. All are big endian and not nullable. Two keys have the same (group, topic, partition) if their bytes after
 the type are equal.
 
-Value: int16 version, then at fixed places the committed offset and, from version 3 on, the leader epoch; the metadata
-string that follows makes all later places depend on its length.
+Value: int16 version, int64 committed offset, and since version 3 an int32 leader epoch. These have fixed positions. A
+metadata string follows, so the positions of all later fields depend on its length.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ KEY_TYPES: Final = (RecordType.OFFSET_COMMIT_LEGACY, RecordType.OFFSET_COMMIT)
 """Record types whose key is (group, topic, partition)."""
 
 COMMITTED_OFFSET_AT: Final = 2
-"""Byte of the value where the int64 committed offset lies, in every version from 0 to 4 and in legacy values."""
+"""Position of the int64 committed offset in the value, in versions 0 to 4 and in legacy values."""
 
 METADATA_LENGTH_AT: Final = {0: 10, 1: 10, 2: 10, 3: 14, 4: 14}
-"""Byte where the metadata string's length lies by version: an int16, from version 4 on a varint of length + 1."""
+"""Position of the metadata string's length by version. It is an int16, since version 4 a varint of length + 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetCommit:
-    """A committed offset; None where the version or the committing client gives no value.
+    """A committed offset. A value is None if the version or the client does not provide it.
 
     Attributes:
-        leader_epoch: epoch of the leader of the last consumed record, None for -1 or before version 3.
-        expire_timestamp_ms: only version 1 carries one; None for -1.
-        topic_id: as Kafka prints it; None for the zero id or before version 4.
+        leader_epoch: the leader epoch of the last consumed record. None for -1 or before version 3.
+        expire_timestamp_ms: only in version 1. None for -1.
+        topic_id: as Kafka prints it. None for the zero id or before version 4.
 
     """
 
@@ -53,7 +53,7 @@ class OffsetCommit:
 
 
 def offset_commit_key(group_id: str, topic: str, partition: int) -> bytes:
-    """Return the key under which today's brokers keep a commit.
+    """Return the key of a commit as current brokers write it.
 
     >>> offset_commit_key("g", "t", 3).hex(" ")
     '00 01 00 01 67 00 01 74 00 00 00 03'
@@ -64,7 +64,7 @@ def offset_commit_key(group_id: str, topic: str, partition: int) -> bytes:
 
 
 def offset_commit(record: DecodedRecord) -> OffsetCommit:
-    """Return the typed view of an offset commit that is not a tombstone; ValueError for any other record.
+    """Return the typed view of an offset commit that is not a tombstone. Raises ValueError for any other record.
 
     >>> from streaming.protocol import decode
     >>> key = bytes.fromhex("0001 0001 67 0001 74 00000003")
@@ -74,7 +74,7 @@ def offset_commit(record: DecodedRecord) -> OffsetCommit:
     """
     key, value = record.key, record.value
     if record.key_type not in KEY_TYPES or value is None:
-        raise ValueError(f"not an offset commit: {record.name}, tombstone: {value is None}")
+        raise ValueError(f"not an offset commit with a value: {record.name}, tombstone: {value is None}")
     leader_epoch, expires = value.get("leaderEpoch", -1), value.get("expireTimestamp", -1)
     topic_id = value.get("topicId", ZERO_UUID)
     return OffsetCommit(

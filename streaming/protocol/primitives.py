@@ -1,4 +1,4 @@
-"""Primitive types of Kafka's wire format whose Java behaviour Python does not share.
+"""Reads the primitive types of Kafka's wire format that Java reads differently from Python.
 
 Source: ``org.apache.kafka.common.utils.ByteUtils``, ``common.Uuid``, and the UTF-8 decoder of ``java.lang.String``.
 """
@@ -13,16 +13,16 @@ from typing import Final
 from streaming.protocol.errors import BAD_VARINT, UndecodableRecord
 
 JAVA_UTF8_ERRORS: Final = "kafka-java-utf8"
-"""Name of the codec error handler that replaces malformed UTF-8 as ``new String(bytes, UTF_8)`` does."""
+"""Name of the codec error handler that replaces malformed UTF-8 as Java's ``new String(bytes, UTF_8)`` does."""
 
 _SURROGATE_LEAD: Final = 0xED
 
 
 def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
-    """Replace one malformed piece by U+FFFD and say where to go on.
+    """Replace one malformed sequence by U+FFFD, and return the position after it.
 
-    Python and Java agree on one U+FFFD a maximal subpart, but for encoded surrogates (ED A0..BF xx): to Python the
-    lead byte alone is malformed and each follower once more, to Java the whole sequence is one piece.
+    Both Python and Java replace each maximal subpart by one U+FFFD. They differ for encoded surrogates (ED A0..BF xx).
+    Python replaces each of the three bytes, Java the whole sequence.
     """
     if not isinstance(error, UnicodeDecodeError):
         raise error
@@ -38,10 +38,10 @@ codecs.register_error(JAVA_UTF8_ERRORS, _replace_as_java)
 
 
 def unsigned_varint(raw: bytes, position: int) -> tuple[int, int]:
-    """Read a varint as Java's int: overlong forms pass, bits 32 to 34 are dropped, bit 31 is the sign.
+    """Read a varint as Java's int: overlong forms are valid, bits 32 to 34 are ignored, bit 31 is the sign.
 
-    Returns the value and the position behind it. Raises IndexError where the bytes end and UndecodableRecord where
-    the fifth byte does not end it.
+    Returns the value and the position after it. Raises IndexError if the bytes end early, and UndecodableRecord if the
+    varint has more than five bytes.
 
     >>> unsigned_varint(bytes([0x96, 0x01]), 0)
     (150, 2)
@@ -58,9 +58,10 @@ def unsigned_varint(raw: bytes, position: int) -> tuple[int, int]:
 
 
 def compact_length(raw: bytes, position: int) -> tuple[int, int]:
-    """Read the length-plus-one that leads compact strings, bytes and arrays; 0 and below are null.
+    """Read the length plus one at the start of compact strings, bytes and arrays. Values up to 0 mean null.
 
-    Java computes ``readUnsignedVarint() - 1``, which turns the least int into the greatest: a length, not a null.
+    Java computes ``readUnsignedVarint() - 1``. For the smallest int this gives the greatest int, which is a length and
+    not a null.
 
     >>> compact_length(bytes([0x80, 0x80, 0x80, 0x80, 0x08]), 0)
     (2147483648, 5)
@@ -69,9 +70,9 @@ def compact_length(raw: bytes, position: int) -> tuple[int, int]:
     return (value if value != -0x80000000 else 0x80000000), position
 
 
-@lru_cache(maxsize=4096)  # the same few topic ids stand in record after record
+@lru_cache(maxsize=4096)  # the same few topic ids occur in many records
 def uuid_text(raw: bytes) -> str:
-    """Return a 16-byte Kafka Uuid as Kafka prints it: URL-safe base64 without padding.
+    """Return a Kafka Uuid of 16 bytes as Kafka prints it: URL-safe base64 without padding.
 
     >>> uuid_text(bytes(16))
     'AAAAAAAAAAAAAAAAAAAAAA'

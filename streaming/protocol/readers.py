@@ -1,9 +1,9 @@
-"""One reader function for each version of a layout, generated as Python source and compiled at import.
+"""Generates a reader function for each version of a layout, as Python source that is compiled at import.
 
-A reader walks the bytes once, without a call a field: fixed-size neighbours are unpacked together and structs are
-read in line. It accepts and refuses what Kafka's generated ``read(Readable, short)`` does (``MessageDataGenerator``),
-and returns what Kafka's generated JSON converter writes: a dict in field order, tagged fields that hold their default
-left out.
+A reader goes through the bytes once and makes no call for a single field. It unpacks neighbouring fields of fixed size
+together, and reads structs inline. It accepts and refuses the same bytes as Kafka's generated ``read(Readable, short)``
+(``MessageDataGenerator``). It returns the same fields as Kafka's generated JSON converter: a dict in field order,
+without tagged fields that have their default value.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MAX_STRING_BYTES: Final = 0x7FFF
 
 
 class _ArrayUnpackers(dict[int, "Callable[[bytes, int], tuple[int, ...]]"]):
-    """Unpackers of an array of integers by its length; those of long arrays are made for one use and not kept."""
+    """Unpackers of integer arrays by array length. Unpackers of long arrays are created for a single use."""
 
     def __init__(self, element_format: str) -> None:
         super().__init__()
@@ -60,11 +60,11 @@ _ARRAY_UNPACKERS: Final = {"int16": _ArrayUnpackers("h"), "int32": _ArrayUnpacke
 
 
 class _Writer:
-    """Writes the source of one reader, and for each line the fields it reads (path and fixed size).
+    """Writes the source of one reader, and for each line the fields that it reads (path and fixed size).
 
-    Names in the source: ``b`` the bytes, ``n`` their number, ``p`` the position, ``q`` a length or an end; ``t`` a
-    count of tags, ``g`` one tag, ``s`` its size; numbered: ``f`` fields, ``d`` dicts, ``i`` array indexes, ``u``
-    whether a struct held unknown tags.
+    Names in the source: ``b`` the bytes, ``n`` their number, ``p`` the position, ``q`` a length or an end position,
+    ``t`` the number of tags, ``g`` a tag, ``s`` its size. Names with a number: ``f`` fields, ``d`` dicts, ``i`` array
+    indexes, ``u`` True if a struct had unknown tags.
     """
 
     def __init__(self, message: Message, version: int) -> None:
@@ -80,7 +80,7 @@ class _Writer:
             with self._block("try:"):
                 self._line(f"return {self._struct(Struct(message.fields), '')}")
             with self._block("except (IndexError, struct_error, Undecodable) as error:"):
-                self._line("raise located(error, error.__traceback__) from None")
+                self._line("raise locate(error, error.__traceback__) from None")
 
     def _line(self, *texts: str) -> None:
         for text in texts:
@@ -104,9 +104,9 @@ class _Writer:
     # Structs
 
     def _struct(self, layout: Struct, parent: str, unknown: str = "") -> str:
-        """Write the reading of a struct; return the expression of its dict.
+        """Write the code that reads a struct. Return the Python expression that creates its dict.
 
-        ``unknown`` names the variable to set if the struct holds unknown tags.
+        ``unknown`` is the name of the variable to set if the struct has unknown tags.
         """
         present = [field for field in layout.fields if field.since <= self._version <= field.until]
         tagged = [field for field in present if field.tag is not None]
@@ -121,7 +121,7 @@ class _Writer:
         return self._tag_section(tagged, literal, parent, unknown) if self._flexible else literal
 
     def _fixed_run(self, run: Sequence[Field], parent: str) -> list[str]:
-        """Unpack neighbours of fixed size in one call; return their dict entries."""
+        """Write the code that unpacks neighbouring fields of fixed size in one call. Return their dict entries."""
         names = [self._name("f") for _ in run]
         formats = [_FORMATS[str(field.type)] for field in run]
         sizes = [struct.calcsize(">" + one) for one in formats]
@@ -136,7 +136,7 @@ class _Writer:
         return f"{field.name!r}: {name}"
 
     def _tag_section(self, tagged: Sequence[Field], literal: str, parent: str, unknown: str) -> str:
-        """Write the reading of the tagged fields behind a struct; return the expression of the whole struct."""
+        """Write the code that reads the tagged fields after a struct. Return the expression that creates the struct."""
         self._place = ((parent + "taggedFields", 0),)
         if tagged:
             whole = self._name("d")
@@ -171,7 +171,7 @@ class _Writer:
     # Values
 
     def _value(self, name: str, field: Field, place: str) -> None:
-        """Write the reading of one field into the variable ``name``."""
+        """Write the code that reads one field into the variable ``name``."""
         self._place = ((place, 0),)
         if isinstance(field.type, Struct):
             self._struct_value(name, field, field.type, place)
@@ -185,7 +185,10 @@ class _Writer:
             self._blob(name, field.type, nullable=field.nullable)
 
     def _struct_value(self, name: str, field: Field, layout: Struct, place: str) -> None:
-        """Write the reading of a struct: a nullable one is led by a signed byte, a nullable tagged one by a varint."""
+        """Write the code that reads a struct.
+
+        A nullable struct starts with a signed byte. A nullable tagged struct starts with a varint.
+        """
         null = "q > 127" if field.tag is None else "q < 1"
         if field.nullable:
             self._line(*(("q = b[p]", "p += 1") if field.tag is None else ("q, p = varint(b, p)",)))
@@ -204,7 +207,7 @@ class _Writer:
             yield
 
     def _length(self, prefix_bytes: int) -> str:
-        """Write the reading of a length into ``q``; return the condition that makes it a null."""
+        """Write the code that reads a length into ``q``. Return the condition for a null."""
         if self._flexible:
             self._line("q = b[p]", "p += 1", "if q > 127: q, p = compact_length(b, p - 1)", "q -= 1")
             return "q < 0"
@@ -226,7 +229,7 @@ class _Writer:
             )
 
     def _array(self, name: str, element: Scalar | Struct, place: str) -> None:
-        """Kafka refuses a count above the bytes left before it allocates; so do we."""
+        """Write the code that reads an array. Like Kafka, it refuses a count above the number of remaining bytes."""
         self._refuse_if("q > n - p", ARRAY_TOO_LONG)
         if isinstance(element, str) and element in _ARRAY_UNPACKERS:
             size = struct.calcsize(">" + _FORMATS[element])
@@ -248,7 +251,7 @@ class _Writer:
 
 
 def _zero(field_type: FieldType) -> Any:  # noqa: ANN401 - the value of a field of any type
-    """Return what a freshly made Kafka object holds in a field without a default of its own."""
+    """Return the value of a field in a new Kafka object if the field has no default."""
     if isinstance(field_type, Struct):
         return {field.name: _zero(field.type) for field in field_type.fields}
     return [] if isinstance(field_type, ArrayOf) else {"string": "", "bytes": b""}.get(field_type, 0)
@@ -259,13 +262,13 @@ def _default(field: Field) -> Any:  # noqa: ANN401 - the value of a field of any
 
 
 def _locator(places: Sequence[Place]) -> Callable[[Exception, TracebackType], UndecodableRecord]:
-    """Make the function that turns a reader's exception into a refusal with the path of the field it stopped at.
+    """Return the function that converts a reader's exception to UndecodableRecord with the path of the field.
 
-    It is found from the line that raised and the reader's own position and indexes, so that reading what is whole
-    costs nothing for it.
+    The function finds the field from the line that raised, and from the reader's position and array indexes. So readers
+    need no code for this while they read valid bytes.
     """
 
-    def located(error: Exception, traceback: TracebackType) -> UndecodableRecord:
+    def locate(error: Exception, traceback: TracebackType) -> UndecodableRecord:
         local_names = traceback.tb_frame.f_locals
         position, field = local_names["p"], ""
         for path, size in places[traceback.tb_lineno - 1]:
@@ -275,16 +278,16 @@ def _locator(places: Sequence[Place]) -> Callable[[Exception, TracebackType], Un
                 break
         return UndecodableRecord(error.reason if isinstance(error, UndecodableRecord) else TRUNCATED, field)
 
-    return located
+    return locate
 
 
 def reader_source(message: Message, version: int) -> str:
-    """Return the Python text of a reader, for the curious and for tests."""
+    """Return the Python source of a reader, for tests and for debugging."""
     return "\n".join(_Writer(message, version).lines)
 
 
 def _unpackers(source: str) -> dict[str, Any]:
-    """Return the struct unpackers that a reader names: ``unpack_iq`` reads an int32 and an int64."""
+    """Return the struct unpackers that a reader uses. For example, ``unpack_iq`` reads an int32 and an int64."""
     names = {word for word in source.replace("(", " ").split() if word.startswith("unpack_")}
     return {name: struct.Struct(">" + name.removeprefix("unpack_")).unpack_from for name in sorted(names)}
 
@@ -292,8 +295,8 @@ def _unpackers(source: str) -> dict[str, Any]:
 def compile_reader(message: Message, version: int) -> Reader:
     """Return the reader of one version of a message: ``read(raw, position) -> fields``.
 
-    The reader raises UndecodableRecord with the path of the field it stopped at. Bytes behind the message are not an
-    error.
+    The reader raises UndecodableRecord with the path of the field that it could not read. Bytes after the message are
+    not an error.
 
     >>> from streaming.protocol.layouts import OFFSET_COMMIT
     >>> read = compile_reader(OFFSET_COMMIT.key, 0)
@@ -311,13 +314,13 @@ def compile_reader(message: Message, version: int) -> Reader:
         "compact_length": compact_length,
         "int16_array": _ARRAY_UNPACKERS["int16"],
         "int32_array": _ARRAY_UNPACKERS["int32"],
-        "located": _locator(writer.places),
+        "locate": _locator(writer.places),
         "struct_error": struct.error,
         "uuid_text": uuid_text,
         "varint": unsigned_varint,
         **_unpackers(source),
     }
     code = compile(source, f"<{message.name} v{version}>", "exec")
-    exec(code, names)  # noqa: S102 - made of this package's layouts alone: no byte of a record reaches it
+    exec(code, names)  # noqa: S102 - the source comes only from the layouts of this package, never from records
     read: Reader = names["read"]
     return read

@@ -1,8 +1,8 @@
-"""Where the next record stands in what a broker returned for a fetch, without reading any record.
+"""Finds the offset of the next record in a fetch response from the batch headers, without reading records.
 
-An offset is no record: transaction markers have offsets, compaction removes records and keeps their offsets, and an
-empty batch is kept for the state of its producer. Records of aborted transactions are there, and consumers under
-read_committed skip them. The headers of the batches show which is which.
+Not every offset has a record. Transaction markers have offsets. Compaction removes records and keeps their offsets. It
+also keeps an empty batch for the state of its producer. Records of aborted transactions are in the response, and
+consumers with read_committed skip them. The batch headers show all of these cases.
 
 Source: Kafka, `DefaultRecordBatch.java` (magic 2) and `AbstractLegacyRecordBatch.java` (magic 0 and 1).
 """
@@ -14,17 +14,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 _LEGACY = struct.Struct(">qiiB")
-"""Base offset, size of what follows, partition leader epoch (or checksum), magic: common to all versions."""
+"""The header fields of all versions: base offset, size of the rest, partition leader epoch (or checksum), magic."""
 _BATCH = struct.Struct(">qiiBIhiqqqhii")
-"""From magic 2 on also: checksum, attributes, last offset delta, two times, producer, epoch, sequence, count."""
-_SIZE_IS_OF_THE_REST_AFTER = 12
+"""The header fields of magic 2: those of `_LEGACY`, then checksum, attributes, last offset delta, two timestamps,
+producer id, producer epoch, sequence and number of records."""
+_BYTES_BEFORE_REST = 12
+"""The size field does not count the base offset and itself."""
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 
 
 @dataclass(frozen=True, slots=True)
 class AbortedTransaction:
-    """Which producer's records, from which offset on, are of a transaction that was aborted."""
+    """An aborted transaction: its producer, and the offset of its first record in the partition."""
 
     producer_id: int
     first_offset: int
@@ -32,10 +34,11 @@ class AbortedTransaction:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What a look at a log found: no record before `next_offset`.
+    """The result of a search for the next record. There is no record before `next_offset`.
 
-    With `is_record` a record follows that every consumer reads. Without it there is none before `read_to`; from
-    `next_offset` on there may be records of aborted transactions, which consumers under read_committed skip.
+    If `is_record` is True, the record at `read_to` is one that every consumer reads. Otherwise there is no such record
+    before `read_to`. Between `next_offset` and `read_to` there may be records of aborted transactions, which consumers
+    with read_committed skip.
     """
 
     next_offset: int
@@ -44,30 +47,30 @@ class Tail:
 
 
 def next_record(batches: bytes, from_offset: int, aborted: Iterable[AbortedTransaction] = ()) -> Tail | None:
-    """Find the first record at or after an offset; None where the headers do not show it.
+    """Find the first record at or after an offset. Return None if the headers do not show it.
 
-    They do not in a compacted batch that begins before the offset: its last records may be gone.
+    This happens in a compacted batch that starts before the offset, because its last records may be removed.
 
     >>> next_record(b"", 7)
     Tail(next_offset=7, is_record=False, read_to=7)
     """
-    found, still_aborted = Tail(from_offset, is_record=False, read_to=from_offset), list(aborted)
+    tail, still_aborted = Tail(from_offset, is_record=False, read_to=from_offset), list(aborted)
     for batch in _batches(batches):
         if batch.attributes & _CONTROL:
             still_aborted = [one for one in still_aborted if not _ends(batch, one)]
         if batch.last_offset < from_offset:
             continue
         if not batch.records or batch.attributes & _CONTROL:
-            found = _read_past(found, batch, found.next_offset if _has_skipped(found) else batch.last_offset + 1)
+            tail = _read_past(tail, batch, tail.next_offset if _has_skipped_records(tail) else batch.last_offset + 1)
             continue
         record = _first_in(batch, from_offset)
         if record is None:
             return None
-        next_offset = found.next_offset if _has_skipped(found) else record
-        if not any(_is_of(batch, one) for one in still_aborted):
+        next_offset = tail.next_offset if _has_skipped_records(tail) else record
+        if not any(_is_in_transaction(batch, one) for one in still_aborted):
             return Tail(next_offset, is_record=True, read_to=record)
-        found = _read_past(found, batch, next_offset)
-    return found
+        tail = _read_past(tail, batch, next_offset)
+    return tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class _Batch:
 
 
 def _batches(content: bytes) -> Iterator[_Batch]:
-    """The headers of whole batches. A message of magic 0 or 1 counts as a batch of one; it has no transaction."""
+    """Return the headers of complete batches. A message of magic 0 or 1 is a batch of one record, not transactional."""
     at = 0
     while len(content) - at >= _LEGACY.size:
         base_offset, size, _, magic = _LEGACY.unpack_from(content, at)
@@ -91,36 +94,37 @@ def _batches(content: bytes) -> Iterator[_Batch]:
         else:
             _, _, _, _, _, attributes, last_delta, _, _, producer_id, _, _, records = _BATCH.unpack_from(content, at)
             yield _Batch(base_offset, base_offset + last_delta, attributes, producer_id, max(records, 0))
-        at += _SIZE_IS_OF_THE_REST_AFTER + max(size, 1)
+        at += _BYTES_BEFORE_REST + max(size, 1)
 
 
 def _first_in(batch: _Batch, from_offset: int) -> int | None:
-    """The first record at or after an offset, in a batch that has records and does not end before the offset.
+    """Return the first record at or after an offset, in a batch with records that does not end before the offset.
 
-    Compaction keeps the offsets of a batch, so one without holes has a record at each.
+    Compaction keeps the first and last offset of a batch. If the batch has as many records as offsets, each offset has
+    a record. Otherwise the result is None.
     """
     if batch.base_offset >= from_offset:
         return batch.base_offset
     return from_offset if batch.records == batch.last_offset - batch.base_offset + 1 else None
 
 
-def _has_skipped(found: Tail) -> bool:
-    return found.next_offset < found.read_to
+def _has_skipped_records(tail: Tail) -> bool:
+    return tail.next_offset < tail.read_to
 
 
-def _read_past(found: Tail, batch: _Batch, next_offset: int) -> Tail:
-    return Tail(next_offset, is_record=False, read_to=max(found.read_to, batch.last_offset + 1))
+def _read_past(tail: Tail, batch: _Batch, next_offset: int) -> Tail:
+    return Tail(next_offset, is_record=False, read_to=max(tail.read_to, batch.last_offset + 1))
 
 
-def _is_of(batch: _Batch, transaction: AbortedTransaction) -> bool:
+def _is_in_transaction(batch: _Batch, transaction: AbortedTransaction) -> bool:
     is_transactional = bool(batch.attributes & _TRANSACTIONAL)
-    return is_transactional and _can_be_of(batch, transaction)
+    return is_transactional and _may_be_in_transaction(batch, transaction)
 
 
 def _ends(marker: _Batch, transaction: AbortedTransaction) -> bool:
-    """A producer has one transaction at a time: its next marker ends it."""
-    return _can_be_of(marker, transaction)
+    """Return True if the marker ends the transaction. A producer has one transaction at a time."""
+    return _may_be_in_transaction(marker, transaction)
 
 
-def _can_be_of(batch: _Batch, transaction: AbortedTransaction) -> bool:
+def _may_be_in_transaction(batch: _Batch, transaction: AbortedTransaction) -> bool:
     return batch.producer_id == transaction.producer_id and batch.last_offset >= transaction.first_offset

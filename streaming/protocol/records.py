@@ -1,4 +1,4 @@
-"""Key and value bytes of a ``__consumer_offsets`` record to a named record.
+"""Decodes the key and value bytes of a ``__consumer_offsets`` record.
 
 Source: ``CoordinatorRecordSerde.deserialize`` and ``CoordinatorRecordType`` of Kafka 4.2.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class RecordType(IntEnum):
-    """The int16 that leads a key, by the name of Kafka's ``CoordinatorRecordType``."""
+    """The record types: the int16 at the start of a key, with the names of Kafka's ``CoordinatorRecordType``."""
 
     OFFSET_COMMIT_LEGACY = 0
     OFFSET_COMMIT = 1
@@ -55,15 +55,15 @@ class RecordType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DecodedRecord:
-    """A record as Kafka's JSON converters show it, with ``bytes`` for byte fields and topic ids as Kafka prints them.
+    """A record in the form of Kafka's JSON converters. Byte fields are ``bytes``, topic ids are as Kafka prints them.
 
     Attributes:
         name: Kafka's record name without Key or Value, for example ``GroupMetadata``.
         key_type: the record type, one of RecordType.
-        value_version: version of the value, None for a tombstone.
-        key: fields of the key by their camelCase names.
-        value: fields of the value, None for a tombstone. Fields that the version lacks are absent, as are tagged
-            fields that hold their default.
+        value_version: the version of the value. None for a tombstone.
+        key: the fields of the key by their camelCase names.
+        value: the fields of the value. None for a tombstone. Fields that the version does not have are absent, and so
+            are tagged fields with their default value.
 
     """
 
@@ -83,9 +83,9 @@ _READERS: Final = {layout.key_type: _compiled(layout) for layout in RECORD_LAYOU
 
 
 def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
-    """Decode one record; a value of None is a tombstone, an empty value is not.
+    """Decode one record. A value of None is a tombstone; an empty value is not.
 
-    Raises UndecodableRecord, and nothing else, for bytes that Kafka's own reader refuses.
+    Raises UndecodableRecord if Kafka's own reader refuses the bytes. It raises no other exception.
 
     >>> record = decode(bytes.fromhex("0003 0001 67"), bytes.fromhex("0000 00000005 00"))
     >>> record.name, record.key, record.value

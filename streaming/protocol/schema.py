@@ -1,4 +1,4 @@
-"""How a layout is said: messages of fields, with the versions that have them, as in Kafka's message definitions."""
+"""Defines the types that describe a layout: messages, fields and their versions, as in Kafka's message definitions."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ Scalar: TypeAlias = Literal["int8", "int16", "uint16", "int32", "int64", "uuid",
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """Fields that follow each other; in a flexible version a section of tagged fields ends them."""
+    """A sequence of fields. In a flexible version it ends with a section of tagged fields."""
 
     fields: tuple[Field, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayOf:
-    """Any number of elements of one type; elements are never null."""
+    """An array of elements of one type. Elements are never null."""
 
     element: Scalar | Struct
 
@@ -27,10 +27,10 @@ class Field:
     """One field of a struct.
 
     Attributes:
-        since, until: the first and last version that has the field (both included).
-        tag: its tag where it is a tagged field; ``default`` is then what a reader sees when the tag is absent, and
-            what Kafka's JSON leaves out. A tagged struct's default is the struct with each of its fields at zero,
-            empty or null.
+        since, until: the first and the last version that has the field.
+        tag: the tag of a tagged field, otherwise None.
+        default: the value of a tagged field if the tag is absent. Kafka's JSON leaves out this value. The default of a
+            tagged struct is the struct with all fields zero, empty or null.
 
     """
 
@@ -45,9 +45,9 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A top-level message of the versions 0 to ``highest_version``.
+    """A top-level message with versions 0 to ``highest_version``.
 
-    From ``flexible_since`` on its lengths are compact and its structs end in tagged fields.
+    Since version ``flexible_since``, lengths are compact and structs end with tagged fields.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class RecordLayout:
-    """A record type: Kafka's name for it, the int16 that leads its keys, and the layouts of key and value."""
+    """A record type: Kafka's name, the int16 at the start of its keys, and the layouts of key and value."""
 
     name: str
     key_type: int

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping
 from streaming.combine.partition_state import PartitionBatch
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.events import OFFSETS_TOPIC
-from streaming.integrity.log_integrity import ends_before_read, lost_before_read, read_of_another
+from streaming.integrity.log_integrity import count_lost_offsets, find_recreated_partitions, find_truncated_partitions
 from streaming.spark.files import Files
 from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView
@@ -60,7 +60,7 @@ class TopicIdentity:
         """
         if topic_id is None or topic_id == self._known:
             return
-        if another := read_of_another(positions, self._known, topic_id):
+        if another := find_recreated_partitions(positions, self._known, topic_id):
             self._report_another(another, topic_id)
         else:
             self._files.write(STORED_ID, topic_id.encode())
@@ -129,9 +129,9 @@ class LogWatch:
         positions = before.health.positions
         self._topic_read.report(sample.offsets_topic_id, positions)
         report_rewound(
-            self._cluster, self._monitor_state, ends_before_read(before.partition_states, sample.offsets_topic)
+            self._cluster, self._monitor_state, find_truncated_partitions(before.partition_states, sample.offsets_topic)
         )
-        self._lost_records.report(lost_before_read(positions, sample.offsets_topic), positions)
+        self._lost_records.report(count_lost_offsets(positions, sample.offsets_topic), positions)
 
 
 class ForeignRecords:

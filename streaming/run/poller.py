@@ -18,7 +18,7 @@ from kafka.errors import KafkaError
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.events import POLLED_PARTITION
 from streaming.group.not_known import HIDDEN_GROUPS, POLLED
-from streaming.polled.differences import Differences, Known, commits_by_group, differences
+from streaming.polled.differences import Differences, KnownState, commits_by_group, differences
 from streaming.polled.poll import Poll, to_describe
 from streaming.run.failures import Failures
 from streaming.sampling.groups import Groups
@@ -118,13 +118,13 @@ class Poller:
             self._sent_up_to = _last_number_on_its_way(self._files)
         return taken_in > self._sent_up_to
 
-    def _known(self) -> Known:
+    def _known(self) -> KnownState:
         view = self._monitor_state.view()
         groups = {group_id: record.snapshot for group_id, record in view.groups.items()}
         last_number = view.health.positions.get(POLLED_PARTITION, 0) - 1
-        return Known(groups, commits_by_group(self._committed_offsets.view().commits), last_number)
+        return KnownState(groups, commits_by_group(self._committed_offsets.view().commits), last_number)
 
-    def _ask(self, known: Known) -> Poll:
+    def _ask(self, known: KnownState) -> Poll:
         """Members first, commits last: lag, told from them and from end offsets sampled later, is only overstated."""
         began_at_ms = self._now_ms()
         listing = self._groups.list_groups()

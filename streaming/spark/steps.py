@@ -37,7 +37,7 @@ from streaming.evaluation.group_update import (
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.events import LogEvent, decode_event
 from streaming.group.snapshot import GroupSnapshot
-from streaming.group.topic_names import NOBODY_ASKED, TopicNames
+from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames
 
 PandasChunks = Iterable[pd.DataFrame]
 
@@ -78,7 +78,7 @@ class StateFunction:
     initial_state: Mapping[str, bytes] = field(default_factory=dict)
     seed_version: int = GROUP_CODEC.version
     limits: Limits = DEFAULT_LIMITS
-    names: TopicNames = NOBODY_ASKED
+    names: TopicNames = NO_TOPIC_NAMES
     own_partitions: OwnPartitions = ANY_PARTITION
 
     def __call__(self, key: tuple[Any, ...], chunks: PandasChunks, state: SparkState) -> Iterator[pd.DataFrame]:

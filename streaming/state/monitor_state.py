@@ -17,7 +17,7 @@ from streaming.evaluation.rebalances.skips import decided
 from streaming.events import POLLED_PARTITION
 from streaming.group.listing import GroupListing, rebalancing_since_ms
 from streaming.group.snapshot import REBALANCING, GroupSnapshot
-from streaming.integrity.read_up_to import ReadUpTo, passed, sampled_end
+from streaming.integrity.read_up_to import ReadUpTo, add_sampled_end, advance_position
 from streaming.state.monitor_view import Health, MonitorView, WorkShares
 from streaming.state.reports import ReportBook, Reports
 
@@ -106,7 +106,7 @@ class MonitorState:
         with self._lock:
             known = self._view.read_up_to.get(POLLED_PARTITION, ReadUpTo())
             position = self._view.health.positions.get(POLLED_PARTITION, 0)
-            read = sampled_end(known, position, last_number + 1, polled_at_ms)
+            read = add_sampled_end(known, position, last_number + 1, polled_at_ms)
             self._view = replace(self._view, read_up_to={**self._view.read_up_to, POLLED_PARTITION: read})
 
     def put_work(self, work: Mapping[str, WorkShares]) -> None:
@@ -128,7 +128,7 @@ class MonitorState:
         with self._lock:
             health = replace(self._view.health, **changes)  # type: ignore[arg-type]
             known, positions = self._view.read_up_to, health.positions
-            read_up_to = {number: passed(read, positions.get(number, 0)) for number, read in known.items()}
+            read_up_to = {number: advance_position(read, positions.get(number, 0)) for number, read in known.items()}
             self._view = replace(_with_health(self._view, health), read_up_to=read_up_to)
 
     def put_readiness(self, *, ready: bool, before: Health) -> bool:
@@ -173,7 +173,7 @@ def _with_health(view: MonitorView, health: Health) -> MonitorView:
 def _with_ends(view: MonitorView, sample: ClusterSample) -> Mapping[int, ReadUpTo]:
     """How far reading has come in time, by the ends of the partitions at the moment of the sample."""
     sampled = {
-        number: sampled_end(
+        number: add_sampled_end(
             view.read_up_to.get(number, ReadUpTo()),
             view.health.positions.get(number, 0),
             ends.high_watermark,

@@ -37,7 +37,7 @@ from streaming.evaluation.lag.broker_clocks import Records
 from streaming.evaluation.rebalances.skips import decided
 from streaming.events import OFFSETS_TOPIC, POLLED_PARTITION
 from streaming.group.snapshot import GONE
-from streaming.integrity.log_integrity import went_back
+from streaming.integrity.log_integrity import find_backward_positions
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.log_integrity import ForeignRecords, report_rewound
 from streaming.run.query.freed_memory import LARGE_BYTES, return_freed_memory
@@ -115,7 +115,7 @@ class BatchSink:
             elif isinstance(event, PartitionBatch):
                 self._committed_offsets.apply(commits[id(event)])
         known, positions = self._monitor_state.view().health.positions, self._positions(batch_id)
-        report_rewound(self._cluster, self._monitor_state, went_back(known, positions))
+        report_rewound(self._cluster, self._monitor_state, find_backward_positions(known, positions))
         self._foreign_records.report(partition_batches)
         self._monitor_state.put_health(batch_id=batch_id, positions=positions)
         gaps = [gap for event in closed for gap in event.gaps]

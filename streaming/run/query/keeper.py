@@ -15,7 +15,7 @@ from streaming.config.load import Settings
 from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.delta.on_disk import DeltaTables
 from streaming.evaluation.rebalances.detectors import Limits
-from streaming.group.topic_names import NOBODY_ASKED, TopicNames
+from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.query.batches import BatchSink
 from streaming.run.query.no_use import check_what_a_run_stands_on
@@ -147,7 +147,7 @@ class QueryKeeper:
             initial_state=bootstrap.initial_state.records,
             seed_version=bootstrap.initial_state.version,
             limits=self._limits,
-            names=NOBODY_ASKED if self._is_polled else self._topic_names(),
+            names=NO_TOPIC_NAMES if self._is_polled else self._topic_names(),
             own_partitions=self._own_partitions,
         )
         return start_query(
@@ -165,4 +165,4 @@ class QueryKeeper:
             return self._cluster_session.brokers.topic_names()
         except KafkaError as error:
             _log.warning("%s: brokers gave no topic names (%s); rows wait for a sample", self._cluster, error)
-            return NOBODY_ASKED
+            return NO_TOPIC_NAMES

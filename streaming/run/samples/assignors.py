@@ -9,7 +9,7 @@ from kafka.errors import KafkaError
 
 from streaming.evaluation.group_update import GroupState
 from streaming.events import CONSUMER
-from streaming.feedback.assignors import AssignorRequest, awaited_assignor, is_due, lacks_assignor, request_made
+from streaming.feedback.assignors import AssignorRequest, answered_request, is_due, lacks_assignor, pending_assignor
 from streaming.group.listing import Description, GroupListing, Unanswered
 from streaming.run.samples.feedback_writer import PendingFacts
 from streaming.sampling.coordinators import error_word
@@ -44,8 +44,8 @@ class AssignorRequests:
         if due:
             answers = self._ask(due)
             for group_id, record in due.items():
-                self._last[group_id] = request_made(record.snapshot, answers.get(group_id), now_seconds)
-        pending = {one: awaited_assignor(record.snapshot, self._last.get(one)) for one, record in lacking.items()}
+                self._last[group_id] = answered_request(record.snapshot, answers.get(group_id), now_seconds)
+        pending = {one: pending_assignor(record.snapshot, self._last.get(one)) for one, record in lacking.items()}
         return {group_id: (fact,) for group_id, fact in pending.items() if fact is not None}
 
     def _due(self, lacking: Mapping[str, GroupState], now_seconds: float) -> Iterator[str]:

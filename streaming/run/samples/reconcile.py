@@ -16,8 +16,8 @@ from streaming.integrity.reconcile import (
     MissingCommits,
     Suspect,
     is_read,
+    keep_silent_suspects,
     missing_by_partition,
-    still_suspect,
     suspected_commits,
     suspected_groups,
 )
@@ -53,7 +53,7 @@ class Reconciler:
         self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample
     ) -> PendingFacts:
         """Groups proven to be gone, as facts for them. `before` is what was known when the listing was asked for."""
-        self._suspects = still_suspect(self._suspects, now.groups, listing)
+        self._suspects = keep_silent_suspects(self._suspects, now.groups, listing)
         self._gone = {group_id: suspect for group_id, suspect in self._gone.items() if group_id in self._suspects}
         ripe = dict(islice(self._to_confirm(now.health.positions), GROUPS_PER_SAMPLE))
         if ripe:

@@ -78,7 +78,7 @@ def test_what_gathers_is_bounded_by_the_keys_not_by_the_records(monkeypatch: pyt
     combiner = Combiner()
     for first in range(0, 1000, 5):
         combiner.add(record_batch([_commit(offset) for offset in range(first, first + 5)]))
-        gathered = [*combiner._fresh, combiner._reduced, combiner._runs]
+        gathered = [*combiner._pending, combiner._reduced, combiner._runs]
         assert sum(table.num_rows for table in gathered) <= 10 + 1 + 5 + 1
 
 
@@ -87,10 +87,10 @@ def test_what_gathers_of_a_key_is_bounded_by_the_window_it_is_for(monkeypatch: p
     monkeypatch.setattr(combiner_module, "PENDING_COMMIT_ROWS", 10)
     combiner, reductions = Combiner(), 0
     for second in range(1000):
-        before = len(combiner._fresh)
+        before = len(combiner._pending)
         combiner.add(record_batch([replace(_commit(second), timestamp_ms=second * 1000)]))
-        reductions += len(combiner._fresh) <= before
-        assert sum(table.num_rows for table in (*combiner._fresh, combiner._reduced)) <= 2 * 10 + 1
+        reductions += len(combiner._pending) <= before
+        assert sum(table.num_rows for table in (*combiner._pending, combiner._reduced)) <= 2 * 10 + 1
     assert reductions <= 1000 / 10, "rows are not reduced again and again"
     (row,) = combiner.rows()
     commits = commits_table(decode_partition_event(row[2]).commits)

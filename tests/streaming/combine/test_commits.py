@@ -26,7 +26,7 @@ def vouched(records: list[Bytes]) -> list[int | None]:
     """Return the committed offset of each record the bulk rules vouch for, None for the others."""
     keys, values = (pa.array(list(column), pa.binary()) for column in zip(*records, strict=True))
     check = check_commits(BinaryColumn.of(keys), BinaryColumn.of(values))
-    rows = zip(check.sound.tolist(), check.committed_offset.tolist(), strict=True)
+    rows = zip(check.is_sound.tolist(), check.committed_offset.tolist(), strict=True)
     return [committed if sound else None for sound, committed in rows]
 
 

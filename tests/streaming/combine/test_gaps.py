@@ -10,7 +10,7 @@ import pytest
 
 from assignors import assignor_named
 from streaming.combine.combiner import GROUP_KIND, Combiner
-from streaming.combine.gaps import GAP_BUCKETS_SECONDS, CommitGap, GapTotals, counted
+from streaming.combine.gaps import GAP_BUCKETS_SECONDS, CommitGap, GapTotals, add_to_totals
 from streaming.combine.partition_state import (
     PARTITION_CODEC,
     CommitsVanished,
@@ -291,7 +291,7 @@ def test_totals_are_absolute_and_end_with_the_group() -> None:
 )
 def test_gaps_are_counted_in_prometheus_buckets(gap_ms: int | None, bucket: int | None, why: str) -> None:
     (gap,) = gaps_in([(0, "generation 1")])
-    totals = counted(GapTotals(), msgspec.structs.replace(gap, commit_gap_ms=gap_ms))
+    totals = add_to_totals(GapTotals(), msgspec.structs.replace(gap, commit_gap_ms=gap_ms))
     assert totals.buckets == tuple(int(number == bucket) for number in range(len(GAP_BUCKETS_SECONDS) + 1)), why
     assert totals.sum_ms == (gap_ms or 0)
 

@@ -14,11 +14,11 @@ from streaming.events import CONSUMER, SHARE, AssignorReported, DecodeFailed, Gr
 from streaming.feedback.assignors import (
     ASK_AGAIN_SECONDS,
     AssignorRequest,
-    awaited_assignor,
+    answered_request,
     is_due,
     lacks_assignor,
+    pending_assignor,
     reported_assignor,
-    request_made,
 )
 from streaming.group.listing import DescribedGroup, Description, GroupNotFound, Unanswered
 from streaming.group.snapshot import GroupSnapshot
@@ -154,7 +154,7 @@ def test_only_a_description_with_a_name_and_an_epoch_is_an_answer(
     description: Description | None, reported: AssignorReported | None, why: str
 ) -> None:
     assert reported_assignor(description) == reported, why
-    asked = request_made(advanced(formed(0)), description, 7)
+    asked = answered_request(advanced(formed(0)), description, 7)
     assert asked == AssignorRequest(7, 3, reported), why
 
 
@@ -173,9 +173,9 @@ def test_an_answer_goes_to_a_group_that_can_use_it(
     events: Sequence[GroupEvent], answer: AssignorReported | None, is_pending: bool, why: str
 ) -> None:
     snapshot = advanced(events)
-    found = awaited_assignor(snapshot, AssignorRequest(0, 3, answer))
+    found = pending_assignor(snapshot, AssignorRequest(0, 3, answer))
     assert found == (answer if is_pending else None), why
-    assert awaited_assignor(snapshot, None) is None
+    assert pending_assignor(snapshot, None) is None
 
 
 @given(st.integers(2, 5), st.sampled_from(["uniform", "range", "mine"]))
@@ -183,6 +183,6 @@ def test_once_handed_back_it_is_not_awaited_any_more(number: int, assignor: str)
     """Level-triggered: what the state shows is not sent again."""
     snapshot = advanced(formed(0, number))
     last = AssignorRequest(0, number, AssignorReported(number, assignor))
-    fact = awaited_assignor(snapshot, last)
+    fact = pending_assignor(snapshot, last)
     assert fact is not None
-    assert awaited_assignor(advanced([fact], snapshot), last) is None
+    assert pending_assignor(advanced([fact], snapshot), last) is None

@@ -47,7 +47,9 @@ def test_older_versions_are_migrated_step_by_step(version: int, stored: dict[str
 
 @pytest.mark.parametrize("version", [4, 0, -1, 2**31 - 1])
 def test_a_version_no_way_leads_from_is_refused_with_the_remedy(version: int) -> None:
-    with pytest.raises(StateVersionError, match=rf"has version {version}, this monitor reads 3: run .*rebuild"):
+    with pytest.raises(
+        StateVersionError, match=rf"has version {version}, but this monitor reads version 3: run .*rebuild"
+    ):
         CODEC.decode(version, b"")
     assert issubclass(StateVersionError, RemedyError), "commands print it without a traceback"
 

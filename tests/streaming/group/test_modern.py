@@ -23,7 +23,7 @@ from streaming.events import (
     TopicsNamed,
     TopicsSampled,
 )
-from streaming.group.modern import ModernGroup, recounted
+from streaming.group.modern import ModernGroup, recount_members
 from streaming.group.not_known import not_known
 from streaming.group.snapshot import (
     ASSIGNING,
@@ -298,7 +298,7 @@ def test_any_log_of_any_types_keeps_the_entries_of_one_life_only(events: list[Lo
         if (modern := snapshot.modern) is not None:
             assert snapshot.group_type == CONSUMER
             assert modern.strays == {*modern.targets, *modern.currents} - modern.members.keys()
-            assert modern == recounted(modern), "counted along the way is as counted at the end"
+            assert modern == recount_members(modern), "counted along the way is as counted at the end"
 
 
 def test_a_rebalance_of_a_thousand_members_looks_at_each_record_once() -> None:

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 import streaming.integrity.log_integrity
 from streaming.combine.partition_state import PartitionSnapshot
 from streaming.evaluation.lag.lag import LogEnds
-from streaming.integrity.log_integrity import ends_before_read, lost_before_read, read_of_another, went_back
+from streaming.integrity.log_integrity import (
+    count_lost_offsets,
+    find_backward_positions,
+    find_recreated_partitions,
+    find_truncated_partitions,
+)
 
 
 def test_the_examples_in_the_docstrings_are_true() -> None:
@@ -34,7 +39,7 @@ def test_a_topic_of_another_id_is_another_log(
     positions: dict[int, int], read_id: str | None, topic_id: str | None, another: set[int], why: str
 ) -> None:
     """Rule 3: KIP-516."""
-    assert read_of_another(positions, read_id, topic_id) == another, why
+    assert find_recreated_partitions(positions, read_id, topic_id) == another, why
 
 
 @pytest.mark.parametrize(
@@ -54,7 +59,7 @@ def test_a_partition_ends_behind_what_was_read_or_is_another(
 ) -> None:
     """Rule 1: KAFKA-3410 and every `unclean.leader.election.enable=true`."""
     partition_states = {0: PartitionSnapshot(0, last_offset=last_offset)}
-    assert bool(ends_before_read(partition_states, {0: LogEnds(end, end)})) == is_rewound, why
+    assert bool(find_truncated_partitions(partition_states, {0: LogEnds(end, end)})) == is_rewound, why
 
 
 OFFSETS = st.dictionaries(st.integers(-1, 5), st.integers(0, 50))
@@ -72,18 +77,18 @@ def test_a_log_that_only_grows_is_never_rewound_and_loses_nothing(read: dict[int
     partition_states = {
         number: PartitionSnapshot(number, last_offset=position - 1) for number, position in read.items()
     }
-    assert not ends_before_read(partition_states, ends)
-    assert not went_back(read, {number: log_ends.high_watermark for number, log_ends in ends.items()})
-    assert not lost_before_read(read, ends)
+    assert not find_truncated_partitions(partition_states, ends)
+    assert not find_backward_positions(read, {number: log_ends.high_watermark for number, log_ends in ends.items()})
+    assert not count_lost_offsets(read, ends)
 
 
 def test_the_numbers_of_answers_are_not_a_log() -> None:
     """With `source.kind = admin-api` they are ours, and the clock they are made from may be set back."""
-    assert not went_back({-1: 1_000}, {-1: 10})
+    assert not find_backward_positions({-1: 1_000}, {-1: 10})
 
 
 def test_what_no_broker_told_is_not_judged() -> None:
     """Rules 1 to 3: a partition without a leader has no end for now, an old broker may tell no start."""
     partition_states = {0: PartitionSnapshot(0, last_offset=9)}
-    assert not ends_before_read(partition_states, {})
-    assert lost_before_read({0: 10}, {0: LogEnds(50, 50)}) == {}
+    assert not find_truncated_partitions(partition_states, {})
+    assert count_lost_offsets({0: 10}, {0: LogEnds(50, 50)}) == {}

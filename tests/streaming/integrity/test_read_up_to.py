@@ -5,25 +5,25 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.integrity.read_up_to import ReadUpTo, passed, sampled_end
+from streaming.integrity.read_up_to import ReadUpTo, add_sampled_end, advance_position
 
 
 def test_an_idle_partition_is_read_up_to_each_sample() -> None:
     """Nothing is written, and time goes on."""
-    known = sampled_end(ReadUpTo(), position=9, end=9, sampled_at_ms=1_000)
-    assert sampled_end(known, position=9, end=9, sampled_at_ms=2_000).read_up_to_ms == 2_000
+    known = add_sampled_end(ReadUpTo(), position=9, end=9, sampled_at_ms=1_000)
+    assert add_sampled_end(known, position=9, end=9, sampled_at_ms=2_000).read_up_to_ms == 2_000
 
 
 def test_a_backlog_stays_at_the_time_it_was_read_up_to() -> None:
-    known = sampled_end(ReadUpTo(500), position=5, end=9, sampled_at_ms=1_000)
-    assert passed(known, 8).read_up_to_ms == 500
-    assert passed(known, 9).read_up_to_ms == 1_000
+    known = add_sampled_end(ReadUpTo(500), position=5, end=9, sampled_at_ms=1_000)
+    assert advance_position(known, 8).read_up_to_ms == 500
+    assert advance_position(known, 9).read_up_to_ms == 1_000
 
 
 def test_on_a_busy_partition_time_goes_on_although_no_last_end_is_ever_reached() -> None:
     known, end = ReadUpTo(), 10
     for second in range(20):
-        known = sampled_end(known, position=end - 10, end=end, sampled_at_ms=1_000 * second)
+        known = add_sampled_end(known, position=end - 10, end=end, sampled_at_ms=1_000 * second)
         end += 7
     assert known.read_up_to_ms is not None
     assert known.read_up_to_ms >= 15_000
@@ -38,8 +38,8 @@ def test_whatever_was_written_up_to_that_time_was_read(steps: list[tuple[int, in
         end += written
         position = min(end, position + read)
         ends[now_ms] = end
-        known = passed(known, position)
+        known = advance_position(known, position)
         if is_sampled:
-            known = sampled_end(known, position, end, now_ms)
+            known = add_sampled_end(known, position, end, now_ms)
         before = known.read_up_to_ms
         assert before is None or ends[before] <= position

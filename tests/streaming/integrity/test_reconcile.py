@@ -23,8 +23,8 @@ from streaming.group.listing import (
 from streaming.integrity.reconcile import (
     Suspect,
     is_read,
+    keep_silent_suspects,
     missing_by_partition,
-    still_suspect,
     suspected_commits,
     suspected_groups,
 )
@@ -88,7 +88,7 @@ def test_suspect_is_who_is_alive_to_us_and_unknown_to_every_coordinator(
 def test_a_suspect_is_cleared_by_any_word_of_it(
     groups: Mapping[str, GroupState], listing: GroupListing, stays: bool, why: str
 ) -> None:
-    assert still_suspect({"g": SUSPECT}, groups, listing) == ({"g": SUSPECT} if stays else {}), why
+    assert keep_silent_suspects({"g": SUSPECT}, groups, listing) == ({"g": SUSPECT} if stays else {}), why
 
 
 @pytest.mark.parametrize(

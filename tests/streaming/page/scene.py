@@ -16,7 +16,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from assignors import BUILT_IN, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
-from streaming.combine.gaps import ALL_COMMITTED, CommitGap, GapTotals, counted
+from streaming.combine.gaps import ALL_COMMITTED, CommitGap, GapTotals, add_to_totals
 from streaming.combine.partition_state import GapsClosed
 from streaming.delta.rows import arrow_table, update_rows
 from streaming.delta.tables import PARTITIONED_BY, REBALANCES
@@ -207,7 +207,7 @@ def _gaps_of(group_id: str, *gaps_ms: int) -> GapsClosed:
         CommitGap(group_id, Position(0, number, NOW_MS), number, gap_ms, None, None, None, None, 0, None, ALL_COMMITTED)
         for number, gap_ms in enumerate(gaps_ms)
     )
-    return GapsClosed(gaps, {group_id: reduce(counted, gaps, GapTotals())})
+    return GapsClosed(gaps, {group_id: reduce(add_to_totals, gaps, GapTotals())})
 
 
 WIDE = ("orders", "payments", "shipments")

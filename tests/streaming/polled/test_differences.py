@@ -23,7 +23,7 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.polled.differences import (
     NUMBERS_PER_MS,
     POLLED_PARTITIONS,
-    Known,
+    KnownState,
     commits_by_group,
     differences,
     polled_partition,
@@ -72,11 +72,11 @@ class State:
         self.committed_offsets = CommittedOffsets()
         self.rows_reported = 0
 
-    def known(self) -> Known:
+    def known(self) -> KnownState:
         """Return what the poller finds."""
         polled_lane = self.state_rows.get(POLLED_PARTITION, PartitionSnapshot(POLLED_PARTITION))
         groups = {group_id: record.snapshot for group_id, record in self.records.items()}
-        return Known(groups, commits_by_group(self.committed_offsets.view().commits), polled_lane.last_offset)
+        return KnownState(groups, commits_by_group(self.committed_offsets.view().commits), polled_lane.last_offset)
 
     def take(self, rows: tuple[StateRow, ...]) -> None:
         """Run a batch."""
@@ -141,7 +141,7 @@ def test_rows_taken_in_twice_change_nothing(poll: Poll) -> None:
 @given(polls())
 def test_every_event_has_a_position_of_its_own(poll: Poll) -> None:
     """Tables are idempotent by position: two groups must not share one."""
-    found = differences(poll, Known())
+    found = differences(poll, KnownState())
     events = [decode_event(payload) for partition, _, payload in found.rows if partition == GROUP_KIND]
     positions = [event.position for event in events if isinstance(event, LogEvent)]
     assert [position.offsets_topic_offset for position in positions] == list(
@@ -154,21 +154,21 @@ def test_every_event_has_a_position_of_its_own(poll: Poll) -> None:
 def test_numbers_follow_the_clock_and_never_fall_behind_what_was_taken_in() -> None:
     """They rise over a new checkpoint, which knows none; and over a clock that was set back."""
     poll = polled({"g": classic()})
-    assert differences(poll, Known()).first_number == START_MS * NUMBERS_PER_MS
+    assert differences(poll, KnownState()).first_number == START_MS * NUMBERS_PER_MS
     ahead = START_MS * NUMBERS_PER_MS + 7
-    assert differences(poll, Known(last_number=ahead)).first_number == ahead + 1
+    assert differences(poll, KnownState(last_number=ahead)).first_number == ahead + 1
     assert ahead < 2**48, "positions are packed with their partition into 64 bits"
 
 
 def test_a_mark_is_a_row_without_news_and_says_how_far_polling_has_come() -> None:
     """Readiness waits until the first complete poll has gone through the query, also on a cluster without a group."""
-    found = differences(polled({}), Known(), is_marked=True)
+    found = differences(polled({}), KnownState(), is_marked=True)
     [(partition, state_key, payload)] = found.rows
     batch = decode_partition_event(payload)
     assert isinstance(batch, PartitionBatch)
     assert (partition, state_key, batch.last_offset) == ("partition", "-1", found.last_number)
     assert (batch.records_read, batch.commits) == ({}, b"")
-    assert differences(polled({}), Known()).rows == ()
+    assert differences(polled({}), KnownState()).rows == ()
 
 
 def test_unreadable_bytes_are_quarantined_once_with_their_group() -> None:

@@ -202,7 +202,7 @@ def test_a_subscription_that_is_cut_anywhere_else_is_refused(version: int) -> No
     ids=["a tombstone", "another record type"],
 )
 def test_only_a_classic_groups_metadata_has_the_view(key: bytes, value: bytes | None) -> None:
-    with pytest.raises(ValueError, match="not the metadata of a classic group"):
+    with pytest.raises(ValueError, match="not a GroupMetadata record"):
         group_metadata(decode(key, value))
 
 

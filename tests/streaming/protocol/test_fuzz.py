@@ -15,7 +15,7 @@ from streaming.protocol import RecordType, UndecodableRecord, decode
 from streaming.protocol import errors as reasons
 from streaming.protocol.classic import Refusal, group_metadata
 from streaming.protocol.offset_commit import offset_commit
-from streaming.protocol.spelled_out import spelled_out
+from streaming.protocol.record_json import render_record
 from tests.bench.encoder import varint
 from tests.streaming.protocol.mutations import mutate_record
 from tests.streaming.protocol.records import golden_lines, raw_record, sample_records
@@ -75,7 +75,7 @@ def test_every_reason_is_reached_by_the_damage() -> None:
 def test_a_damaged_record_spelled_out_is_an_answer_or_an_error() -> None:
     random = Random(SEEDS[1])
     for _ in range(RECORDS_PER_SEED):
-        answer = spelled_out(*mutate_record(random, WHOLE))
+        answer = render_record(*mutate_record(random, WHOLE))
         assert answer.keys() in ({"error", "field"}, {"record", "key", "value"}, {"record", "key", "value", "decoded"})
 
 

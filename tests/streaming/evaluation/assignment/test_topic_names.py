@@ -15,7 +15,7 @@ from streaming.evaluation.group_update import GroupState, GroupUpdate, apply_bat
 from streaming.events import GroupEvent, LogEvent, TopicMetadata, TopicsSampled
 from streaming.group.not_known import TOPIC_NAMES
 from streaming.group.snapshot import GroupSnapshot
-from streaming.group.topic_names import NOBODY_ASKED, TopicNames
+from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames
 from tests.streaming.groups import SECOND_MS, current, epoch, joined, left, modern_member, target, target_epoch
 
 NOW_MS = 10_000 * SECOND_MS
@@ -98,7 +98,7 @@ def topics(taken: Iterable[GroupUpdate]) -> set[str]:
 def test_without_an_answer_rows_wait_and_are_told_with_names() -> None:
     """Only the last eight rows of a group waited; all before them were told with ids."""
     record = GroupState(GroupSnapshot("g"))
-    waits = apply_batch(record, restless(40), STRATEGIES, names=NOBODY_ASKED)
+    waits = apply_batch(record, restless(40), STRATEGIES, names=NO_TOPIC_NAMES)
     assert topics([waits]) == set()
     reported = apply_batch(waits.record, [sampled(NOW_MS)], STRATEGIES)
     assert topics([reported]) == {"orders", "sales"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streaming.protocol.layouts import CONSUMER_GROUP_MEMBER_METADATA, GROUP_METADATA
-from streaming.protocol.spelled_out import spelled_out
+from streaming.protocol.record_json import render_record
 from tests.bench.encoder import encode
 from tests.streaming.protocol.agreement import as_json
 from tests.streaming.protocol.records import golden_lines, raw_record
@@ -35,7 +35,7 @@ def _group(protocol: str = "range", protocol_type: str = "consumer", **changes: 
         "leader": "m",
         "members": [{**member, **changes}],
     }
-    return spelled_out(GROUP_KEY, b"\x00\x00" + encode(GROUP_METADATA.value, 0, fields))
+    return render_record(GROUP_KEY, b"\x00\x00" + encode(GROUP_METADATA.value, 0, fields))
 
 
 def _only_member(answer: dict[str, Any]) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def test_record_key_and_value_are_what_kafkas_converters_write() -> None:
     for line in golden_lines("records"):
         if "key" not in line["input"]:
             continue
-        answer = as_json(spelled_out(*raw_record(line["input"])))
+        answer = as_json(render_record(*raw_record(line["input"])))
         answer.pop("decoded", None)
         assert "error" in answer if "refused" in line["kafka"] else answer == line["kafka"]
 
@@ -109,8 +109,8 @@ def test_the_protocols_of_a_classic_member_in_a_consumer_group_are_spelled_out()
     }
     classic = {"sessionTimeoutMs": 5, "supportedProtocols": [{"name": "range", "metadata": SUBSCRIPTION}]}
     layout = CONSUMER_GROUP_MEMBER_METADATA.value
-    answer = spelled_out(MEMBER_KEY, b"\x00\x00" + encode(layout, 0, {**fields, "classicMemberMetadata": classic}))
+    answer = render_record(MEMBER_KEY, b"\x00\x00" + encode(layout, 0, {**fields, "classicMemberMetadata": classic}))
     expected = {"name": "range", "metadata": {"version": 0, "topics": ["t"], "userData": None}}
     assert answer["decoded"] == {"supportedProtocols": [expected]}
-    ordinary = spelled_out(MEMBER_KEY, b"\x00\x00" + encode(layout, 0, {**fields, "classicMemberMetadata": None}))
+    ordinary = render_record(MEMBER_KEY, b"\x00\x00" + encode(layout, 0, {**fields, "classicMemberMetadata": None}))
     assert "decoded" not in ordinary

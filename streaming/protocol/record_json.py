@@ -1,4 +1,4 @@
-"""A record as one JSON object: Kafka's own rendering, and beside it the bytes that clients put inside, spelled out."""
+"""Converts a record to one JSON object: Kafka's own form, plus the decoded bytes that clients wrote into it."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from streaming.protocol.records import DecodedRecord
 
 STICKY_ASSIGNOR_NAME: Final = "sticky"
-"""The protocol whose members' user data is that of ``StickyAssignor``."""
+"""The protocol name of ``StickyAssignor``. Its members send user data."""
 
 
-def spelled_out(key: bytes | None, value: bytes | None) -> dict[str, Any]:
-    """Return ``{record, key, value}`` as Kafka's JSON converters write them, or ``{error, field}`` where Kafka refuses.
+def render_record(key: bytes | None, value: bytes | None) -> dict[str, Any]:
+    """Return ``{record, key, value}`` as Kafka's JSON converters write them, or ``{error, field}`` if Kafka refuses.
 
-    Bytes stay ``bytes``; JSON shows them as base64. Where the value holds bytes of the consumer protocol they are
-    spelled out under ``decoded``; bytes there that are refused show as ``{error, field}`` in their place: the record
-    itself is whole.
+    Bytes stay ``bytes``; JSON shows them as base64. If the value contains bytes of the consumer protocol, the result
+    also has ``decoded`` with their fields. Bytes there that cannot be decoded become ``{error, field}``, and the rest
+    of the record is complete.
 
-    >>> spelled_out(bytes.fromhex("0003 0001 67"), None)
+    >>> render_record(bytes.fromhex("0003 0001 67"), None)
     {'record': 'ConsumerGroupMetadata', 'key': {'groupId': 'g'}, 'value': None}
-    >>> spelled_out(bytes.fromhex("0003 0001"), None)
+    >>> render_record(bytes.fromhex("0003 0001"), None)
     {'error': 'truncated', 'field': 'key.groupId'}
     """
     try:
@@ -83,7 +83,7 @@ def _subscription(raw: bytes, protocol: str | None) -> dict[str, Any] | None:
 
 
 def _embedded(raw: bytes, read: Callable[[bytes], tuple[int, dict[str, Any]]]) -> dict[str, Any] | None:
-    """Return the version and fields of embedded bytes, or why they are refused; None where there are none."""
+    """Return the version and fields of embedded bytes, or the error. None for empty bytes."""
     if not raw:
         return None
     try:
