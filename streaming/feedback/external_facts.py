@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from streaming.evaluation.assignment.sampled_topics import pending_topics
 from streaming.evaluation.lag.lag import ClusterSample
-from streaming.evaluation.rebalances.skips import Decided, settlements
+from streaming.evaluation.rebalances.skips import SkipDecisions, settlements
 from streaming.events import ExternalFact, GroupForgotten, TopicMetadata, TopicsSampled
 from streaming.group.history import awaits_names
 from streaming.group.snapshot import GroupSnapshot
@@ -22,7 +22,7 @@ FORGET_AFTER_MS = 7 * 24 * 3_600_000
 def pending_facts(
     snapshot: GroupSnapshot,
     sample: ClusterSample,
-    decisions: Decided,
+    decisions: SkipDecisions,
     pending: Iterable[GroupSnapshot] = (),
 ) -> tuple[ExternalFact, ...]:
     """Everything the group does not know yet and could, what it has still to tell of earlier records included."""

@@ -9,7 +9,7 @@ import msgspec
 from streaming.evaluation.rebalances.partition_movement import member_key
 from streaming.group.members import GroupMember, TopicPartitions
 
-JOINED, WENT, REJOINED, RESUBSCRIBED = "joined", "gone", "rejoined", "resubscribed"
+JOINED, GONE, REJOINED, RESUBSCRIBED = "joined", "gone", "rejoined", "resubscribed"
 """What a member did. `rejoined`: a static member under a new member id."""
 
 
@@ -72,7 +72,7 @@ def _what_it_did(was: GroupMember | None, now: GroupMember | None) -> tuple[str,
     if was is None:
         return (JOINED,)
     if now is None:
-        return (WENT,)
+        return (GONE,)
     is_known = was.subscribed_topics is not None and now.subscribed_topics is not None
     resubscribed = is_known and (
         (was.subscribed_topics, was.subscribed_regex) != (now.subscribed_topics, now.subscribed_regex)

@@ -48,7 +48,7 @@ class PartitionMovement(msgspec.Struct, frozen=True):
     unowned_before_partitions: int = 0
 
 
-class Earlier(msgspec.Struct, frozen=True):
+class OwnersBefore(msgspec.Struct, frozen=True):
     """Who held what before: owners from before all rounds (`held`), as of the last round (`held_last`), and nobody's.
 
     `should_report` False: no record tells all of before; `held` is what members claim, or what is known of some.
@@ -80,7 +80,7 @@ def is_all_known(group: Iterable[GroupMember]) -> bool:
     return all(member.target is not None for member in group)
 
 
-def movement(earlier: Earlier, now: Sequence[GroupMember], after: GroupSnapshot) -> PartitionMovement:
+def movement(earlier: OwnersBefore, now: Sequence[GroupMember], after: GroupSnapshot) -> PartitionMovement:
     """Hold what members have now against who had what before.
 
     `a` has `t-0` and shall give it to `b`. A cooperative leader first gives it to nobody:
@@ -90,7 +90,7 @@ def movement(earlier: Earlier, now: Sequence[GroupMember], after: GroupSnapshot)
     >>> group = [member("a", (("t", 0), ("t", 1)), (("t", 1),)), member("b", (), ())]
     >>> from streaming.protocol.classic import GroupMetadata
     >>> metadata = GroupMetadata("g", "consumer", 7, "cooperative-sticky", "a", None, (), 3)
-    >>> found = movement(Earlier(claimed_by(group)), group, GroupSnapshot("g", classic=metadata))
+    >>> found = movement(OwnersBefore(claimed_by(group)), group, GroupSnapshot("g", classic=metadata))
     >>> found.moved_partitions, found.withheld
     (None, (('t', 0),))
     """

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from streaming.evaluation.rebalances.detectors import Limits, conditions
-from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary, in_brief
+from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary, summarize
 from streaming.evaluation.rebalances.rebalances import (
     REBALANCE,
     Rebalance,
@@ -69,7 +69,7 @@ class ReportedRebalance(msgspec.Struct, frozen=True):
     conditions: tuple[str, ...] = ()
 
 
-def continued(
+def extend_history(
     rebalance_history: RebalanceHistory,
     present: GroupSnapshot,
     history: Iterable[GroupSnapshot],
@@ -80,7 +80,7 @@ def continued(
 
     The same records make the same rebalances in however many turns they come.
 
-    >>> continued(RebalanceHistory(), GroupSnapshot("g"), [], GroupSnapshot("g"), Limits())[1]
+    >>> extend_history(RebalanceHistory(), GroupSnapshot("g"), [], GroupSnapshot("g"), Limits())[1]
     ()
     """
     reported: list[ReportedRebalance] = []
@@ -93,7 +93,7 @@ def continued(
         if rebalance is None:
             continue
         rebalance_history = msgspec.structs.replace(
-            rebalance_history, recent=(*rebalance_history.recent, in_brief(rebalance))[-KEPT_REBALANCES:]
+            rebalance_history, recent=(*rebalance_history.recent, summarize(rebalance))[-KEPT_REBALANCES:]
         )
         if rebalance_history.is_new(rebalance.position):
             rebalance_history = msgspec.structs.replace(

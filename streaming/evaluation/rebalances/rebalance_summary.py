@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from streaming.evaluation.rebalances.member_changes import JOINED, REJOINED, WENT, MemberChange
+from streaming.evaluation.rebalances.member_changes import JOINED, REJOINED, GONE, MemberChange
 from streaming.evaluation.rebalances.rebalances import Rebalance
 from streaming.events import CLASSIC
 from streaming.group.members import member_name
@@ -51,9 +51,9 @@ class RebalanceSummary(msgspec.Struct, frozen=True):
         return self.changed_members == len(self.joined) + len(self.gone) + len(self.rejoined)
 
 
-def in_brief(rebalance: Rebalance) -> RebalanceSummary:
+def summarize(rebalance: Rebalance) -> RebalanceSummary:
     """What is remembered of a rebalance when its row is written."""
-    came_or_went = {change: rebalance.members_that(change) for change in (JOINED, WENT, REJOINED)}
+    came_or_went = {change: rebalance.members_that(change) for change in (JOINED, GONE, REJOINED)}
     return RebalanceSummary(
         timestamp_ms=rebalance.position.timestamp_ms,
         generation_id=rebalance.generation_id,
@@ -62,7 +62,7 @@ def in_brief(rebalance: Rebalance) -> RebalanceSummary:
         protocol=rebalance.protocol,
         members=rebalance.members,
         joined=_names(came_or_went[JOINED]),
-        gone=_names(came_or_went[WENT]),
+        gone=_names(came_or_went[GONE]),
         rejoined=_names(came_or_went[REJOINED]),
         changed_members=sum(map(len, came_or_went.values())),
         skipped_generations=rebalance.skipped_generations or 0,

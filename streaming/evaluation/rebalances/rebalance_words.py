@@ -1,4 +1,4 @@
-"""A row of the table `rebalances` in a sentence: when nobody has time to read its columns.
+"""A row of the table `rebalances` in a describe_rebalance: when nobody has time to read its columns.
 
 Names are as the group's members gave them: whoever prints them makes them safe first.
 """
@@ -12,7 +12,7 @@ from typing import Any
 from streaming.combine import gaps
 from streaming.evaluation.phrases import counted
 from streaming.evaluation.rebalances import rebalances as words
-from streaming.evaluation.rebalances.member_changes import JOINED, REJOINED, RESUBSCRIBED, WENT
+from streaming.evaluation.rebalances.member_changes import JOINED, REJOINED, RESUBSCRIBED, GONE
 from streaming.group.members import member_name
 from streaming.group.snapshot import BROKER
 
@@ -27,7 +27,7 @@ _WHOLE_GROUP = {
     words.UNEXPLAINED: "no record says why",
 }
 _WHAT_MEMBERS_DID = {
-    words.MEMBER_GONE: (WENT, "is gone", "are gone"),
+    words.MEMBER_GONE: (GONE, "is gone", "are gone"),
     words.MEMBER_JOINED: (JOINED, "joined", "joined"),
     words.SUBSCRIPTION_CHANGED: (RESUBSCRIBED, "subscribes anew", "subscribe anew"),
 }
@@ -45,21 +45,21 @@ _NOBODY_COMMITTED = {
 }
 
 
-def without_upgrades_ends(rows: Sequence[Row]) -> Sequence[Row]:
+def without_upgrade_tombstones(rows: Sequence[Row]) -> Sequence[Row]:
     """Leave out the tombstone of a group that goes on under another protocol: it is no end.
 
-    >>> [row["kind"] for row in without_upgrades_ends([{"kind": "deleted"}, {"kind": "upgraded"}, {"kind": "deleted"}])]
+    >>> [row["kind"] for row in without_upgrade_tombstones([{"kind": "deleted"}, {"kind": "upgraded"}, {"kind": "deleted"}])]
     ['upgraded', 'deleted']
     """
     over = [now["kind"] == words.DELETED and after["kind"] in _GOES_ON for now, after in pairwise(rows)]
     return [row for row, is_left_out in zip(rows, [*over, False], strict=True) if not is_left_out] if rows else ()
 
 
-def with_gaps(rows: Sequence[Row], of_gaps: Sequence[Row]) -> Sequence[Row]:
+def with_commit_gaps(rows: Sequence[Row], of_gaps: Sequence[Row]) -> Sequence[Row]:
     """Rows of `rebalances`, each with its row of `commit_gaps` as `commit_gap`; None where there is none (yet).
 
     >>> rebalance = {"cluster": "prod", "offsets_topic_partition": 3, "offsets_topic_offset": 17}
-    >>> with_gaps([rebalance], [{**rebalance, "commit_gap_ms": 12_000}])[0]["commit_gap"]["commit_gap_ms"]
+    >>> with_commit_gaps([rebalance], [{**rebalance, "commit_gap_ms": 12_000}])[0]["commit_gap"]["commit_gap_ms"]
     12000
     """
     by_position = {_position(gap): gap for gap in of_gaps}
@@ -70,11 +70,11 @@ def _position(row: Row) -> tuple[str, int, int]:
     return row["cluster"], row["offsets_topic_partition"], row["offsets_topic_offset"]
 
 
-def sentence(row: Row) -> str:
+def describe_rebalance(row: Row) -> str:
     """One row of `rebalances` in words.
 
     >>> pod = {"group_instance_id": "pod-1", "client_id": "app", "client_host": "/10.4.5.98", "changes": ["rejoined"]}
-    >>> sentence({"kind": "static_rejoin", "changes": [pod]})
+    >>> describe_rebalance({"kind": "static_rejoin", "changes": [pod]})
     'static member pod-1 rejoined under a new member id; no rebalance'
     """
     if row["kind"] == words.STATIC_REJOIN:

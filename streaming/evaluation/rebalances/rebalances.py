@@ -41,9 +41,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from streaming.evaluation.rebalances.claims import RecordedClaims, recorded_claims
-from streaming.evaluation.rebalances.member_changes import JOINED, RESUBSCRIBED, WENT, MemberChange, member_changes
+from streaming.evaluation.rebalances.member_changes import JOINED, RESUBSCRIBED, GONE, MemberChange, member_changes
 from streaming.evaluation.rebalances.partition_movement import (
-    Earlier,
+    OwnersBefore,
     PartitionMovement,
     claimed_by,
     held_by,
@@ -218,12 +218,12 @@ def baseline_after(
 
 def _earlier(
     baseline: RebalanceBaseline | None, then: Sequence[GroupMember] | None, now: Sequence[GroupMember]
-) -> Earlier:
+) -> OwnersBefore:
     """Who held what before. Of a group compared with nothing, its members' claims are all there is."""
     if baseline is None or then is None:
-        return Earlier(claimed_by(now), should_report=False)
+        return OwnersBefore(claimed_by(now), should_report=False)
     held, should_report = held_by(then), is_all_known(then)
-    return Earlier(
+    return OwnersBefore(
         baseline.owners_before or held, unowned=baseline.unowned, held_last=held, should_report=should_report
     )
 
@@ -322,7 +322,7 @@ def _causes(
     None where nothing is proven and something is unknown: the cause may be there.
     """
     did = {change for member in changes for change in member.changes}
-    shown = {MEMBER_GONE: WENT in did, MEMBER_JOINED: JOINED in did, SUBSCRIPTION_CHANGED: RESUBSCRIBED in did}
+    shown = {MEMBER_GONE: GONE in did, MEMBER_JOINED: JOINED in did, SUBSCRIPTION_CHANGED: RESUBSCRIBED in did}
     causes = tuple(cause for cause in CAUSES if shown.get(cause) or proven.get(cause))
     if not causes and not is_all_known:
         return None

@@ -15,7 +15,7 @@ from streaming.events import SkipSettled
 from streaming.group.not_known import REBALANCES_FAILED, not_known
 from streaming.group.snapshot import GroupSnapshot, Skip
 
-Decided = Mapping[tuple[str, int], bool]
+SkipDecisions = Mapping[tuple[str, int], bool]
 """Whether the log was whole before the record of a group at an offset, of skips that are not settled yet."""
 
 
@@ -24,8 +24,8 @@ def log_was_whole(skip: Skip, partition_state: PartitionSnapshot) -> bool:
     return partition_state.last_missing_offset < skip.after_offset
 
 
-def decided(
-    known: Decided, snapshots: Iterable[GroupSnapshot], partition_states: Mapping[int, PartitionSnapshot]
+def decide_skips(
+    known: SkipDecisions, snapshots: Iterable[GroupSnapshot], partition_states: Mapping[int, PartitionSnapshot]
 ) -> dict[tuple[str, int], bool]:
     """What is decided of these groups' skips: what was before, and all that the lanes allow to decide now."""
     found = {}
@@ -40,7 +40,7 @@ def decided(
     return found
 
 
-def failed_rebalances(snapshot: GroupSnapshot, decisions: Decided) -> int | None:
+def failed_rebalances(snapshot: GroupSnapshot, decisions: SkipDecisions) -> int | None:
     """Rebalances that were joined and never synced, as far as the log proves it; None where nothing could prove one."""
     if REBALANCES_FAILED in not_known(snapshot):
         return None
@@ -52,7 +52,7 @@ def failed_rebalances(snapshot: GroupSnapshot, decisions: Decided) -> int | None
     return snapshot.totals.rebalances_failed + sum(proven)
 
 
-def settlements(snapshot: GroupSnapshot, decisions: Decided) -> tuple[SkipSettled, ...]:
+def settlements(snapshot: GroupSnapshot, decisions: SkipDecisions) -> tuple[SkipSettled, ...]:
     """The answers that the group's own state is waiting for."""
     keys = ((skip, (snapshot.group_id, skip.before_offset)) for skip in snapshot.unsettled_skips)
     return tuple(SkipSettled(skip.before_offset, decisions[key]) for skip, key in keys if key in decisions)

@@ -24,7 +24,7 @@ from streaming.delta.rows import arrow_table, commit_gap_rows, condition_rows, u
 from streaming.delta.tables import ASSIGNMENT_IMBALANCE, COMMIT_GAPS, GROUP_CONDITIONS, PARTITIONED_BY, REBALANCES
 from streaming.evaluation.conditions.condition_tracker import Condition, ConditionChange
 from streaming.evaluation.group_update import GroupState, apply_batch
-from streaming.evaluation.rebalances.rebalance_words import sentence
+from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
 from streaming.events import AssignorReported, GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from tests.streaming.groups import (
@@ -286,12 +286,12 @@ ROUND_ONE = cooperative(1, 2, member("a", {"orders": [0, 1]}, owned=[("orders", 
 def test_sentences(events: list[GroupEvent], said: str) -> None:
     """What an on-call person reads needs no manual."""
     row = arrow_table(REBALANCES, rows_of(events)).to_pylist()[-1]
-    assert sentence(row) == said
+    assert describe_rebalance(row) == said
 
 
 def test_the_sync_time_is_told_where_the_record_tells_it() -> None:
     row = arrow_table(REBALANCES, rows_of([written(0, 1, [A, B]), written(1, 2, [ALL])])).to_pylist()[-1]
-    assert sentence({**row, "sync_time_ms": 120}).endswith("; assigned within 120 ms")
+    assert describe_rebalance({**row, "sync_time_ms": 120}).endswith("; assigned within 120 ms")
 
 
 @pytest.mark.parametrize("module", [streaming.cli.history, streaming.cli.text.conditions])
@@ -302,7 +302,7 @@ def test_the_examples_in_the_docstrings_are_true(module: ModuleType) -> None:
 def test_what_the_last_ones_show_together_ends_the_line() -> None:
     """Five within five seconds: the fifth says that it is a storm."""
     rows = arrow_table(REBALANCES, rows_of([written(number, number, [ALL]) for number in range(6)])).to_pylist()
-    assert [sentence(row).endswith("; rebalance storm") for row in rows] == [False] * 5 + [True]
+    assert [describe_rebalance(row).endswith("; rebalance storm") for row in rows] == [False] * 5 + [True]
 
 
 ONCE_MORE = f"{CLIENT_B} is gone; 1 member; 2 partitions moved, no fewer would do"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.evaluation.conditions.condition_words import words_for
+from streaming.evaluation.conditions.condition_words import describe_condition
 from streaming.evaluation.rebalances import detectors
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from tests.streaming.evaluation.rebalances.test_detectors import (
@@ -74,4 +74,4 @@ from tests.streaming.evaluation.rebalances.test_detectors import (
 )
 def test_words(condition: str, recent: list[RebalanceSummary], words: str) -> None:
     """Each says who or what, how often or how long."""
-    assert words_for(condition, recent, NOW_MS, LIMITS) == words
+    assert describe_condition(condition, recent, NOW_MS, LIMITS) == words

@@ -19,7 +19,7 @@ from streaming.delta.stored import stored_rows
 from streaming.delta.tables import GROUP_CONDITIONS, Table
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds, TopicPartition
-from streaming.evaluation.lag.next_offsets import Look, NotSeen, Seen
+from streaming.evaluation.lag.next_offsets import TailFetch, FetchFailure, FetchResult
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
@@ -65,7 +65,7 @@ class Cluster:
         self.last_stable: dict[TopicPartition, int] = {}
         self.next_records: dict[TopicPartition, int] = {}
         self.refused: set[str] = set()
-        self.looks: list[Look] = []
+        self.looks: list[TailFetch] = []
 
     def sample(self, _topics: Iterable[str]) -> ClusterSample:
         """Tell where everything ends."""
@@ -86,14 +86,14 @@ class Cluster:
         """Return where open transactions begin, and the ends of the others."""
         return {at: self.last_stable.get(at, self.end_offsets[at]) for at in partitions}
 
-    def look(self, looks: Sequence[Look]) -> dict[Look, Seen]:
+    def look(self, looks: Sequence[TailFetch]) -> dict[TailFetch, FetchResult]:
         """Every offset has a record, but those before `next_records`."""
         self.looks += looks
         return {look: self._seen(look) for look in looks}
 
-    def _seen(self, look: Look) -> Seen:
+    def _seen(self, look: TailFetch) -> FetchResult:
         if look.topic in self.refused:
-            return NotSeen.REFUSED
+            return FetchFailure.REFUSED
         at = look.topic, look.partition
         next_record = max(look.from_offset, self.next_records.get(at, 0))
         return Tail(next_record, is_record=next_record < self.end_offsets[at], read_to=next_record)
