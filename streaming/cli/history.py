@@ -20,7 +20,11 @@ from streaming.cli.text.gaps import gaps_of
 from streaming.cli.text.shown import output_console, shown
 from streaming.errors import RemedyError
 from streaming.evaluation.fairness.imbalance import MEMBER, PARTITIONS, Imbalance
-from streaming.evaluation.rebalances.rebalance_words import describe_rebalance, with_commit_gaps, without_upgrade_tombstones
+from streaming.evaluation.rebalances.rebalance_words import (
+    describe_rebalance,
+    with_commit_gaps,
+    without_upgrade_tombstones,
+)
 
 _Position = tuple[str, int, int]
 

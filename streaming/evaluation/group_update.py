@@ -133,7 +133,9 @@ def apply_batch(  # noqa: PLR0913 - everything a turn depends on, named
             waiting.append(snapshot)
             violations = with_unowned(snapshot, violations)
     released, pending = _released(waiting, names)
-    rebalance_history, rebalances = extend_history(record.rebalance_history, record.snapshot, released, snapshot, limits)
+    rebalance_history, rebalances = extend_history(
+        record.rebalance_history, record.snapshot, released, snapshot, limits
+    )
     history = tuple(one for one in released if not is_reread(one))
     present, evaluations = _evaluate_history(present, history, strategies)
     if present.evaluation is None and not pending:

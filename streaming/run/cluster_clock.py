@@ -11,7 +11,13 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from streaming.evaluation.lag.broker_clocks import BrokerClocks, ClockOffset, OffsetsTopicEnds, ReceivedRecords, cluster_correction_ms
+from streaming.evaluation.lag.broker_clocks import (
+    BrokerClocks,
+    ClockOffset,
+    OffsetsTopicEnds,
+    ReceivedRecords,
+    cluster_correction_ms,
+)
 from streaming.evaluation.lag.lag import ClusterSample
 
 WARN_MS = 5_000

@@ -16,7 +16,7 @@ from kafka.protocol.consumer.offsets import IsolationLevel
 from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.errors import RemedyError
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds
-from streaming.evaluation.lag.next_offsets import TailFetch, FetchResult
+from streaming.evaluation.lag.next_offsets import FetchResult, TailFetch
 from streaming.events import OFFSETS_TOPIC, TopicMetadata
 from streaming.group.topic_names import TopicNames
 from streaming.protocol.primitives import uuid_text

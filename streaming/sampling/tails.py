@@ -14,7 +14,7 @@ from kafka.errors import KafkaError, NoError, TopicAuthorizationFailedError
 from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.consumer.offsets import IsolationLevel
 
-from streaming.evaluation.lag.next_offsets import TailFetch, FetchFailure, FetchResult
+from streaming.evaluation.lag.next_offsets import FetchFailure, FetchResult, TailFetch
 from streaming.protocol.record_batches import AbortedTransaction, Tail, next_record
 from streaming.sampling.connection import Connection, Message
 

@@ -36,8 +36,8 @@ from streaming.evaluation.conditions.silence import (
     PartitionCommits,
     Silence,
     is_silent,
-    silent_static_owners,
     silence_condition,
+    silent_static_owners,
 )
 from streaming.evaluation.conditions.unowned import UnownedNow, describe_unowned, is_unknown
 from streaming.evaluation.group_update import GroupState
@@ -161,8 +161,12 @@ class ConditionTracker:
     def evaluate(self, inputs: ConditionInputs) -> ConditionEvaluation:
         """Evaluate the conditions of every group."""
         self._groups = {group_id: self._inputs_of(group_id, record) for group_id, record in inputs.groups.items()}
-        self._by_rebalances = {group_id: known for group_id, known in self._by_rebalances.items() if group_id in self._groups}
-        self._lagging_members = {group_id: known for group_id, known in self._lagging_members.items() if group_id in self._groups}
+        self._by_rebalances = {
+            group_id: known for group_id, known in self._by_rebalances.items() if group_id in self._groups
+        }
+        self._lagging_members = {
+            group_id: known for group_id, known in self._lagging_members.items() if group_id in self._groups
+        }
         commits = inputs.silence.by_group()
         group_ids = list(self._groups_to_evaluate(inputs, commits))
         commits_by_partition = _CommitsByPartition(
@@ -206,7 +210,11 @@ class ConditionTracker:
         return known.conditions
 
     def _evaluate_group(
-        self, group_id: str, inputs: ConditionInputs, commits: GroupCommits | None, commits_by_partition: _CommitsByPartition
+        self,
+        group_id: str,
+        inputs: ConditionInputs,
+        commits: GroupCommits | None,
+        commits_by_partition: _CommitsByPartition,
     ) -> Mapping[str, str | None]:
         """Return the text of each condition of the group, by name. None: unknown whether the condition is active."""
         group, now_ms = self._groups[group_id], self._now_ms(group_id, inputs)
@@ -214,7 +222,8 @@ class ConditionTracker:
             return {}
         recent = group.record.rebalance_history.recent
         found: dict[str, str | None] = {
-            name: describe_condition(name, recent, now_ms, self._limits) for name in self._rebalance_conditions(group_id, now_ms)
+            name: describe_condition(name, recent, now_ms, self._limits)
+            for name in self._rebalance_conditions(group_id, now_ms)
         }
         found |= _silence_conditions(group.record.snapshot, inputs, commits, now_ms, self._limits)
         found |= self._reconciling(group.record.snapshot, now_ms)

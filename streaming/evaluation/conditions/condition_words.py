@@ -11,7 +11,13 @@ from itertools import takewhile
 
 from streaming.evaluation.phrases import counted, in_words, members_named
 from streaming.evaluation.rebalances import detectors
-from streaming.evaluation.rebalances.detectors import Limits, counted_rebalances, count_flaps, latest_generation, window_of
+from streaming.evaluation.rebalances.detectors import (
+    Limits,
+    count_flaps,
+    counted_rebalances,
+    latest_generation,
+    window_of,
+)
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from streaming.evaluation.rebalances.rebalances import STRATEGY_CHANGED
 
@@ -61,7 +67,9 @@ def _mixed(recent: Sequence[RebalanceSummary], now_ms: int, limits: Limits) -> s
     if latest.eager_claimers:
         keep = "wants" if latest.eager_claimers == 1 else "want"
         strategy = latest.protocol or "unknown"
-        return f"{counted(latest.eager_claimers, 'member')} {keep} to keep partitions, but {strategy} is an eager strategy"
+        return (
+            f"{counted(latest.eager_claimers, 'member')} {keep} to keep partitions, but {strategy} is an eager strategy"
+        )
     changes = sum(STRATEGY_CHANGED in (rebalance.causes or ()) for rebalance in window_of(recent, now_ms, limits))
     return f"the strategy changed {changes} times {_within(limits)}"
 

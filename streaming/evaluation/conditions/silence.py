@@ -71,7 +71,9 @@ def is_silent(members: int, commits: GroupCommits | None, now_ms: int, limits: L
     return commits.wait
 
 
-def silence_condition(silent: bool | None, listed_state: str | None, rebalancing_ms: int | None, limits: Limits) -> str | None:
+def silence_condition(
+    silent: bool | None, listed_state: str | None, rebalancing_ms: int | None, limits: Limits
+) -> str | None:
     """Return the active condition of rules 12 and 13, or None.
 
     `listed_state` is None if the listing shows no state. `rebalancing_ms` is the time for which listings have shown a

@@ -15,7 +15,7 @@ No Kafka response contains the broker's time. But a coordinator writes its own t
    effect: for example of a copied record, or of a record whose time is not the coordinator's. Each batch gives only
    one interval, so that a busy moment has no extra weight.
 4. An offset is known if MIN_INTERVALS agree and are more than half of the last INTERVALS. Only intervals of the last
-   KNOWN_FOR_MS count, so the offset of an idle broker becomes unknown. Intervals of more than MAX_OFFSET_MS are ignored.
+   KNOWN_FOR_MS count, so the offset of an idle broker becomes unknown. Offsets above MAX_OFFSET_MS are ignored.
 5. The *correction* is what the monitor adds to its own clock. It is 0 if the two clocks may agree. Otherwise it is
    the lower end of the interval, so that the broker's time is never overstated. So no silence is overstated, and no
    sample looks later than a record. A correction stays valid until an interval contradicts it, also for an idle

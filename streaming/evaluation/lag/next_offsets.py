@@ -158,7 +158,9 @@ class NextOffsets:
         Removes the results of all other rows.
         """
         self._known = {row.commit: self._known[row.commit] for row in rows if row.commit in self._known}
-        due = {(row.end - fetch.from_offset, fetch) for row in rows if (fetch := self._due_fetch(row, now_ms)) is not None}
+        due = {
+            (row.end - fetch.from_offset, fetch) for row in rows if (fetch := self._due_fetch(row, now_ms)) is not None
+        }
         return [fetch for _, fetch in sorted(due)[:FETCHES_PER_SAMPLE]]
 
     def _due_fetch(self, row: RowNearEnd, now_ms: int) -> TailFetch | None:

@@ -43,7 +43,9 @@ class OffsetPoints:
 
     def __init__(self, limit: int) -> None:
         if limit < 3:
-            raise ValueError("the limit must be at least 3: the oldest and the newest point always stay, so a third is needed")
+            raise ValueError(
+                "the limit must be at least 3: the oldest and the newest point always stay, so a third is needed"
+            )
         self.limit = limit
         self.counts: Int64Array = np.zeros(_FIRST_ROWS, dtype=np.int64)
         self.offsets: Int64Array = np.zeros((_FIRST_ROWS, limit), dtype=np.int64)
@@ -93,7 +95,7 @@ class OffsetPoints:
         return self._first_above(self.times_ms, rows, np.full(len(rows), since_ms - 1, dtype=np.int64))
 
     def _first_above(self, ascending: Int64Array, rows: Int64Array, limits: Int64Array) -> Int64Array:
-        """Return each row's first index whose value is above the row's limit, by a binary search in all rows at once."""
+        """Return each row's first index whose value is above the row's limit: a binary search in all rows at once."""
         low, high = np.zeros(len(rows), dtype=np.int64), self.counts[rows]
         for _ in range(self.limit.bit_length()):
             middle = (low + high) // 2

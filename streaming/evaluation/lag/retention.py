@@ -147,7 +147,9 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
     seconds, is_at_least = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.bool_)
     is_known, at = is_lost.copy(), np.flatnonzero(waits)
     distinct, back = np.unique(rows[at], return_inverse=True)
-    moved_to, moved_at_ms, rise, stretch_ms = (column[back] for column in _moves(points, distinct, now_ms - RATE_WINDOW_MS))
+    moved_to, moved_at_ms, rise, stretch_ms = (
+        column[back] for column in _moves(points, distinct, now_ms - RATE_WINDOW_MS)
+    )
     has_rate = rise > 0
     at, moved_to, moved_at_ms = at[has_rate], moved_to[has_rate], moved_at_ms[has_rate]
     rise, stretch_ms = rise[has_rate], stretch_ms[has_rate]

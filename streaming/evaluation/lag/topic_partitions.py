@@ -62,15 +62,17 @@ class TopicPartitionRows:
         return _index_in(topics, self._topics)
 
     def _find(self, codes: Int64Array, partitions: Int64Array) -> Int64Array:
-        """Return the rows of codes and partitions. An unknown topic has the code NO_ROW, so its key is negative and
-        unused.
+        """Return the rows of codes and partitions.
+
+        An unknown topic has the code NO_ROW. This makes its key negative, and no stored key is negative.
         """
         return _index_in(pa.array(_key(codes, partitions)), pa.array(self._keys))
 
 
 def _key(codes: Int64Array, partitions: Int64Array) -> Int64Array:
-    """Return one number per topic partition. A partition number has 32 bits, and a hostile commit may have a negative
-    one.
+    """Return one number per topic partition.
+
+    A partition number has 32 bits. In a hostile commit it may be negative.
     """
     keys: Int64Array = (codes << 32) | (partitions.astype(np.int64) & 0xFFFFFFFF)
     return keys

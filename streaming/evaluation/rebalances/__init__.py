@@ -1,4 +1,4 @@
-"""What happened at each rebalance, why, what moved and what had to; and what the last rebalances show together.
+"""Describe each rebalance: its cause, the moved partitions and the necessary moves. Find conditions in the last ones.
 
 Imports no other folder of `evaluation`.
 """

@@ -17,9 +17,9 @@ from streaming.evaluation.lag.lag import ClusterSample, LagReport, TopicPartitio
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag, observed_rows, read_up_to_of_groups
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.next_offsets import (
-    TailFetch,
-    NextOffsets,
     FetchResult,
+    NextOffsets,
+    TailFetch,
     UnmovedCommits,
     rows_near_end,
     rows_with_lag,

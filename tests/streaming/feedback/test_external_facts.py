@@ -169,7 +169,9 @@ def test_what_was_decided_once_stands_whatever_is_missing_later() -> None:
     before = decide_skips({}, [SKIPPING], {0: PARTITION_STATE})
     holed_since = PartitionSnapshot(0, last_offset=60, last_missing_offset=55)
     assert decide_skips(before, [SKIPPING], {0: holed_since}) == before == {("g", 20): True}
-    assert decide_skips({}, [SKIPPING], {0: holed_since}) == {("g", 20): False}, "seen for the first time, it is not proven"
+    assert decide_skips({}, [SKIPPING], {0: holed_since}) == {("g", 20): False}, (
+        "seen for the first time, it is not proven"
+    )
     assert decide_skips(before, [whole_log()], {0: PARTITION_STATE}) == {}, "settled, it need not be remembered"
 
 
@@ -180,7 +182,9 @@ def whole_log() -> GroupSnapshot:
 def test_without_its_lane_a_skip_is_not_settled() -> None:
     known = advanced([sampled(5, orders=2)], SKIPPING)
     assert pending_facts(known, SAMPLE, decide_skips({}, [known], {})) == ()
-    assert pending_facts(known, SAMPLE, decide_skips({}, [known], {0: HOLED})) == (SkipSettled(20, log_was_whole=False),)
+    assert pending_facts(known, SAMPLE, decide_skips({}, [known], {0: HOLED})) == (
+        SkipSettled(20, log_was_whole=False),
+    )
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=8, unique_by=lambda one: one[0]))

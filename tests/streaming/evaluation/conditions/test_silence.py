@@ -15,8 +15,8 @@ from streaming.evaluation.conditions.silence import (
     OwnedPartitions,
     PartitionCommits,
     is_silent,
-    silent_static_owners,
     silence_condition,
+    silent_static_owners,
 )
 from streaming.evaluation.rebalances.detectors import Limits
 from tests.streaming.evaluation.silences import MINUTE_MS, NOW_MS, Commits, Ends, busy, silence

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from streaming.evaluation.lag.broker_clocks import (
     KNOWN_FOR_MS,
-    MIN_INTERVALS,
     MAX_OFFSET_MS,
+    MIN_INTERVALS,
     VISIBLE_AFTER_MS,
     BrokerClocks,
     ClockOffset,

@@ -18,13 +18,13 @@ from streaming.evaluation.lag.lag_evaluation import evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.next_offsets import (
     DOUBTED_AFTER_MS,
-    FEW_OFFSETS,
     FETCHES_PER_SAMPLE,
+    FEW_OFFSETS,
     REFUSED_FOR_MS,
-    TailFetch,
-    NextOffsets,
     FetchFailure,
     FetchResult,
+    NextOffsets,
+    TailFetch,
     UnmovedCommits,
     rows_near_end,
     rows_with_lag,

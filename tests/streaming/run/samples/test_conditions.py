@@ -19,7 +19,7 @@ from streaming.delta.stored import stored_rows
 from streaming.delta.tables import GROUP_CONDITIONS, Table
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds, TopicPartition
-from streaming.evaluation.lag.next_offsets import TailFetch, FetchFailure, FetchResult
+from streaming.evaluation.lag.next_offsets import FetchFailure, FetchResult, TailFetch
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
@@ -216,13 +216,15 @@ STORM = "rebalance_storm"
 def test_a_condition_is_written_when_it_begins_and_when_it_ends(monitor: Monitor) -> None:
     storm(monitor)
     monitor.pass_minutes(3)
-    assert monitor.active_conditions() == {STORM: "5 rebalances in 10 minutes, 5 of them: unexplained"}
+    assert monitor.active_conditions() == {
+        STORM: "5 rebalances in 10 minutes; most common cause: unexplained (5 times)"
+    }
     (row,) = monitor.rows()
     assert (row["cluster"], row["group_id"], row["active"], row["detail"]) == (
         "prod",
         "g",
         True,
-        "5 rebalances in 10 minutes, 5 of them: unexplained",
+        "5 rebalances in 10 minutes; most common cause: unexplained (5 times)",
     )
     assert row["since_time"] == row["sampled_time"] == row["read_up_to_time"]
     monitor.pass_minutes(8)
@@ -346,7 +348,10 @@ def test_a_group_that_commits_no_more_while_records_come(monitor: Monitor, state
     assert monitor.active_conditions() == {}, "five minutes may pass"
     monitor.pass_minutes(2, records_a_minute=10)
     assert [*monitor.active_conditions()] == [condition]
-    assert "nobody committed for 7 minutes while records wait and more come" in monitor.active_conditions()[condition]
+    assert (
+        "no member committed for 7 minutes while records wait and new ones arrive"
+        in monitor.active_conditions()[condition]
+    )
     monitor.commit(p0=70)
     monitor.cluster.states = {"g": "Stable"}
     monitor.pass_minutes(1, records_a_minute=10)
@@ -358,7 +363,7 @@ def test_a_rebalance_that_listings_show_for_longer_than_one_may_take(monitor: Mo
     monitor.write(monitor.generation(1))
     monitor.cluster.states = {"g": "PreparingRebalance"}
     monitor.pass_minutes(7)
-    assert monitor.active_conditions() == {"stuck_rebalance": "in the middle of a rebalance for at least 6 minutes"}
+    assert monitor.active_conditions() == {"stuck_rebalance": "rebalance in progress for at least 6 minutes"}
     monitor.cluster.states = {"g": "Stable"}
     monitor.pass_minutes(1)
     assert monitor.active_conditions() == {}
