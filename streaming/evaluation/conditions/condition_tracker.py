@@ -2,9 +2,10 @@
 
 Rules:
 
-1. Each sample evaluates every condition of every existing group again. "Now" is the time up to which the monitor has
-   read the group's partition of `__consumer_offsets`, or the time at which it asked the group's coordinator. If this
-   time is unknown, or if an open transaction blocks the partition, all conditions of the group are unknown.
+1. At each sample every condition of every existing group is evaluated again. "Now" is the time up to which the
+   monitor has read the group's partition of `__consumer_offsets`, or the time at which it asked the group's
+   coordinator. If this time is unknown, or if an open transaction blocks the partition, all conditions of the group
+   are unknown.
 2. A condition *begins* at the first "now" at which it is active. It *ends* at the first "now" at which it is not
    active. An unknown condition neither begins nor ends, and it is not shown until it is known again. When a group
    ends, its conditions end.

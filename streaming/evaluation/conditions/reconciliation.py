@@ -4,10 +4,10 @@ The coordinator gives each member a target assignment. The member first revokes 
 target. Then it takes the target partitions that are free. Its current assignment shows its progress. The rule numbers
 continue those of `silence.py`:
 
-15. A member *lags* its target if it is not Stable at the epoch of the target. Its lag starts at the time of the
-    group's last record when the monitor first sees the member in this state. So the reported duration is a lower
-    bound, also after a restart of the monitor. The lag starts again with each progress of the member: a new epoch,
-    revoked partitions or new partitions.
+15. A member *lags* its target if it is not Stable at the epoch of the target. At the first sample that shows this,
+    the time of the group's last record becomes the start of the lag. So the reported duration is a lower bound, also
+    after a restart of the monitor. The lag starts again with each progress of the member: a new epoch, revoked
+    partitions or new partitions.
 16. `stuck_reconciliation`: a member lags for longer than its rebalance timeout. Within this timeout it must revoke
     its partitions. If the timeout is unknown (a coordinator does not report it), the limit is `stuck_after_seconds`.
     The coordinator fences a member that does not revoke in time. So a stuck member was not fenced, or it waits for a

@@ -16,7 +16,7 @@ which the group's partition was read, or the time at which its coordinator was a
     record of the group since then. It is also active if the group is silent and no listing shows it outside a
     rebalance.
 13. `silent_group`: the group is silent, and the listing shows it outside a rebalance. Its members need very long for
-    their records, hang, or do not commit. An engineer must not look for a rebalance in this case.
+    their records, hang, or do not commit. No rebalance is the cause in this case.
 14. `silent_static_member`: a static member has owned partitions for longer than `stuck_after_seconds`. Their records
     wait, and it has committed none of them for that time. A different member of the group has committed. Either the
     member's group instance id was fenced, or the member hangs. If the whole group is silent, no member is named.

@@ -8,10 +8,10 @@ commit's record, lag at observation or none}. Rules for one commit:
    known changes nothing. The same applies to a commit that is older than all entries of a full window.
 3. Each slot of `slot_ms` has one entry: the slot's last commit. Otherwise the window of a group that commits every 10
    ms would cover only a tenth of a second. The clock can go back if the coordinator moves to a broker whose clock is
-   behind. If the clock then shows a slot again, it is the same slot, and its earlier entry is removed. A slot is a
-   slot of the clock (timestamp // slot_ms). Burrow's `min-distance` counts from the previous entry instead. So the
-   content of a window follows from the commits alone, and not from the end of a batch or from the start of the
-   monitor. And a batch needs to keep only the last commit of each slot (`last_per_slot`).
+   behind. If a slot repeats because of this, the new commit replaces the slot's earlier entry. A slot is a slot of
+   the clock (timestamp // slot_ms). Burrow's `min-distance` counts from the previous entry instead. So a window
+   depends only on the commits, and not on batches or restarts. A batch needs to keep only the last commit of each
+   slot (`last_per_slot`).
 4. A commit removes the oldest entry of a full window.
 
 Rules for an end offset that was requested after a commit had been read:

@@ -3,13 +3,14 @@
 End offsets are requested after the commits were read. So lag can be overstated, but it is never negative. An unknown
 lag is null. The first reason that applies is shown:
 
-1. `blocked`: an open transaction in the group's partition of `__consumer_offsets` hides later commits. A
-   read_committed consumer receives no record after its start, so commits of other groups are hidden, too.
+1. `blocked`: an open transaction in the group's partition of `__consumer_offsets` hides later commits. The monitor
+   reads with read_committed, so it receives no record after the start of the transaction. So commits of other groups
+   are hidden, too.
 2. `topic_deleted`: the broker does not know the topic.
 3. `partition_deleted`: the topic has fewer partitions, because it was deleted and created again.
 4. `no_end_offset`: the partition was not sampled. It has no leader or was not requested.
 5. `end_before_commit`: the topic was deleted and created again, or lost records in an unclean election, or a client
-   committed an offset that never existed. kafka_exporter shows a negative lag here (issue 437), which breaks
+   committed an offset that never existed. In this case kafka_exporter shows a negative lag (issue 437), which breaks
    autoscaling.
 6. `maybe_only_markers`: the few offsets that are left may be transaction markers, which no consumer receives, and the
    monitor could not fetch them. Or it fetched them and found only records of aborted transactions
@@ -69,7 +70,7 @@ class LogEnds:
     """The end of one `__consumer_offsets` partition: the high watermark and the last stable offset.
 
     `log_start` is the log start offset, or None if unknown. `sampled_at_ms` is the time by the leader's clock. None:
-    it is the time of the sample.
+    use the time of the sample.
     """
 
     high_watermark: int

@@ -15,13 +15,14 @@ interpolated. The first rule that applies gives the result:
 
        t = t2 - (o2 - g) * (t2 - t1) / (o2 - o1)        lag = at - t
 
-   If the end offset was constant for some time, its last time counts, because the record at g came after it.
+   If the end offset was constant from several samples on, the time of the last of them is t1, because the record at g
+   came after it.
 
 The end offset never decreases between two points. So the true time is also in (t1, t2], and `within_seconds` = t2 -
 t1 bounds the error. With 60 points sampled every 5 s, the error is at most 5 s for a lag below half a minute. It is
 at most an eighth of the lag after one hour of running, and a quarter after a day (`offset_points.py` describes how
-points are removed). Seconds are never negative, NaN or infinite. Those of kafka-lag-exporter are (issue 138; its own
-sample alert compares with `Inf`).
+points are removed). Seconds are never negative, NaN or infinite. kafka-lag-exporter can show such values (issue 138;
+its own sample alert compares with `Inf`).
 
 Source of the method: kafka-lag-exporter, `LookupTable.scala` and `ConsumerGroupCollector.scala`. Its published
 examples in `LookupTableSpec.scala` are the tests here.

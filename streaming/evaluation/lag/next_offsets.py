@@ -15,10 +15,10 @@ or after the last stable offset. In all three cases the group has read every rec
 3. If the commit is before the last stable offset of an open transaction and no record is between them, the row is
    `is_blocked`. Its lag is still measured up to the high watermark. It is neither STOP nor silent. A commit after the
    last stable offset comes from a consumer that does not wait for transactions, so it is not blocked.
-4. A due fetch may be impossible: the monitor has no READ right on the topic, the partition has no leader, or
-   different fetches came first. Then at most FEW_OFFSETS offsets may all be markers. Without `is_record` a bad status
-   is unknown. After DOUBTED_AFTER_MS at the same commit the lag is unknown, too. More offsets than FEW_OFFSETS count
-   as records.
+4. A due fetch may be impossible: the monitor lacks the READ right on the topic, the partition has no leader, or the
+   limit of rule 5 is reached. Then FEW_OFFSETS or fewer remaining offsets may all be markers, so `is_record` is False
+   and a bad status becomes unknown. After DOUBTED_AFTER_MS at the same commit the lag is unknown, too. More offsets
+   than FEW_OFFSETS count as records.
 5. One sample makes at most FETCHES_PER_SAMPLE fetches, those nearest to the end first. Topics that refused READ are
    tried again after REFUSED_FOR_MS.
 """

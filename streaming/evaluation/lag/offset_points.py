@@ -91,7 +91,7 @@ class OffsetPoints:
         return self._first_above(self.offsets, rows, offsets) - 1
 
     def first_since(self, rows: Int64Array, since_ms: int) -> Int64Array:
-        """Return the index of each row's first point sampled at or after a time, or its number of points if none."""
+        """Return the index of each row's first point since a time. Its number of points: no such point."""
         return self._first_above(self.times_ms, rows, np.full(len(rows), since_ms - 1, dtype=np.int64))
 
     def _first_above(self, ascending: Int64Array, rows: Int64Array, limits: Int64Array) -> Int64Array:

@@ -1,9 +1,9 @@
 """Find the loss of records by retention: records deleted before a group read them, and the time until more are deleted.
 
-Lag cannot show this. A lag of a million is harmless on a topic that is kept for a month, and too large on a topic
-that is kept for an hour. If the lag of a row is unknown, the whole row is unknown (`lag.py` shows the reason).
-Otherwise c is the offset of the record that the group reads next (`next_offset`: the committed offset, or the first
-record after it), and s is the log start offset. Rules:
+Lag cannot show this. A lag of a million is harmless if records are kept for a month. It is too large if they are kept
+for an hour. If the lag of a row is unknown, the whole row is unknown (`lag.py` shows the reason). Otherwise c is
+`next_offset`, the offset of the record that the group reads next. It is the committed offset, or that of the first
+record after it. s is the log start offset. Rules:
 
 1. `records_lost` = s - c if c < s, otherwise 0: offsets that the group has not committed and can never read.
    Compaction and aborted transactions leave offsets without records, so this is an upper bound. Null if these are few
@@ -22,8 +22,8 @@ record after it), and s is the log start offset. Rules:
    The log start offset moves by whole segments, in steps. The line through the upper corners of the steps reaches c
    before a step passes c. So at a constant rate the result is early by at most one step, and never late. 0 means that
    the next step may delete unread records.
-6. The result is at most AHEAD times the period over which the rate was measured. If it would be longer, it has this
-   maximum and the kind `at_least`.
+6. The result is at most AHEAD times the period over which the rate was measured. A longer result is cut to this
+   maximum, and its kind is `at_least`.
 
 Limits: the result is the remaining time if the group commits nothing more. Retention by time deletes at the rate at
 which records were written one retention time ago. If a burst of records is about to expire, the log start offset

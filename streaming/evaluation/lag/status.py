@@ -6,14 +6,14 @@ rule that applies gives the status, and its number is shown:
 0. W has a smaller share of its entries than `minimum_complete`: OK. The window has too few commits for an evaluation,
    and `completeness` shows this.
 1. CL <= A: OK. There is nothing to read, so no other rule matters.
-2. STOP: the time since the last commit is longer than the time from W's first commit to its last. And no end offset
-   of the last minutes was at or before the last commit. This rule comes before rule 4, because a lag of 0 in W may be
-   a week old (Burrow 290). If the group had reached an end offset of the last minutes, it kept up, and the records
-   are new. A client without records to read need not commit (Burrow 303).
+2. STOP: the time since the last commit is longer than the time from W's first commit to its last. A second condition:
+   no end offset of the last minutes was at or before the last commit. This rule comes before rule 4, because a lag of
+   0 in W may be a week old (Burrow 290). If the group had reached an end offset of the last minutes, it kept up, and
+   the records are new. A client without records to read need not commit (Burrow 303).
 3. REWIND: a commit is lower than the commit before it, and no later commit reaches that offset again. Only the first
    such decrease counts. This rule comes before rule 4: if a group had read everything and was reset to the earliest
-   offset, W still has lags of 0 until they age out, and the group only looks busy (Burrow 716). A decrease that later
-   commits make up for is common in rebalances.
+   offset, W still has lags of 0 until they age out, and the group only looks busy (Burrow 716). Decreases that later
+   commits undo are common in rebalances.
 4. A lag in W is at or below A: OK. The group has been at the end within W.
 5. STALL: W has two commits or more, and all have the same offset. The client is alive and makes no progress.
 6. WARN: W has two lags or more, and no lag is lower than the one before it. The group is slower than its producers.

@@ -1,4 +1,4 @@
-"""Describe each rebalance: its cause, the moved partitions and the necessary moves. Find conditions in the last ones.
+"""Describe each rebalance, and find the conditions that follow from the last rebalances.
 
 Imports no other folder of `evaluation`.
 """

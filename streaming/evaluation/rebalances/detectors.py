@@ -1,17 +1,17 @@
 """Find the conditions of a group that follow from its last rebalances: storms, flapping members, endless rounds.
 
-The input is the summaries of the group's last rebalances, with the times of their records. "Now" is the time up to
-which the group's partition of `__consumer_offsets` has been read (`read_up_to`), and not the wall clock. So a backlog
-of one hour that is read at once is no storm, and unread records do not look like silence. Rules:
+The detectors evaluate the summaries of the group's last rebalances, with the times of their records. "Now" is the
+time up to which the group's partition of `__consumer_offsets` has been read (`read_up_to`), and not the wall clock.
+So a backlog of one hour that is read at once is no storm, and unread records do not look like silence. Rules:
 
 1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if the records
    before and after it are. A deleted group has no conditions.
 2. `rolling_restart`: the members are replaced one by one. At least two members left that were there before the
    window, or rejoined under their group instance id, each once. About the same number joined: the difference is at
-   most a quarter of the group, or one. None of the new members left. In at least two of three rebalances a member
-   joined, left or rejoined. The others are allowed because clients of real groups sometimes rejoin for a reason that
-   no record shows. If the strategy changed within the window, each member may be replaced twice: the upgrade from
-   eager to cooperative (KIP-429) takes two rolling restarts.
+   most a quarter of the group, or one. None of the new members left. At least two of three rebalances have a member
+   that joined, left or rejoined, or are the cooperative round after such a rebalance. The remaining third is allowed,
+   because clients sometimes rejoin for a reason that no record shows. If the strategy changed within the window, each
+   member may be replaced twice: the upgrade from eager to cooperative (KIP-429) takes two rolling restarts.
 3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. Cooperative rounds
    that only assign the partitions withheld by the round before are not counted.
    The *start* of a group counts as one rebalance. It consists of the rebalances in which members only join. It lasts
@@ -80,8 +80,9 @@ UNOWNED_PARTITIONS = "unowned_partitions"
 class Limits:
     """The thresholds of the conditions.
 
-    `flap_threshold` counts the times that a member left again. `cooperative_rounds` counts generations. A lag of up
-    to `allowed_lag` records counts as none. Set it where records end in transaction markers, which no consumer reads.
+    `flap_threshold`: how many times a member joined and left. `cooperative_rounds` counts generations. `allowed_lag`:
+    a lag of up to this number of records counts as none. It is needed for topics whose last offsets are transaction
+    markers, which no consumer reads.
     """
 
     window_seconds: float = 600
@@ -120,7 +121,8 @@ def conditions(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: L
 def same_until_ms(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> float:
     """Return the first time after now at which `conditions` may change without a new rebalance.
 
-    Time alone changes them only when a rebalance leaves the window or becomes older than `stuck_after_seconds`.
+    Without a new rebalance, they change only when a rebalance leaves the window or becomes older than
+    `stuck_after_seconds`.
     """
     spans_ms = (1000 * limits.window_seconds, 1000 * limits.stuck_after_seconds)
     changes_ms = (rebalance.timestamp_ms + span_ms for rebalance in recent for span_ms in spans_ms)

@@ -55,8 +55,8 @@ class OwnersBefore(msgspec.Struct, frozen=True):
     """The partitions of each member before a rebalance.
 
     `held` is from before the first cooperative round, and `held_last` from the last round. `unowned` partitions had
-    no owner. If `is_complete` is False, no record shows all earlier owners. Then `held` contains the members' claims,
-    or the known members.
+    no owner. If `is_complete` is False, the records do not show all earlier owners. Then `held` contains the members'
+    claims, or the known members.
     """
 
     held: Partitions
@@ -88,7 +88,7 @@ def is_all_known(group: Iterable[GroupMember]) -> bool:
 def movement(owners_before: OwnersBefore, now: Sequence[GroupMember], after: GroupSnapshot) -> PartitionMovement:
     """Compare the members' partitions with the earlier owners.
 
-    In the example `a` owns `t-0`, and `b` shall get it. A cooperative leader first assigns it to no member:
+    In the example `t-0` will move from `a` to `b`. A cooperative leader first assigns it to no member:
 
     >>> def member(name, owned, target):
     ...     return GroupMember(name, None, name, "/h", None, ("t",), None, None, owned, target, target, ())

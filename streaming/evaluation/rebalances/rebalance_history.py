@@ -45,7 +45,7 @@ class RebalanceTotals(msgspec.Struct, frozen=True):
 
 
 class RebalanceHistory(msgspec.Struct, frozen=True):
-    """The stored part of a group's rebalances."""
+    """The stored rebalance history of a group."""
 
     baseline: RebalanceBaseline | None = None
     totals: RebalanceTotals = RebalanceTotals()

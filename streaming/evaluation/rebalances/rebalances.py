@@ -6,20 +6,20 @@ Rules:
    are compared. An epoch whose targets are not computed yet is not compared, and the progress of members towards
    their targets is no further rebalance. A record without a generation is not compared either: a classic group whose
    coordinator is asked, or an unreadable record.
-2. The first snapshot of a group (`first_seen`) is compared with nothing. In these cases the group was `created`
-   again, which is compared with nothing either: a lower generation, a different group type, different members at the
-   same generation, a different partition of `__consumer_offsets`, or any record after the group's end. After a
-   tombstone that was no end (`advance`, rule 6), the group was `upgraded` to a different protocol, or `downgraded` to
-   the classic one.
+2. The first snapshot of a group (`first_seen`) is compared with nothing. A group that was `created` again is compared
+   with nothing either. Signs of this are a lower generation, a different group type, different members at the same
+   generation, a different partition of `__consumer_offsets`, or a record after the group's end. After a tombstone
+   that was no end (`advance`, rule 6), the group was `upgraded` to a different protocol, or `downgraded` to the
+   classic one.
 3. `became_empty`: no member is left. `static_rejoin`: the same members at the same generation, and a static member
    has a new member id. This is no rebalance. `deleted`: a tombstone. Everything else is a `rebalance`.
-4. A member has the same identity before and after if its group instance id is the same, or its member id if it has no
-   group instance id.
-5. The causes are a set: `strategy_changed`, `member_gone` (a member that left, timed out or was fenced looks the
-   same), `member_joined`, `subscription_changed`, `metadata_changed`, `cooperative_followup` (members rejoin to get
-   the partitions that the round before withheld), and `unexplained` if there is no other cause. The *primary* cause
-   is the first one in this order. Changes of the whole group come before changes of one member. Members that left
-   come before members that joined, because a new member often replaces a lost one.
+4. The identity of a member is its group instance id, or its member id if it has no group instance id.
+5. A rebalance has one or more causes: `strategy_changed`, `member_gone`, `member_joined`, `subscription_changed`,
+   `metadata_changed`, `cooperative_followup`, or `unexplained` if there is no other cause. `member_gone`: the member
+   left, timed out or was fenced, which look the same in the records. `cooperative_followup`: members rejoin to get
+   the partitions that the round before withheld. The *primary* cause is the first one in this order. Changes of the
+   whole group come before changes of one member. Members that left come before members that joined, because a new
+   member often replaces a lost one.
 6. `metadata_changed`: a topic that is subscribed to before and after has assigned partitions that no member had
    before, although all lower partitions were assigned before. Or it has fewer assigned partitions, and a sample shows
    the smaller topic. A sample alone proves no cause. Nothing is proven after the record of an upgrade or downgrade,

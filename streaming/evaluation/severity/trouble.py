@@ -10,8 +10,8 @@ Each rule that applies is a trouble. The first one gives the group its place:
    instead.
 4. Records are lost to retention, or will be lost within an hour.
 5. The status is REWIND, STALL or STOP.
-6. Members are idle although a different member has two partitions or more. If it is known how many idle members are
-   avoidable, only these count.
+6. Members are idle although a different member has two partitions or more. If the number of avoidable idle members is
+   known, only these count.
 7. The busiest member has more partitions than the fairest assignment would give it. `topic skew` if that is the
    cause.
 8. The status is WARN (slower than its producers), and the lag is at least half a minute or unknown in seconds. WARN
