@@ -173,11 +173,11 @@ class ConditionTracker:
         commits_by_partition = _CommitsByPartition(
             inputs.silence, {group_id: self._groups[group_id].owned for group_id in group_ids}
         )
-        found = {
+        details = {
             group_id: self._evaluate_group(group_id, inputs, commits.get(group_id), commits_by_partition)
             for group_id in group_ids
         }
-        return self._compare(found, inputs)
+        return self._compare(details, inputs)
 
     def _inputs_of(self, group_id: str, record: GroupState) -> _GroupInputs:
         group = self._groups.get(group_id)
@@ -222,17 +222,17 @@ class ConditionTracker:
         if now_ms is None:
             return {}
         recent = group.record.rebalance_history.recent
-        found: dict[str, str | None] = {
+        details: dict[str, str | None] = {
             name: describe_condition(name, recent, now_ms, self._limits)
             for name in self._rebalance_conditions(group_id, now_ms)
         }
-        found |= _silence_conditions(group.record.snapshot, inputs, commits, now_ms, self._limits)
-        found |= self._reconciling(group.record.snapshot, now_ms)
-        found |= _unowned(group.record, inputs, now_ms, self._limits)
+        details |= _silence_conditions(group.record.snapshot, inputs, commits, now_ms, self._limits)
+        details |= self._reconciling(group.record.snapshot, now_ms)
+        details |= _unowned(group.record, inputs, now_ms, self._limits)
         by_partition = commits_by_partition.of_group(group_id, group.owned) if group.owned else None
         if group.owned and by_partition:
-            found |= _silent_static_members(group.owned, by_partition, commits, now_ms, self._limits)
-        return found
+            details |= _silent_static_members(group.owned, by_partition, commits, now_ms, self._limits)
+        return details
 
     def _reconciling(self, snapshot: GroupSnapshot, now_ms: int) -> Mapping[str, str]:
         lagging = lagging_members(snapshot, self._lagging_members.get(snapshot.group_id, {}))
@@ -248,13 +248,13 @@ class ConditionTracker:
         text = f"{members_named(names)} {verb} not reached the target assignment for at least {in_words(lasts)}"
         return {STUCK_RECONCILIATION: f"{text} (allowed: {in_words(allowed)})"}
 
-    def _compare(self, found: Mapping[str, Mapping[str, str | None]], inputs: ConditionInputs) -> ConditionEvaluation:
+    def _compare(self, details: Mapping[str, Mapping[str, str | None]], inputs: ConditionInputs) -> ConditionEvaluation:
         known: dict[Key, Condition] = {}
         active: dict[str, tuple[Condition, ...]] = {}
         begun: list[ConditionChange] = []
-        for group_id, of_group in found.items():
+        for group_id, by_name in details.items():
             now_ms = self._now_ms(group_id, inputs) or 0
-            for name, detail in of_group.items():
+            for name, detail in by_name.items():
                 before = self._known.get((group_id, name))
                 if detail is None:
                     known.update({(group_id, name): before} if before else {})
@@ -296,7 +296,7 @@ def _group_inputs(record: GroupState) -> _GroupInputs:
 def _static_owners(snapshot: GroupSnapshot, since_ms: int) -> OwnedPartitions | None:
     """Return the partitions of the static members, or None if no static member has partitions.
 
-    The time of the group's last record is the latest time at which the members can have received them.
+    The members received them at the time of the group's last record or earlier.
     """
     of_member = {
         member.group_instance_id: member.assigned
@@ -340,9 +340,9 @@ def _unowned(record: GroupState, inputs: ConditionInputs, now_ms: int, limits: L
     listed = inputs.listing.groups.get(group_id) if inputs.listing else None
     if is_unknown(record, listed.state if listed else None):
         return {UNOWNED_PARTITIONS: None}
-    found = inputs.unowned.get(group_id)
-    lasting = found.longer_than(now_ms, limits) if found and not (listed and listed.state in {EMPTY, DEAD}) else ()
-    return {UNOWNED_PARTITIONS: describe_unowned(found, lasting, now_ms)} if found and lasting else {}
+    unowned = inputs.unowned.get(group_id)
+    lasting = unowned.longer_than(now_ms, limits) if unowned and not (listed and listed.state in {EMPTY, DEAD}) else ()
+    return {UNOWNED_PARTITIONS: describe_unowned(unowned, lasting, now_ms)} if unowned and lasting else {}
 
 
 def _silent_static_members(

@@ -4,20 +4,20 @@ The coordinator gives each member a target assignment. The member first revokes 
 target. Then it takes the target partitions that are free. Its current assignment shows its progress. The rule numbers
 continue those of `silence.py`:
 
-15. A member *lags* its target if it is not Stable at the epoch of the target. At the first sample that shows this,
-    the time of the group's last record becomes the start of the lag. So the reported duration is a lower bound, also
-    after a restart of the monitor. The lag starts again with each progress of the member: a new epoch, revoked
-    partitions or new partitions.
+15. A member *lags* its target if it is not Stable at the epoch of the target. The start of the lag is the time of the
+    group's last record at the first sample that shows the lag. So the reported duration is a lower bound, also after
+    a restart of the monitor. The lag starts again with each progress of the member: a new epoch, revoked partitions
+    or new partitions.
 16. `stuck_reconciliation`: a member lags for longer than its rebalance timeout. Within this timeout it must revoke
     its partitions. If the timeout is unknown (a coordinator does not report it), the limit is `stuck_after_seconds`.
     The coordinator fences a member that does not revoke in time. So a stuck member was not fenced, or it waits for a
     partition of a different member.
 17. Some members are not evaluated: members without a current assignment, and members in a state that this version of
     Kafka does not know. The same applies to a static member that left for a restart (epoch -2). The coordinator keeps
-    its partitions for its session timeout, which may be longer than the rebalance timeout, and does not expect it to
-    reconcile. Members that wait for these partitions do lag. Share groups are not evaluated, because their members
-    need not reconcile. Streams groups are not evaluated if their coordinator is asked, because it does not report
-    their tasks.
+    its partitions for its session timeout, and does not expect it to reconcile. This timeout may be longer than the
+    rebalance timeout. Members that wait for these partitions do lag. Share groups are not evaluated, because their
+    members need not reconcile. Streams groups are not evaluated if their coordinator is asked, because it does not
+    report their tasks.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ AWAY_EPOCH = -2
 
 @dataclass(frozen=True, slots=True)
 class LaggingMember:
-    """A member that has not reached its target: its current assignment, and the time since which it has been the same.
+    """A member that has not reached its target.
 
-    `since_ms` is the latest time at which the current assignment can have begun (rule 15).
+    `current` is its current assignment. `since_ms` is the start of its lag (rule 15).
     """
 
     current: MemberAssignment

@@ -6,12 +6,12 @@ which the group's partition was read, or the time at which its coordinator was a
 10. The records of a partition *wait* if three conditions are met. The next record that the group reads was written
     more than `stuck_after_seconds` ago. More than `allowed_lag` records are unread. The end offset grew within
     `stuck_after_seconds`. The first condition excludes a record that was written just now, after a quiet hour. A
-    record that an open transaction blocks for read_committed consumers (`is_blocked`) does not wait. In a partition
-    that the group has never committed, only the records written since its owner got it are counted.
+    record that an open transaction blocks for read_committed consumers (`is_blocked`) does not wait. If the group has
+    never committed the partition, only records written since its owner got it count.
 11. A group is *silent* if it has members, has committed before, its records wait, and no member has committed for
     longer than `stuck_after_seconds`. If one of these inputs is unknown, silence is unknown. It is also unknown if a
-    complete listing does not contain the group, which then may have been deleted without a record. A group that is
-    listed as Empty has no members.
+    complete listing does not contain the group. Then the group may have been deleted without a record. A group that
+    is listed as Empty has no members.
 12. `stuck_rebalance`: listings have shown the group in a rebalance for longer than `stuck_after_seconds`, without a
     record of the group since then. It is also active if the group is silent and no listing shows it outside a
     rebalance.
@@ -167,13 +167,13 @@ class Silence:
         names = ("group_id", "topic", "partition", "commit_timestamp_ms")
         columns = [self._partitions[name].filter(wanted).to_pylist() for name in names]
         waits = self._waits[wanted.to_numpy()].tolist() if group_ids else []
-        found: dict[str, tuple[dict[TopicPartition, int], set[TopicPartition]]] = {}
+        by_group: dict[str, tuple[dict[TopicPartition, int], set[TopicPartition]]] = {}
         for group_id, topic, partition, last_ms, is_waiting in zip(*columns, waits, strict=True):
-            last, waiting = found.setdefault(group_id, ({}, set()))
+            last, waiting = by_group.setdefault(group_id, ({}, set()))
             last[topic, partition] = last_ms
             if is_waiting:
                 waiting.add((topic, partition))
-        return {group_id: PartitionCommits(last, waiting) for group_id, (last, waiting) in found.items()}
+        return {group_id: PartitionCommits(last, waiting) for group_id, (last, waiting) in by_group.items()}
 
     def growing_rows(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Return the partitions whose end offset grew within `stuck_after_seconds`, with their rows in `ends`."""

@@ -51,17 +51,17 @@ class UnownedNow:
 
 def unowned_now(groups: Mapping[str, GroupState], lag: pa.Table, sample: ClusterSample) -> Mapping[str, UnownedNow]:
     """Return the partitions without an owner of each group that has some. `lag` has the columns of LAG_SCHEMA."""
-    found = {
+    unowned = {
         group_id: partitions
         for group_id, record in groups.items()
         if record.violations is not None
         and record.violations.is_known
         and (partitions := [one for one in record.violations.unowned if _exists(one, sample)])
     }
-    lags = _lags(found, lag) if found else {}
+    lags = _lags(unowned, lag) if unowned else {}
     return {
         group_id: UnownedNow({one: _waiting(group_id, one, lags, sample) for one in partitions})
-        for group_id, partitions in found.items()
+        for group_id, partitions in unowned.items()
     }
 
 
@@ -73,7 +73,7 @@ def is_unknown(record: GroupState, listed_state: str | None) -> bool:
     return listed_state in REBALANCING or (record.violations is not None and not record.violations.is_known)
 
 
-def describe_unowned(found: UnownedNow, lasting: Sequence[Unowned], now_ms: int) -> str:
+def describe_unowned(unowned: UnownedNow, lasting: Sequence[Unowned], now_ms: int) -> str:
     """Describe the condition `unowned_partitions` to a user. `lasting` are the partitions of rule 3.
 
     >>> of = [Unowned("orders", 2, since_ms=0), Unowned("orders", 3, since_ms=60_000)]
@@ -83,7 +83,7 @@ def describe_unowned(found: UnownedNow, lasting: Sequence[Unowned], now_ms: int)
     lasts_ms = now_ms - min(one.since_ms for one in lasting)
     names = ", ".join(f"{one.topic}-{one.partition}" for one in lasting[:MOST_NAMED])
     more = len(lasting) - MOST_NAMED
-    partitions, records = counted(len(lasting), "partition"), _records(found.records(lasting))
+    partitions, records = counted(len(lasting), "partition"), _records(unowned.records(lasting))
     text = f"{partitions} without an owner for {in_words(lasts_ms)}, {records}: {names}"
     return text + (f" and {more} more" if more > 0 else "")
 

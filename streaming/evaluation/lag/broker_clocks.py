@@ -110,14 +110,14 @@ class BrokerClocks:
 
     def offsets(self, now_ms: int) -> Mapping[int, ClockOffset]:
         """Return the known clock offsets by broker, at the monitor's time `now_ms` (rule 4)."""
-        found = {}
+        agreed_offsets = {}
         for broker, known in sorted(self._intervals.items()):
             fresh = [offset for received_ms, offset in known if 0 <= now_ms - received_ms <= KNOWN_FOR_MS]
             if len(fresh) >= MIN_INTERVALS:
                 agreed, count = largest_overlap(np.array([(offset.lowest_ms, offset.highest_ms) for offset in fresh]))
                 if count >= MIN_INTERVALS and 2 * count > len(fresh):
-                    found[broker] = agreed
-        return found
+                    agreed_offsets[broker] = agreed
+        return agreed_offsets
 
     def corrections_ms(self, now_ms: int) -> Mapping[int, int]:
         """Return what to add to the monitor's clock to get each broker's clock (rule 5)."""
@@ -167,11 +167,11 @@ def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) ->
         leaders[is_first & (led == leads_now)] = led[is_first & (led == leads_now)]
     lows, highs = records.times_ms - records.received_ms, records.times_ms - asked_ms + VISIBLE_AFTER_MS
     is_clock = (leaders >= 0) & (np.abs(lows) <= MAX_OFFSET_MS) & (lows <= highs)
-    found = {}
+    intervals = {}
     for broker in np.unique(leaders[is_clock]).tolist():
         at = np.flatnonzero(is_clock & (leaders == broker))[-_RECORDS:]
-        found[broker] = np.stack([lows[at], highs[at]], axis=1)
-    return found
+        intervals[broker] = np.stack([lows[at], highs[at]], axis=1)
+    return intervals
 
 
 def _look_up(by_partition: Mapping[int, int], partitions: Int64Array) -> Int64Array:

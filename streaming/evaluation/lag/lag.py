@@ -9,15 +9,14 @@ lag is null. The first reason that applies is shown:
 2. `topic_deleted`: the broker does not know the topic.
 3. `partition_deleted`: the topic has fewer partitions, because it was deleted and created again.
 4. `no_end_offset`: the partition was not sampled. It has no leader or was not requested.
-5. `end_before_commit`: the topic was deleted and created again, or lost records in an unclean election, or a client
-   committed an offset that never existed. In this case kafka_exporter shows a negative lag (issue 437), which breaks
-   autoscaling.
-6. `maybe_only_markers`: the few offsets that are left may be transaction markers, which no consumer receives, and the
-   monitor could not fetch them. Or it fetched them and found only records of aborted transactions
-   (`next_offsets.py`).
+5. `end_before_commit`: the committed offset is after the end. The topic was deleted and created again, or lost
+   records in an unclean election, or a client committed an offset that never existed. In this case kafka_exporter
+   shows a negative lag (issue 437), which breaks autoscaling.
+6. `maybe_only_markers`: the few remaining offsets may be transaction markers, which no consumer receives. The monitor
+   could not fetch them, or it found only records of aborted transactions (`next_offsets.py`).
 
-Lag is counted from `next_offset`: the committed offset, or the first record after it if the fetch showed that no
-record is between them.
+Lag is counted from `next_offset`. This is the committed offset. If a fetch found no record there, it is the offset of
+the first record after it.
 """
 
 from __future__ import annotations

@@ -8,20 +8,19 @@ interpolated. The first rule that applies gives the result:
    sample.
 2. `exact`, 0: g is the end offset. No record waits.
 3. `at_least`: g is before the oldest point. Its record was written before that point was sampled, so the age of the
-   oldest point is a lower bound. The monitor never extrapolates: kafka-lag-exporter showed a lag of three years for a
-   group that read old records again (issue 496). The first sample gives "at least 0 s", so the lag is not missing in
-   the first minutes.
+   oldest point is a lower bound. The monitor never extrapolates. kafka-lag-exporter does, and it showed a lag of
+   three years for a group that read old records again (issue 496). The first sample gives "at least 0 s", so the lag
+   is not missing in the first minutes.
 4. `exact`: with (o1, t1) the last point at or below g and (o2, t2) the next one,
 
        t = t2 - (o2 - g) * (t2 - t1) / (o2 - o1)        lag = at - t
 
-   If the end offset was constant from several samples on, the time of the last of them is t1, because the record at g
-   came after it.
+   If several samples have the offset o1, t1 is the time of the last one, because the record at g came after it.
 
 The end offset never decreases between two points. So the true time is also in (t1, t2], and `within_seconds` = t2 -
 t1 bounds the error. With 60 points sampled every 5 s, the error is at most 5 s for a lag below half a minute. It is
-at most an eighth of the lag after one hour of running, and a quarter after a day (`offset_points.py` describes how
-points are removed). Seconds are never negative, NaN or infinite. kafka-lag-exporter can show such values (issue 138;
+at most an eighth of the lag after one hour of running, and a quarter after a day. `offset_points.py` describes how
+points are removed. Seconds are never negative, NaN or infinite. kafka-lag-exporter can show such values (issue 138;
 its own sample alert compares with `Inf`).
 
 Source of the method: kafka-lag-exporter, `LookupTable.scala` and `ConsumerGroupCollector.scala`. Its published

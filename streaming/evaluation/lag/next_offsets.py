@@ -1,13 +1,14 @@
 """Find the record that a group reads next, if there is no record at its committed offset.
 
-A difference of two offsets can overstate the lag in three cases. A consumer that commits the offset after its last
-record is before the marker that ends the transaction. A marker has an offset but is no record. On a compacted topic
-the last records may have been removed. And while a transaction is open, a read_committed consumer receives nothing at
-or after the last stable offset. In all three cases the group has read every record that it can read. Rules:
+A difference of two offsets can overstate the lag in three cases. First: a consumer commits the offset after its last
+record. At this offset may be the marker that ends the transaction. A marker has an offset but is no record. Second:
+on a compacted topic the last records may have been removed. Third: while a transaction is open, a read_committed
+consumer receives nothing at or after the last stable offset. In all three cases the group has read every record that
+it can read. Rules:
 
 1. The monitor fetches from a partition only if this can change the lag. The commit must be before the end, by at most
-   FETCH_WITHIN offsets. And the commit must be the same as at an earlier sample, or its status must be WARN from lags
-   that may consist of markers.
+   FETCH_WITHIN offsets. Also, the commit must be the same as at an earlier sample. Or the status must be WARN because
+   of lags that may consist of markers.
 2. A fetch reads the log once, from the commit on. If no record comes before the end, the group has read everything
    and its lag is 0. If a record comes, lag is counted from this record. The result is kept for the commit, and the
    next fetch starts where this one ended. A read_committed consumer ignores records of aborted transactions, and a
@@ -15,10 +16,10 @@ or after the last stable offset. In all three cases the group has read every rec
 3. If the commit is before the last stable offset of an open transaction and no record is between them, the row is
    `is_blocked`. Its lag is still measured up to the high watermark. It is neither STOP nor silent. A commit after the
    last stable offset comes from a consumer that does not wait for transactions, so it is not blocked.
-4. A due fetch may be impossible: the monitor lacks the READ right on the topic, the partition has no leader, or the
-   limit of rule 5 is reached. Then FEW_OFFSETS or fewer remaining offsets may all be markers, so `is_record` is False
-   and a bad status becomes unknown. After DOUBTED_AFTER_MS at the same commit the lag is unknown, too. More offsets
-   than FEW_OFFSETS count as records.
+4. A due fetch may be impossible. For example, the monitor has no READ right on the topic, the partition has no
+   leader, or the limit of rule 5 is reached. Then FEW_OFFSETS or fewer remaining offsets may all be markers. So
+   `is_record` is False, and a bad status becomes unknown. After DOUBTED_AFTER_MS at the same commit the lag is
+   unknown, too. More offsets than FEW_OFFSETS count as records.
 5. One sample makes at most FETCHES_PER_SAMPLE fetches, those nearest to the end first. Topics that refused READ are
    tried again after REFUSED_FOR_MS.
 """
@@ -128,7 +129,7 @@ def topic_partitions(report: LagReport, at: Int64Array) -> list[TopicPartition]:
 def rows_near_end(
     report: LagReport, at: Int64Array, unmoved_ms: Int64Array, stable: Mapping[TopicPartition, int]
 ) -> list[RowNearEnd]:
-    """Return those of the rows that are near the end, or near the last stable offset if not past it (rule 3)."""
+    """Return those of the rows that are near the end. For rule 3 the end is the last stable offset."""
     names = ["topic", "partition", "committed_offset", "end_offset", "log_start_offset"]
     table = report.partitions.select(names).take(pa.array(at))
     near = []

@@ -8,9 +8,9 @@ record after it. s is the log start offset. Rules:
 1. `records_lost` = s - c if c < s, otherwise 0: offsets that the group has not committed and can never read.
    Compaction and aborted transactions leave offsets without records, so this is an upper bound. Null if these are few
    offsets and no fetch showed a record there, because transaction markers are no loss (`next_offsets.py`).
-2. `lost_since_ms`: the time of the first sample with s after c, or the time of the commit if that is later. The kind
-   is `at_least` if this was so already in the oldest stored sample. With the
-   previous result, the time stays the same until the loss ends.
+2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later, its time. The
+   kind is `at_least` if s was greater than c already in the oldest stored sample. With the previous result, the time
+   stays the same until the loss ends.
 3. `seconds_until_lost`: 0 if records are already lost. Null if no record waits (lag 0), because a group that has read
    everything cannot lose records.
 4. Also null if the log start offset moved less than twice within RATE_WINDOW_MS, because then the rate is unknown.

@@ -1,7 +1,7 @@
 """Keep sampled offsets of many topic partitions by name: end offsets, or log start offsets.
 
-They are stored across restarts. Otherwise a monitor would know no lag in seconds after a restart until enough samples
-exist (kafka-lag-exporter shows NaN for minutes).
+They are stored across restarts. Otherwise the lag in seconds would be unknown for some time after a restart.
+kafka-lag-exporter shows NaN for minutes.
 """
 
 from __future__ import annotations

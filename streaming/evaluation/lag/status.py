@@ -11,9 +11,9 @@ rule that applies gives the status, and its number is shown:
    0 in W may be a week old (Burrow 290). If the group had reached an end offset of the last minutes, it kept up, and
    the records are new. A client without records to read need not commit (Burrow 303).
 3. REWIND: a commit is lower than the commit before it, and no later commit reaches that offset again. Only the first
-   such decrease counts. This rule comes before rule 4: if a group had read everything and was reset to the earliest
-   offset, W still has lags of 0 until they age out, and the group only looks busy (Burrow 716). Decreases that later
-   commits undo are common in rebalances.
+   such decrease counts. This rule comes before rule 4. If a group had read everything and was then reset to the
+   earliest offset, W still has lags of 0 until they age out. By rule 4 such a group would be OK (Burrow 716).
+   Decreases that later commits undo are common in rebalances.
 4. A lag in W is at or below A: OK. The group has been at the end within W.
 5. STALL: W has two commits or more, and all have the same offset. The client is alive and makes no progress.
 6. WARN: W has two lags or more, and no lag is lower than the one before it. The group is slower than its producers.
@@ -24,9 +24,9 @@ rule that applies gives the status, and its number is shown:
 
 Intended differences from Burrow: A single commit has no time span to compare with. Burrow shows STOP at any age of
 it. Here STOP requires `lone_commit_silence_ms`. A single commit is never STALL and a single lag is never WARN,
-because there is nothing to compare it with. The time since the last commit ends at the time up to which the group's
-partition of `__consumer_offsets` was read, and not at the wall clock. So a commit that the monitor has not read yet
-does not look like silence. An unknown status (no lag, no such time, no commits) is null.
+because there is nothing to compare it with. The time since the last commit is not measured to the wall clock. It ends
+at the time up to which the group's partition of `__consumer_offsets` was read. So a commit that the monitor has not
+read yet does not look like silence. An unknown status (no lag, no such time, no commits) is null.
 
 Known weakness, kept from Burrow: one decrease of the lag clears WARN. So a slow group with a varying lag is OK
 (Burrow 738).

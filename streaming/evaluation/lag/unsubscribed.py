@@ -37,8 +37,8 @@ class ReadTopics:
 def read_topics(snapshot: GroupSnapshot) -> ReadTopics:
     """Return the topics that a group of consumers reads: subscriptions, assignments, targets and pending revocations.
 
-    `topics` is None if they are incomplete: a subscription or assignment is unreadable, a regular expression is not
-    resolved, or a topic is known only by its id.
+    `topics` is None if they are incomplete. A subscription or assignment may be unreadable, a regular expression may
+    not be resolved, or only the id of a topic may be known.
     """
     group = members(snapshot)
     if snapshot.protocol_type != CONSUMER_PROTOCOL_TYPE or _hides_topics(snapshot):

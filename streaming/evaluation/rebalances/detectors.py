@@ -6,27 +6,26 @@ So a backlog of one hour that is read at once is no storm, and unread records do
 
 1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if the records
    before and after it are. A deleted group has no conditions.
-2. `rolling_restart`: the members are replaced one by one. At least two members left that were there before the
-   window, or rejoined under their group instance id, each once. About the same number joined: the difference is at
-   most a quarter of the group, or one. None of the new members left. At least two of three rebalances have a member
-   that joined, left or rejoined, or are the cooperative round after such a rebalance. The remaining third is allowed,
-   because clients sometimes rejoin for a reason that no record shows. If the strategy changed within the window, each
-   member may be replaced twice: the upgrade from eager to cooperative (KIP-429) takes two rolling restarts.
+2. `rolling_restart`: the members are replaced one by one. At least two members from before the window left, or
+   rejoined with their group instance id, each once. About the same number joined: the difference is at most a quarter
+   of the group, or one. None of the new members left. In at least two of three rebalances a member joined, left or
+   rejoined. The next cooperative round of such a rebalance also counts. The remaining third is allowed, because
+   clients sometimes rejoin for a reason that no record shows. If the strategy changed within the window, each member
+   may be replaced twice: the upgrade from eager to cooperative (KIP-429) takes two rolling restarts.
 3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. Cooperative rounds
-   that only assign the partitions withheld by the round before are not counted.
-   The *start* of a group counts as one rebalance. It consists of the rebalances in which members only join. It lasts
-   `stuck_after_seconds` from the time at which the group had no members, or until a member leaves. If ten pods start
-   one after the other, they interrupt only their own work. A group that starts again and again is still a storm. If a
-   group already works, each joining member interrupts all others, and this is counted. For rule 2, members of the
-   start were there before the window, so a deployment can be rolled minutes later.
-   The *end* of a group counts as one rebalance, too. It consists of the rebalances in which members only leave,
-   during the last `stuck_after_seconds` before the group has no members. A group that has had no members for longer
-   than `stuck_after_seconds` has no storm. A storm is shown together with its possible causes (rules 4 to 6), because
-   a cause may explain only a part of it.
+   that only assign the partitions withheld by the round before are not counted. The *start* of a group counts as one
+   rebalance. It consists of the rebalances in which members only join. It lasts `stuck_after_seconds` from the time
+   at which the group had no members, or until a member leaves. If ten pods start one after the other, they interrupt
+   only their own work. A group that starts again and again is still a storm. If a group already works, each joining
+   member interrupts all others, and this is counted. Rule 2 treats members of the start as members from before the
+   window. So a deployment can be rolled minutes after its start. The *end* of a group counts as one rebalance, too.
+   It consists of the rebalances in which members only leave, during the last `stuck_after_seconds` before the group
+   has no members. A group that has had no members for longer than `stuck_after_seconds` has no storm. A storm is
+   shown together with its possible causes (rules 4 to 6), because a cause may explain only a part of it.
 4. `flapping_member`: a member joined and left within the window, or rejoined, `flap_threshold` times. A member is
-   identified by its group instance id, or otherwise by client id and host, because a restarted process has a new
-   member id each time. Many members with one client id on one host are no problem: only members that joined within
-   the window can flap.
+   identified by its group instance id. Without one, it is identified by client id and host, because a restarted
+   process has a new member id each time. Several members may have the same client id and host. This is no condition
+   by itself, because only members that joined within the window can flap.
 5. `endless_cooperative_rejoin`: the last `cooperative_rounds` or more generations are within the window, their
    strategy is not eager, and no member joined, left or changed anything. Only members of classic groups rejoin.
 6. `eager_and_cooperative_mixed`: in the last generation a member claims partitions although the strategy is eager. Or

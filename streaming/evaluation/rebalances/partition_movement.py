@@ -1,8 +1,8 @@
 """Count the partitions that a rebalance moved, the necessary moves, and the partitions without an owner.
 
 The counts follow from the records alone. The assigned partitions show which partitions a topic has. So a row does not
-depend on when the topic is sampled. `fewest_moves` is unknown if a topic has a gap: a partition below the highest
-assigned one that is not assigned.
+depend on when the topic is sampled. `fewest_moves` is unknown if a topic has a gap: a higher partition is assigned,
+and a lower one is not.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class PartitionMovement(msgspec.Struct, frozen=True):
         fewest_moves: None if `moved_partitions` is None, or if a partition has no owner or several owners.
         is_exact: False if `fewest_moves` is only a lower bound.
         withheld: partitions that a member must revoke before a different member gets them (KIP-429, first round).
-        unowned: partitions of subscribed topics without an owner that had an owner, are claimed, or had none before
-            either.
+        unowned: partitions of subscribed topics without an owner. Each of them had an owner before, is claimed by a
+        member, or had no owner before either.
         unowned_before_partitions: number of `unowned` partitions that had no owner after the previous rebalance
             either.
 

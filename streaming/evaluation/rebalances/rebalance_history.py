@@ -2,8 +2,8 @@
 
 The totals count from the first record of the group. They are part of the group's state, so a repeated batch counts
 nothing twice. `reported_up_to` (in `reported_in_partition`) does the same if a new checkpoint reads the log again
-from its start. The rebalances up to this offset are rows that an earlier checkpoint wrote, and the totals continue
-those of the last row.
+from its start. An earlier checkpoint wrote the rows of the rebalances up to this offset. The totals continue those of
+the last row.
 """
 
 from __future__ import annotations

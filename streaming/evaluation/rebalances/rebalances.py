@@ -3,9 +3,9 @@
 Rules:
 
 1. A classic group's records are compared one by one. For a KIP-848 group, the target assignments of successive epochs
-   are compared. An epoch whose targets are not computed yet is not compared, and the progress of members towards
-   their targets is no further rebalance. A record without a generation is not compared either: a classic group whose
-   coordinator is asked, or an unreadable record.
+   are compared. An epoch whose targets are not computed yet is not compared. The progress of members towards their
+   targets is no further rebalance. A snapshot without a generation is not compared either. Examples are a classic
+   group whose coordinator is asked, and an unreadable record.
 2. The first snapshot of a group (`first_seen`) is compared with nothing. A group that was `created` again is compared
    with nothing either. Signs of this are a lower generation, a different group type, different members at the same
    generation, a different partition of `__consumer_offsets`, or a record after the group's end. After a tombstone
@@ -20,11 +20,11 @@ Rules:
    the partitions that the round before withheld. The *primary* cause is the first one in this order. Changes of the
    whole group come before changes of one member. Members that left come before members that joined, because a new
    member often replaces a lost one.
-6. `metadata_changed`: a topic that is subscribed to before and after has assigned partitions that no member had
-   before, although all lower partitions were assigned before. Or it has fewer assigned partitions, and a sample shows
-   the smaller topic. A sample alone proves no cause. Nothing is proven after the record of an upgrade or downgrade,
-   because it lacks the partitions of members that left. Nothing is proven in a share group either, because it gets
-   the partitions of a topic one by one.
+6. `metadata_changed`: members subscribe to the topic before and after, and more of its partitions are assigned than
+   before. Neither assignment has a gap. Or fewer partitions are assigned, and a sample shows that the topic is
+   smaller. A sample alone proves no cause. Nothing is proven after the record of an upgrade or downgrade, because it
+   lacks the partitions of members that left. Nothing is proven in a share group either, because it gets the
+   partitions of a topic one by one.
 7. A partition has moved if its owner before is not its owner now. A partition that had no owner before has not moved.
    A cooperative round that withholds partitions counts no moves. The next round counts them once, from the owners
    before the first round. The fewest moves come from `assignors.fairness.fewest_moves`. They are None if a partition
@@ -35,9 +35,9 @@ Rules:
    record was not the first, and the sync time is unknown.
 9. If records of members are missing before or after, the causes are unknown (None), and `not_known` names the missing
    records. If bytes of a classic member are unreadable, only the facts that need them are unknown. Causes that are
-   proven without them remain, the subscription of that member proves nothing, and moves are unknown. A regular
-   expression that the coordinator has not resolved yet is not missing: until then, the member that sent it has no
-   topics. When the expression is resolved, the subscription of that member has changed.
+   proven without them remain. The subscription of that member proves nothing, and moves are unknown. A regular
+   expression that the coordinator has not resolved yet is no missing record. Until then, the member that sent it has
+   no topics. When the expression is resolved, the subscription of that member has changed.
 """
 
 from __future__ import annotations

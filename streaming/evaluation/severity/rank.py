@@ -3,8 +3,8 @@
 `/metrics` shows the first groups in full (`prometheus.series_limit`). Rules:
 
 1. The place of a group follows from its troubles (`trouble`).
-2. A group that was shown in full is *held*: it keeps its worst place for up to ten minutes. So a trouble that comes
-   and goes does not show and hide the group in turn, and the end of a trouble is still visible.
+2. A group that was shown in full is *held*: it keeps its worst place for up to ten minutes. Otherwise `/metrics`
+   would show and hide a group in turn while its trouble comes and goes. Also, the end of a trouble stays visible.
 3. If the clock was set back, the hold ends. It is not prolonged.
 """
 

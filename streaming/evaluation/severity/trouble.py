@@ -4,8 +4,8 @@ Each rule that applies is a trouble. The first one gives the group its place:
 
 1. A condition is active, for example a storm or a flapping member. `rolling_restart` is no trouble, because it is a
    normal deployment.
-2. The assignment violates a rule: a common rule (two owners, an owner that does not subscribe), or a rule of the
-   group's own strategy (verdict `drift`). Each violated rule is one trouble with its name.
+2. The assignment violates a common rule (two owners, an owner that does not subscribe) or a rule of the group's own
+   strategy (verdict `drift`). Each violated rule is one trouble with its name.
 3. Partitions have no owner, so no member reads them. If the condition `unowned_partitions` is active, rule 1 shows it
    instead.
 4. Records are lost to retention, or will be lost within an hour.
@@ -14,8 +14,8 @@ Each rule that applies is a trouble. The first one gives the group its place:
    known, only these count.
 7. The busiest member has more partitions than the fairest assignment would give it. `topic skew` if that is the
    cause.
-8. The status is WARN (slower than its producers), and the lag is at least half a minute or unknown in seconds. WARN
-   alone also applies to new groups, and to groups with a constant lag.
+8. The status is WARN (slower than its producers). The lag is at least half a minute, or its seconds are unknown.
+   Without this condition new groups and groups with a constant lag would have this trouble.
 9. The state or the lag of the group is unknown.
 
 If two groups have the same first rule, the group with more troubles comes first. Then the order is: more lag in
