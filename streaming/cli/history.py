@@ -20,7 +20,11 @@ from streaming.cli.text.gaps import gaps_of
 from streaming.cli.text.shown import output_console, shown
 from streaming.errors import RemedyError
 from streaming.evaluation.fairness.imbalance import MEMBER, PARTITIONS, Imbalance
-from streaming.evaluation.rebalances.rebalance_words import sentence, with_gaps, without_upgrades_ends
+from streaming.evaluation.rebalances.rebalance_words import (
+    describe_rebalance,
+    with_commit_gaps,
+    without_upgrade_tombstones,
+)
 
 _Position = tuple[str, int, int]
 
@@ -85,7 +89,7 @@ def _lines(history: _History, *, several: bool) -> Iterator[str]:
     """Everything in the order of time, and at last what holds now."""
     lines = []
     for row in history.rebalances:
-        said = "; ".join([shown(sentence(row)), *history.unfair.get(_position(row), ())])
+        said = "; ".join([shown(describe_rebalance(row)), *history.unfair.get(_position(row), ())])
         lines.append((row["record_time"], row, f"generation {row['generation_id']}: {said}"))
     lines += [(row["sampled_time"], row, change_sentence(row)) for row in history.changes]
     for when, row, text in sorted(lines, key=itemgetter(0)):
@@ -106,8 +110,8 @@ def _rows(group: str, root: str, cluster: str | None) -> Sequence[Row]:
     rows = stored_rows(root, REBALANCES, group_id=group, cluster=cluster)
     if not rows:
         return ()
-    with_their_gaps = sorted(with_gaps(rows, gaps_of(group, root, cluster)), key=itemgetter("cluster"))
-    history = (without_upgrades_ends(list(of)) for _, of in groupby(with_their_gaps, key=itemgetter("cluster")))
+    with_their_gaps = sorted(with_commit_gaps(rows, gaps_of(group, root, cluster)), key=itemgetter("cluster"))
+    history = (without_upgrade_tombstones(list(of)) for _, of in groupby(with_their_gaps, key=itemgetter("cluster")))
     return list(merge(*history, key=itemgetter("record_time")))
 
 

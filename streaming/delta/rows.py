@@ -28,7 +28,7 @@ from streaming.evaluation.group_update import GroupUpdate
 from streaming.evaluation.lag.status import status_names
 from streaming.evaluation.rebalances.member_changes import MemberChange
 from streaming.evaluation.rebalances.rebalance_history import ReportedRebalance
-from streaming.evaluation.rebalances.skips import Decided, failed_rebalances
+from streaming.evaluation.rebalances.skips import SkipDecisions, failed_rebalances
 from streaming.evaluation.snapshot_evaluation import Evaluation
 from streaming.events import Position
 from streaming.group.members import GroupMember, TopicPartitions, members
@@ -41,7 +41,7 @@ def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=table.schema)
 
 
-def update_rows(cluster: str, updates: Iterable[GroupUpdate], decisions: Decided) -> Mapping[Table, list[Row]]:
+def update_rows(cluster: str, updates: Iterable[GroupUpdate], decisions: SkipDecisions) -> Mapping[Table, list[Row]]:
     """What the turns of one batch add to the tables. `decisions` are those on skips that their snapshots have."""
     tables = (GROUP_GENERATIONS, REBALANCES, ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, WHAT_IF)
     rows: dict[Table, list[Row]] = {table: [] for table in tables}
@@ -84,7 +84,7 @@ def commit_gap_rows(cluster: str, gaps: Iterable[CommitGap]) -> Mapping[Table, l
     return {COMMIT_GAPS: rows}
 
 
-def _generation_row(cluster: str, snapshot: GroupSnapshot, decisions: Decided) -> Row:
+def _generation_row(cluster: str, snapshot: GroupSnapshot, decisions: SkipDecisions) -> Row:
     classic, modern, position, totals = snapshot.classic, snapshot.modern, snapshot.position, snapshot.totals
     if position is None:
         raise ValueError(f"{snapshot.group_id}: a snapshot in the history stems from a record")

@@ -32,7 +32,7 @@ from streaming.evaluation.facts import (
 from streaming.evaluation.fairness.imbalance import TOPIC, Imbalance
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import BLOCKED
-from streaming.evaluation.rebalances.skips import Decided, failed_rebalances
+from streaming.evaluation.rebalances.skips import SkipDecisions, failed_rebalances
 from streaming.evaluation.report import GroupReport
 from streaming.evaluation.snapshot_evaluation import Evaluation
 from streaming.events import CLASSIC
@@ -63,7 +63,7 @@ class RecordedGroup(NamedTuple):
     rebalancing_since_ms: int | None = None
     measured: tuple[Imbalance, ...] = ()
     commit_gaps: GapTotals | None = None
-    decided_skips: Decided = MappingProxyType({})
+    decided_skips: SkipDecisions = MappingProxyType({})
 
 
 class SampleValues(NamedTuple):

@@ -13,7 +13,7 @@ from streaming.combine.own_partitions import OwnPartitions
 from streaming.evaluation.alternatives import Alternatives, compute_alternatives
 from streaming.evaluation.assignment.common_rules import RuleViolations, rule_violations, with_unowned
 from streaming.evaluation.rebalances.detectors import Limits
-from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory, ReportedRebalance, continued
+from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory, ReportedRebalance, extend_history
 from streaming.evaluation.snapshot_evaluation import Evaluation, evaluate_snapshot, keeps_verdict
 from streaming.events import ExternalFact, GroupEvent, GroupForgotten, LogEvent, Position
 from streaming.group.advance import advance
@@ -138,7 +138,7 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
             waiting.append(snapshot)
             violations = with_unowned(snapshot, violations)
     released, pending = _split_waiting(waiting, names)
-    rebalance_history, rebalances = continued(state.rebalance_history, state.snapshot, released, snapshot, limits)
+    rebalance_history, rebalances = extend_history(state.rebalance_history, state.snapshot, released, snapshot, limits)
     history = tuple(one for one in released if not is_reread(one))
     present, evaluations = _evaluate_history(present, history, strategies)
     if present.evaluation is None and not pending:

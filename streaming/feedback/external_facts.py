@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from streaming.evaluation.assignment.sampled_topics import pending_topics
 from streaming.evaluation.lag.lag import ClusterSample
-from streaming.evaluation.rebalances.skips import Decided, settlements
+from streaming.evaluation.rebalances.skips import SkipDecisions, settlements
 from streaming.events import ExternalFact, GroupForgotten, TopicMetadata, TopicsSampled
 from streaming.group.history import awaits_names
 from streaming.group.snapshot import GroupSnapshot
@@ -25,7 +25,7 @@ A group that is created again within this time continues with its old totals.
 def pending_facts(
     snapshot: GroupSnapshot,
     sample: ClusterSample,
-    decisions: Decided,
+    decisions: SkipDecisions,
     pending: Iterable[GroupSnapshot] = (),
 ) -> tuple[ExternalFact, ...]:
     """Return all facts that the group needs and does not have yet.

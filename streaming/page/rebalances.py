@@ -21,7 +21,12 @@ from streaming.delta.tables import COMMIT_GAPS, REBALANCES, Table
 from streaming.errors import RemedyError
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
-from streaming.evaluation.rebalances.rebalance_words import Row, sentence, with_gaps, without_upgrades_ends
+from streaming.evaluation.rebalances.rebalance_words import (
+    Row,
+    describe_rebalance,
+    with_commit_gaps,
+    without_upgrade_tombstones,
+)
 from streaming.page.last_rebalances import LastRebalances, RebalanceLine
 
 MAX_REBALANCES = 20
@@ -72,7 +77,9 @@ class RebalanceReader:
             gaps = self._gaps(dates, group_id)
         except (RemedyError, DeltaError, OSError, ValueError) as error:
             return LastRebalances(why_not=f"the table rebalances cannot be read ({type(error).__name__})")
-        reported = [_reported(row) for row in without_upgrades_ends(with_gaps(rows, gaps))[-MAX_REBALANCES:]]
+        reported = [
+            _reported(row) for row in without_upgrade_tombstones(with_commit_gaps(rows, gaps))[-MAX_REBALANCES:]
+        ]
         return LastRebalances(tuple(reversed(reported)))
 
     def _rows(self, table: Table, dates: Collection[date], group_id: str) -> Sequence[Row]:
@@ -87,4 +94,6 @@ class RebalanceReader:
 
 
 def _reported(row: Row) -> RebalanceLine:
-    return RebalanceLine(int(row["record_time"].timestamp() * 1000), row["generation_id"], row["kind"], sentence(row))
+    return RebalanceLine(
+        int(row["record_time"].timestamp() * 1000), row["generation_id"], row["kind"], describe_rebalance(row)
+    )

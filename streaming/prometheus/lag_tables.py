@@ -103,7 +103,7 @@ TABLES: Final[
 
 def _reported(lag: LagEvaluation, shown: MetricSelection) -> pa.Table:
     """Partitions of the groups that are shown and not held back (rule 1)."""
-    return only(lag.in_view, "group_id", shown.groups)
+    return only(lag.unblocked, "group_id", shown.groups)
 
 
 def only(table: pa.Table, column: str, names: NameFilter) -> pa.Table:

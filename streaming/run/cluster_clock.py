@@ -11,7 +11,13 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from streaming.evaluation.lag.broker_clocks import BrokerClocks, ClockOffset, Ends, Records, of_the_cluster
+from streaming.evaluation.lag.broker_clocks import (
+    BrokerClocks,
+    ClockOffset,
+    OffsetsTopicEnds,
+    ReceivedRecords,
+    cluster_correction_ms,
+)
 from streaming.evaluation.lag.lag import ClusterSample
 
 WARN_MS = 5_000
@@ -39,17 +45,17 @@ class ClusterClock:
         """Take up the corrections of an earlier run."""
         with self._lock:
             self._clocks = BrokerClocks(corrections_ms)
-            self._correction_ms = of_the_cluster(corrections_ms.values())
+            self._correction_ms = cluster_correction_ms(corrections_ms.values())
 
     def corrections_ms(self) -> Mapping[int, int]:
         """By broker, what is added to the monitor's clock."""
         with self._lock:
             return self._clocks.corrections_ms(self._monitor_ms())
 
-    def take_records(self, records: Records) -> None:
+    def take_records(self, records: ReceivedRecords) -> None:
         """Take the records of one batch in."""
         with self._lock:
-            self._clocks.take_records(records)
+            self._clocks.add_records(records)
 
     def monitor_ms(self) -> int:
         """The monitor's own time, uncorrected."""
@@ -63,10 +69,10 @@ class ClusterClock:
         asked_ms, correction_ms = sample.sampled_at_ms - self._correction_ms, self._correction_ms
         ends = {number: of_partition.high_watermark for number, of_partition in sample.offsets_topic.items()}
         with self._lock:
-            self._clocks.take_ends(Ends(asked_ms, ends, sample.offsets_topic_leaders))
+            self._clocks.add_ends(OffsetsTopicEnds(asked_ms, ends, sample.offsets_topic_leaders))
             now_ms = self._monitor_ms()
             corrections_ms, offsets = self._clocks.corrections_ms(now_ms), self._clocks.offsets(now_ms)
-            self._correction_ms = of_the_cluster(corrections_ms.values())
+            self._correction_ms = cluster_correction_ms(corrections_ms.values())
         self._report(offsets)
         in_time = {
             number: replace(

@@ -16,7 +16,7 @@ from kafka.protocol.consumer.offsets import IsolationLevel
 from streaming.config.settings import ADMIN_API_SOURCE
 from streaming.errors import RemedyError
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds
-from streaming.evaluation.lag.next_offsets import Look, Seen
+from streaming.evaluation.lag.next_offsets import FetchResult, TailFetch
 from streaming.events import OFFSETS_TOPIC, TopicMetadata
 from streaming.group.topic_names import TopicNames
 from streaming.protocol.primitives import uuid_text
@@ -113,7 +113,7 @@ class Brokers:
         asked = [TopicPartition(topic, partition) for topic, partition in partitions]
         return self._offsets(asked, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
 
-    def look(self, looks: Sequence[Look]) -> Mapping[Look, Seen]:
+    def look(self, looks: Sequence[TailFetch]) -> Mapping[TailFetch, FetchResult]:
         """Read the log once for each look, where its leader was at the last sample."""
         return seen_at(self._connection, looks, self._leaders)
 

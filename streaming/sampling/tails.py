@@ -14,7 +14,7 @@ from kafka.errors import KafkaError, NoError, TopicAuthorizationFailedError
 from kafka.protocol.consumer import FetchRequest
 from kafka.protocol.consumer.offsets import IsolationLevel
 
-from streaming.evaluation.lag.next_offsets import Look, NotSeen, Seen
+from streaming.evaluation.lag.next_offsets import FetchFailure, FetchResult, TailFetch
 from streaming.protocol.record_batches import AbortedTransaction, Tail, next_record
 from streaming.sampling.connection import Connection, Message
 
@@ -26,10 +26,10 @@ _NO_SESSION_EPOCH = -1
 
 
 def seen_at(
-    connection: Connection, looks: Sequence[Look], leaders: Mapping[str, Mapping[int, int]]
-) -> Mapping[Look, Seen]:
+    connection: Connection, looks: Sequence[TailFetch], leaders: Mapping[str, Mapping[int, int]]
+) -> Mapping[TailFetch, FetchResult]:
     """What each look shows. One that fails costs no other one."""
-    answers: dict[Look, Seen] = dict.fromkeys(looks, NotSeen.FAILED)
+    answers: dict[TailFetch, FetchResult] = dict.fromkeys(looks, FetchFailure.FAILED)
     placed = [(look, leaders.get(look.topic, {}).get(look.partition)) for look in looks]
     asked = [(look, leader) for look, leader in placed if leader is not None]
     responses = connection.ask_each([(leader, _fetch(look)) for look, leader in asked])
@@ -37,7 +37,7 @@ def seen_at(
     return answers
 
 
-def _fetch(look: Look) -> Message:
+def _fetch(look: TailFetch) -> Message:
     topic_class = FetchRequest.FetchTopic
     partition = topic_class.FetchPartition(
         partition=look.partition, fetch_offset=look.from_offset, partition_max_bytes=_MAX_BYTES
@@ -53,19 +53,19 @@ def _fetch(look: Look) -> Message:
     )
 
 
-def _seen(look: Look, response: Message | KafkaError) -> Seen:
+def _seen(look: TailFetch, response: Message | KafkaError) -> FetchResult:
     if isinstance(response, KafkaError):
-        return NotSeen.FAILED
+        return FetchFailure.FAILED
     for topic in response.responses:
         for partition in topic.partitions:
             if partition.error_code == TopicAuthorizationFailedError.errno:
-                return NotSeen.REFUSED
+                return FetchFailure.REFUSED
             if partition.error_code == NoError.errno:
-                return _tail(look, partition) or NotSeen.FAILED
-    return NotSeen.FAILED
+                return _tail(look, partition) or FetchFailure.FAILED
+    return FetchFailure.FAILED
 
 
-def _tail(look: Look, partition: Message) -> Tail | None:
+def _tail(look: TailFetch, partition: Message) -> Tail | None:
     """What the batches show. Where there is none, no record stands up to the last stable offset."""
     if not partition.records:
         end = max(look.from_offset, partition.last_stable_offset)

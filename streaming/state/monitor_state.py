@@ -13,7 +13,7 @@ from streaming.evaluation.conditions.unowned import UnownedNow
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
-from streaming.evaluation.rebalances.skips import decided
+from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.events import POLLED_PARTITION
 from streaming.group.listing import GroupListing, rebalancing_since_ms
 from streaming.group.snapshot import REBALANCING, GroupSnapshot
@@ -69,7 +69,7 @@ class MonitorState:
                 groups=groups,
                 partition_states=known,
                 rebalancing_since_ms=since_ms,
-                decided_skips=decided(self._view.decided_skips, _with_skips(groups), known),
+                decided_skips=decide_skips(self._view.decided_skips, _with_skips(groups), known),
             )
 
     def put_gap_totals(self, closed: Iterable[GapsClosed]) -> None:

@@ -14,7 +14,7 @@ from streaming.evaluation.fairness.imbalance import Imbalance
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.lag.lag import ClusterSample, blocked_groups
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
-from streaming.evaluation.rebalances.skips import Decided
+from streaming.evaluation.rebalances.skips import SkipDecisions
 from streaming.events import Position
 from streaming.group.listing import GroupListing
 from streaming.integrity.read_up_to import ReadUpTo
@@ -73,7 +73,7 @@ class MonitorView:
     conditions: Mapping[str, tuple[Condition, ...]] = field(default_factory=dict)
     unowned: Mapping[str, UnownedNow] = field(default_factory=dict)
     work: Mapping[str, WorkShares] = field(default_factory=dict)
-    decided_skips: Decided = field(default_factory=dict)
+    decided_skips: SkipDecisions = field(default_factory=dict)
 
     def alive_groups(self) -> Mapping[str, GroupState]:
         """Groups that exist, by id, sorted."""

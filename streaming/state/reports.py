@@ -21,7 +21,7 @@ from streaming.evaluation.evaluate import RecordedGroup, SampleValues, evaluate,
 from streaming.evaluation.facts import GroupLag
 from streaming.evaluation.lag.group_lags import GROUP_LAGS_SCHEMA
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
-from streaming.evaluation.rebalances.skips import decided
+from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.evaluation.report import GroupReport
 from streaming.group.listing import GroupListing, shown_state
 from streaming.state.monitor_view import MonitorView, WorkShares
@@ -144,5 +144,5 @@ def _recorded(view: MonitorView, seen: _OfSample) -> Iterator[RecordedGroup]:
             since_ms.get(group_id),
             shares.imbalances if shares and stands else (),
             gap_totals.get(group_id),
-            decided(view.decided_skips, [snapshot], {}) if snapshot.unsettled_skips else _NOTHING_DECIDED,
+            decide_skips(view.decided_skips, [snapshot], {}) if snapshot.unsettled_skips else _NOTHING_DECIDED,
         )

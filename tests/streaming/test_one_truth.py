@@ -17,8 +17,8 @@ from streaming.cli.text.conditions import active_sentence
 from streaming.delta.rows import condition_rows, lag_rows, update_rows
 from streaming.delta.tables import ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, GROUP_GENERATIONS, GROUP_LAG, REBALANCES
 from streaming.evaluation.conditions.condition_tracker import ConditionChange
-from streaming.evaluation.rebalances.rebalance_words import sentence
-from streaming.evaluation.rebalances.skips import decided
+from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
+from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.evaluation.report import GroupReport
 from streaming.page.application import Pages
 from streaming.page.rendering import whole
@@ -190,7 +190,7 @@ def test_tables_and_commands_tell_what_the_report_tells(name: str) -> None:
     if report is None:
         return
     history = (snapshot for update in had.updates for snapshot in update.history)
-    rows = update_rows(CLUSTER, had.updates, decided({}, history, had.partition_states))
+    rows = update_rows(CLUSTER, had.updates, decide_skips({}, history, had.partition_states))
     if rows[GROUP_GENERATIONS] and report.rebalances.total is not None:
         last = rows[GROUP_GENERATIONS][-1]
         assert last["rebalances_total"] == report.rebalances.total
@@ -217,7 +217,7 @@ def test_tables_and_commands_tell_what_the_report_tells(name: str) -> None:
     if not report.is_blocked and report.lag.records is not None:
         lag = lag_rows(GROUP_LAG, CLUSTER, NOW_MS, had.lag.partitions).to_pylist()
         assert sum(row["lag"] for row in lag) == report.lag.records
-    for text in (sentence(row) for row in rows[REBALANCES]):
+    for text in (describe_rebalance(row) for row in rows[REBALANCES]):
         for member in report.members.each:
             assert f"{member.client_id} ({member.client_host})" not in text, "one spelling of a member"
     changes = [ConditionChange(GROUP, one, True, None) for one in report.conditions]

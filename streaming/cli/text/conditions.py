@@ -37,9 +37,9 @@ def active_rows(root: str, cluster: str | None, group_id: str) -> Sequence[Row]:
 def change_sentence(row: Row) -> str:
     """A condition's beginning or end in words.
 
-    >>> row = {"condition": "flapping_member", "active": True, "detail": "member pod-3 joins and goes again: 4 times"}
+    >>> row = {"condition": "flapping_member", "active": True, "detail": "member pod-3 joined and left 4 times"}
     >>> change_sentence(row)
-    'flapping member: member pod-3 joins and goes again: 4 times'
+    'flapping member: member pod-3 joined and left 4 times'
     """
     name, detail = condition_shown(row), shown(row["detail"])
     if row["active"]:

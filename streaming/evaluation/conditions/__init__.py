@@ -1,4 +1,4 @@
-"""What is the matter with a group at this moment, since when, and in words for a person.
+"""Find the active conditions of each group, their start times and a text that describes them.
 
 May import `evaluation.group_update`, `evaluation.assignment`, `evaluation.rebalances` and `evaluation.lag`.
 """

@@ -1,14 +1,17 @@
-"""All groups' conditions at one sample, and since when each holds.
+"""Evaluate the conditions of all groups once per sample, and keep the start time of each active condition.
 
 Rules:
 
-1. Every condition of every group that lives is evaluated anew at each sample, as of the time up to which the group's
-   partition was read or its coordinator was asked: "now". Without that, and while an open transaction holds the
-   group's partition back, nothing of the group is known.
-2. A condition *begins* at the first "now" at which it holds, and *ends* at the first at which it does not. Where it is
-   not known whether it holds, it neither begins nor ends, and is not shown meanwhile. Its group's end is its end.
-3. What was told before a restart (`restore`) goes on; the time it began at is kept.
-4. Words are those of the last sample at which it held: what ended is told with them.
+1. At each sample every condition of every existing group is evaluated again. "Now" is the time up to which the
+   monitor has read the group's partition of `__consumer_offsets`, or the time at which it asked the group's
+   coordinator. If this time is unknown, or if an open transaction blocks the partition, all conditions of the group
+   are unknown.
+2. A condition *begins* at the first "now" at which it is active. It *ends* at the first "now" at which it is not
+   active. An unknown condition neither begins nor ends, and it is not shown until it is known again. When a group
+   ends, its conditions end.
+3. The conditions that were reported before a restart (`restore`) continue and keep their start time.
+4. The text of a condition comes from the last sample at which the condition was active. The report of its end has the
+   same text.
 """
 
 from __future__ import annotations
@@ -17,10 +20,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from assignors import TopicPartition
-from streaming.evaluation.conditions.condition_words import words_for
+from streaming.evaluation.conditions.condition_words import describe_condition
 from streaming.evaluation.conditions.reconciliation import (
     STUCK_RECONCILIATION,
-    Lagging,
+    LaggingMember,
     allowed_ms,
     lagging_members,
     stuck_members,
@@ -34,11 +37,10 @@ from streaming.evaluation.conditions.silence import (
     PartitionCommits,
     Silence,
     is_silent,
+    silence_condition,
     silent_static_owners,
-    why_silent,
 )
-from streaming.evaluation.conditions.unowned import UnownedNow, is_unknown
-from streaming.evaluation.conditions.unowned import in_full as unowned_in_full
+from streaming.evaluation.conditions.unowned import UnownedNow, describe_unowned, is_unknown
 from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.phrases import counted, in_words, members_named
 from streaming.evaluation.rebalances.detectors import UNOWNED_PARTITIONS, Limits, conditions, same_until_ms
@@ -51,7 +53,7 @@ from streaming.protocol.modern import ModernMember
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition that holds: its name, since when, and words a person reads."""
+    """An active condition: its name, its start time and a text for users."""
 
     name: str
     since_ms: int
@@ -60,7 +62,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ConditionChange:
-    """A condition began to hold, or does no more. `read_up_to_ms` is "now" (rule 1), None of a group that is gone."""
+    """A condition began or ended.
+
+    `read_up_to_ms` is "now" (rule 1). It is None if the group no longer exists.
+    """
 
     group_id: str
     condition: Condition
@@ -70,10 +75,11 @@ class ConditionChange:
 
 @dataclass(frozen=True, slots=True)
 class ConditionInputs:
-    """What conditions are evaluated from at one sample.
+    """The inputs of one evaluation.
 
-    `now_ms` is by partition of `__consumer_offsets` (-1: of groups that are asked for) the time up to which it was
-    read; a partition that is held back is left out. `unowned` are by group the partitions without an owner.
+    `now_ms` maps each `__consumer_offsets` partition to the time up to which it was read. Partition -1 is for groups
+    whose coordinator is asked. Partitions that are blocked by an open transaction are absent. `unowned` maps a group
+    id to the group's partitions without an owner.
     """
 
     groups: Mapping[str, GroupState]
@@ -90,7 +96,11 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ConditionEvaluation:
-    """What one look found: conditions that hold by group, and what changed since the last look that was taken."""
+    """The result of one evaluation: the active conditions by group, and the changes since the last commit.
+
+    `known` contains the active conditions, and the earlier ones that are unknown now. `ConditionTracker.commit`
+    stores it.
+    """
 
     active: Mapping[str, tuple[Condition, ...]]
     changes: tuple[ConditionChange, ...]
@@ -98,8 +108,11 @@ class ConditionEvaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """A group's record and what follows from it alone, so that most groups are looked at no further."""
+class _GroupInputs:
+    """A group's state and the values that depend on this state alone.
+
+    They show which groups can have a condition, so that most groups need no further evaluation.
+    """
 
     record: GroupState
     offsets_topic_partition: int | None
@@ -109,127 +122,139 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class _Verdict:
-    """What a group's last rebalances show, and for how long they do unless there is another one."""
+class _RebalanceConditions:
+    """The conditions that follow from a group's last rebalances.
+
+    They are valid from `from_ms` until `until_ms` (exclusive), or until the next rebalance.
+    """
 
     recent: tuple[RebalanceSummary, ...]
     from_ms: int
     until_ms: float
     conditions: tuple[str, ...]
 
-    def is_of(self, recent: tuple[RebalanceSummary, ...], now_ms: int) -> bool:
+    def is_valid(self, recent: tuple[RebalanceSummary, ...], now_ms: int) -> bool:
         return self.recent is recent and self.from_ms <= now_ms < self.until_ms
 
 
 class ConditionTracker:
     """The conditions of all groups. Only the sampler's thread uses it.
 
-    `evaluate` finds the active conditions. `commit` makes them the base of the next comparison.
-
-    So whoever writes changes down takes them when they are written, and not before.
+    `evaluate` finds the active conditions. `commit` makes them the base of the next comparison. A caller that writes
+    the changes calls `commit` only after the write has succeeded.
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._known: Mapping[Key, Condition] = {}
-        self._seen: dict[str, _Seen] = {}
-        self._verdicts: dict[str, _Verdict] = {}
-        self._lagging: dict[str, Mapping[str, Lagging]] = {}
+        self._groups: dict[str, _GroupInputs] = {}
+        self._by_rebalances: dict[str, _RebalanceConditions] = {}
+        self._lagging_members: dict[str, Mapping[str, LaggingMember]] = {}
 
     def restore(self, known: Mapping[Key, Condition]) -> None:
-        """Take up what was told last (rule 3)."""
+        """Restore the conditions that were reported last (rule 3)."""
         self._known = known
 
     def commit(self, evaluation: ConditionEvaluation) -> None:
-        """What was found is told."""
+        """Mark the changes of an evaluation as reported."""
         self._known = evaluation.known
 
     def evaluate(self, inputs: ConditionInputs) -> ConditionEvaluation:
-        """Judge every group."""
-        self._seen = {group_id: self._seen_again(group_id, record) for group_id, record in inputs.groups.items()}
-        self._verdicts = {group_id: known for group_id, known in self._verdicts.items() if group_id in self._seen}
-        self._lagging = {group_id: known for group_id, known in self._lagging.items() if group_id in self._seen}
+        """Evaluate the conditions of every group."""
+        self._groups = {group_id: self._inputs_of(group_id, record) for group_id, record in inputs.groups.items()}
+        self._by_rebalances = {
+            group_id: known for group_id, known in self._by_rebalances.items() if group_id in self._groups
+        }
+        self._lagging_members = {
+            group_id: known for group_id, known in self._lagging_members.items() if group_id in self._groups
+        }
         commits = inputs.silence.by_group()
-        group_ids = list(self._to_evaluate(inputs, commits))
-        one_by_one = _CommitsByPartition(
-            inputs.silence, {group_id: self._seen[group_id].owned for group_id in group_ids}
+        group_ids = list(self._groups_to_evaluate(inputs, commits))
+        commits_by_partition = _CommitsByPartition(
+            inputs.silence, {group_id: self._groups[group_id].owned for group_id in group_ids}
         )
-        found = {
-            group_id: self._evaluate_group(group_id, inputs, commits.get(group_id), one_by_one)
+        details = {
+            group_id: self._evaluate_group(group_id, inputs, commits.get(group_id), commits_by_partition)
             for group_id in group_ids
         }
-        return self._compare(found, inputs)
+        return self._compare(details, inputs)
 
-    def _seen_again(self, group_id: str, record: GroupState) -> _Seen:
-        seen = self._seen.get(group_id)
-        return seen if seen is not None and seen.record is record else _seen(record)
+    def _inputs_of(self, group_id: str, record: GroupState) -> _GroupInputs:
+        group = self._groups.get(group_id)
+        return group if group is not None and group.record is record else _group_inputs(record)
 
     def _now_ms(self, group_id: str, inputs: ConditionInputs) -> int | None:
-        partition = self._seen[group_id].offsets_topic_partition
+        partition = self._groups[group_id].offsets_topic_partition
         return None if partition is None else inputs.now_ms.get(partition)
 
-    def _to_evaluate(self, inputs: ConditionInputs, commits: Mapping[str, GroupCommits]) -> Iterator[str]:
-        """Groups that may have a condition, or had one. The others cost a comparison each."""
+    def _groups_to_evaluate(self, inputs: ConditionInputs, commits: Mapping[str, GroupCommits]) -> Iterator[str]:
+        """Yield the groups that may have a condition or had one. Each remaining group costs only a comparison."""
         had_one = {group_id for group_id, _ in self._known}
         silent = inputs.silence.groups_with_a_silent_partition()
         suspects = had_one.union(silent, inputs.rebalancing_since_ms, inputs.unowned)
-        for group_id, seen in self._seen.items():
-            now_ms = None if seen.offsets_topic_partition is None else inputs.now_ms.get(seen.offsets_topic_partition)
+        for group_id, group in self._groups.items():
+            now_ms = None if group.offsets_topic_partition is None else inputs.now_ms.get(group.offsets_topic_partition)
             if now_ms is not None and (
-                self._verdict(group_id, now_ms)
+                self._rebalance_conditions(group_id, now_ms)
                 or group_id in suspects
-                or seen.is_reconciling
-                or (seen.owned is not None and _misses_commits(seen, commits.get(group_id)))
+                or group.is_reconciling
+                or (group.owned is not None and _misses_commits(group, commits.get(group_id)))
             ):
                 yield group_id
 
-    def _verdict(self, group_id: str, now_ms: int) -> tuple[str, ...]:
-        recent, known = self._seen[group_id].record.rebalance_history.recent, self._verdicts.get(group_id)
-        if known is None or not known.is_of(recent, now_ms):
+    def _rebalance_conditions(self, group_id: str, now_ms: int) -> tuple[str, ...]:
+        recent, known = self._groups[group_id].record.rebalance_history.recent, self._by_rebalances.get(group_id)
+        if known is None or not known.is_valid(recent, now_ms):
             until_ms = same_until_ms(recent, now_ms, self._limits)
-            known = _Verdict(recent, now_ms, until_ms, conditions(recent, now_ms, self._limits))
-            self._verdicts[group_id] = known
+            known = _RebalanceConditions(recent, now_ms, until_ms, conditions(recent, now_ms, self._limits))
+            self._by_rebalances[group_id] = known
         return known.conditions
 
     def _evaluate_group(
-        self, group_id: str, inputs: ConditionInputs, commits: GroupCommits | None, one_by_one: _CommitsByPartition
+        self,
+        group_id: str,
+        inputs: ConditionInputs,
+        commits: GroupCommits | None,
+        commits_by_partition: _CommitsByPartition,
     ) -> Mapping[str, str | None]:
-        """By condition the words for it; None where it is not known whether it holds."""
-        seen, now_ms = self._seen[group_id], self._now_ms(group_id, inputs)
+        """Return the text of each condition of the group, by name. None: unknown whether the condition is active."""
+        group, now_ms = self._groups[group_id], self._now_ms(group_id, inputs)
         if now_ms is None:
             return {}
-        recent = seen.record.rebalance_history.recent
-        found: dict[str, str | None] = {
-            name: words_for(name, recent, now_ms, self._limits) for name in self._verdict(group_id, now_ms)
+        recent = group.record.rebalance_history.recent
+        details: dict[str, str | None] = {
+            name: describe_condition(name, recent, now_ms, self._limits)
+            for name in self._rebalance_conditions(group_id, now_ms)
         }
-        found |= _hanging(seen.record.snapshot, inputs, commits, now_ms, self._limits)
-        found |= self._reconciling(seen.record.snapshot, now_ms)
-        found |= _unowned(seen.record, inputs, now_ms, self._limits)
-        of_partition = one_by_one.of_group(group_id, seen.owned) if seen.owned else None
-        if seen.owned and of_partition:
-            found |= _static(seen.owned, of_partition, commits, now_ms, self._limits)
-        return found
+        details |= _silence_conditions(group.record.snapshot, inputs, commits, now_ms, self._limits)
+        details |= self._reconciling(group.record.snapshot, now_ms)
+        details |= _unowned(group.record, inputs, now_ms, self._limits)
+        by_partition = commits_by_partition.of_group(group_id, group.owned) if group.owned else None
+        if group.owned and by_partition:
+            details |= _silent_static_members(group.owned, by_partition, commits, now_ms, self._limits)
+        return details
 
     def _reconciling(self, snapshot: GroupSnapshot, now_ms: int) -> Mapping[str, str]:
-        lagging = lagging_members(snapshot, self._lagging.get(snapshot.group_id, {}))
-        self._lagging[snapshot.group_id] = lagging
+        lagging = lagging_members(snapshot, self._lagging_members.get(snapshot.group_id, {}))
+        self._lagging_members[snapshot.group_id] = lagging
         group = snapshot.modern
         stuck = {} if group is None else stuck_members(group, lagging, now_ms, self._limits)
         if group is None or not stuck:
             return {}
-        names = (_name(group.members[member_id]) for member_id in stuck)
+        names = (_member_name(group.members[member_id]) for member_id in stuck)
         longest = min(stuck, key=lambda member_id: stuck[member_id].since_ms)
         lasts, allowed = now_ms - stuck[longest].since_ms, allowed_ms(group.members[longest], self._limits)
-        text = f"{members_named(names)} on the way to the target assignment for at least {in_words(lasts)}"
-        return {STUCK_RECONCILIATION: f"{text}, allowed are {in_words(allowed)}"}
+        verb = "has" if len(stuck) == 1 else "have"
+        text = f"{members_named(names)} {verb} not reached the target assignment for at least {in_words(lasts)}"
+        return {STUCK_RECONCILIATION: f"{text} (allowed: {in_words(allowed)})"}
 
-    def _compare(self, found: Mapping[str, Mapping[str, str | None]], inputs: ConditionInputs) -> ConditionEvaluation:
+    def _compare(self, details: Mapping[str, Mapping[str, str | None]], inputs: ConditionInputs) -> ConditionEvaluation:
         known: dict[Key, Condition] = {}
         active: dict[str, tuple[Condition, ...]] = {}
         begun: list[ConditionChange] = []
-        for group_id, of_group in found.items():
+        for group_id, by_name in details.items():
             now_ms = self._now_ms(group_id, inputs) or 0
-            for name, detail in of_group.items():
+            for name, detail in by_name.items():
                 before = self._known.get((group_id, name))
                 if detail is None:
                     known.update({(group_id, name): before} if before else {})
@@ -252,14 +277,14 @@ class ConditionTracker:
         return record is not None and not record.snapshot.is_over and self._now_ms(group_id, inputs) is None
 
     def _ended_at_ms(self, group_id: str, inputs: ConditionInputs) -> int | None:
-        return self._now_ms(group_id, inputs) if group_id in self._seen else None
+        return self._now_ms(group_id, inputs) if group_id in self._groups else None
 
 
-def _seen(record: GroupState) -> _Seen:
+def _group_inputs(record: GroupState) -> _GroupInputs:
     snapshot = record.snapshot
     position = None if snapshot.is_over else snapshot.position
-    owned = None if position is None else _owned(snapshot, position.timestamp_ms)
-    return _Seen(
+    owned = None if position is None else _static_owners(snapshot, position.timestamp_ms)
+    return _GroupInputs(
         record=record,
         offsets_topic_partition=None if position is None else position.offsets_topic_partition,
         is_reconciling=snapshot.modern is not None and snapshot.modern.unreconciled_members > 0,
@@ -268,8 +293,11 @@ def _seen(record: GroupState) -> _Seen:
     )
 
 
-def _owned(snapshot: GroupSnapshot, since_ms: int) -> OwnedPartitions | None:
-    """What static members have; None where there is none. They have it since the group's last record at the latest."""
+def _static_owners(snapshot: GroupSnapshot, since_ms: int) -> OwnedPartitions | None:
+    """Return the partitions of the static members, or None if no static member has partitions.
+
+    The members received them at the time of the group's last record or earlier.
+    """
     of_member = {
         member.group_instance_id: member.assigned
         for member in members(snapshot)
@@ -278,15 +306,15 @@ def _owned(snapshot: GroupSnapshot, since_ms: int) -> OwnedPartitions | None:
     return OwnedPartitions(of_member, since_ms) if of_member else None
 
 
-def _misses_commits(seen: _Seen, commits: GroupCommits | None) -> bool:
-    """Whether some partition was never committed, which no row of commits shows. Without any commit nobody commits."""
-    return commits is not None and commits.partitions < seen.owned_partitions
+def _misses_commits(group: _GroupInputs, commits: GroupCommits | None) -> bool:
+    """Return True if some owned partitions have no commit. False if the group has no commits at all."""
+    return commits is not None and commits.partitions < group.owned_partitions
 
 
-def _hanging(
+def _silence_conditions(
     snapshot: GroupSnapshot, inputs: ConditionInputs, commits: GroupCommits | None, now_ms: int, limits: Limits
 ) -> Mapping[str, str | None]:
-    """Rules 11 to 13 of `silence.py`: at most one of the two conditions, both None where nothing is known."""
+    """Evaluate rules 11 to 13 of `silence.py`. At most one of the two conditions is active. None: unknown."""
     group_id, listing = snapshot.group_id, inputs.listing
     listed = listing.groups.get(group_id) if listing else None
     if listing and listed is None and listing.is_complete:
@@ -295,48 +323,51 @@ def _hanging(
     since_ms = inputs.rebalancing_since_ms.get(group_id)
     rebalancing_ms = None if since_ms is None or listing is None else listing.sampled_at_ms - since_ms
     silent = is_silent(members_now, commits, now_ms, limits)
-    condition = why_silent(silent, listed.state if listed else None, rebalancing_ms, limits)
+    condition = silence_condition(silent, listed.state if listed else None, rebalancing_ms, limits)
     if condition is None:
         unknown = {STUCK_REBALANCE: listed is None or silent is None, SILENT_GROUP: silent is None}
         return {name: None for name, is_unknown in unknown.items() if is_unknown}
     if commits is None or not silent:
-        return {condition: f"in the middle of a rebalance for at least {in_words(rebalancing_ms or 0)}"}
-    text = f"nobody committed for {in_words(now_ms - commits.last_ms)} while records wait and more come"
-    shown = f", state {listed.state}" if listed and listed.state else ""
-    return {condition: text + shown}
+        return {condition: f"rebalance in progress for at least {in_words(rebalancing_ms or 0)}"}
+    text = f"no member committed for {in_words(now_ms - commits.last_ms)} while records wait and new ones arrive"
+    state = f" (group state {listed.state})" if listed and listed.state else ""
+    return {condition: text + state}
 
 
 def _unowned(record: GroupState, inputs: ConditionInputs, now_ms: int, limits: Limits) -> Mapping[str, str | None]:
-    """Rule 3 of `unowned.py`."""
+    """Evaluate rule 3 of `unowned.py`."""
     group_id = record.snapshot.group_id
     listed = inputs.listing.groups.get(group_id) if inputs.listing else None
     if is_unknown(record, listed.state if listed else None):
         return {UNOWNED_PARTITIONS: None}
-    found = inputs.unowned.get(group_id)
-    lasting = found.longer_than(now_ms, limits) if found and not (listed and listed.state in {EMPTY, DEAD}) else ()
-    return {UNOWNED_PARTITIONS: unowned_in_full(found, lasting, now_ms)} if found and lasting else {}
+    unowned = inputs.unowned.get(group_id)
+    lasting = unowned.longer_than(now_ms, limits) if unowned and not (listed and listed.state in {EMPTY, DEAD}) else ()
+    return {UNOWNED_PARTITIONS: describe_unowned(unowned, lasting, now_ms)} if unowned and lasting else {}
 
 
-def _static(
-    owned: OwnedPartitions, of_partition: PartitionCommits, commits: GroupCommits | None, now_ms: int, limits: Limits
+def _silent_static_members(
+    owned: OwnedPartitions, by_partition: PartitionCommits, commits: GroupCommits | None, now_ms: int, limits: Limits
 ) -> Mapping[str, str | None]:
-    """Rule 14 of `silence.py`."""
-    silent = silent_static_owners(owned, of_partition, now_ms, limits)
+    """Evaluate rule 14 of `silence.py`."""
+    silent = silent_static_owners(owned, by_partition, now_ms, limits)
     if not silent:
         return {SILENT_STATIC_MEMBER: None} if commits is None or commits.wait is None else {}
     partitions = [at for name in silent for at in owned.of_member[name]]
-    last_ms = max((of_partition.last_ms.get(at, owned.since_ms) for at in partitions), default=owned.since_ms)
-    verb = "commits" if len(silent) == 1 else "commit"
-    text = f"static {members_named(silent)} {verb} none of {counted(len(partitions), 'partition')}"
+    last_ms = max((by_partition.last_ms.get(at, owned.since_ms) for at in partitions), default=owned.since_ms)
+    owns, has = ("owns", "has") if len(silent) == 1 else ("own", "have")
+    text = f"static {members_named(silent)} {owns} {counted(len(partitions), 'partition')} and {has} not committed"
     return {SILENT_STATIC_MEMBER: f"{text} for {in_words(now_ms - last_ms)} while records wait"}
 
 
-def _name(member: ModernMember) -> str:
+def _member_name(member: ModernMember) -> str:
     return member_name(member.client_id, member.client_host, member.group_instance_id)
 
 
 class _CommitsByPartition:
-    """Commits of groups with static members, one by one: asked for all at once, for every question reads all rows."""
+    """The commits of groups with static members, by partition.
+
+    They are requested for all groups at once, because each request scans all rows.
+    """
 
     def __init__(self, silence: Silence, owned: Mapping[str, OwnedPartitions | None]) -> None:
         self._silence = silence
@@ -345,7 +376,10 @@ class _CommitsByPartition:
         self._growing = silence.growing_rows(set(missing))
 
     def of_group(self, group_id: str, owned: OwnedPartitions) -> PartitionCommits | None:
-        """The group's commits; of owned partitions without one, those count that have records to wait for."""
+        """Return the group's commits, or None if it has none.
+
+        `waiting` also contains owned partitions without a commit whose records wait.
+        """
         committed = self._committed.get(group_id)
         if committed is None:
             return None

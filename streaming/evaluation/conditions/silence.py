@@ -1,23 +1,25 @@
-"""What no record of a group tells: that it hangs, or that one of its members does. Shown by silence, and by listings.
+"""Find groups that hang, and static members that hang. No record shows this: only missing commits and listings do.
 
-A rebalance in progress writes no record at all. The rules go on from `detectors.py`; now is the time up to which the
-group's partition was read, or its coordinator was asked.
+A rebalance in progress writes no record. The rule numbers continue those of `detectors.py`. "Now" is the time up to
+which the group's partition was read, or the time at which its coordinator was asked.
 
-10. A partition's records *wait* if the one that the group reads next was written longer than `stuck_after_seconds` ago,
-    more than `allowed_lag` of them wait, and its end offset grew within `stuck_after_seconds`. A record that has only
-    just come after a quiet hour is not waited for: growth alone says nothing. Nor is a record that an open transaction
-    keeps from consumers under read_committed (`is_blocked`). Of a partition that nobody committed yet, waiting are the
-    records that came since its owner has it.
-11. A group is *silent* if it has members, has committed before, its records wait, and nobody committed for longer than
-    `stuck_after_seconds`. Where that, or any number behind it, is not known, silence is not known; nor where a complete
-    listing lacks the group, which then may be gone without a record. One that is listed as Empty has no members.
-12. `stuck_rebalance`: listings show the group in the middle of a rebalance for longer than `stuck_after_seconds`, and
-    no record of the group came since; or it is silent, and no listing says that it is in no rebalance.
-13. `silent_group`: it is silent, and the listing made meanwhile shows it in no rebalance: its members work on something
-    for very long, hang, or do not commit. Nobody on call should look for a rebalance then.
-14. `silent_static_member`: a static member has had partitions for longer than `stuck_after_seconds`, their records
-    wait, it committed none of them for so long, and somebody else of the group did commit. Its instance id is fenced,
-    or it is stuck in its work. In a group that is silent as a whole nobody is named.
+10. The records of a partition *wait* if three conditions are met. The next record that the group reads was written
+    more than `stuck_after_seconds` ago. More than `allowed_lag` records are unread. The end offset grew within
+    `stuck_after_seconds`. The first condition excludes a record that was written just now, after a quiet hour. A
+    record that an open transaction blocks for read_committed consumers (`is_blocked`) does not wait. If the group has
+    never committed the partition, only records written since its owner got it count.
+11. A group is *silent* if it has members, has committed before, its records wait, and no member has committed for
+    longer than `stuck_after_seconds`. If one of these inputs is unknown, silence is unknown. It is also unknown if a
+    complete listing does not contain the group. Then the group may have been deleted without a record. A group that
+    is listed as Empty has no members.
+12. `stuck_rebalance`: listings have shown the group in a rebalance for longer than `stuck_after_seconds`, without a
+    record of the group since then. It is also active if the group is silent and no listing shows it outside a
+    rebalance.
+13. `silent_group`: the group is silent, and the listing shows it outside a rebalance. Its members need very long for
+    their records, hang, or do not commit. No rebalance is the cause in this case.
+14. `silent_static_member`: a static member has owned partitions for longer than `stuck_after_seconds`. Their records
+    wait, and it has committed none of them for that time. A different member of the group has committed. Either the
+    member's group instance id was fenced, or the member hangs. If the whole group is silent, no member is named.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ SILENT_STATIC_MEMBER = "silent_static_member"
 
 @dataclass(frozen=True, slots=True)
 class GroupCommits:
-    """A group's commits: when the last was made, of how many partitions, and whether records wait (None: not known)."""
+    """The commits of a group: time of the last one, number of partitions, and whether records wait (None: unknown)."""
 
     last_ms: int
     partitions: int
@@ -53,7 +55,7 @@ class GroupCommits:
 
 
 def is_silent(members: int, commits: GroupCommits | None, now_ms: int, limits: Limits) -> bool | None:
-    """Whether nobody commits although records wait (rule 11); None where something is not known.
+    """Return True if no member commits although records wait (rule 11). None: unknown.
 
     >>> is_silent(3, GroupCommits(last_ms=0, partitions=1, wait=True), 600_000, Limits())
     True
@@ -69,12 +71,15 @@ def is_silent(members: int, commits: GroupCommits | None, now_ms: int, limits: L
     return commits.wait
 
 
-def why_silent(silent: bool | None, listed_state: str | None, rebalancing_ms: int | None, limits: Limits) -> str | None:
-    """The condition of rules 12 and 13, None where there is none.
+def silence_condition(
+    silent: bool | None, listed_state: str | None, rebalancing_ms: int | None, limits: Limits
+) -> str | None:
+    """Return the active condition of rules 12 and 13, or None.
 
-    `listed_state` is the listing's, None where it names none; `rebalancing_ms` how long listings show a rebalance.
+    `listed_state` is None if the listing shows no state. `rebalancing_ms` is the time for which listings have shown a
+    rebalance.
 
-    >>> why_silent(True, None, None, Limits()), why_silent(True, "Stable", None, Limits())
+    >>> silence_condition(True, None, None, Limits()), silence_condition(True, "Stable", None, Limits())
     ('stuck_rebalance', 'silent_group')
     """
     if rebalancing_ms is not None and rebalancing_ms > 1000 * limits.stuck_after_seconds:
@@ -86,7 +91,7 @@ def why_silent(silent: bool | None, listed_state: str | None, rebalancing_ms: in
 
 @dataclass(frozen=True, slots=True)
 class OwnedPartitions:
-    """What the static members of a group have, by group instance id, and since when they have it at the latest."""
+    """The partitions of a group's static members, by group instance id, and the latest time at which they got them."""
 
     of_member: Mapping[str, TopicPartitions]
     since_ms: int
@@ -94,7 +99,7 @@ class OwnedPartitions:
 
 @dataclass(frozen=True, slots=True)
 class PartitionCommits:
-    """A group's commits by partition, and the partitions whose records wait."""
+    """The last commit time of each partition of a group, and the partitions whose records wait."""
 
     last_ms: Mapping[TopicPartition, int]
     waiting: Collection[TopicPartition]
@@ -103,29 +108,29 @@ class PartitionCommits:
 def silent_static_owners(
     owned: OwnedPartitions, commits: PartitionCommits, now_ms: int, limits: Limits
 ) -> tuple[str, ...]:
-    """Static members that own partitions and commit none of them (rule 14).
+    """Return the static members that own partitions and commit none of them (rule 14).
 
     >>> owned = OwnedPartitions({"pod-0": (("t", 0),), "pod-1": (("t", 1),)}, since_ms=20)
     >>> commits = PartitionCommits({("t", 0): 10, ("t", 1): 900_000}, {("t", 0), ("t", 1)})
     >>> silent_static_owners(owned, commits, 900_000, Limits())
     ('pod-0',)
     """
-    a_round_ago_ms = now_ms - 1000 * limits.stuck_after_seconds
+    silent_since_ms = now_ms - 1000 * limits.stuck_after_seconds
     latest_ms = max(commits.last_ms.values(), default=owned.since_ms)
-    if owned.since_ms > a_round_ago_ms or latest_ms <= a_round_ago_ms:
+    if owned.since_ms > silent_since_ms or latest_ms <= silent_since_ms:
         return ()
 
     def is_silent_owner(partitions: TopicPartitions) -> bool:
         last_ms = max((commits.last_ms.get(at, owned.since_ms) for at in partitions), default=owned.since_ms)
-        return last_ms <= a_round_ago_ms and any(at in commits.waiting for at in partitions)
+        return last_ms <= silent_since_ms and any(at in commits.waiting for at in partitions)
 
     return tuple(sorted(member for member, has in owned.of_member.items() if is_silent_owner(has)))
 
 
 class Silence:
-    """One sample's commits, looked through for groups whose records wait: whole columns first, few rows after.
+    """The commits of one sample, reduced to the groups whose records wait.
 
-    `ends` has taken the sample in.
+    It evaluates whole columns first and few rows afterwards. `ends` must already contain the sample.
     """
 
     def __init__(self, lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> None:
@@ -142,7 +147,7 @@ class Silence:
         )
 
     def by_group(self) -> Mapping[str, GroupCommits]:
-        """Commits of every group that has some."""
+        """Return the commits of each group that has committed."""
         names = ("group_id", "commit_timestamp_ms_max", "count_all", "waits_any", "unknown_any")
         rows = zip(*(self._groups[name].to_pylist() for name in names), strict=True)
         return {
@@ -151,27 +156,27 @@ class Silence:
         }
 
     def groups_with_a_silent_partition(self) -> frozenset[str]:
-        """Groups in which records of some partition wait that was not committed for `stuck_after_seconds` or longer."""
+        """Return the groups with a partition whose records wait and that has no commit for `stuck_after_seconds`."""
         is_old = pc.less_equal(self._partitions["commit_timestamp_ms"], self._since_ms)
         silent = self._partitions["group_id"].filter(pc.and_(is_old, pa.array(self._waits)))
         return frozenset(pc.unique(silent).to_pylist())
 
     def of_groups(self, group_ids: Collection[str]) -> Mapping[str, PartitionCommits]:
-        """Commits of some groups by partition; those of a group that has none are left out."""
+        """Return the commits of the given groups by partition. Groups without commits are absent."""
         wanted = pc.is_in(self._partitions["group_id"], value_set=pa.array(sorted(group_ids), pa.string()))
         names = ("group_id", "topic", "partition", "commit_timestamp_ms")
         columns = [self._partitions[name].filter(wanted).to_pylist() for name in names]
         waits = self._waits[wanted.to_numpy()].tolist() if group_ids else []
-        found: dict[str, tuple[dict[TopicPartition, int], set[TopicPartition]]] = {}
+        by_group: dict[str, tuple[dict[TopicPartition, int], set[TopicPartition]]] = {}
         for group_id, topic, partition, last_ms, is_waiting in zip(*columns, waits, strict=True):
-            last, waiting = found.setdefault(group_id, ({}, set()))
+            last, waiting = by_group.setdefault(group_id, ({}, set()))
             last[topic, partition] = last_ms
             if is_waiting:
                 waiting.add((topic, partition))
-        return {group_id: PartitionCommits(last, waiting) for group_id, (last, waiting) in found.items()}
+        return {group_id: PartitionCommits(last, waiting) for group_id, (last, waiting) in by_group.items()}
 
     def growing_rows(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Those of the partitions whose end offset grew within `stuck_after_seconds`, with their rows in `ends`."""
+        """Return the partitions whose end offset grew within `stuck_after_seconds`, with their rows in `ends`."""
         asked = sorted(partitions)
         topics = pa.array([topic for topic, _ in asked], pa.string())
         rows = self._ends.rows(topics, np.array([at for _, at in asked], dtype=np.int64))
@@ -180,14 +185,14 @@ class Silence:
         return {at: row for at, row, grew in zip(asked, rows.tolist(), grows.tolist(), strict=True) if grew}
 
     def waits_since(self, row: int, owned_since_ms: int) -> bool:
-        """Whether records came between that time and `stuck_after_seconds` ago (rule 10, its last sentence)."""
+        """Return True if records were written from `owned_since_ms` to `stuck_after_seconds` ago (end of rule 10)."""
         points = self._ends.points.of_row(row)
         before = [offset for offset, at_ms in points if owned_since_ms <= at_ms <= self._since_ms]
         return bool(before) and before[-1] > before[0]
 
 
 def _waits(lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> tuple[BoolArray, BoolArray]:
-    """Of every committed partition whether its records wait (rule 10), and whether that is not known."""
+    """Return two columns for all committed partitions: records wait (rule 10), and that this is unknown."""
     partitions = lag.partitions
     records, seconds = partitions["lag"], partitions["lag_seconds"]
     is_none = pc.or_kleene(pc.less_equal(records, limits.allowed_lag), partitions["is_blocked"])
@@ -207,11 +212,11 @@ def _known(values: pa.ChunkedArray) -> BoolArray:
 
 
 def _grows(lag: LagEvaluation, ends: SampledOffsets, at: Int64Array, limits: Limits) -> BoolArray:
-    """Whether the end offset of these rows grew within `stuck_after_seconds`."""
-    some = lag.partitions.select(["topic", "partition", "end_offset"]).take(pa.array(at))
-    rows = ends.rows(some["topic"].combine_chunks(), some["partition"].to_numpy())
+    """Return True for each of the given rows whose end offset grew within `stuck_after_seconds`."""
+    selected = lag.partitions.select(["topic", "partition", "end_offset"]).take(pa.array(at))
+    rows = ends.rows(selected["topic"].combine_chunks(), selected["partition"].to_numpy())
     since_ms = lag.report.sampled_at_ms - int(1000 * limits.stuck_after_seconds)
-    return _grew(ends, rows, some["end_offset"].to_numpy(), since_ms)
+    return _grew(ends, rows, selected["end_offset"].to_numpy(), since_ms)
 
 
 def _grew(ends: SampledOffsets, rows: Int64Array, newest: Int64Array, since_ms: int) -> BoolArray:

@@ -1,14 +1,14 @@
-"""Partitions without an owner at one sample: which of them still exist, and how many records wait there.
+"""Find the partitions without an owner at one sample, and count the records that wait there.
 
 Rules:
 
-1. Which partitions of a group have no owner, and since when, is known from its records and samples (`rule_violations`).
-   A partition that the last sample denies is left out: the topic was deleted a moment ago.
-2. Where the group committed a partition, its lag waits. Where it never did, everything that the partition holds waits:
-   end offset less log start. The sum is unknown if one of them is.
-3. `unowned_partitions`: a partition has had no owner for longer than `stuck_after_seconds`, be it withheld by a
-   cooperative
-   round: the next round follows within moments. Unknown while a listing shows the group in a rebalance.
+1. The group's records and the samples show which partitions have no owner, and since when (`rule_violations`). A
+   partition that is missing in the last sample is left out, because its topic was deleted a moment ago.
+2. If the group has committed the partition, the partition's lag waits. If not, all records of the partition wait: end
+   offset minus log start offset. If one of these numbers is unknown, the sum is unknown.
+3. `unowned_partitions`: a partition has had no owner for longer than `stuck_after_seconds`. This includes partitions
+   that a cooperative round withholds, because the next round should follow within moments. Unknown if a listing shows
+   the group in a rebalance.
 """
 
 from __future__ import annotations
@@ -30,16 +30,19 @@ from streaming.group.snapshot import REBALANCING
 
 @dataclass(frozen=True, slots=True)
 class UnownedNow:
-    """A group's partitions without an owner as of the last sample, and the records that wait there (None: unknown)."""
+    """The partitions of a group without an owner at the last sample, with their waiting records (None: unknown)."""
 
     waiting: Mapping[Unowned, int | None]
 
     def longer_than(self, now_ms: int, limits: Limits) -> tuple[Unowned, ...]:
-        """Those without an owner for longer than `stuck_after_seconds` (rule 3)."""
+        """Return the partitions that have had no owner for longer than `stuck_after_seconds` (rule 3)."""
         return tuple(one for one in self.waiting if now_ms - one.since_ms > 1000 * limits.stuck_after_seconds)
 
     def records(self, of: Iterable[Unowned] | None = None) -> int | None:
-        """Records that wait in these partitions; of all that are not withheld if none are named (rule 2)."""
+        """Return the number of records that wait in `of`, or None if unknown (rule 2).
+
+        Without `of`: in all partitions that are not withheld.
+        """
         asked = (one for one in self.waiting if not one.is_withheld) if of is None else of
         counts = [self.waiting[one] for one in asked]
         known = [count for count in counts if count is not None]
@@ -47,55 +50,61 @@ class UnownedNow:
 
 
 def unowned_now(groups: Mapping[str, GroupState], lag: pa.Table, sample: ClusterSample) -> Mapping[str, UnownedNow]:
-    """Groups that have partitions without an owner; `lag` has the columns of LAG_SCHEMA."""
-    found = {
+    """Return the partitions without an owner of each group that has some. `lag` has the columns of LAG_SCHEMA."""
+    unowned = {
         group_id: partitions
         for group_id, record in groups.items()
         if record.violations is not None
         and record.violations.is_known
         and (partitions := [one for one in record.violations.unowned if _exists(one, sample)])
     }
-    lags = _lags(found, lag) if found else {}
+    lags = _lags(unowned, lag) if unowned else {}
     return {
         group_id: UnownedNow({one: _waiting(group_id, one, lags, sample) for one in partitions})
-        for group_id, partitions in found.items()
+        for group_id, partitions in unowned.items()
     }
 
 
 def is_unknown(record: GroupState, listed_state: str | None) -> bool:
-    """Whether nobody knows which partitions have an owner: the group rebalances, or records leave it open."""
+    """Return True if it is unknown which partitions have an owner.
+
+    The cause is a rebalance, or records that do not show the owners.
+    """
     return listed_state in REBALANCING or (record.violations is not None and not record.violations.is_known)
 
 
-def in_full(found: UnownedNow, lasting: Sequence[Unowned], now_ms: int) -> str:
-    """What a person reads of the condition.
+def describe_unowned(unowned: UnownedNow, lasting: Sequence[Unowned], now_ms: int) -> str:
+    """Describe the condition `unowned_partitions` to a user. `lasting` are the partitions of rule 3.
 
     >>> of = [Unowned("orders", 2, since_ms=0), Unowned("orders", 3, since_ms=60_000)]
-    >>> in_full(UnownedNow({of[0]: 40, of[1]: 30}), of, 600_000)
+    >>> describe_unowned(UnownedNow({of[0]: 40, of[1]: 30}), of, 600_000)
     '2 partitions without an owner for 10 minutes, 70 records wait: orders-2, orders-3'
     """
     lasts_ms = now_ms - min(one.since_ms for one in lasting)
     names = ", ".join(f"{one.topic}-{one.partition}" for one in lasting[:MOST_NAMED])
     more = len(lasting) - MOST_NAMED
-    partitions, records = counted(len(lasting), "partition"), _records(found.records(lasting))
+    partitions, records = counted(len(lasting), "partition"), _records(unowned.records(lasting))
     text = f"{partitions} without an owner for {in_words(lasts_ms)}, {records}: {names}"
     return text + (f" and {more} more" if more > 0 else "")
 
 
 def _records(records: int | None) -> str:
     if records is None:
-        return "unknown how many records wait"
+        return "unknown number of waiting records"
     return f"{counted(records, 'record')} {'waits' if records == 1 else 'wait'}"
 
 
 def _exists(one: Unowned, sample: ClusterSample) -> bool:
-    """Rule 1. A topic that was not asked for is as it was."""
+    """Return True unless the sample shows that the partition does not exist (rule 1).
+
+    If the topic is not in the sample, its partitions are unchanged.
+    """
     sampled = sample.topics.get(one.topic)
     return not one.is_pending and (sampled is None or one.partition < (sampled.partitions or 0))
 
 
 def _lags(group_ids: Iterable[str], lag: pa.Table) -> Mapping[tuple[str, TopicPartition], int | None]:
-    """The lag of every partition that these groups committed."""
+    """Return the lag of each partition that these groups have committed."""
     rows = lag.filter(pc.is_in(lag["group_id"], value_set=pa.array(sorted(group_ids), pa.string())))
     columns = (rows[name].to_pylist() for name in ("group_id", "topic", "partition", "lag"))
     return {(group_id, (topic, partition)): known for group_id, topic, partition, known in zip(*columns, strict=True)}
@@ -104,7 +113,7 @@ def _lags(group_ids: Iterable[str], lag: pa.Table) -> Mapping[tuple[str, TopicPa
 def _waiting(
     group_id: str, one: Unowned, lags: Mapping[tuple[str, TopicPartition], int | None], sample: ClusterSample
 ) -> int | None:
-    """Rule 2."""
+    """Return the number of records that wait in one partition (rule 2). None: unknown."""
     at = (one.topic, one.partition)
     if (group_id, at) in lags:
         return lags[group_id, at]

@@ -1,4 +1,4 @@
-"""How far a group is behind, in records and in time; whether it keeps up; what retention takes or is about to take.
+"""Evaluate the lag of each group in records and in seconds, its status, and its loss of records by retention.
 
 Imports no other folder of `evaluation`.
 """

@@ -1,25 +1,26 @@
-"""The last commits of every group partition: what the status rules look at.
+"""Keep the last commits of every group partition. The status rules (`status.py`) evaluate these windows.
 
-A window holds up to `length` entries {committed offset, timestamp, log offset of the record, lag at observation or
-none}, oldest first. Rules, for one commit:
+A window has up to `length` entries, oldest first. An entry is {committed offset, timestamp, log offset of the
+commit's record, lag at observation or none}. Rules for one commit:
 
-1. A tombstone ends what was before it: earlier entries go, and none of them can come back.
-2. Entries stand in the order of the log. A commit read late is put in its place; one known already, or older than all
-   of a full window, changes nothing.
-3. One entry a slot of `slot_ms`, the slot's last commit: otherwise a group that commits every 10 ms would be evaluated
-   by a tenth of a second. If the clock goes back (the coordinator moves to a broker whose clock is behind), a slot that
-   it shows again is the same slot: its earlier entry goes. Slots are those of the clock (timestamp // slot_ms), not
-   counted from the entry before as in Burrow's `min-distance`. So it is the commits alone that say what a window
-   holds, not where a batch ended or the monitor started, and a batch may keep just the last commit of each slot
-   (`last_per_slot`).
-4. A commit pushes the oldest entry out of a full window.
+1. A tombstone removes all earlier entries. Later, no commit from before the tombstone is added again.
+2. Entries are in the order of the log. A commit that is read late is inserted at its place. A commit that is already
+   known changes nothing. The same applies to a commit that is older than all entries of a full window.
+3. Each slot of `slot_ms` has one entry: the slot's last commit. Otherwise the window of a group that commits every 10
+   ms would cover only a tenth of a second. The clock can go back if the coordinator moves to a broker whose clock is
+   behind. If a slot repeats because of this, the new commit replaces the slot's earlier entry. A slot is a slot of
+   the clock (timestamp // slot_ms). Burrow's `min-distance` counts from the previous entry instead. So a window
+   depends only on the commits, and not on batches or restarts. A batch needs to keep only the last commit of each
+   slot (`last_per_slot`).
+4. A commit removes the oldest entry of a full window.
 
-And for one end offset that was asked for after a commit had been read:
+Rules for an end offset that was requested after a commit had been read:
 
-5. The commit's entry learns its lag, once: at its slot's first observation. Burrow takes the end offset it knew
-   *before* the commit: that lag is understated, often to 0, and a lag of 0 clears every alarm. Only the newest commit
-   learns one: five commits measured by one end offset would look like a lag that shrinks.
-6. An entry beyond the end is of a topic since deleted and created anew, or a made-up commit: it goes, and all before.
+5. The commit's entry gets its lag once, at the first observation of its slot. Burrow uses the end offset that it knew
+   *before* the commit. That understates the lag, often to 0, and a lag of 0 clears every alert. Only the newest
+   commit gets a lag. Five commits that are measured by one end offset would look like a lag that shrinks.
+6. An entry beyond the end belongs to a topic that was deleted and created again, or it is an invented commit. The
+   entry and all earlier ones are removed.
 
 Source: Burrow, `core/internal/storage/inmemory.go`.
 """
@@ -37,7 +38,7 @@ from streaming.evaluation.lag.stored import decode_columns, encode_columns
 
 _FIRST_ROWS = 1024
 _NONE = -1
-"""Inside the matrices only: no entry, or no lag seen. Both are offsets that do not exist."""
+"""No entry, or no lag seen. Used only inside the matrices: offsets are never negative."""
 
 WINDOW_SCHEMA = pa.schema(
     [
@@ -48,17 +49,18 @@ WINDOW_SCHEMA = pa.schema(
         ("lag", pa.int64()),
     ]
 )
-"""Entries one under the other, a row's together and oldest first; lag null where it was not seen."""
+"""One entry per row. The entries of a window are adjacent, oldest first. `lag` is null if it was not observed."""
 
 STORED_VERSION = 1
-"""WINDOW_SCHEMA, the row given as the key of its commits' records (canonical), in a dictionary."""
+"""Version 1: WINDOW_SCHEMA, with the key of the commits' records (canonical) as a dictionary instead of `row`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Windows side by side: matrices of one line a window; entries stand together where `is_entry`, oldest first.
+    """Windows as matrices, one row per window.
 
-    `lag` means something where `has_lag`.
+    Entries are where `is_entry` is True. They are adjacent, oldest first. `lag` is valid only where `has_lag` is
+    True.
     """
 
     committed_offset: Int64Array
@@ -69,11 +71,13 @@ class Windows:
 
 
 class CommitWindows:
-    """Growing windows; the caller numbers the rows. 32 bytes an entry, `length` entries a row.
+    """Windows for a growing number of rows. The caller numbers the rows.
+
+    Each entry takes 32 bytes, each row `length` entries.
 
     >>> windows = CommitWindows(length=3, slot_ms=1000)
     >>> offsets, timestamps = np.array([5, 7, 9]), np.array([1_000, 2_000, 2_900])
-    >>> windows.put(np.zeros(3, np.int64), offsets, timestamps, kafka_offsets=np.array([1, 2, 3]))
+    >>> windows.put(np.zeros(3, np.int64), offsets, timestamps, log_offsets=np.array([1, 2, 3]))
     >>> windows.observe(np.array([0]), np.array([3]), next_offsets=np.array([9]), end_offsets=np.array([12]))
     >>> windows.entries(np.array([0])).to_pydict()["committed_offset"]
     [5, 9]
@@ -83,65 +87,65 @@ class CommitWindows:
 
     def __init__(self, length: int = WINDOW_COMMITS, slot_ms: int = SLOT_MS) -> None:
         if length < 2:
-            raise ValueError("a window of less than two commits has nothing to compare")
+            raise ValueError("a window needs at least two commits, because the status rules compare them")
         self.length = length
         self._slot_ms = slot_ms
         self._tombstoned_at: Int64Array = np.full(_FIRST_ROWS, _NONE, dtype=np.int64)
-        # By name of the column; entries are aligned to the right, so that the newest stands last.
+        # By column name. Entries are aligned to the right, so the newest is last.
         self._matrices: dict[str, Int64Array] = {
             name: np.full((_FIRST_ROWS, length), _NONE, dtype=np.int64) for name in WINDOW_SCHEMA.names[1:]
         }
 
     def put(
-        self, rows: Int64Array, committed_offsets: Int64Array, timestamps_ms: Int64Array, kafka_offsets: Int64Array
+        self, rows: Int64Array, committed_offsets: Int64Array, timestamps_ms: Int64Array, log_offsets: Int64Array
     ) -> None:
-        """Take commits in, several a row if need be. TOMBSTONE as committed offset says that the key was deleted."""
+        """Add commits. A row may have several. A committed offset of TOMBSTONE means that the key was deleted."""
         if not len(rows):
             return
         self._grow(int(rows.max()) + 1)
-        in_order = np.lexsort((kafka_offsets, rows))
+        in_order = np.lexsort((log_offsets, rows))
         first_of_row = np.flatnonzero(np.diff(rows[in_order], prepend=-1))
         nth_of_row = np.arange(len(rows)) - np.repeat(first_of_row, np.diff(first_of_row, append=len(rows)))
         timestamps_ms = clipped_times(timestamps_ms)
         for nth in range(int(nth_of_row.max()) + 1):
-            one = in_order[nth_of_row == nth]
-            is_tombstone = committed_offsets[one] == TOMBSTONE
-            self._end(rows[one[is_tombstone]], kafka_offsets[one[is_tombstone]])
-            one = one[~is_tombstone]
-            self._put_one(rows[one], committed_offsets[one], timestamps_ms[one], kafka_offsets[one])
+            at = in_order[nth_of_row == nth]
+            is_tombstone = committed_offsets[at] == TOMBSTONE
+            self._end_windows(rows[at[is_tombstone]], log_offsets[at[is_tombstone]])
+            at = at[~is_tombstone]
+            self._put_one(rows[at], committed_offsets[at], timestamps_ms[at], log_offsets[at])
 
     def observe(
-        self, rows: Int64Array, kafka_offsets: Int64Array, next_offsets: Int64Array, end_offsets: Int64Array
+        self, rows: Int64Array, log_offsets: Int64Array, next_offsets: Int64Array, end_offsets: Int64Array
     ) -> None:
-        """Rules 5 and 6, for distinct rows and the commit that was each row's newest when the ends were asked for.
+        """Apply rules 5 and 6 to distinct rows. `log_offsets`: each row's newest commit when the ends were requested.
 
-        Lag counts from `next_offsets`: the offset of that commit, or of the first record after it. Commits read since
-        then are left alone: they may lie beyond the end as it was.
+        Lag is counted from `next_offsets`: the offset of that commit, or of the first record after it. Later commits
+        are not changed, because they may be beyond these ends.
         """
         if not len(rows):
             return
         lags = end_offsets - next_offsets
         orders = self._matrices["offsets_topic_offset"][rows]
         is_beyond = self._matrices["committed_offset"][rows] > end_offsets[:, np.newaxis]
-        is_beyond &= orders < kafka_offsets[:, np.newaxis]
+        is_beyond &= orders < log_offsets[:, np.newaxis]
         last_beyond = np.where(is_beyond, orders, _NONE).max(axis=1)
-        self._drop(rows, np.where(lags < 0, kafka_offsets, last_beyond))
-        place = np.minimum(self._holder(self._matrices["offsets_topic_offset"][rows], kafka_offsets), self.length - 1)
+        self._drop(rows, np.where(lags < 0, log_offsets, last_beyond))
+        place = np.minimum(self._place_of(self._matrices["offsets_topic_offset"][rows], log_offsets), self.length - 1)
         is_seen_first = self._matrices["lag"][rows, place] == _NONE
-        is_seen_first &= (self._matrices["offsets_topic_offset"][rows, place] >= kafka_offsets) & (lags >= 0)
+        is_seen_first &= (self._matrices["offsets_topic_offset"][rows, place] >= log_offsets) & (lags >= 0)
         self._matrices["lag"][rows[is_seen_first], place[is_seen_first]] = lags[is_seen_first]
 
-    def as_of(self, rows: Int64Array, kafka_offsets: Int64Array) -> Windows:
-        """The windows up to a commit of each row: a copy, as later writes do not change it."""
+    def as_of(self, rows: Int64Array, log_offsets: Int64Array) -> Windows:
+        """Return a copy of the windows up to one commit of each row."""
         orders = self._matrices["offsets_topic_offset"][rows]
-        holder = self._holder(orders, kafka_offsets)
-        is_entry = (orders != _NONE) & (np.arange(self.length) <= holder[:, np.newaxis])
+        last = self._place_of(orders, log_offsets)
+        is_entry = (orders != _NONE) & (np.arange(self.length) <= last[:, np.newaxis])
         lags = self._matrices["lag"][rows]
         committed, timestamps = self._matrices["committed_offset"][rows], self._matrices["timestamp_ms"][rows]
         return Windows(committed, timestamps, lags, is_entry, is_entry & (lags != _NONE))
 
     def entries(self, rows: Int64Array) -> pa.Table:
-        """The entries of some rows, to be stored (WINDOW_SCHEMA); `row` counts from 0 in the given order."""
+        """Return the entries of some rows for storage (WINDOW_SCHEMA). `row` counts from 0 in the given order."""
         is_entry = self._matrices["offsets_topic_offset"][rows] != _NONE
         columns = [pa.array(np.repeat(np.arange(len(rows)), is_entry.sum(axis=1)))]
         columns += [pa.array(self._matrices[name][rows][is_entry]) for name in WINDOW_SCHEMA.names[1:-1]]
@@ -149,17 +153,17 @@ class CommitWindows:
         return pa.table([*columns, pa.array(lags, mask=lags == _NONE)], schema=WINDOW_SCHEMA)
 
     def restore(self, entries: pa.Table) -> None:
-        """Put stored entries (WINDOW_SCHEMA) back, with their lags. What is known already stays as it is."""
-        rows, committed, timestamps, kafka_offsets = (entries[name].to_numpy() for name in WINDOW_SCHEMA.names[:-1])
-        self.put(rows, committed, timestamps, kafka_offsets)
+        """Add stored entries (WINDOW_SCHEMA) with their lags. Entries that are already known do not change."""
+        rows, committed, timestamps, log_offsets = (entries[name].to_numpy() for name in WINDOW_SCHEMA.names[:-1])
+        self.put(rows, committed, timestamps, log_offsets)
         lags = entries["lag"].fill_null(_NONE).to_numpy()
-        place = np.argmax(self._matrices["offsets_topic_offset"][rows] == kafka_offsets[:, np.newaxis], axis=1)
-        unseen = self._matrices["offsets_topic_offset"][rows, place] == kafka_offsets
+        place = np.argmax(self._matrices["offsets_topic_offset"][rows] == log_offsets[:, np.newaxis], axis=1)
+        unseen = self._matrices["offsets_topic_offset"][rows, place] == log_offsets
         unseen &= self._matrices["lag"][rows, place] == _NONE
         self._matrices["lag"][rows[unseen], place[unseen]] = lags[unseen]
 
     def clear(self, rows: Int64Array) -> None:
-        """Empty some windows: their next commits stand in a different log, whose offsets begin anew."""
+        """Empty some windows, because their next commits are in a different log with different offsets."""
         if len(rows):
             self._grow(int(rows.max()) + 1)
             self._tombstoned_at[rows] = _NONE
@@ -167,7 +171,7 @@ class CommitWindows:
                 matrix[rows] = _NONE
 
     def keep(self, rows: Int64Array) -> None:
-        """Forget all other rows; the kept ones are numbered anew, in the given order."""
+        """Remove all other rows, and number the given rows again in the given order."""
         self._grow(int(rows.max(initial=-1)) + 1)
         self._tombstoned_at = self._tombstoned_at[rows]
         self._matrices = {name: matrix[rows] for name, matrix in self._matrices.items()}
@@ -180,52 +184,52 @@ class CommitWindows:
             self._tombstoned_at = np.concatenate([self._tombstoned_at, blank[:, 0]])
             self._matrices = {name: np.concatenate([matrix, blank]) for name, matrix in self._matrices.items()}
 
-    def _holder(self, orders: Int64Array, kafka_offsets: Int64Array) -> Int64Array:
-        """The place of a commit that once was an entry: its own, or that of the one that took its slot since."""
-        holder: Int64Array = (orders < kafka_offsets[:, np.newaxis]).sum(axis=1)
-        return holder
+    def _place_of(self, orders: Int64Array, log_offsets: Int64Array) -> Int64Array:
+        """Return the place of a commit that was an entry, or the place of the commit that replaced it in its slot."""
+        place: Int64Array = (orders < log_offsets[:, np.newaxis]).sum(axis=1)
+        return place
 
-    def _end(self, rows: Int64Array, kafka_offsets: Int64Array) -> None:
-        self._tombstoned_at[rows] = np.maximum(self._tombstoned_at[rows], kafka_offsets)
-        self._drop(rows, kafka_offsets)
+    def _end_windows(self, rows: Int64Array, log_offsets: Int64Array) -> None:
+        self._tombstoned_at[rows] = np.maximum(self._tombstoned_at[rows], log_offsets)
+        self._drop(rows, log_offsets)
 
-    def _drop(self, rows: Int64Array, up_to_kafka_offsets: Int64Array) -> None:
-        """Take out the entries up to a log offset. They stand to the left, so the rest stays aligned."""
-        is_gone = self._matrices["offsets_topic_offset"][rows] <= up_to_kafka_offsets[:, np.newaxis]
+    def _drop(self, rows: Int64Array, up_to_log_offsets: Int64Array) -> None:
+        """Remove the entries up to a log offset. They are the leftmost ones, so the remaining entries stay aligned."""
+        is_gone = self._matrices["offsets_topic_offset"][rows] <= up_to_log_offsets[:, np.newaxis]
         for matrix in self._matrices.values():
             matrix[rows] = np.where(is_gone, _NONE, matrix[rows])
 
     def _put_one(
-        self, rows: Int64Array, committed_offsets: Int64Array, timestamps_ms: Int64Array, kafka_offsets: Int64Array
+        self, rows: Int64Array, committed_offsets: Int64Array, timestamps_ms: Int64Array, log_offsets: Int64Array
     ) -> None:
-        """At most one commit a row."""
+        """Add at most one commit per row."""
         orders = self._matrices["offsets_topic_offset"][rows]
-        before = self._holder(orders, kafka_offsets) - 1
+        before = self._place_of(orders, log_offsets) - 1
         shares_slot = self._shares_slot(rows, timestamps_ms)
-        is_later = orders >= kafka_offsets[:, np.newaxis]
-        is_known = ((shares_slot & is_later) | (orders == kafka_offsets[:, np.newaxis])).any(axis=1)
-        taken = (before >= 0) & ~is_known & (kafka_offsets > self._tombstoned_at[rows])
-        # The entry that makes room: the slot's earlier one, which stands anywhere before; else the oldest.
+        is_later = orders >= log_offsets[:, np.newaxis]
+        is_known = ((shares_slot & is_later) | (orders == log_offsets[:, np.newaxis])).any(axis=1)
+        taken = (before >= 0) & ~is_known & (log_offsets > self._tombstoned_at[rows])
+        # The removed entry is the slot's earlier one, at any earlier place, or otherwise the oldest.
         rows, place, is_earlier = rows[taken], before[taken], (shares_slot & ~is_later)[taken]
-        gives_way = np.argmax(is_earlier, axis=1)
-        # At the very place, nothing moves and the lag stays: the slot was seen already.
+        removed = np.argmax(is_earlier, axis=1)
+        # If the removed entry is at this place, nothing moves. The lag stays, because the slot was already observed.
         moves = ~np.take_along_axis(is_earlier, place[:, np.newaxis], axis=1)[:, 0]
-        self._make_room(rows[moves], gives_way[moves], place[moves])
+        self._make_room(rows[moves], removed[moves], place[moves])
         self._matrices["committed_offset"][rows, place] = committed_offsets[taken]
         self._matrices["timestamp_ms"][rows, place] = timestamps_ms[taken]
-        self._matrices["offsets_topic_offset"][rows, place] = kafka_offsets[taken]
+        self._matrices["offsets_topic_offset"][rows, place] = log_offsets[taken]
 
     def _shares_slot(self, rows: Int64Array, timestamps_ms: Int64Array) -> BoolArray:
-        """Which entries of each row stand in the slot of a time."""
+        """Return which entries of each row are in the slot of the row's time."""
         is_entry = self._matrices["offsets_topic_offset"][rows] != _NONE
         slots = self._matrices["timestamp_ms"][rows] // self._slot_ms
         shares: BoolArray = is_entry & (slots == (timestamps_ms // self._slot_ms)[:, np.newaxis])
         return shares
 
-    def _make_room(self, rows: Int64Array, gives_way: Int64Array, place: Int64Array) -> None:
-        """Move the entries behind the one that gives way, up to a place, one to the left. The place has no lag yet."""
+    def _make_room(self, rows: Int64Array, removed: Int64Array, place: Int64Array) -> None:
+        """Move the entries between the removed one and `place` one to the left. The place then has no lag."""
         columns = np.arange(self.length)
-        is_moved = (columns >= gives_way[:, np.newaxis]) & (columns < place[:, np.newaxis])
+        is_moved = (columns >= removed[:, np.newaxis]) & (columns < place[:, np.newaxis])
         source = np.minimum(columns + is_moved, self.length - 1)
         for matrix in self._matrices.values():
             matrix[rows] = np.take_along_axis(matrix[rows], source, axis=1)
@@ -233,13 +237,13 @@ class CommitWindows:
 
 
 def encode_windows(keys: pa.Array, entries: pa.Table) -> tuple[int, bytes]:
-    """The version and bytes of entries (WINDOW_SCHEMA) whose row i is the commits' key `keys[i]`."""
+    """Return the version and the bytes of entries (WINDOW_SCHEMA). `keys[i]` is the key of row i."""
     named = pa.DictionaryArray.from_arrays(entries["row"].combine_chunks().cast(pa.int32()), keys)
     return STORED_VERSION, encode_columns(entries.set_column(0, "key", named))
 
 
 def decode_windows(version: int, encoded: bytes) -> tuple[pa.Array, pa.Table]:
-    """The keys and entries of `encode_windows`. Raises StateVersionError for a version not known here."""
+    """Return the keys and entries of `encode_windows`. Raises StateVersionError if the version is unknown."""
     stored = decode_columns(version, encoded, STORED_VERSION)
     if not stored.num_rows:
         return pa.array([], pa.binary()), WINDOW_SCHEMA.empty_table()

@@ -1,6 +1,6 @@
-"""Lag by group: the one sum over partitions, from which metrics, pages and API tell a group's lag.
+"""Sum up the lag of partitions by group. Metrics, pages and the API all show these sums.
 
-A sum is known where each part is; the most and the least of a column are those of what is known.
+A sum is known if all of its parts are known. A maximum or minimum is that of the known values.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ GROUP_LAGS_SCHEMA = pa.schema(
         ("seconds_until_lost", pa.float64()),
     ]
 )
-"""One row a group, sorted by id: the sum of lag and why it is unknown, the most lag in seconds of the partitions it is
-known of and whether that is only a bound, the worst status, records lost in all, the least time until more are. Null
-where no partition says.
+"""One row per group, sorted by id. A value is null if it is unknown for every partition.
+
+`lag`: sum of all partitions. `lag_unknown`: the reasons why a lag is unknown. `lag_seconds`: the largest known lag in
+seconds. `lag_seconds_is_bound`: whether it is only a lower bound. `status`: the worst one. `records_lost`: total.
+`seconds_until_lost`: the shortest time until more records are lost.
 """
 
 _REASONS = pa.list_(pa.string())
@@ -75,10 +77,10 @@ def group_lags(rows: pa.Table) -> pa.Table:
 
 
 def _unknown_reasons(rows: pa.Table, group_ids: pa.ChunkedArray) -> pa.Array:
-    """Why the lag of some partition is unknown, by group; empty where all are known."""
+    """Return the reasons why the lag of a partition is unknown, by group. Empty if every lag is known."""
     unknown = rows.filter(pc.is_valid(rows["unknown_reason"])).group_by(["group_id", "unknown_reason"]).aggregate([])
     reasons = defaultdict[str, list[str]](list)
     for group_id, reason in zip(unknown["group_id"].to_pylist(), unknown["unknown_reason"].to_pylist(), strict=True):
         reasons[group_id].append(reason)
-    nothing: list[str] = []
-    return pa.array([sorted(reasons.get(group_id, nothing)) for group_id in group_ids.to_pylist()], _REASONS)
+    none: list[str] = []
+    return pa.array([sorted(reasons.get(group_id, none)) for group_id in group_ids.to_pylist()], _REASONS)

@@ -1,20 +1,22 @@
-"""Committed offsets against end offsets, for all groups at once.
+"""Compute the lag of all groups from committed offsets and end offsets.
 
-End offsets are sampled after the commits were read, so lag is only ever overstated, never negative. Where it is not
-known it is null, with the first reason that applies:
+End offsets are requested after the commits were read. So lag can be overstated, but it is never negative. An unknown
+lag is null. The first reason that applies is shown:
 
-1. `blocked`: an open transaction in the group's partition of `__consumer_offsets` hides what was committed since.
-   Under read_committed nothing behind it is handed out, other groups' commits included.
-2. `topic_deleted`: the broker knows no such topic.
-3. `partition_deleted`: the topic has fewer partitions; it was deleted and created anew.
-4. `no_end_offset`: not sampled, because the partition has no leader or was not asked for.
-5. `end_before_commit`: the topic was deleted and created anew, or lost records in an unclean election, or somebody
-   committed an offset that never was. kafka_exporter shows a negative lag (issue 437), which breaks autoscaling.
-6. `maybe_only_markers`: the few offsets that are left may be transaction markers, which no consumer reads, and the
-   monitor could not look; or it did, and saw records of aborted transactions alone (`next_offsets.py`).
+1. `blocked`: an open transaction in the group's partition of `__consumer_offsets` hides later commits. The monitor
+   reads with read_committed, so it receives no record after the start of the transaction. So commits of other groups
+   are hidden, too.
+2. `topic_deleted`: the broker does not know the topic.
+3. `partition_deleted`: the topic has fewer partitions, because it was deleted and created again.
+4. `no_end_offset`: the partition was not sampled. It has no leader or was not requested.
+5. `end_before_commit`: the committed offset is after the end. The topic was deleted and created again, or lost
+   records in an unclean election, or a client committed an offset that never existed. In this case kafka_exporter
+   shows a negative lag (issue 437), which breaks autoscaling.
+6. `maybe_only_markers`: the few remaining offsets may be transaction markers, which no consumer receives. The monitor
+   could not fetch them, or it found only records of aborted transactions (`next_offsets.py`).
 
-Lag is counted from `next_offset`: the committed offset, or the first record after it where it is known that no record
-stands between.
+Lag is counted from `next_offset`. This is the committed offset. If a fetch found no record there, it is the offset of
+the first record after it.
 """
 
 from __future__ import annotations
@@ -38,9 +40,9 @@ PARTITION_DELETED = "partition_deleted"
 NO_END_OFFSET = "no_end_offset"
 END_BEFORE_COMMIT = "end_before_commit"
 MAYBE_ONLY_MARKERS = "maybe_only_markers"
-_REASONS_OF_A_SAMPLE = (BLOCKED, TOPIC_DELETED, PARTITION_DELETED, NO_END_OFFSET, END_BEFORE_COMMIT)
-UNKNOWN_REASONS = (*_REASONS_OF_A_SAMPLE, MAYBE_ONLY_MARKERS)
-"""Why a lag is not known, in the order of the rules."""
+_SAMPLE_REASONS = (BLOCKED, TOPIC_DELETED, PARTITION_DELETED, NO_END_OFFSET, END_BEFORE_COMMIT)
+UNKNOWN_REASONS = (*_SAMPLE_REASONS, MAYBE_ONLY_MARKERS)
+"""Reasons for an unknown lag, in the order of the rules."""
 
 LAG_SCHEMA = pa.schema(
     [
@@ -59,15 +61,15 @@ LAG_SCHEMA = pa.schema(
         ("is_blocked", pa.bool_()),
     ]
 )
-"""`lag` or `unknown_reason` is null, never both and never neither. The last four are those of `next_offsets.py`."""
+"""Exactly one of `lag` and `unknown_reason` is null. The last four columns are described in `next_offsets.py`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """Where one partition of `__consumer_offsets` ends: for everybody, and for readers of committed records only.
+    """The end of one `__consumer_offsets` partition: the high watermark and the last stable offset.
 
-    `log_start` is where it starts; None where that was not told. `sampled_at_ms` is the time by its leader's clock;
-    None where it is that of the sample.
+    `log_start` is the log start offset, or None if unknown. `sampled_at_ms` is the time by the leader's clock. None:
+    use the time of the sample.
     """
 
     high_watermark: int
@@ -78,13 +80,14 @@ class LogEnds:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSample:
-    """What the brokers said at one time. What they did not say is absent, never 0.
+    """The responses of the brokers at one time. A missing value is absent, never 0.
 
-    `offsets_topic` may miss partitions that had no leader; `offsets_topic_partitions` counts them all.
-    `offsets_topic_id` is None where brokers have no ids (before 2.8). `brokers` counts those the cluster named.
+    `offsets_topic` may lack partitions without a leader. `offsets_topic_partitions` counts all partitions.
+    `offsets_topic_id` is None if the brokers have no topic ids (before 2.8). `brokers` is the number of brokers in
+    the cluster metadata.
 
-    Times are the cluster's: the monitor's and `clock_correction_ms` (`broker_clocks.py`). `clock_offsets` has those
-    that are known, by broker.
+    Times are the cluster's time: the monitor's time plus `clock_correction_ms` (`broker_clocks.py`). `clock_offsets`
+    contains the known clock offsets by broker.
     """
 
     sampled_at_ms: int
@@ -102,14 +105,14 @@ class ClusterSample:
 
 @dataclass(frozen=True, slots=True)
 class LagReport:
-    """Lag at one sample: `partitions` with LAG_SCHEMA."""
+    """The lag at one sample. `partitions` has LAG_SCHEMA."""
 
     sampled_at_ms: int
     partitions: pa.Table
 
 
 def lag_report(commits: pa.Table, sample: ClusterSample) -> LagReport:
-    """Lag of every commit (columns of LAG_SCHEMA up to commit_timestamp_ms) by one later sample.
+    """Compute the lag of each commit from one later sample. `commits`: LAG_SCHEMA up to commit_timestamp_ms.
 
     >>> columns = [["g", "g"], ["orders", "gone"], [0, 0], [4, 4], [7, 7]]
     >>> commits = pa.table([pa.array(column) for column in columns], names=LAG_SCHEMA.names[:5])
@@ -131,39 +134,39 @@ def lag_report(commits: pa.Table, sample: ClusterSample) -> LagReport:
 
 
 def _unknown_reason(commits: pa.Table, end: pa.Array, sample: ClusterSample) -> pa.ChunkedArray:
-    """The first reason that applies; null where lag is known."""
-    partitions = _by_name(commits["topic"], partial(_sampled_partitions, sample), pa.int32())
+    """Return the first reason that applies to each row. Null if the lag is known."""
+    partitions = _map_names(commits["topic"], partial(_sampled_partitions, sample), pa.int32())
     applies = [
-        _by_name(commits["group_id"], blocked_groups(sample), pa.bool_()),
+        _map_names(commits["group_id"], blocked_groups(sample), pa.bool_()),
         pc.equal(partitions, 0),
         pc.fill_null(pc.greater_equal(commits["partition"], partitions), fill_value=False),
         pc.is_null(end),
         pc.fill_null(pc.less(end, commits["committed_offset"]), fill_value=False),
     ]
-    return pc.case_when(pc.make_struct(*applies), *_REASONS_OF_A_SAMPLE)
+    return pc.case_when(pc.make_struct(*applies), *_SAMPLE_REASONS)
 
 
 def blocked_groups(sample: ClusterSample) -> Callable[[str], bool]:
-    """Tell of a group id whether an open transaction hides what its coordinator wrote last (rule 1)."""
-    held = blocked_partitions(sample)
-    if not held:
-        return lambda group_id: False  # noqa: ARG005 - nobody is
-    return cache(lambda group_id: coordinator_partition(group_id, sample.offsets_topic_partitions) in held)
+    """Return a function that tests whether an open transaction blocks a group's latest records (rule 1)."""
+    blocked = blocked_partitions(sample)
+    if not blocked:
+        return lambda group_id: False  # noqa: ARG005 - no group is blocked
+    return cache(lambda group_id: coordinator_partition(group_id, sample.offsets_topic_partitions) in blocked)
 
 
 def blocked_partitions(sample: ClusterSample) -> frozenset[int]:
-    """Partitions of `__consumer_offsets` in which an open transaction hides what was written last (rule 1)."""
+    """Return the `__consumer_offsets` partitions whose latest records an open transaction blocks (rule 1)."""
     ends = sample.offsets_topic.items()
     return frozenset(number for number, end in ends if end.high_watermark > end.last_stable_offset)
 
 
 def _sampled_partitions(sample: ClusterSample, topic: str) -> int | None:
-    """How many partitions a topic has, 0 where there is no such topic; None where that was not asked."""
+    """Return the number of partitions of a topic. 0: the topic does not exist. None: it was not requested."""
     sampled = sample.topics.get(topic)
     return None if sampled is None else (sampled.partitions or 0)
 
 
-def _by_name(names: pa.ChunkedArray, answer: Callable[[str], object], answer_type: pa.DataType) -> pa.Array:
-    """The answer for each row, asked once a name: groups and topics are few, their partitions are many."""
+def _map_names(names: pa.ChunkedArray, function: Callable[[str], object], result_type: pa.DataType) -> pa.Array:
+    """Return the result of `function` for each row. It is called once per name, because names repeat in many rows."""
     encoded = names.combine_chunks().dictionary_encode()
-    return pa.array(map(answer, encoded.dictionary.to_pylist()), answer_type).take(encoded.indices)
+    return pa.array(map(function, encoded.dictionary.to_pylist()), result_type).take(encoded.indices)

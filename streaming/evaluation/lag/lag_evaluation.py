@@ -1,4 +1,4 @@
-"""Everything one sample says of every group partition: lag in records and seconds, status, loss by retention."""
+"""Evaluate all group partitions at one sample: lag in records and seconds, status, and loss by retention."""
 
 from __future__ import annotations
 
@@ -33,42 +33,42 @@ from streaming.evaluation.lag.status import (
 
 @dataclass(frozen=True)
 class LagEvaluation:
-    """`partitions` has LAG_SCHEMA's columns and those of LAG_SECONDS_SCHEMA, STATUS_SCHEMA and RETENTION_SCHEMA."""
+    """The result: columns of LAG_SCHEMA, LAG_SECONDS_SCHEMA, STATUS_SCHEMA and RETENTION_SCHEMA in `partitions`."""
 
     report: LagReport
     partitions: pa.Table
 
     @cached_property
-    def in_view(self) -> pa.Table:
-        """The rows of groups that no open transaction holds back: of the others nothing is known."""
+    def unblocked(self) -> pa.Table:
+        """The rows of groups that no open transaction blocks. For blocked groups nothing is known."""
         is_blocked = pc.fill_null(pc.equal(self.partitions["unknown_reason"], BLOCKED), fill_value=False)
         return self.partitions.filter(pc.invert(is_blocked)) if pc.any(is_blocked).as_py() else self.partitions
 
     @cached_property
     def groups(self) -> pa.Table:
-        """One row for each group of them (GROUP_LAGS_SCHEMA), summed up once."""
-        return group_lags(self.in_view)
+        """One row per group that is not blocked (GROUP_LAGS_SCHEMA). It is computed once."""
+        return group_lags(self.unblocked)
 
     @cached_property
     def group_ids(self) -> frozenset[str]:
-        """Every group that committed a partition, those that are held back among them."""
+        """All groups that have committed, including blocked groups."""
         return frozenset(pc.unique(self.partitions["group_id"]).to_pylist())
 
     @cached_property
     def by_partition(self) -> Mapping[str, Mapping[TopicPartition, int | None]]:
-        """The lag of each partition by group id and partition."""
-        found: dict[str, dict[TopicPartition, int | None]] = defaultdict(dict)
+        """The lag in records by group id and topic partition. None: unknown."""
+        lags: dict[str, dict[TopicPartition, int | None]] = defaultdict(dict)
         columns = (self.partitions[name].to_pylist() for name in ("group_id", "topic", "partition", "lag"))
         for group_id, topic, partition, records in zip(*columns, strict=True):
-            found[group_id][topic, partition] = records
-        return found
+            lags[group_id][topic, partition] = records
+        return lags
 
     def rows_of(self, group_id: str) -> Sequence[Mapping[str, Any]]:
-        """All that is known of one group's partitions, `status` by its name.
+        """Return the rows of one group's partitions, with `status` as a name.
 
-        A name that no column of a table can hold (a lone surrogate: no record brings it, but an address can) has none.
+        Empty for a name that Arrow cannot store (a lone surrogate). No record contains such a name, but a URL can.
         """
-        if any("\ud800" <= sign <= "\udfff" for sign in group_id):
+        if any("\ud800" <= character <= "\udfff" for character in group_id):
             return ()
         rows = self.partitions.filter(pc.equal(self.partitions["group_id"], group_id))
         at = rows.column_names.index("status")
@@ -76,7 +76,7 @@ class LagEvaluation:
         return named
 
 
-def evaluate_lag(  # noqa: PLR0913, PLR0917 - all that one sample is evaluated by, named
+def evaluate_lag(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     report: LagReport,
     ends: SampledOffsets,
     starts: SampledOffsets,
@@ -84,7 +84,10 @@ def evaluate_lag(  # noqa: PLR0913, PLR0917 - all that one sample is evaluated b
     read_up_to_ms: pa.Array,
     rules: StatusRules = DEFAULT_RULES,
 ) -> LagEvaluation:
-    """Judge every row of the report; `ends` and `starts` have its sample. Without windows no status is known."""
+    """Evaluate all rows of the report. Without windows all statuses are unknown.
+
+    `ends` and `starts` contain the report's sample.
+    """
     partitions = report.partitions
     columns = [*partitions.columns, *lag_seconds(report, ends).columns]
     if windows is None:
@@ -114,9 +117,9 @@ def _lowest_recent(report: LagReport, ends: SampledOffsets) -> pa.Array:
 def read_up_to_of_groups(
     group_ids: pa.ChunkedArray, times_ms: Mapping[int, int | None], sample: ClusterSample, polled_at_ms: int | None
 ) -> pa.Array:
-    """For each row the time up to which its group's partition was read (`ReadUpTo`); null where unknown.
+    """Return for each row the time up to which its group's partition was read (`ReadUpTo`). Null: unknown.
 
-    Where there is no log to read, `polled_at_ms` is when coordinators were last asked.
+    `polled_at_ms` is the time at which the coordinators were last asked. It is used if there is no log to read.
     """
     encoded = group_ids.combine_chunks().dictionary_encode()
     partitions = sample.offsets_topic_partitions
@@ -128,6 +131,6 @@ def read_up_to_of_groups(
 
 
 def observed_rows(report: LagReport) -> np.ndarray:
-    """Which rows have a lag, and so an end offset that their newest commit can be held against."""
+    """Return which rows have a lag, and so an end offset to compare their newest commit with."""
     known: np.ndarray = pc.is_valid(report.partitions["lag"]).to_numpy()
     return known

@@ -1,27 +1,30 @@
-"""Lag in time: how old the record is that a group reads next.
+"""Compute the lag in seconds: the age of the record that a group reads next.
 
 g is the offset of that record (`next_offset`): the committed offset, or the first record after it. The record was
-written when the end offset passed g. End offsets are sampled, so that time is known to lie between two samples, and is
-interpolated between them. Rules, first that applies:
+written when the end offset passed g. End offsets are sampled. So this time is between two samples, and it is
+interpolated. The first rule that applies gives the result:
 
-1. `unknown`: the lag in records is unknown (`lag.py` says why), or the end offset's points are of another sample.
-2. `exact`, 0: g is the end offset. Nothing waits.
-3. `at_least`: g lies before the oldest point. Its record was written before that was sampled, so the oldest point's age
-   is a bound. It is never extrapolated: kafka-lag-exporter tells a group that reprocesses of a lag of three years
-   (issue 496). A first sample says "at least 0 s", it does not keep silent for minutes.
+1. `unknown`: the lag in records is unknown (`lag.py` shows the reason), or the last end offset is from a different
+   sample.
+2. `exact`, 0: g is the end offset. No record waits.
+3. `at_least`: g is before the oldest point. Its record was written before that point was sampled, so the age of the
+   oldest point is a lower bound. The monitor never extrapolates. kafka-lag-exporter does, and it showed a lag of
+   three years for a group that read old records again (issue 496). The first sample gives "at least 0 s", so the lag
+   is not missing in the first minutes.
 4. `exact`: with (o1, t1) the last point at or below g and (o2, t2) the next one,
 
        t = t2 - (o2 - g) * (t2 - t1) / (o2 - o1)        lag = at - t
 
-   In a flat run the last time counts: the record at g came after it.
+   If several samples have the offset o1, t1 is the time of the last one, because the record at g came after it.
 
-The end offset never falls between two points, so the true time lies in (t1, t2] too: `within_seconds` = t2 - t1 bounds
-the error. With 60 points sampled every 5 s it is 5 s below half a minute of lag, an eighth of the lag after one hour of
-running and a quarter after a day (`offset_points.py` says how points are thinned). Seconds are never negative, NaN or
-infinite: kafka-lag-exporter's are (issue 138; its own sample alert compares with `Inf`).
+The end offset never decreases between two points. So the true time is also in (t1, t2], and `within_seconds` = t2 -
+t1 bounds the error. With 60 points sampled every 5 s, the error is at most 5 s for a lag below half a minute. It is
+at most an eighth of the lag after one hour of running, and a quarter after a day. `offset_points.py` describes how
+points are removed. Seconds are never negative, NaN or infinite. kafka-lag-exporter can show such values (issue 138;
+its own sample alert compares with `Inf`).
 
-Source of the method: kafka-lag-exporter, `LookupTable.scala` and `ConsumerGroupCollector.scala`, and its published
-examples in `LookupTableSpec.scala`, which are the tests here.
+Source of the method: kafka-lag-exporter, `LookupTable.scala` and `ConsumerGroupCollector.scala`. Its published
+examples in `LookupTableSpec.scala` are the tests here.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ from streaming.evaluation.lag.offset_points import OffsetPoints
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 
 END_OFFSET_POINTS = 60
-"""Points kept a topic partition: 960 bytes, a week at a quarter of the age."""
+"""Points per topic partition: 960 bytes. They cover a week, with gaps of a quarter of their age."""
 
 UNKNOWN = "unknown"
 EXACT = "exact"
@@ -52,13 +55,13 @@ LAG_SECONDS_SCHEMA = pa.schema(
         ("within_seconds", pa.float64()),
     ]
 )
-"""`lag_seconds` is null where the kind is `unknown`; `within_seconds` is null where it is not `exact`."""
+"""`lag_seconds` is null if the kind is `unknown`. `within_seconds` is null if the kind is not `exact`."""
 
 Float64Array = npt.NDArray[np.float64]
 
 
 def lag_seconds(lag: LagReport, ends: SampledOffsets) -> pa.Table:
-    """Lag in seconds of each row of the report (LAG_SECONDS_SCHEMA); `ends` has taken in the same sample.
+    """Return the lag in seconds of each row of the report (LAG_SECONDS_SCHEMA). `ends` contains the same sample.
 
     >>> from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
     >>> ends = SampledOffsets(END_OFFSET_POINTS)
@@ -89,7 +92,7 @@ def lag_seconds(lag: LagReport, ends: SampledOffsets) -> pa.Table:
 def _look_up(
     points: OffsetPoints, rows: Int64Array, next_offsets: Int64Array, at_ms: int
 ) -> tuple[npt.NDArray[np.int8], Float64Array, Float64Array]:
-    """Kind, seconds and width of the interval, for rows whose newest point is the end offset sampled at `at_ms`."""
+    """Return kind, seconds and width of the interval. Each row's newest point is the end offset sampled at `at_ms`."""
     left = points.last_at_or_below(rows, next_offsets)
     is_older = left < 0
     left = np.maximum(left, 0)
@@ -99,7 +102,7 @@ def _look_up(
     return kind, np.where(is_older, oldest_age, age) / 1000, width / 1000
 
 
-def _interpolate(  # noqa: PLR0913, PLR0917 - the two points and what lies between, one argument each
+def _interpolate(  # noqa: PLR0913, PLR0917 - one argument per column
     points: OffsetPoints,
     rows: Int64Array,
     next_offsets: Int64Array,
@@ -107,9 +110,9 @@ def _interpolate(  # noqa: PLR0913, PLR0917 - the two points and what lies betwe
     right: Int64Array,
     at_ms: int,
 ) -> tuple[Float64Array, Float64Array]:
-    """Age in ms of the next offsets between two points, and the time between the points.
+    """Return the age of the next offsets between two points, and the time between the points, in milliseconds.
 
-    Where both are the newest point the next offset is the end (rule 2): no time lies between, and the age is 0.
+    If both points are the newest point, the next offset is the end (rule 2). Then both results are 0.
     """
     left_time, right_time = points.times_ms[rows, left], points.times_ms[rows, right]
     right_offset = points.offsets[rows, right]
@@ -120,10 +123,10 @@ def _interpolate(  # noqa: PLR0913, PLR0917 - the two points and what lies betwe
 
 
 def lowest_end_offset_since(ends: SampledOffsets, rows: Int64Array, since_ms: int) -> tuple[Int64Array, BoolArray]:
-    """The lowest end offset sampled at or after a time, per row of `ends`, and where there is one.
+    """Return the lowest end offset sampled since `since_ms` for each row of `ends`, and whether one exists.
 
-    End offsets only grow, so it is the first one sampled since. Burrow remembers ten, polled every 10 s, and calls no
-    group stopped that had read up to any of them (rule 2 of `status.py`).
+    End offsets only grow, so the first one is the lowest. Burrow remembers ten end offsets, requested every 10 s. It
+    never shows STOP for a group that has read up to one of them (rule 2 of `status.py`).
     """
     if not len(ends):
         return np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)

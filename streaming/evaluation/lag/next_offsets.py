@@ -1,24 +1,27 @@
-"""Which record a group reads next, where no record stands at the offset that it committed.
+"""Find the record that a group reads next, if there is no record at its committed offset.
 
-A consumer that commits the offset after its last record stands before the marker that ends its transaction: offsets
-follow, records do not. On a compacted topic the last records may be gone. And while a transaction is open, a consumer
-under read_committed receives nothing at or after the last stable offset. In all three cases the group has read what it
-may, and the difference between two offsets says otherwise. Rules:
+A difference of two offsets can overstate the lag in three cases. First: a consumer commits the offset after its last
+record. At this offset may be the marker that ends the transaction. A marker has an offset but is no record. Second:
+on a compacted topic the last records may have been removed. Third: while a transaction is open, a read_committed
+consumer receives nothing at or after the last stable offset. In all three cases the group has read every record that
+it can read. Rules:
 
-1. A partition is looked at only where that can matter: its commit lies before the end, by LOOK_WITHIN offsets at most,
-   and it was the same at an earlier sample, or its status was WARN by lags that markers alone may make.
-2. A look reads the log from the commit on, once. No record up to the end: the group has read everything, lag 0. A
-   record: lag counts from there. What was found is kept for the commit, and looked at again from where it ended.
-   Records of aborted transactions alone are nothing to a consumer under read_committed, and records to the others: what
-   this one does is unknown, so lag and status are, as in rule 4.
-3. A commit before the last stable offset of an open transaction, with no record between: `is_blocked`. Its lag stays
-   as measured up to the high watermark; it is neither STOP nor silent. A commit beyond the last stable offset is one of
-   a reader that does not wait for transactions, and is not blocked.
-4. Where a look is due and was not possible (the monitor lacks READ on the topic, the partition has no leader, other
-   looks went first), FEW_OFFSETS or less may all be markers: no `is_record`, so a bad status is unknown. After
-   DOUBTED_AFTER_MS at one commit the lag is unknown, too. More offsets than that count as records.
-5. LOOKS_PER_SAMPLE bounds the looks of a sample, the nearest to the end first. Topics that refused READ are asked again
-   after REFUSED_FOR_MS.
+1. The monitor fetches from a partition only if this can change the lag. The commit must be before the end, by at most
+   FETCH_WITHIN offsets. Also, the commit must be the same as at an earlier sample. Or the status must be WARN because
+   of lags that may consist of markers.
+2. A fetch reads the log once, from the commit on. If no record comes before the end, the group has read everything
+   and its lag is 0. If a record comes, lag is counted from this record. The result is kept for the commit, and the
+   next fetch starts where this one ended. A read_committed consumer ignores records of aborted transactions, and a
+   different consumer reads them. So if the fetch finds only such records, lag and status are unknown, as in rule 4.
+3. If the commit is before the last stable offset of an open transaction and no record is between them, the row is
+   `is_blocked`. Its lag is still measured up to the high watermark. It is neither STOP nor silent. A commit after the
+   last stable offset comes from a consumer that does not wait for transactions, so it is not blocked.
+4. A due fetch may be impossible. For example, the monitor has no READ right on the topic, the partition has no
+   leader, or the limit of rule 5 is reached. Then FEW_OFFSETS or fewer remaining offsets may all be markers. So
+   `is_record` is False, and a bad status becomes unknown. After DOUBTED_AFTER_MS at the same commit the lag is
+   unknown, too. More offsets than FEW_OFFSETS count as records.
+5. One sample makes at most FETCHES_PER_SAMPLE fetches, those nearest to the end first. Topics that refused READ are
+   tried again after REFUSED_FOR_MS.
 """
 
 from __future__ import annotations
@@ -35,17 +38,19 @@ from streaming.combine.wire import BoolArray, Int64Array
 from streaming.evaluation.lag.lag import MAYBE_ONLY_MARKERS, LagReport, TopicPartition
 from streaming.protocol.record_batches import Tail
 
-LOOK_WITHIN = 1_000
+FETCH_WITHIN = 1_000
 FEW_OFFSETS = 10
-"""A transaction ends in one marker; several in a row are left by aborted ones whose records are gone."""
+"""A transaction ends with one marker. Several markers in a row come from aborted transactions whose records were
+removed.
+"""
 
 DOUBTED_AFTER_MS = 30_000
 REFUSED_FOR_MS = 300_000
-LOOKS_PER_SAMPLE = 100
+FETCHES_PER_SAMPLE = 100
 
 
-class Look(NamedTuple):
-    """One read of the log at an offset, for a group's commit."""
+class TailFetch(NamedTuple):
+    """A read of the log from one offset, for one commit of a group."""
 
     topic: str
     partition: int
@@ -53,19 +58,19 @@ class Look(NamedTuple):
     from_offset: int
 
 
-class NotSeen(Enum):
-    """Why a look showed nothing."""
+class FetchFailure(Enum):
+    """Reason why a fetch returned nothing."""
 
     REFUSED = "refused"
     FAILED = "failed"
 
 
-Seen = Tail | NotSeen
+FetchResult = Tail | FetchFailure
 _Commit = tuple[str, int, int]
 
 
 class UnmovedCommits:
-    """Since when each commit is at the offset where it is; the caller numbers the rows.
+    """The time since which each commit has been at its present offset. The caller numbers the rows.
 
     >>> unmoved = UnmovedCommits()
     >>> row = np.array([3])
@@ -78,7 +83,10 @@ class UnmovedCommits:
         self._since_ms: Int64Array = np.empty(0, dtype=np.int64)
 
     def for_ms(self, rows: Int64Array, committed_offsets: Int64Array, at_ms: int) -> Int64Array:
-        """How long each row's commit is known to be where it is; a clock that was set back starts anew."""
+        """Return how long each row's commit has been at its offset, in milliseconds.
+
+        If the clock was set back, the time starts again.
+        """
         missing = int(rows.max(initial=-1)) + 1 - len(self._offsets)
         if missing > 0:
             blank = np.full(max(missing, len(self._offsets)), -1, dtype=np.int64)
@@ -91,8 +99,11 @@ class UnmovedCommits:
         return unmoved
 
 
-class NearRow(NamedTuple):
-    """A row of a report that may have read everything: where it is, and where the log ends for its reader."""
+class RowNearEnd(NamedTuple):
+    """A row of a report whose group may have read everything.
+
+    `at` is the number of the row. `end` is the end of the log for its consumer.
+    """
 
     at: int
     commit: _Commit
@@ -100,84 +111,92 @@ class NearRow(NamedTuple):
     log_start: int
     unmoved_ms: int
     is_open: bool
-    """The end is the last stable offset: an open transaction begins there."""
+    """True: `end` is the last stable offset, where an open transaction begins."""
 
 
-def rows_behind(report: LagReport, unmoved_ms: Int64Array, is_suspect: BoolArray) -> Int64Array:
-    """The rows whose commit lies before the end and does not move, or is suspected (rule 1)."""
+def rows_with_lag(report: LagReport, unmoved_ms: Int64Array, is_suspect: BoolArray) -> Int64Array:
+    """Return the rows whose commit is before the end, and either does not move or is suspect (rule 1)."""
     lag = report.partitions["lag"].fill_null(0).to_numpy()
     return np.flatnonzero((lag > 0) & ((unmoved_ms > 0) | is_suspect))
 
 
 def topic_partitions(report: LagReport, at: Int64Array) -> list[TopicPartition]:
-    """The topic partitions of some rows, sorted."""
+    """Return the topic partitions of some rows, sorted."""
     rows = report.partitions.select(["topic", "partition"]).take(pa.array(at))
     return sorted(set(zip(rows["topic"].to_pylist(), rows["partition"].to_pylist(), strict=True)))
 
 
-def near_rows(
+def rows_near_end(
     report: LagReport, at: Int64Array, unmoved_ms: Int64Array, stable: Mapping[TopicPartition, int]
-) -> list[NearRow]:
-    """Those of some rows that are near the end, or near the last stable offset if they are not past it (rule 3)."""
+) -> list[RowNearEnd]:
+    """Return those of the rows that are near the end. For rule 3 the end is the last stable offset."""
     names = ["topic", "partition", "committed_offset", "end_offset", "log_start_offset"]
     table = report.partitions.select(names).take(pa.array(at))
-    found = []
+    near = []
     rows = zip(at.tolist(), unmoved_ms[at].tolist(), *(column.to_pylist() for column in table.columns), strict=True)
     for row, unmoved, topic, partition, committed, end, start in rows:
         last_stable = stable.get((topic, partition), end)
         is_open = committed <= last_stable < end
         last = last_stable if is_open else end
-        if last - committed <= LOOK_WITHIN:
-            found.append(NearRow(row, (topic, partition, committed), last, start or 0, unmoved, is_open))
-    return found
+        if last - committed <= FETCH_WITHIN:
+            near.append(RowNearEnd(row, (topic, partition, committed), last, start or 0, unmoved, is_open))
+    return near
 
 
 class NextOffsets:
-    """What looks have shown so far. `looks`, then `take` their answers, then `apply`."""
+    """The results of all fetches so far.
+
+    Call `due_fetches`, then `add_results` with their results, then `apply`.
+    """
 
     def __init__(self) -> None:
         self._known: dict[_Commit, Tail] = {}
         self._refused_at_ms: dict[str, int] = {}
 
-    def looks(self, rows: Sequence[NearRow], now_ms: int) -> list[Look]:
-        """The looks that are due, the nearest to the end first (rules 1, 2, 5). Forgets what is known of other rows."""
-        self._known = {row.commit: self._known[row.commit] for row in rows if row.commit in self._known}
-        due = {(row.end - look.from_offset, look) for row in rows if (look := self._due(row, now_ms)) is not None}
-        return [look for _, look in sorted(due)[:LOOKS_PER_SAMPLE]]
+    def due_fetches(self, rows: Sequence[RowNearEnd], now_ms: int) -> list[TailFetch]:
+        """Return the due fetches, those nearest to the end first (rules 1, 2, 5).
 
-    def _due(self, row: NearRow, now_ms: int) -> Look | None:
-        known = self._of(row)
+        Removes the results of all other rows.
+        """
+        self._known = {row.commit: self._known[row.commit] for row in rows if row.commit in self._known}
+        due = {
+            (row.end - fetch.from_offset, fetch) for row in rows if (fetch := self._due_fetch(row, now_ms)) is not None
+        }
+        return [fetch for _, fetch in sorted(due)[:FETCHES_PER_SAMPLE]]
+
+    def _due_fetch(self, row: RowNearEnd, now_ms: int) -> TailFetch | None:
+        known = self._tail_of(row)
         if known.is_record or not row.log_start <= known.read_to < row.end:
             return None
         refused_at_ms = self._refused_at_ms.get(row.commit[0])
         if refused_at_ms is not None and 0 <= now_ms - refused_at_ms < REFUSED_FOR_MS:
             return None
-        return Look(*row.commit, known.read_to)
+        return TailFetch(*row.commit, known.read_to)
 
-    def _of(self, row: NearRow) -> Tail:
+    def _tail_of(self, row: RowNearEnd) -> Tail:
         return self._known.get(row.commit) or Tail(row.commit[2], is_record=False, read_to=row.commit[2])
 
-    def take(self, seen: Mapping[Look, Seen], now_ms: int) -> None:
-        """Take in what looks have shown."""
-        for look, found in seen.items():
-            if isinstance(found, Tail):
-                commit = look.topic, look.partition, look.committed_offset
+    def add_results(self, results: Mapping[TailFetch, FetchResult], now_ms: int) -> None:
+        """Add the results of fetches."""
+        for fetch, result in results.items():
+            if isinstance(result, Tail):
+                commit = fetch.topic, fetch.partition, fetch.committed_offset
                 before = self._known.get(commit)
                 has_skipped = before is not None and before.next_offset < before.read_to
-                next_offset = before.next_offset if before is not None and has_skipped else found.next_offset
-                self._known[commit] = Tail(next_offset, found.is_record, found.read_to)
-                self._refused_at_ms.pop(look.topic, None)
-            elif found is NotSeen.REFUSED:
-                self._refused_at_ms[look.topic] = now_ms
+                next_offset = before.next_offset if before is not None and has_skipped else result.next_offset
+                self._known[commit] = Tail(next_offset, result.is_record, result.read_to)
+                self._refused_at_ms.pop(fetch.topic, None)
+            elif result is FetchFailure.REFUSED:
+                self._refused_at_ms[fetch.topic] = now_ms
 
-    def apply(self, report: LagReport, rows: Sequence[NearRow]) -> LagReport:
-        """The report with lag counted from the next record (rules 2 to 4)."""
+    def apply(self, report: LagReport, rows: Sequence[RowNearEnd]) -> LagReport:
+        """Return the report with lag counted from the next record (rules 2 to 4)."""
         table = report.partitions
         ends = table["end_offset"].fill_null(0).to_numpy()
         next_offsets = table["committed_offset"].to_numpy().copy()
         is_record, is_aborted, is_blocked, is_doubted = np.zeros((4, table.num_rows), dtype=np.bool_)
         for row in rows:
-            known = self._of(row)
+            known = self._tail_of(row)
             next_offset = next_offsets[row.at] = min(max(known.next_offset, row.commit[2]), row.end)
             has_read_all = next_offset >= row.end
             is_record[row.at] = known.is_record

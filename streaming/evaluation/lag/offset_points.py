@@ -1,21 +1,22 @@
-"""Offsets that only grow, sampled over time: a bounded number of points for each of many topic partitions.
+"""Keep a bounded number of samples of growing offsets, for many topic partitions.
 
-A point is (offset, time it was sampled). End offsets and log starts are both kept so. Per row the points ascend in time
-and never fall in offset. Rules, for a sample (o, t) after a last point (o', t'):
+A point is (offset, time of its sample). End offsets and log start offsets are both kept in this form. The points of a
+row ascend in time, and their offsets never decrease. Rules for a sample (o, t) after a last point (o', t'):
 
-1. t <= t' (the clock was set back, or the same sample again): points at or after t go first, their time has not come.
-2. o < o': the topic was deleted and created anew (or lost its tail in an unclean election). All points go; the row
-   starts anew with this one. The peer refuses such points and is stuck until they are evicted
-   (kafka-lag-exporter issue 197).
-3. o equals the last two points' offset: the last one's time moves to t. A flat run is two points, its first and its
-   last time, however long it lasts (kafka-lag-exporter, `LookupTable.addPoint`).
-4. Else the point is appended. At the limit, one point goes first: the inner one with the smallest ratio of
+1. t <= t' (the clock was set back, or the sample is repeated): points at or after t are removed first.
+2. o < o': the topic was deleted and created again, or lost its last records in an unclean election. All points are
+   removed, and the row starts again with this point. kafka-lag-exporter rejects such points and is stuck until its
+   old points expire (issue 197).
+3. o equals the offset of the last two points: the time of the last point becomes t. So a constant offset is two
+   points, its first and its last time, whatever its duration (kafka-lag-exporter, `LookupTable.addPoint`).
+4. Otherwise the point is appended. At the limit, one point is removed first: the inner point with the smallest ratio
+   of
 
        (time between its neighbours) / (its age)
 
-   Never the oldest, which says how far back the row reaches, nor the newest. So gaps grow with age, like a slide
-   rule's: 60 points sampled every 5 s reach back a week with gaps of about a quarter of their age. See
-   `lag_seconds.py` for what that means to an interpolated time.
+   The oldest point is never removed, because it shows how far back the row reaches. The newest is never removed
+   either. So gaps grow with age: 60 points sampled every 5 s reach back a week, with gaps of about a quarter of their
+   age. `lag_seconds.py` describes the effect on interpolated times.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _ROWS_AT_A_TIME = 2048
 
 
 class OffsetPoints:
-    """Points of many rows as two matrices; the caller numbers the rows. 16 bytes a point, `limit` points a row.
+    """Points of many rows as two matrices. The caller numbers the rows.
+
+    Each point takes 16 bytes, each row `limit` points.
 
     >>> points = OffsetPoints(limit=4)
     >>> for offset, sampled_at_ms in [(100, 30), (200, 60), (200, 120), (200, 700)]:
@@ -40,32 +43,34 @@ class OffsetPoints:
 
     def __init__(self, limit: int) -> None:
         if limit < 3:
-            raise ValueError("a row keeps its oldest and its newest point, and needs one between to thin")
+            raise ValueError(
+                "the limit must be at least 3: the oldest and the newest point always stay, so a third is needed"
+            )
         self.limit = limit
         self.counts: Int64Array = np.zeros(_FIRST_ROWS, dtype=np.int64)
         self.offsets: Int64Array = np.zeros((_FIRST_ROWS, limit), dtype=np.int64)
         self.times_ms: Int64Array = np.zeros((_FIRST_ROWS, limit), dtype=np.int64)
 
     def add(self, rows: Int64Array, offsets: Int64Array, sampled_at_ms: int) -> BoolArray:
-        """Take one sample of distinct rows in; say which rows started anew (rule 2)."""
+        """Add one sample of distinct rows. Returns which rows started again (rule 2)."""
         self._grow(int(rows.max(initial=-1)) + 1)
-        self._cut_future(rows, sampled_at_ms)
+        self._drop_later_points(rows, sampled_at_ms)
         had = self.counts[rows] > 0
         fell_back: BoolArray = had & (offsets < self._newest(self.offsets, rows))
         self.counts[rows[fell_back]] = 0
-        lengthens = self._lengthens_flat_run(rows, offsets)
-        self.times_ms[rows[lengthens], self.counts[rows[lengthens]] - 1] = sampled_at_ms
-        self._append(rows[~lengthens], offsets[~lengthens], sampled_at_ms)
+        is_continued = self._continues_constant_run(rows, offsets)
+        self.times_ms[rows[is_continued], self.counts[rows[is_continued]] - 1] = sampled_at_ms
+        self._append(rows[~is_continued], offsets[~is_continued], sampled_at_ms)
         return fell_back
 
     def keep(self, rows: Int64Array) -> None:
-        """Forget all other rows; the kept ones are numbered anew, in the given order."""
+        """Remove all other rows, and number the given rows again in the given order."""
         self.counts, self.offsets, self.times_ms = self.counts[rows], self.offsets[rows], self.times_ms[rows]
 
     def restore(self, rows: Int64Array, offsets: Int64Array, times_ms: Int64Array) -> None:
-        """Put points back into empty rows 0, 1, 2, ...: each row's points together, oldest first.
+        """Add stored points to empty rows 0, 1, 2, ... The points of a row are adjacent, oldest first.
 
-        Where they are more than the limit (it was lowered since), the newest stay.
+        If a row has more points than the limit (the limit was lowered), the newest are kept.
         """
         counts = np.bincount(rows)
         self._grow(len(counts))
@@ -77,27 +82,27 @@ class OffsetPoints:
         self.offsets[rows, place], self.times_ms[rows, place] = offsets[fits], times_ms[fits]
 
     def of_row(self, row: int) -> list[tuple[int, int]]:
-        """The points of one row, oldest first."""
+        """Return the points of one row, oldest first."""
         count = self.counts[row]
         return list(zip(self.offsets[row, :count].tolist(), self.times_ms[row, :count].tolist(), strict=True))
 
     def last_at_or_below(self, rows: Int64Array, offsets: Int64Array) -> Int64Array:
-        """Per row the index of its last point at or below an offset, -1 where all are above (or there is none)."""
-        return self._first_beyond(self.offsets, rows, offsets) - 1
+        """Return the index of each row's last point at or below an offset. -1: no such point."""
+        return self._first_above(self.offsets, rows, offsets) - 1
 
     def first_since(self, rows: Int64Array, since_ms: int) -> Int64Array:
-        """Per row the index of its first point sampled at or after a time; its count of points where there is none."""
-        return self._first_beyond(self.times_ms, rows, np.full(len(rows), since_ms - 1, dtype=np.int64))
+        """Return the index of each row's first point since a time. Its number of points: no such point."""
+        return self._first_above(self.times_ms, rows, np.full(len(rows), since_ms - 1, dtype=np.int64))
 
-    def _first_beyond(self, ascending: Int64Array, rows: Int64Array, limits: Int64Array) -> Int64Array:
-        """Binary search in all rows at once: the first index whose value is greater than the row's limit."""
+    def _first_above(self, ascending: Int64Array, rows: Int64Array, limits: Int64Array) -> Int64Array:
+        """Return each row's first index whose value is above the row's limit: a binary search in all rows at once."""
         low, high = np.zeros(len(rows), dtype=np.int64), self.counts[rows]
         for _ in range(self.limit.bit_length()):
             middle = (low + high) // 2
-            is_beyond = ascending[rows, np.minimum(middle, self.limit - 1)] > limits
+            is_above = ascending[rows, np.minimum(middle, self.limit - 1)] > limits
             is_open = low < high
-            high = np.where(is_open & is_beyond, middle, high)
-            low = np.where(is_open & ~is_beyond, middle + 1, low)
+            high = np.where(is_open & is_above, middle, high)
+            low = np.where(is_open & ~is_above, middle + 1, low)
         return low
 
     def _grow(self, rows: int) -> None:
@@ -109,15 +114,15 @@ class OffsetPoints:
             self.offsets = np.concatenate([self.offsets, blank])
             self.times_ms = np.concatenate([self.times_ms, blank])
 
-    def _cut_future(self, rows: Int64Array, sampled_at_ms: int) -> None:
+    def _drop_later_points(self, rows: Int64Array, sampled_at_ms: int) -> None:
         late = rows[(self.counts[rows] > 0) & (self._newest(self.times_ms, rows) >= sampled_at_ms)]
         self.counts[late] = self.first_since(late, sampled_at_ms)
 
-    def _lengthens_flat_run(self, rows: Int64Array, offsets: Int64Array) -> BoolArray:
+    def _continues_constant_run(self, rows: Int64Array, offsets: Int64Array) -> BoolArray:
         before_newest = self.offsets[rows, np.maximum(self.counts[rows] - 2, 0)]
         same = (self._newest(self.offsets, rows) == offsets) & (before_newest == offsets)
-        lengthens: BoolArray = (self.counts[rows] >= 2) & same
-        return lengthens
+        is_continued: BoolArray = (self.counts[rows] >= 2) & same
+        return is_continued
 
     def _append(self, rows: Int64Array, offsets: Int64Array, sampled_at_ms: int) -> None:
         self._thin(rows[self.counts[rows] == self.limit], sampled_at_ms)
@@ -126,19 +131,22 @@ class OffsetPoints:
         self.counts[rows] += 1
 
     def _thin(self, full: Int64Array, now_ms: int) -> None:
-        """Take out of each full row the inner point that is least missed; some rows at a time, to stay in the cache."""
+        """Remove the inner point of rule 4 from each full row.
+
+        It works on few rows at a time, so that they fit into the CPU cache.
+        """
         columns = np.arange(self.limit - 1)
         for start in range(0, len(full), _ROWS_AT_A_TIME):
             rows = full[start : start + _ROWS_AT_A_TIME]
             times = self.times_ms[rows]
             gaps = (times[:, 2:] - times[:, :-2]).astype(np.float64)
-            least_missed = 1 + np.argmin(gaps / (now_ms - times[:, 1:-1]), axis=1)
-            source = columns + (columns >= least_missed[:, np.newaxis])
+            removed = 1 + np.argmin(gaps / (now_ms - times[:, 1:-1]), axis=1)
+            source = columns + (columns >= removed[:, np.newaxis])
             self.times_ms[rows, :-1] = np.take_along_axis(times, source, axis=1)
             self.offsets[rows, :-1] = np.take_along_axis(self.offsets[rows], source, axis=1)
         self.counts[full] -= 1
 
     def _newest(self, matrix: Int64Array, rows: Int64Array) -> Int64Array:
-        """The newest value of each row; meaningless for rows without points."""
+        """Return the newest value of each row. Undefined for rows without points."""
         newest: Int64Array = matrix[rows, np.maximum(self.counts[rows] - 1, 0)]
         return newest

@@ -1,33 +1,37 @@
-"""Loss by retention: what was deleted before a group read it, and how long until more is.
+"""Find the loss of records by retention: records deleted before a group read them, and the time until more are deleted.
 
-Lag cannot answer this: a lag of a million is fine on a topic kept for a month and too late on one kept for an hour.
-A row is unknown where its lag is (`lag.py` says why). Else, with c the offset of the record that the group reads next
-(`next_offset`: the committed offset, or the first record after it) and s the log start:
+Lag cannot show this. A lag of a million is harmless if records are kept for a month. It is too large if they are kept
+for an hour. If the lag of a row is unknown, the whole row is unknown (`lag.py` shows the reason). Otherwise c is
+`next_offset`, the offset of the record that the group reads next. It is the committed offset, or that of the first
+record after it. s is the log start offset. Rules:
 
-1. `records_lost` = s - c where c < s, else 0: offsets the group had not committed and can never read. Compaction and
-   aborted transactions leave offsets without records, so it is at most so many. Null where these are few offsets that
-   nobody looked at in time: transaction markers alone are no loss (`next_offsets.py`).
-2. `lost_since_ms`: the first sample that saw s beyond c, or the commit's own time if that is later. `at_least` where
-   the oldest sample kept saw it already: it is lost for at least so long. An answer stands while the loss does.
-3. `seconds_until_lost`: 0 where something is lost already; null where nothing waits to be read (lag 0): a group that
-   has read everything has nothing to lose, wherever the log start goes.
-4. Null, too, where the log start moved less than twice within RATE_WINDOW_MS: no rate can be told from that. The topic
-   may be kept for ever, compacted, or merely be young.
-5. Else, with the first (s1, t1) and the last (s2, t2) of those moves:
+1. `records_lost` = s - c if c < s, otherwise 0: offsets that the group has not committed and can never read.
+   Compaction and aborted transactions leave offsets without records, so this is an upper bound. Null if these are few
+   offsets and no fetch showed a record there, because transaction markers are no loss (`next_offsets.py`).
+2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later, its time. The
+   kind is `at_least` if s was greater than c already in the oldest stored sample. With the previous result, the time
+   stays the same until the loss ends.
+3. `seconds_until_lost`: 0 if records are already lost. Null if no record waits (lag 0), because a group that has read
+   everything cannot lose records.
+4. Also null if the log start offset moved less than twice within RATE_WINDOW_MS, because then the rate is unknown.
+   The topic may be kept forever, compacted, or new.
+5. Otherwise, with (s1, t1) the first and (s2, t2) the last of those moves:
 
        rate = (s2 - s1) / (t2 - t1)        seconds_until_lost = (c - s2) / rate - (now - t2), at least 0
 
-   The log start moves by whole segments: a staircase, whose rises are sampled. The line through its upper corners
-   reaches c before a rise passes it. So at an even rate the answer is early by one rise at most, never late; 0 says
-   that the next rise may do it.
-6. No rate is trusted further ahead than AHEAD times the stretch it was measured over: beyond that, `at_least` so long.
+   The log start offset moves by whole segments, in steps. The line through the upper corners of the steps reaches c
+   before a step passes c. So at a constant rate the result is early by at most one step, and never late. 0 means that
+   the next step may delete unread records.
+6. The result is at most AHEAD times the period over which the rate was measured. A longer result is cut to this
+   maximum, and its kind is `at_least`.
 
-Limits. It is the time left to a group that commits nothing more. Retention by time deletes as fast as was written a
-retention ago; a burst that is about to expire moves the log start faster than the present rate. DeleteRecords and a
-changed retention.ms come without notice.
+Limits: the result is the remaining time if the group commits nothing more. Retention by time deletes at the rate at
+which records were written one retention time ago. If a burst of records is about to expire, the log start offset
+moves faster than the present rate. DeleteRecords and a change of retention.ms cannot be predicted.
 
-Worked example: the log start rises by 1000 every 600 s, last at 1200 s to 2000; at 1500 s, c = 4500 has
-2500 / (1000 / 600 s) - 300 s = 1200 s left, until 2700 s. It is lost at the rise to 5000, at 3000 s.
+Example: the log start offset rises by 1000 every 600 s, the last time at 1200 s to 2000. At 1500 s, c = 4500 has 2500
+/ (1000 / 600 s) - 300 s = 1200 s left, until 2700 s. The record is lost at 3000 s, when the log start offset rises to
+5000.
 """
 
 from __future__ import annotations
@@ -44,10 +48,10 @@ from streaming.evaluation.lag.offset_points import OffsetPoints
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 
 LOG_START_POINTS = 30
-"""Points kept a topic partition: 480 bytes, the last ten moves and, more coarsely, what was before."""
+"""Points per topic partition: 480 bytes. They cover the last ten moves, and earlier moves in less detail."""
 
 RATE_WINDOW_MS = 24 * 3_600_000
-"""How old a move may be that the present rate is told from. Brokers look for segments to delete every 5 minutes."""
+"""Maximum age of a move that counts for the present rate. Brokers delete segments every 5 minutes by default."""
 
 AHEAD = 10
 
@@ -62,13 +66,15 @@ RETENTION_SCHEMA = pa.schema(
         ("seconds_until_lost_kind", pa.string()),
     ]
 )
-"""Kinds: `exact` or `at_least` for the past, `estimate` or `at_least` for the future; null where their number is."""
+"""A kind is null if its number is null. Kinds are `exact` or `at_least` for the past, and `estimate` or `at_least` for
+the future.
+"""
 
 
 def retention(lag: LagReport, starts: SampledOffsets, before: pa.Table | None = None) -> pa.Table:
-    """Loss by retention of each row of the report (RETENTION_SCHEMA); `starts` has taken in the same sample.
+    """Return the loss by retention of each row of the report (RETENTION_SCHEMA). `starts` contains the same sample.
 
-    `before` is the answer at the sample before, for the same rows: a loss keeps the time since which it was known.
+    `before` is the previous result for the same rows. With it, a continuing loss keeps its start time.
 
     >>> from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
     >>> starts = SampledOffsets(LOG_START_POINTS)
@@ -96,7 +102,7 @@ def retention(lag: LagReport, starts: SampledOffsets, before: pa.Table | None = 
     return pa.table(
         [
             pa.array(np.maximum(beyond, 0), mask=~is_known),
-            *(past if before is None else _standing(before, past)),
+            *(past if before is None else _with_earlier_times(before, past)),
             *_until_lost(starts.points, rows, committed, lag.sampled_at_ms, is_lost, is_known & (waiting > 0)),
         ],
         schema=RETENTION_SCHEMA,
@@ -110,7 +116,7 @@ def _lost_since(
     commit_times_ms: Int64Array,
     is_lost: BoolArray,
 ) -> tuple[pa.Array, pa.Array]:
-    """Rule 2, without what was answered before: times and kinds, null where nothing is lost."""
+    """Apply rule 2 without the previous result. Returns times and kinds, null if nothing is lost."""
     since_ms, is_at_least = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)
     rows, committed_ms = rows[is_lost], commit_times_ms[is_lost]
     first_beyond = points.last_at_or_below(rows, committed_offsets[is_lost]) + 1
@@ -120,16 +126,16 @@ def _lost_since(
     return pa.array(since_ms, mask=~is_lost), _kind(is_at_least, EXACT, ~is_lost)
 
 
-def _standing(before: pa.Table, past: tuple[pa.Array, pa.Array]) -> tuple[pa.Array, pa.Array]:
-    """What was answered before, where something is lost now as it was then."""
-    stands = pc.and_(pc.is_valid(before["lost_since_ms"]), pc.is_valid(past[0]))
+def _with_earlier_times(before: pa.Table, past: tuple[pa.Array, pa.Array]) -> tuple[pa.Array, pa.Array]:
+    """Return the previous times and kinds for losses that continue, and the new ones for all other rows."""
+    continues = pc.and_(pc.is_valid(before["lost_since_ms"]), pc.is_valid(past[0]))
     return (
-        pc.if_else(stands, before["lost_since_ms"], past[0]).combine_chunks(),
-        pc.if_else(stands, before["lost_since_kind"], past[1]).combine_chunks(),
+        pc.if_else(continues, before["lost_since_ms"], past[0]).combine_chunks(),
+        pc.if_else(continues, before["lost_since_kind"], past[1]).combine_chunks(),
     )
 
 
-def _until_lost(  # noqa: PLR0913, PLR0917 - columns, one argument each
+def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
     points: OffsetPoints,
     rows: Int64Array,
     committed_offsets: Int64Array,
@@ -137,35 +143,37 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - columns, one argument each
     is_lost: BoolArray,
     waits: BoolArray,
 ) -> tuple[pa.Array, pa.Array]:
-    """Rules 3 to 6: seconds and kinds."""
+    """Apply rules 3 to 6. Returns seconds and kinds."""
     seconds, is_at_least = np.zeros(len(rows)), np.zeros(len(rows), dtype=np.bool_)
-    should_report, asked = is_lost.copy(), np.flatnonzero(waits)
-    distinct, back = np.unique(rows[asked], return_inverse=True)
-    moved_to, moved_at_ms, rise, stretch_ms = (one[back] for one in _moves(points, distinct, now_ms - RATE_WINDOW_MS))
+    is_known, at = is_lost.copy(), np.flatnonzero(waits)
+    distinct, back = np.unique(rows[at], return_inverse=True)
+    moved_to, moved_at_ms, rise, stretch_ms = (
+        column[back] for column in _moves(points, distinct, now_ms - RATE_WINDOW_MS)
+    )
     has_rate = rise > 0
-    asked, moved_to, moved_at_ms = asked[has_rate], moved_to[has_rate], moved_at_ms[has_rate]
+    at, moved_to, moved_at_ms = at[has_rate], moved_to[has_rate], moved_at_ms[has_rate]
     rise, stretch_ms = rise[has_rate], stretch_ms[has_rate]
-    ahead_ms = (committed_offsets[asked] - moved_to) * (stretch_ms / rise) - (now_ms - moved_at_ms)
-    should_report[asked] = True
-    seconds[asked] = np.clip(ahead_ms, 0, AHEAD * stretch_ms) / 1000
-    is_at_least[asked] = ahead_ms > AHEAD * stretch_ms
-    return pa.array(seconds, mask=~should_report), _kind(is_at_least, ESTIMATE, ~should_report)
+    ahead_ms = (committed_offsets[at] - moved_to) * (stretch_ms / rise) - (now_ms - moved_at_ms)
+    is_known[at] = True
+    seconds[at] = np.clip(ahead_ms, 0, AHEAD * stretch_ms) / 1000
+    is_at_least[at] = ahead_ms > AHEAD * stretch_ms
+    return pa.array(seconds, mask=~is_known), _kind(is_at_least, ESTIMATE, ~is_known)
 
 
 def _moves(points: OffsetPoints, rows: Int64Array, since_ms: int) -> tuple[Int64Array, ...]:
-    """Per row where its last move led to and when, and what it rose in which time since the first move.
+    """Return for each row the offset and time of its last move, and the rise and the time since its first move.
 
-    Only moves since a time count. With less than two of them the rise is 0.
+    Only moves since `since_ms` count. With less than two moves the rise is 0.
     """
     offsets, times_ms = points.offsets[rows], points.times_ms[rows]
     is_move = np.zeros(offsets.shape, dtype=np.bool_)
     is_move[:, 1:] = (offsets[:, 1:] > offsets[:, :-1]) & (times_ms[:, 1:] >= since_ms)
     is_move &= np.arange(points.limit) < points.counts[rows][:, np.newaxis]
     first, last = np.argmax(is_move, axis=1), points.limit - 1 - np.argmax(is_move[:, ::-1], axis=1)
-    line = np.arange(len(rows))
-    moved_to, moved_at_ms = offsets[line, last], times_ms[line, last]
-    rise = np.where(is_move.any(axis=1), moved_to - offsets[line, first], 0)
-    return moved_to, moved_at_ms, rise, moved_at_ms - times_ms[line, first]
+    row = np.arange(len(rows))
+    moved_to, moved_at_ms = offsets[row, last], times_ms[row, last]
+    rise = np.where(is_move.any(axis=1), moved_to - offsets[row, first], 0)
+    return moved_to, moved_at_ms, rise, moved_at_ms - times_ms[row, first]
 
 
 def _kind(is_at_least: BoolArray, otherwise: str, is_absent: BoolArray) -> pa.Array:

@@ -1,7 +1,7 @@
-"""Offsets of many topic partitions as sampled over time, by name: end offsets, or log starts.
+"""Keep sampled offsets of many topic partitions by name: end offsets, or log start offsets.
 
-What is known of them must survive a restart, or a monitor would be blind to time for as long as it was away
-(kafka-lag-exporter shows NaN for minutes): hence a stored form, a version and bytes.
+They are stored across restarts. Otherwise the lag in seconds would be unknown for some time after a restart.
+kafka-lag-exporter shows NaN for minutes.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ STORED_SCHEMA = pa.schema(
         ("sampled_at_ms", pa.int64()),
     ]
 )
-"""Version 1: one row a point, a topic partition's points together, oldest first."""
+"""Version 1: one row per point. The points of a topic partition are adjacent, oldest first."""
 
 KEEP_UNSAMPLED_MS = 24 * 3_600_000
-"""A topic partition that brokers have not spoken of for a day is given up: topics come and go for ever."""
+"""Time after which a topic partition without a sample is removed: one day. Deleted topics must not fill the memory."""
 
 
 class SampledOffsets:
@@ -47,13 +47,13 @@ class SampledOffsets:
         self._rows = TopicPartitionRows()
 
     def __len__(self) -> int:
-        """How many topic partitions have points."""
+        """Return the number of topic partitions that have points."""
         return len(self._rows)
 
     def add(self, offsets: Mapping[tuple[str, int], int], sampled_at_ms: int) -> list[tuple[str, int]]:
-        """Take one sample in; give the topic partitions whose offset fell back, for they started anew.
+        """Add one sample. Returns the topic partitions whose offset decreased. Their points start again.
 
-        The same sample again changes nothing. What the sample does not speak of keeps its points.
+        A repeated sample changes nothing. Topic partitions that are missing in the sample keep their points.
         """
         if not offsets:
             return []
@@ -61,19 +61,19 @@ class SampledOffsets:
         topics = pa.array([topic for topic, _ in keys], pa.string())
         rows = self._rows.make(topics, np.array([partition for _, partition in keys], dtype=np.int64))
         fell_back = self.points.add(rows, np.fromiter(offsets.values(), np.int64, len(keys)), sampled_at_ms)
-        self._give_up_unsampled(sampled_at_ms - KEEP_UNSAMPLED_MS)
+        self._remove_unsampled(sampled_at_ms - KEEP_UNSAMPLED_MS)
         return [keys[index] for index in np.flatnonzero(fell_back)]
 
     def rows(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
-        """The row of each topic partition in `points`; NO_ROW where it was never sampled."""
+        """Return the row of each topic partition in `points`, or NO_ROW if it was never sampled."""
         return self._rows.find(topics, partitions)
 
     def names(self) -> tuple[pa.Array, Int64Array]:
-        """Topics and partition numbers, by row."""
+        """Return the topics and partition numbers, by row."""
         return self._rows.names()
 
     def sampled_at(self, rows: Int64Array, at_ms: int) -> BoolArray:
-        """Whether the rows' newest points are of the sample at a time; NO_ROW is of none."""
+        """Return whether each row's newest point is from the sample at `at_ms`. False for NO_ROW."""
         known: BoolArray = rows != NO_ROW
         if not len(self):
             return known
@@ -81,8 +81,8 @@ class SampledOffsets:
         current: BoolArray = known & (newest == at_ms)
         return current
 
-    def _give_up_unsampled(self, since_ms: int) -> None:
-        """Renumber when half of the rows are stale, so that the copying is paid for by what it frees."""
+    def _remove_unsampled(self, since_ms: int) -> None:
+        """Remove old rows if they are more than half of all rows, so that the copying frees enough memory."""
         counts = self.points.counts[: len(self)]
         newest = self.points.times_ms[np.arange(len(self)), np.maximum(counts - 1, 0)]
         kept = np.flatnonzero(newest >= since_ms)
@@ -91,7 +91,7 @@ class SampledOffsets:
             self.points.keep(kept)
 
     def encode(self) -> tuple[int, bytes]:
-        """Today's version, and all points as a compressed Arrow IPC stream: about 2 bytes a point."""
+        """Return the version, and all points as a compressed Arrow IPC stream: about 2 bytes per point."""
         counts = self.points.counts[: len(self)]
         topics, partitions = self.names()
         row_of_point = np.repeat(np.arange(len(self)), counts)
@@ -109,9 +109,9 @@ class SampledOffsets:
 
     @classmethod
     def decode(cls, version: int, encoded: bytes, limit: int) -> SampledOffsets:
-        """The points of `encode`; where a row has more than today's limit, its newest.
+        """Return the points of `encode`. If a row has more points than the limit, its newest points are kept.
 
-        Raises StateVersionError for a version this program does not know.
+        Raises StateVersionError if the version is unknown.
         """
         stored = decode_columns(version, encoded, STORED_VERSION)
         decoded = cls(limit)

@@ -1,34 +1,38 @@
-"""The status of a group partition, by its last commits: keeping up, slow, standing, silent, or thrown back.
+"""Evaluate the status of a group partition from its last commits: OK, WARN, STOP, STALL or REWIND.
 
-Burrow's sliding-window rules. W is the window of commits, CL the present lag, A the allowed lag. The first rule that
-applies is the answer, and is shown beside it:
+These are Burrow's sliding-window rules. W is the window of commits, CL the current lag, A the allowed lag. The first
+rule that applies gives the status, and its number is shown:
 
-0. W holds a smaller share of its entries than `minimum_complete`: OK. Too little to evaluate by, as `completeness`
-   shows.
-1. CL <= A: OK, whatever else. There is nothing to read.
-2. STOP: the silence since the last commit is longer than the time from W's first commit to its last, and no end offset
-   of the last minutes was at or before the last commit. Before rule 4: a lag of 0 in W may be a week old (Burrow 290).
-   An end offset that the group had reached in recent minutes means that it kept up and records have only just come: a
-   client with nothing to read need not commit (Burrow 303).
-3. REWIND: a commit lies before its predecessor, and no later one reaches that predecessor again. Only the first such
-   fall counts. Before rule 4: a group that had read everything and was reset to the earliest offset has lags of 0 in W
-   until they age out; then it merely looks busy (Burrow 716). A fall that was made up for is common in rebalances.
-4. A lag at or below A in W: OK. It has been at the end within W.
-5. STALL: two commits or more, and all of one offset. The client lives and does not get on.
-6. WARN: two lags or more, and none lower than the one before it: slower than its producers.
+0. W has a smaller share of its entries than `minimum_complete`: OK. The window has too few commits for an evaluation,
+   and `completeness` shows this.
+1. CL <= A: OK. There is nothing to read, so no other rule matters.
+2. STOP: the time since the last commit is longer than the time from W's first commit to its last. A second condition:
+   no end offset of the last minutes was at or before the last commit. This rule comes before rule 4, because a lag of
+   0 in W may be a week old (Burrow 290). If the group had reached an end offset of the last minutes, it kept up, and
+   the records are new. A client without records to read need not commit (Burrow 303).
+3. REWIND: a commit is lower than the commit before it, and no later commit reaches that offset again. Only the first
+   such decrease counts. This rule comes before rule 4. If a group had read everything and was then reset to the
+   earliest offset, W still has lags of 0 until they age out. By rule 4 such a group would be OK (Burrow 716).
+   Decreases that later commits undo are common in rebalances.
+4. A lag in W is at or below A: OK. The group has been at the end within W.
+5. STALL: W has two commits or more, and all have the same offset. The client is alive and makes no progress.
+6. WARN: W has two lags or more, and no lag is lower than the one before it. The group is slower than its producers.
 7. OK.
-8. Unknown, before rule 2: an open transaction begins at the next offset. A consumer under read_committed receives
-   nothing from there on, however long it lasts; whether this one reads so is in no record.
-9. Unknown, in place of rules 2, 5 and 6: all that is left may be transaction markers (`next_offsets.py`).
+8. Unknown, before rule 2: an open transaction begins at the next offset. A read_committed consumer receives nothing
+   from there on until the transaction ends. No record shows whether this consumer uses read_committed.
+9. Unknown, instead of rules 2, 5 and 6: all offsets that are left may be transaction markers (`next_offsets.py`).
 
-Where this differs from Burrow, on purpose: a single commit has no span to compare a silence with; Burrow then calls any
-age STOP, here it takes `lone_commit_silence_ms`. A single commit is no STALL, a single lag no WARN: there is nothing to
-compare it with. Silence is counted to the time up to which the group's partition of `__consumer_offsets` was read, not
-to the wall clock: a commit that nobody has read yet is no silence. Unknown (no lag, no such time, no commits) is null.
+Intended differences from Burrow: A single commit has no time span to compare with. Burrow shows STOP at any age of
+it. Here STOP requires `lone_commit_silence_ms`. A single commit is never STALL and a single lag is never WARN,
+because there is nothing to compare it with. The time since the last commit is not measured to the wall clock. It ends
+at the time up to which the group's partition of `__consumer_offsets` was read. So a commit that the monitor has not
+read yet does not look like silence. An unknown status (no lag, no such time, no commits) is null.
 
-Known weakness, kept: one dip of the lag clears WARN, so a group that is slow and noisy is OK (Burrow 738).
+Known weakness, kept from Burrow: one decrease of the lag clears WARN. So a slow group with a varying lag is OK
+(Burrow 738).
 
-Source: Burrow, `core/internal/evaluator/caching.go`; golden cases 0-15 of `caching_test.go` are rows of the test table.
+Source: Burrow, `core/internal/evaluator/caching.go`. The golden cases 0-15 of `caching_test.go` are rows of the test
+table.
 """
 
 from __future__ import annotations
@@ -45,7 +49,7 @@ from streaming.evaluation.lag.commit_windows import Windows
 
 
 class Status(IntEnum):
-    """Burrow's numbers, by which dashboards know them: the greater, the worse. 3 is its name for worse than WARN."""
+    """Burrow's numbers, which dashboards use: the greater, the worse. Burrow uses 3 for everything above WARN."""
 
     OK = 1
     WARN = 2
@@ -55,9 +59,10 @@ class Status(IntEnum):
 
 
 STATUS_SCHEMA = pa.schema([("status", pa.int8()), ("status_rule", pa.int8()), ("completeness", pa.float64())])
-"""`status` and the number of the rule that gives it; the window's share that is filled, 0-1.
+"""`status`, the number of its rule, and the filled share of the window (0-1).
 
-Both are null where unknown, but for rules 8 and 9: these give the reason, and the status is null.
+`status` and `status_rule` are null if the status is unknown. With rules 8 and 9 only `status` is null, and the rule
+is the reason.
 """
 
 GROUP_STATUS_SCHEMA = pa.schema(
@@ -69,15 +74,15 @@ GROUP_STATUS_SCHEMA = pa.schema(
         ("unknown_partitions", pa.int64()),
     ]
 )
-"""`completeness` is the share of the group's partitions whose status is known from a full window."""
+"""`completeness`: the share of the group's partitions whose status is known from a full window (0-1)."""
 
 RECENT_END_OFFSETS_MS = 100_000
-"""How far back rule 2 looks for an end offset the group had reached: Burrow remembers 10, polled every 10 s."""
+"""Age of the end offsets that rule 2 uses: 100 s. Burrow remembers 10 end offsets, requested every 10 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusRules:
-    """What may be set."""
+    """The configurable limits of the rules."""
 
     allowed_lag: int = 0
     minimum_complete: float = 0.0
@@ -89,7 +94,7 @@ DEFAULT_RULES = StatusRules()
 
 @dataclass(frozen=True, slots=True)
 class Tails:
-    """What is known of the offsets that each row has left: columns of LAG_SCHEMA, as arrays."""
+    """The known properties of the offsets that each row has left, as arrays. From columns of LAG_SCHEMA."""
 
     is_blocked: BoolArray
     maybe_only_markers: BoolArray
@@ -103,7 +108,7 @@ _BY_RULE = np.array(
 BLOCKED_RULE, MARKERS_RULE = 8, 9
 
 
-def statuses(  # noqa: PLR0913, PLR0917 - all that a window is evaluated by, named
+def statuses(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
     windows: Windows,
     lag: pa.Array,
     read_up_to_ms: pa.Array,
@@ -111,28 +116,29 @@ def statuses(  # noqa: PLR0913, PLR0917 - all that a window is evaluated by, nam
     rules: StatusRules = DEFAULT_RULES,
     tails: Tails | None = None,
 ) -> pa.Table:
-    """Judge every window at once (STATUS_SCHEMA), all columns row by row, null where unknown.
+    """Evaluate all windows at once, row by row (STATUS_SCHEMA). Null: unknown.
 
-    `lag`: CL, from an end offset asked for after the commits were read. `read_up_to_ms`: the time up to which the
-    group's partition was read. `lowest_recent_end_offset`: of the last RECENT_END_OFFSETS_MS; unknown excuses nothing.
+    `lag` is CL, from an end offset requested after the commits were read. `read_up_to_ms` is the time up to which the
+    group's partition was read. `lowest_recent_end_offset` is the lowest one of the last RECENT_END_OFFSETS_MS. If it
+    is unknown, it does not prevent STOP.
 
     >>> one = np.array([[100, 200, 300]])
     >>> every = np.ones((1, 3), dtype=np.bool_)
-    >>> standing = Windows(np.full((1, 3), 50), one, lag=one, is_entry=every, has_lag=every)
-    >>> answer = statuses(standing, pa.array([300]), pa.array([400]), pa.array([350]))
+    >>> stalled = Windows(np.full((1, 3), 50), one, lag=one, is_entry=every, has_lag=every)
+    >>> answer = statuses(stalled, pa.array([300]), pa.array([400]), pa.array([350]))
     >>> Status(answer["status"][0].as_py()).name, answer["status_rule"].to_pylist(), answer["completeness"].to_pylist()
     ('STALL', [5], [1.0])
     """
-    present_lag, has_present_lag = _numbers(lag)
+    current_lag, has_current_lag = _numbers(lag)
     now_ms, has_now = _numbers(read_up_to_ms)
     commits = windows.is_entry.sum(axis=1)
     completeness = commits / windows.is_entry.shape[1]
     reached_end = _reached(windows, *_numbers(lowest_recent_end_offset))
     applies = [
         completeness < rules.minimum_complete,
-        present_lag <= rules.allowed_lag,
+        current_lag <= rules.allowed_lag,
         _is_silent(windows, now_ms, rules.lone_commit_silence_ms) & ~reached_end,
-        _is_thrown_back(windows),
+        _is_rewound(windows),
         (windows.has_lag & (windows.lag <= rules.allowed_lag)).any(axis=1),
         (commits >= 2) & ~_moves(windows),
         _never_catches_up(windows),
@@ -142,17 +148,17 @@ def statuses(  # noqa: PLR0913, PLR0917 - all that a window is evaluated by, nam
     if tails is not None:
         rule[tails.is_blocked & (rule > 1)] = BLOCKED_RULE
         rule[tails.maybe_only_markers & np.isin(rule, _LATE_RULES)] = MARKERS_RULE
-    is_unknown = ~has_present_lag | ~has_now | (commits == 0)
+    is_unknown = ~has_current_lag | ~has_now | (commits == 0)
     without_status = is_unknown | (rule >= BLOCKED_RULE)
     arrays = [pa.array(status, mask=without_status), pa.array(rule, mask=is_unknown), pa.array(completeness)]
     return pa.table(arrays, schema=STATUS_SCHEMA)
 
 
 def group_statuses(group_ids: pa.Array, partitions: pa.Table) -> pa.Table:
-    """The worst status of each group's partitions (GROUP_STATUS_SCHEMA), from STATUS_SCHEMA row by row.
+    """Return the worst status of each group's partitions (GROUP_STATUS_SCHEMA). `partitions` has STATUS_SCHEMA.
 
-    Partitions of unknown status take no part in the worst, but in the completeness; null where all are unknown. Burrow
-    shows everything above WARN as ERR; here the worst keeps its name.
+    Partitions with an unknown status do not change the worst status, but they reduce the completeness. Null if all
+    are unknown. Burrow shows everything above WARN as ERR. Here the worst status keeps its name.
 
     >>> evaluated = pa.table([[1, 4, None], [7, 2, None], [1.0, 0.5, 1.0]], schema=STATUS_SCHEMA)
     >>> group_statuses(pa.array(["g", "g", "g"]), evaluated).to_pylist()
@@ -171,7 +177,7 @@ def group_statuses(group_ids: pa.Array, partitions: pa.Table) -> pa.Table:
 
 
 def status_names(statuses: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Name each status; null where there is none.
+    """Return the name of each status. Null: unknown.
 
     >>> status_names(pa.chunked_array([pa.array([1, None, 5], pa.int8())])).to_pylist()
     ['OK', None, 'STALL']
@@ -182,13 +188,13 @@ def status_names(statuses: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def is_suspect(evaluated: pa.Table) -> BoolArray:
-    """The rows (STATUS_SCHEMA) that are WARN, or would be if all that is left were records."""
+    """Return which rows (STATUS_SCHEMA) are WARN, or would be WARN if all offsets that are left were records."""
     suspect: BoolArray = evaluated["status_rule"].fill_null(-1).to_numpy()
     return np.isin(suspect, (_WARN_RULE, MARKERS_RULE))
 
 
 def _numbers(column: pa.Array) -> tuple[Int64Array, BoolArray]:
-    """Values, and which of them are known."""
+    """Return the values, and which of them are known."""
     return column.fill_null(0).to_numpy(zero_copy_only=False), column.is_valid().to_numpy(zero_copy_only=False)
 
 
@@ -211,7 +217,7 @@ def _reached(windows: Windows, end_offset: Int64Array, is_known: BoolArray) -> B
 
 
 def _is_silent(windows: Windows, now_ms: Int64Array, lone_commit_silence_ms: int) -> BoolArray:
-    """Rule 2's first half. Timestamps that run backwards span no time, not less than none."""
+    """Evaluate the first half of rule 2. If timestamps decrease, the time span is 0 and not negative."""
     last_ms = _newest(windows, windows.timestamp_ms)
     span_ms = np.maximum(last_ms - _oldest(windows, windows.timestamp_ms), 0)
     span_ms = np.where(windows.is_entry.sum(axis=1) == 1, lone_commit_silence_ms, span_ms)
@@ -219,16 +225,16 @@ def _is_silent(windows: Windows, now_ms: Int64Array, lone_commit_silence_ms: int
     return is_silent
 
 
-def _is_thrown_back(windows: Windows) -> BoolArray:
-    """Rule 3. `before` is the commit that the first fall fell from."""
+def _is_rewound(windows: Windows) -> BoolArray:
+    """Evaluate rule 3. `before` is the commit before the first decrease."""
     offsets, is_pair = windows.committed_offset, windows.is_entry[:, :-1] & windows.is_entry[:, 1:]
-    falls = is_pair & (offsets[:, 1:] < offsets[:, :-1])
-    fall_at = np.argmax(falls, axis=1)[:, np.newaxis]
-    before = np.take_along_axis(offsets, fall_at, axis=1)
-    is_later = windows.is_entry & (np.arange(offsets.shape[1]) > fall_at)
+    decreases = is_pair & (offsets[:, 1:] < offsets[:, :-1])
+    decrease_at = np.argmax(decreases, axis=1)[:, np.newaxis]
+    before = np.take_along_axis(offsets, decrease_at, axis=1)
+    is_later = windows.is_entry & (np.arange(offsets.shape[1]) > decrease_at)
     is_recovered = (is_later & (offsets >= before)).any(axis=1)
-    is_thrown_back: BoolArray = falls.any(axis=1) & ~is_recovered
-    return is_thrown_back
+    is_rewound: BoolArray = decreases.any(axis=1) & ~is_recovered
+    return is_rewound
 
 
 def _moves(windows: Windows) -> BoolArray:
@@ -238,11 +244,11 @@ def _moves(windows: Windows) -> BoolArray:
 
 
 def _never_catches_up(windows: Windows) -> BoolArray:
-    """Rule 6: no lag is lower than the one seen before it, over entries without one. Equal is not lower."""
+    """Evaluate rule 6: no lag is lower than the previous known lag. An equal lag is not lower."""
     before = np.full(len(windows.lag), -1, dtype=np.int64)
-    falls = np.zeros(len(windows.lag), dtype=np.bool_)
+    decreases = np.zeros(len(windows.lag), dtype=np.bool_)
     for lag, has_lag in zip(windows.lag.T, windows.has_lag.T, strict=True):
-        falls |= has_lag & (lag < before)
+        decreases |= has_lag & (lag < before)
         before = np.where(has_lag, lag, before)
-    never: BoolArray = (windows.has_lag.sum(axis=1) >= 2) & ~falls
+    never: BoolArray = (windows.has_lag.sum(axis=1) >= 2) & ~decreases
     return never

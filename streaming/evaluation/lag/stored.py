@@ -1,4 +1,4 @@
-"""Columns as bytes that outlive the program: a compressed Arrow IPC stream, and the version of what stands in it."""
+"""Store columns as bytes: a compressed Arrow IPC stream, and the version of its content."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streaming.group.codec import StateVersionError
 
 
 def encode_columns(columns: pa.Table) -> bytes:
-    """The columns as bytes. ZSTD: twice as dense as LZ4 on offsets and times, at the same cost."""
+    """Return the columns as bytes. ZSTD makes offsets and times half as large as LZ4, at the same cost."""
     stream = pa.BufferOutputStream()
     with pa.ipc.new_stream(stream, columns.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
         writer.write_table(columns)
@@ -17,9 +17,9 @@ def encode_columns(columns: pa.Table) -> bytes:
 
 
 def decode_columns(version: int, encoded: bytes, known_version: int) -> pa.Table:
-    """The columns of `encode_columns`, each in one piece. Raises StateVersionError for a version not known here."""
+    """Return the columns of `encode_columns`, each as one chunk. Raises StateVersionError if the version is unknown."""
     if version != known_version:
         raise StateVersionError(
-            f"stored samples have version {version}, this monitor reads {known_version}: delete them to start anew"
+            f"stored samples have version {version}, but this monitor reads version {known_version}: delete them"
         )
     return pa.ipc.open_stream(encoded).read_all().combine_chunks()

@@ -1,4 +1,4 @@
-"""Row numbers of topic partitions, found for whole columns at once."""
+"""Number topic partitions, and find the numbers of whole columns at once."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 from streaming.combine.wire import Int64Array
 
 NO_ROW = -1
-"""The row of a topic partition that has none."""
+"""The row of a topic partition without a row."""
 
 
 class TopicPartitionRows:
-    """Numbers topic partitions in the order they are first seen: 0, 1, 2, ...
+    """Row numbers of topic partitions, in the order in which they are first seen: 0, 1, 2, ...
 
     >>> rows = TopicPartitionRows()
     >>> rows.make(pa.array(["orders", "orders"]), np.array([1, 0])).tolist()
@@ -27,15 +27,15 @@ class TopicPartitionRows:
         self._keys: Int64Array = np.empty(0, dtype=np.int64)
 
     def __len__(self) -> int:
-        """How many topic partitions have a row."""
+        """Return the number of topic partitions that have a row."""
         return len(self._keys)
 
     def find(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
-        """The row of each (topic, partition); NO_ROW where it was never made."""
+        """Return the row of each (topic, partition), or NO_ROW if it has none."""
         return self._find(self._codes(topics), partitions)
 
     def make(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
-        """The row of each (topic, partition), with new rows for new ones."""
+        """Return the row of each (topic, partition). New ones get a new row."""
         seen = pc.unique(topics)
         fresh = seen.filter(pc.invert(pc.is_in(seen, value_set=self._topics)))
         self._topics = pa.concat_arrays([self._topics, fresh])
@@ -47,27 +47,33 @@ class TopicPartitionRows:
         return self._find(codes, partitions)
 
     def keep(self, rows: Int64Array) -> None:
-        """Forget all other rows; the kept ones are numbered anew, in the given order."""
+        """Remove all other rows, and number the given rows again in the given order."""
         codes, self._keys = np.unique(self._keys[rows] >> 32, return_inverse=True)[0], self._keys[rows]
         renumbered = np.searchsorted(codes, self._keys >> 32)
         self._keys = _key(renumbered, self._keys & 0xFFFFFFFF)
         self._topics = self._topics.take(pa.array(codes))
 
     def names(self) -> tuple[pa.Array, Int64Array]:
-        """Topics and partition numbers, row by row."""
-        partitions = self._keys.astype(np.int32).astype(np.int64)  # the low half, its sign included
+        """Return topics and partition numbers, by row."""
+        partitions = self._keys.astype(np.int32).astype(np.int64)  # the low 32 bits, with their sign
         return self._topics.take(pa.array(self._keys >> 32)), partitions
 
     def _codes(self, topics: pa.Array) -> Int64Array:
         return _index_in(topics, self._topics)
 
     def _find(self, codes: Int64Array, partitions: Int64Array) -> Int64Array:
-        """An unknown topic's code is NO_ROW, which makes a negative number: no key is one."""
+        """Return the rows of codes and partitions.
+
+        An unknown topic has the code NO_ROW. This makes its key negative, and no stored key is negative.
+        """
         return _index_in(pa.array(_key(codes, partitions)), pa.array(self._keys))
 
 
 def _key(codes: Int64Array, partitions: Int64Array) -> Int64Array:
-    """One number a topic partition. A partition number is 32 bits, and a hostile commit's may be negative."""
+    """Return one number per topic partition.
+
+    A partition number has 32 bits. In a hostile commit it may be negative.
+    """
     keys: Int64Array = (codes << 32) | (partitions.astype(np.int64) & 0xFFFFFFFF)
     return keys
 

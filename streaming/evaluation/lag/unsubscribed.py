@@ -1,15 +1,16 @@
-"""Partitions a group has left: their commits stay in the log for a week, and their lag grows for ever.
+"""Find partitions that a group no longer reads. Their commits stay for a week, and their lag would grow all the time.
 
-A partition is left out only when the group is stable without it. Rules, first that applies:
+A partition is left out only if the group is Stable without it. The first rule that applies decides:
 
-1. Nothing is known of the group's members (it uses `assign`, or its records are of a type not read): it stays.
-2. The group is not Stable: it stays. An Empty group is just when lag is looked at (kafka-lag-exporter issues 63, 290);
-   during a rebalance nobody knows who will read what.
-3. A member's subscription could not be read: it stays. It may be in there.
-4. A member subscribes to the topic, or is assigned a partition of it: it stays.
-5. The partition is left out.
+1. The members of the group are unknown (the group uses `assign`, or the monitor does not read its type of records):
+   the partition is kept.
+2. The group is not Stable: the partition is kept. Lag matters most in an Empty group (kafka-lag-exporter issues 63,
+   290). During a rebalance the next subscriptions are unknown.
+3. The subscription of a member is unreadable: the partition is kept, because the subscription may contain the topic.
+4. A member subscribes to the topic, or is assigned a partition of it: the partition is kept.
+5. Otherwise the partition is left out.
 
-Burrow reports such topics for ever (issues 14, 504, 854). klag asks the same question as here, by configuration (92).
+Burrow reports such topics forever (issues 14, 504, 854). klag solves the same problem by configuration (92).
 """
 
 from __future__ import annotations
@@ -27,33 +28,33 @@ from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
 @dataclass(frozen=True, slots=True)
 class ReadTopics:
-    """What a group reads: its state, and the topics its members subscribe to or are assigned; None where unreadable."""
+    """The state of a group, and the topics that its members subscribe to or are assigned. `topics` None: unknown."""
 
     state: str
     topics: frozenset[str] | None
 
 
 def read_topics(snapshot: GroupSnapshot) -> ReadTopics:
-    """What a group of consumers reads, from its records: what members subscribe to, have, shall have or give up.
+    """Return the topics that a group of consumers reads: subscriptions, assignments, targets and pending revocations.
 
-    None where that is not all: a subscription or assignment that could not be read, a regular expression that was not
-    resolved, a topic that is known by its id alone.
+    `topics` is None if they are incomplete. A subscription or assignment may be unreadable, a regular expression may
+    not be resolved, or only the id of a topic may be known.
     """
-    read = members(snapshot)
+    group = members(snapshot)
     if snapshot.protocol_type != CONSUMER_PROTOCOL_TYPE or _hides_topics(snapshot):
         return ReadTopics(snapshot.state, None)
-    if any(member.subscribed_topics is None or member.assigned is None for member in read):
+    if any(member.subscribed_topics is None or member.assigned is None for member in group):
         return ReadTopics(snapshot.state, None)
-    held = {topic for member in read for topic, _ in _partitions(member)}
-    return ReadTopics(snapshot.state, frozenset({*snapshot.subscribed_topics(), *held}))
+    assigned = {topic for member in group for topic, _ in _partitions(member)}
+    return ReadTopics(snapshot.state, frozenset({*snapshot.subscribed_topics(), *assigned}))
 
 
 def _hides_topics(snapshot: GroupSnapshot) -> bool:
     group = snapshot.modern
     if group is None:
         return False
-    asked = {member.subscribed_regex for member in group.members.values() if member.subscribed_regex}
-    return bool(group.unnamed_topic_ids()) or not asked <= group.regexes.keys()
+    expressions = {member.subscribed_regex for member in group.members.values() if member.subscribed_regex}
+    return bool(group.unnamed_topic_ids()) or not expressions <= group.regexes.keys()
 
 
 def _partitions(member: GroupMember) -> TopicPartitions:
@@ -61,7 +62,7 @@ def _partitions(member: GroupMember) -> TopicPartitions:
 
 
 def is_unsubscribed(commits: pa.Table, groups: Mapping[str, ReadTopics]) -> pa.Array:
-    """Whether each commit (columns group_id, topic) is of a partition its group has left; groups by group id.
+    """Return whether the group of each commit no longer reads its topic. `commits`: columns group_id and topic.
 
     >>> commits = pa.table({"group_id": ["g", "g", "empty"], "topic": ["orders", "old", "old"]})
     >>> orders = frozenset({"orders"})
@@ -70,17 +71,17 @@ def is_unsubscribed(commits: pa.Table, groups: Mapping[str, ReadTopics]) -> pa.A
     """
     group_ids = commits["group_id"].combine_chunks().dictionary_encode()
     topics = commits["topic"].combine_chunks().dictionary_encode()
-    # Groups and topics are few, their partitions are many: one number a pair, each pair evaluated once.
+    # Groups and topics are few, and their partitions are many. So each pair gets a number and is evaluated once.
     pairs = pc.add(
         pc.multiply(group_ids.indices.cast(pa.int64()), len(topics.dictionary)), topics.indices.cast(pa.int64())
     ).dictionary_encode()
     group_names, topic_names = group_ids.dictionary.to_pylist(), topics.dictionary.to_pylist()
     evaluated = [
-        _has_left(groups.get(group_names[pair // len(topic_names)]), topic_names[pair % len(topic_names)])
+        _is_left_out(groups.get(group_names[pair // len(topic_names)]), topic_names[pair % len(topic_names)])
         for pair in pairs.dictionary.to_pylist()
     ]
     return pa.array(evaluated, pa.bool_()).take(pairs.indices)
 
 
-def _has_left(group: ReadTopics | None, topic: str) -> bool:
+def _is_left_out(group: ReadTopics | None, topic: str) -> bool:
     return group is not None and group.state == STABLE and group.topics is not None and topic not in group.topics

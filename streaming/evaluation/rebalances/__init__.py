@@ -1,4 +1,4 @@
-"""What happened at each rebalance, why, what moved and what had to; and what the last rebalances show together.
+"""Describe each rebalance, and find the conditions that follow from the last rebalances.
 
 Imports no other folder of `evaluation`.
 """

@@ -1,4 +1,4 @@
-"""What members of a classic group said when they joined that should not be said together."""
+"""Find claims and subscriptions of classic members that contradict each other. Members send both when they join."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from streaming.group.snapshot import GroupSnapshot
 
 
 class RecordedClaims(msgspec.Struct, frozen=True):
-    """Claims and subscriptions of one generation that do not fit each other.
+    """Contradicting claims and subscriptions of one generation.
 
     Attributes:
-        claimed_twice: partitions that two members claim to own, both since the same generation or without naming one.
-        eager_claimers: members that claim partitions although the strategy is eager: they should have given them up.
-        subscriptions: how many different subscriptions the members have.
+        claimed_twice: partitions that two members claim to own, both for the same generation or both without a
+            generation.
+        eager_claimers: members that claim partitions under an eager strategy. They should have revoked them before.
+        subscriptions: number of different subscriptions among the members.
 
     """
 
@@ -28,7 +29,7 @@ class RecordedClaims(msgspec.Struct, frozen=True):
 
 
 def recorded_claims(snapshot: GroupSnapshot, of_group: Iterable[GroupMember]) -> RecordedClaims:
-    """Look at what the snapshot's members said; other than classic members claim nothing.
+    """Return the contradicting claims in a snapshot. Only classic members claim partitions.
 
     >>> recorded_claims(GroupSnapshot("g"), ())
     RecordedClaims(claimed_twice=(), eager_claimers=0, subscriptions=0)
@@ -36,10 +37,14 @@ def recorded_claims(snapshot: GroupSnapshot, of_group: Iterable[GroupMember]) ->
     subscriptions = len({member.subscribed_topics for member in of_group})
     if snapshot.classic is None:
         return RecordedClaims(subscriptions=subscriptions)
-    said = [member.subscription for member in snapshot.classic.members if member.subscription]
-    claims = Counter((one.generation_id, claim) for one in said for claim in set(one.owned))
+    joined = [member.subscription for member in snapshot.classic.members if member.subscription]
+    claims = Counter(
+        (subscription.generation_id, claim) for subscription in joined for claim in set(subscription.owned)
+    )
     return RecordedClaims(
-        claimed_twice=tuple(sorted({claim for (_, claim), members_ in claims.items() if members_ > 1})),
-        eager_claimers=sum(bool(one.owned) for one in said) if snapshot.protocol in EAGER_STRATEGIES else 0,
+        claimed_twice=tuple(sorted({claim for (_, claim), claimers in claims.items() if claimers > 1})),
+        eager_claimers=sum(bool(subscription.owned) for subscription in joined)
+        if snapshot.protocol in EAGER_STRATEGIES
+        else 0,
         subscriptions=subscriptions,
     )

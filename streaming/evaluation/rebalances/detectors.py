@@ -1,40 +1,44 @@
-"""Conditions of a group that its last rebalances show together: storms, flapping members, endless rounds and the like.
+"""Find the conditions of a group that follow from its last rebalances: storms, flapping members, endless rounds.
 
-Judged from what is remembered of a group's rebalances in brief, on the records' own times. Now is the time up to which
-the group's partition of `__consumer_offsets` has been read (`read_up_to`), not the clock on the wall: a backlog of an
-hour that is read at once is no storm now, and what was not read yet is not taken for quiet. Rules:
+The detectors evaluate the summaries of the group's last rebalances, with the times of their records. "Now" is the
+time up to which the group's partition of `__consumer_offsets` has been read (`read_up_to`), and not the wall clock.
+So a backlog of one hour that is read at once is no storm, and unread records do not look like silence. Rules:
 
-1. The *window* are the last `window_seconds` before now. A generation that no record carries lies in it if the records
-   before and after it do. A group that was deleted has no conditions.
-2. `rolling_restart`: members are replaced one after the other. At least two went that were there before the window, or
-   rejoined under their instance id, each once; as many came, give or take a quarter of the group (or one), and none of
-   them went. At least two of three rebalances are somebody's coming or going: clients of real groups rejoin now and
-   then for no reason that a record tells. If the strategy changed within the window, members may be replaced twice:
-   the upgrade from eager to cooperative (KIP-429) takes two rolling restarts.
-3. `rebalance_storm`: at least `storm_rebalances` rebalances in the window, and it is no rolling restart. Rounds in
-   which cooperative members only hand over what the round before withheld are not counted. The *start* of a group
-   counts as one: the rebalances in which members only come, for `stuck_after_seconds` after it had nobody or until
-   somebody goes. Ten pods that come up one after the other stop nobody's work but their own; a group that starts again
-   and again is a storm still. In a group that works already each that comes stops all others: that is counted. Who came
-   with the start was there before (rule 2): a deployment may be rolled minutes after. The *end* of a group counts as
-   one, too: the rebalances in which members only go, for `stuck_after_seconds` before it has nobody. A group that has
-   nobody for longer than `stuck_after_seconds` has no storm. A storm is told beside what may be its reason (rules 4 to
-   6): the reason may explain a part of it only.
-4. `flapping_member`: a member came and went within the window, or rejoined, `flap_threshold` times. It is the same by
-   instance id, or else by client id and host: a process that is started again and again has a new member id each time.
-   Many members on one host of one client id are no reason: only who came within the window can flap.
-5. `endless_cooperative_rejoin`: the last `cooperative_rounds` or more generations, all within the window, of a strategy
-   that is not eager, in which nobody came, went, or changed anything. Only members of classic groups rejoin.
-6. `eager_and_cooperative_mixed`: in the last generation a member claims partitions although the strategy is eager; or
-   the strategy changed more than once within the window: there and back. Only classic groups know the difference: a
-   group that is upgraded to KIP-848 leaves the condition behind.
-7. `duplicate_claims`: within the window two members joined with a claim to the same partition, of the same generation.
-8. `subscription_mismatch`: members subscribe to different topics for longer than `stuck_after_seconds`: a deployment
-   takes as long.
+1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if the records
+   before and after it are. A deleted group has no conditions.
+2. `rolling_restart`: the members are replaced one by one. At least two members from before the window left, or
+   rejoined with their group instance id, each once. About the same number joined: the difference is at most a quarter
+   of the group, or one. None of the new members left. In at least two of three rebalances a member joined, left or
+   rejoined. The next cooperative round of such a rebalance also counts. The remaining third is allowed, because
+   clients sometimes rejoin for a reason that no record shows. If the strategy changed within the window, each member
+   may be replaced twice: the upgrade from eager to cooperative (KIP-429) takes two rolling restarts.
+3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. Cooperative rounds
+   that only assign the partitions withheld by the round before are not counted. The *start* of a group counts as one
+   rebalance. It consists of the rebalances in which members only join. It lasts `stuck_after_seconds` from the time
+   at which the group had no members, or until a member leaves. If ten pods start one after the other, they interrupt
+   only their own work. A group that starts again and again is still a storm. If a group already works, each joining
+   member interrupts all others, and this is counted. Rule 2 treats members of the start as members from before the
+   window. So a deployment can be rolled minutes after its start. The *end* of a group counts as one rebalance, too.
+   It consists of the rebalances in which members only leave, during the last `stuck_after_seconds` before the group
+   has no members. A group that has had no members for longer than `stuck_after_seconds` has no storm. A storm is
+   shown together with its possible causes (rules 4 to 6), because a cause may explain only a part of it.
+4. `flapping_member`: a member joined and left within the window, or rejoined, `flap_threshold` times. A member is
+   identified by its group instance id. Without one, it is identified by client id and host, because a restarted
+   process has a new member id each time. Several members may have the same client id and host. This is no condition
+   by itself, because only members that joined within the window can flap.
+5. `endless_cooperative_rejoin`: the last `cooperative_rounds` or more generations are within the window, their
+   strategy is not eager, and no member joined, left or changed anything. Only members of classic groups rejoin.
+6. `eager_and_cooperative_mixed`: in the last generation a member claims partitions although the strategy is eager. Or
+   the strategy changed more than once within the window: to a different one and back. Only classic groups have this
+   difference, so an upgrade to KIP-848 ends the condition.
+7. `duplicate_claims`: within the window two members joined with a claim to the same partition, for the same
+   generation.
+8. `subscription_mismatch`: members have subscribed to different topics for longer than `stuck_after_seconds`, the
+   time that a deployment may take.
 
-Rule 9, `unowned_partitions`, needs samples of topics: see `unowned.py`. What no record tells follows from silence and
-listings (`silence.py`) and from members' way to their targets (`reconciliation.py`); the words for each condition are
-in `condition_words.py`.
+Rule 9, `unowned_partitions`, needs samples of topics (`unowned.py`). Conditions that no record shows follow from
+missing commits and listings (`silence.py`), and from the progress of members towards their targets
+(`reconciliation.py`). `condition_words.py` describes each condition to users.
 """
 
 from __future__ import annotations
@@ -73,9 +77,11 @@ UNOWNED_PARTITIONS = "unowned_partitions"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """From when on something is a condition. `flap_threshold` are comings that ended, `cooperative_rounds` generations.
+    """The thresholds of the conditions.
 
-    A lag of up to `allowed_lag` records is none: where records end in markers of transactions nobody reads them.
+    `flap_threshold`: how many times a member joined and left. `cooperative_rounds` counts generations. `allowed_lag`:
+    a lag of up to this number of records counts as none. It is needed for topics whose last offsets are transaction
+    markers, which no consumer reads.
     """
 
     window_seconds: float = 600
@@ -87,9 +93,9 @@ class Limits:
 
 
 def conditions(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> tuple[str, ...]:
-    """Name what is the matter with a group now; `recent` are its last rebalances, oldest first.
+    """Return the names of the active conditions. `recent`: the group's last rebalances, oldest first.
 
-    Five rebalances within five minutes, and nobody knows why:
+    Example: five rebalances within five minutes, without a known cause.
 
     >>> why = ("unexplained",)
     >>> of = [RebalanceSummary(60_000 * minute, minute, "rebalance", why, "range", 3) for minute in range(5)]
@@ -100,180 +106,191 @@ def conditions(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: L
         return ()
     window = window_of(recent, read_up_to_ms, limits)
     is_rolling = is_rolling_restart(_without_starts(recent, window, limits))
-    found = {
+    is_active = {
         ROLLING_RESTART: is_rolling,
-        REBALANCE_STORM: _storms(recent, read_up_to_ms, limits) and not is_rolling,
+        REBALANCE_STORM: _is_storm(recent, read_up_to_ms, limits) and not is_rolling,
         FLAPPING_MEMBER: bool(flapping_members(window, limits.flap_threshold)),
         ENDLESS_COOPERATIVE_REJOIN: idle_cooperative_rounds(window) >= limits.cooperative_rounds,
-        DUPLICATE_CLAIMS: any(one.claimed_twice_partitions for one in window),
+        DUPLICATE_CLAIMS: any(rebalance.claimed_twice_partitions for rebalance in window),
         **_present_conditions(recent, window, read_up_to_ms - 1000 * limits.stuck_after_seconds),
     }
-    return tuple(name for name, is_active in found.items() if is_active)
+    return tuple(name for name, holds in is_active.items() if holds)
 
 
 def same_until_ms(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> float:
-    """The first moment after now at which `conditions` may be others without another rebalance.
+    """Return the first time after now at which `conditions` may change without a new rebalance.
 
-    Time alone changes them only where a rebalance leaves the window, or is a round ago.
+    Without a new rebalance, they change only when a rebalance leaves the window or becomes older than
+    `stuck_after_seconds`.
     """
     spans_ms = (1000 * limits.window_seconds, 1000 * limits.stuck_after_seconds)
-    changes_ms = (one.timestamp_ms + span_ms for one in recent for span_ms in spans_ms)
+    changes_ms = (rebalance.timestamp_ms + span_ms for rebalance in recent for span_ms in spans_ms)
     return min((at_ms for at_ms in changes_ms if at_ms > read_up_to_ms), default=float("inf"))
 
 
-def _storms(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> bool:
+def _is_storm(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> bool:
     latest = latest_generation(recent)
     is_deserted = not latest.members and latest.timestamp_ms <= read_up_to_ms - 1000 * limits.stuck_after_seconds
     return not is_deserted and counted_rebalances(recent, read_up_to_ms, limits) >= limits.storm_rebalances
 
 
 def window_of(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> list[RebalanceSummary]:
-    """The rebalances within the window (rule 1), oldest first."""
+    """Return the rebalances within the window (rule 1), oldest first."""
     since_ms = read_up_to_ms - 1000 * limits.window_seconds
-    return list(takewhile(lambda one: one.timestamp_ms > since_ms, reversed(recent)))[::-1]
+    return list(takewhile(lambda rebalance: rebalance.timestamp_ms > since_ms, reversed(recent)))[::-1]
 
 
 def counted_rebalances(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> int:
-    """Count the rebalances of the window as rule 3 does: those seen, and those skipped between two that were."""
+    """Return the number of rebalances in the window by rule 3. Generations without a record are included."""
     window = window_of(recent, read_up_to_ms, limits)
     outside = len(recent) - len(window)
     of_start, of_end = _starts(recent, limits)[outside:], _ends(recent, limits)[outside:]
-    as_one = len({*of_start} - {None}) + len({*of_end} - {None})
-    others = [(number, one) for number, one in enumerate(window) if of_start[number] is of_end[number] is None]
-    seen = sum(one.kind == REBALANCE and one.causes != (COOPERATIVE_FOLLOWUP,) for _, one in others)
-    skipping = (one for number, one in others if number and one.kind in {REBALANCE, BECAME_EMPTY})
-    return as_one + seen + sum(one.skipped_generations for one in skipping)
+    starts_and_ends = len({*of_start} - {None}) + len({*of_end} - {None})
+    others = [
+        (number, rebalance) for number, rebalance in enumerate(window) if of_start[number] is of_end[number] is None
+    ]
+    counted = sum(
+        rebalance.kind == REBALANCE and rebalance.causes != (COOPERATIVE_FOLLOWUP,) for _, rebalance in others
+    )
+    skipping = (rebalance for number, rebalance in others if number and rebalance.kind in {REBALANCE, BECAME_EMPTY})
+    return starts_and_ends + counted + sum(rebalance.skipped_generations for rebalance in skipping)
 
 
 def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:
-    """For each rebalance the number of the start it belongs to (rule 3), None where it belongs to none.
+    """Return for each rebalance the number of its start (rule 3), or None if it belongs to no start.
 
-    All that is remembered is looked at, and not the window alone: a start stays one while the window slides over it.
+    All stored rebalances are evaluated, and not only the window. So a start does not change while the window moves
+    over it.
     """
-    found: list[int | None] = []
+    starts: list[int | None] = []
     number, until_ms = 0, float("-inf")
-    for one in recent:
-        is_within = one.timestamp_ms <= until_ms
-        found.append(number if is_within and _only_comes(one) else None)
-        if _starts_from_nobody(one):
-            number, until_ms = number + 1, one.timestamp_ms + 1000 * limits.stuck_after_seconds
-        elif one.gone or one.rejoined:
+    for rebalance in recent:
+        is_within = rebalance.timestamp_ms <= until_ms
+        starts.append(number if is_within and _has_only_joins(rebalance) else None)
+        if _starts_without_members(rebalance):
+            number, until_ms = number + 1, rebalance.timestamp_ms + 1000 * limits.stuck_after_seconds
+        elif rebalance.gone or rebalance.rejoined:
             until_ms = float("-inf")
-    return found
+    return starts
 
 
 def _ends(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:
-    """For each rebalance the number of the end it belongs to (rule 3), None where it belongs to none."""
-    found: list[int | None] = []
+    """Return for each rebalance the number of its end (rule 3), or None if it belongs to no end."""
+    ends: list[int | None] = []
     number, since_ms = 0, float("inf")
-    for one in reversed(recent):
-        found.append(number if one.timestamp_ms >= since_ms and _only_goes(one) else None)
-        if not one.members:
-            number, since_ms = number + 1, one.timestamp_ms - 1000 * limits.stuck_after_seconds
-        elif not _only_goes(one):
+    for rebalance in reversed(recent):
+        ends.append(number if rebalance.timestamp_ms >= since_ms and _has_only_leaves(rebalance) else None)
+        if not rebalance.members:
+            number, since_ms = number + 1, rebalance.timestamp_ms - 1000 * limits.stuck_after_seconds
+        elif not _has_only_leaves(rebalance):
             since_ms = float("inf")
-    return found[::-1]
+    return ends[::-1]
 
 
 def _without_starts(
     recent: Sequence[RebalanceSummary], window: Sequence[RebalanceSummary], limits: Limits
 ) -> list[RebalanceSummary]:
     of_start = _starts(recent, limits)[len(recent) - len(window) :]
-    return [one for one, start in zip(window, of_start, strict=True) if start is None]
+    return [rebalance for rebalance, start in zip(window, of_start, strict=True) if start is None]
 
 
-def _starts_from_nobody(one: RebalanceSummary) -> bool:
-    """Whether the group has nobody now, or had nobody just before. Generation 1 is a new group's first."""
-    is_first = one.kind == FIRST_SEEN and one.generation_id <= 1
-    return one.members == 0 or one.kind == CREATED or is_first
+def _starts_without_members(rebalance: RebalanceSummary) -> bool:
+    """Return True if the group has no members now, or had none just before. A new group begins with generation 1."""
+    is_first = rebalance.kind == FIRST_SEEN and rebalance.generation_id <= 1
+    return rebalance.members == 0 or rebalance.kind == CREATED or is_first
 
 
-def _only_comes(one: RebalanceSummary) -> bool:
-    return one.kind == REBALANCE and bool(one.joined) and not one.gone and not one.rejoined
+def _has_only_joins(rebalance: RebalanceSummary) -> bool:
+    return rebalance.kind == REBALANCE and bool(rebalance.joined) and not rebalance.gone and not rebalance.rejoined
 
 
-def _only_goes(one: RebalanceSummary) -> bool:
-    return one.kind == REBALANCE and bool(one.gone) and not one.joined and not one.rejoined
+def _has_only_leaves(rebalance: RebalanceSummary) -> bool:
+    return rebalance.kind == REBALANCE and bool(rebalance.gone) and not rebalance.joined and not rebalance.rejoined
 
 
 def is_rolling_restart(window: Sequence[RebalanceSummary]) -> bool:
-    """Whether the members are being replaced one after the other (rule 2)."""
-    rebalances = [one for one in window if one.kind == REBALANCE]
-    idle = sum(not _is_a_members_doing(one) for one in rebalances)
-    if 3 * idle > len(rebalances) or not all(one.is_whole for one in window):
+    """Return True if the members are being replaced one by one (rule 2)."""
+    rebalances = [rebalance for rebalance in window if rebalance.kind == REBALANCE]
+    idle = sum(not _is_caused_by_members(rebalance) for rebalance in rebalances)
+    if 3 * idle > len(rebalances) or not all(rebalance.is_whole for rebalance in window):
         return False
-    is_upgrade = any(STRATEGY_CHANGED in (one.causes or ()) for one in window)
+    is_upgrade = any(STRATEGY_CHANGED in (rebalance.causes or ()) for rebalance in window)
     if _times_replaced(window) > (2 if is_upgrade else 1):
         return False
-    went, joined = sum(len(one.gone) for one in window), sum(len(one.joined) for one in window)
-    rejoined = sum(len(one.rejoined) for one in window)
-    members = max((one.members for one in window), default=0)
-    is_even = abs(went - joined) <= max(1, members // 4) and (joined > 0 or rejoined > 0)
-    return went + rejoined >= 2 and is_even
+    left, joined = sum(len(rebalance.gone) for rebalance in window), sum(len(rebalance.joined) for rebalance in window)
+    rejoined = sum(len(rebalance.rejoined) for rebalance in window)
+    members = max((rebalance.members for rebalance in window), default=0)
+    is_even = abs(left - joined) <= max(1, members // 4) and (joined > 0 or rejoined > 0)
+    return left + rejoined >= 2 and is_even
 
 
 def _times_replaced(window: Iterable[RebalanceSummary]) -> int:
-    """How often the members are replaced: once more whenever one goes that came or was replaced since the last time."""
+    """Return how many times the members are replaced.
+
+    The count grows when a member leaves that joined, or was replaced, since the last growth.
+    """
     times, new = 1, set[str]()
-    for one in window:
-        left = {member.key for member in (*one.gone, *one.rejoined)}
+    for rebalance in window:
+        left = {member.key for member in (*rebalance.gone, *rebalance.rejoined)}
         if new.intersection(left):
             times, new = times + 1, set()
-        new |= left.union(member.key for member in one.joined)
+        new |= left.union(member.key for member in rebalance.joined)
     return times
 
 
-def _is_a_members_doing(one: RebalanceSummary) -> bool:
-    of_members = {MEMBER_GONE, MEMBER_JOINED, COOPERATIVE_FOLLOWUP}
-    return bool(one.rejoined) or (one.causes is not None and not of_members.isdisjoint(one.causes))
+def _is_caused_by_members(rebalance: RebalanceSummary) -> bool:
+    member_causes = {MEMBER_GONE, MEMBER_JOINED, COOPERATIVE_FOLLOWUP}
+    return bool(rebalance.rejoined) or (rebalance.causes is not None and not member_causes.isdisjoint(rebalance.causes))
 
 
 def flapping_members(window: Iterable[RebalanceSummary], flap_threshold: int) -> tuple[str, ...]:
-    """Members that came and went again `flap_threshold` times (rule 4): instance ids, or client id and host."""
-    return tuple(sorted(name for name, times in flaps_of(window).items() if times >= flap_threshold))
+    """Return the members that left `flap_threshold` times (rule 4): group instance ids, or client id and host."""
+    return tuple(sorted(name for name, times in count_flaps(window).items() if times >= flap_threshold))
 
 
-def flaps_of(window: Iterable[RebalanceSummary]) -> Counter[str]:
-    """How often each member came and went again, or rejoined."""
-    came: set[str] = set()
-    ended: Counter[str] = Counter()
-    for one in window:
-        ended.update(_shown(member) for member in one.rejoined)
-        ended.update(_shown(member) for member in one.gone if member.key in came)
-        came.difference_update(member.key for member in one.gone)
-        came.update(member.key for member in one.joined)
-    return ended
+def count_flaps(window: Iterable[RebalanceSummary]) -> Counter[str]:
+    """Return how many times each member joined and left within the window, or rejoined."""
+    joined: set[str] = set()
+    flaps: Counter[str] = Counter()
+    for rebalance in window:
+        flaps.update(_display_name(member) for member in rebalance.rejoined)
+        flaps.update(_display_name(member) for member in rebalance.gone if member.key in joined)
+        joined.difference_update(member.key for member in rebalance.gone)
+        joined.update(member.key for member in rebalance.joined)
+    return flaps
 
 
-def _shown(member: MemberName) -> str:
+def _display_name(member: MemberName) -> str:
     return member.key if member.is_static else member.client
 
 
 def idle_cooperative_rounds(window: Sequence[RebalanceSummary]) -> int:
-    """How many generations in a row nobody came, went or changed anything in (rule 5)."""
-    rounds = (one for one in reversed(window) if one.kind != STATIC_REJOIN)
+    """Return the number of last generations in a row without any change of members or subscriptions (rule 5)."""
+    rounds = (rebalance for rebalance in reversed(window) if rebalance.kind != STATIC_REJOIN)
     return sum(1 for _ in takewhile(_is_idle_and_cooperative, rounds))
 
 
-def _is_idle_and_cooperative(one: RebalanceSummary) -> bool:
-    is_cooperative = one.protocol is not None and one.protocol not in EAGER_STRATEGIES
-    is_idle = one.causes is not None and {COOPERATIVE_FOLLOWUP, UNEXPLAINED}.issuperset(one.causes)
-    return one.kind == REBALANCE and one.group_type == CLASSIC and is_cooperative and is_idle
+def _is_idle_and_cooperative(rebalance: RebalanceSummary) -> bool:
+    is_cooperative = rebalance.protocol is not None and rebalance.protocol not in EAGER_STRATEGIES
+    is_idle = rebalance.causes is not None and {COOPERATIVE_FOLLOWUP, UNEXPLAINED}.issuperset(rebalance.causes)
+    return rebalance.kind == REBALANCE and rebalance.group_type == CLASSIC and is_cooperative and is_idle
 
 
 def _present_conditions(
-    recent: Sequence[RebalanceSummary], window: Iterable[RebalanceSummary], a_round_ago_ms: float
+    recent: Sequence[RebalanceSummary], window: Iterable[RebalanceSummary], stuck_since_ms: float
 ) -> Mapping[str, bool]:
-    """What the last generation leaves the group in; rejoins of static members leave it as it is."""
+    """Evaluate rules 6 and 8 for the last generation. Rejoins of static members do not change the result."""
     latest = latest_generation(recent)
-    different = list(takewhile(lambda one: one.subscriptions > 1, reversed(recent)))
-    changes = sum(STRATEGY_CHANGED in (one.causes or ()) and one.group_type == CLASSIC for one in window)
+    different = list(takewhile(lambda rebalance: rebalance.subscriptions > 1, reversed(recent)))
+    changes = sum(
+        STRATEGY_CHANGED in (rebalance.causes or ()) and rebalance.group_type == CLASSIC for rebalance in window
+    )
     return {
         EAGER_AND_COOPERATIVE_MIXED: latest.group_type == CLASSIC and (latest.eager_claimers > 0 or changes > 1),
-        SUBSCRIPTION_MISMATCH: bool(different) and different[-1].timestamp_ms <= a_round_ago_ms,
+        SUBSCRIPTION_MISMATCH: bool(different) and different[-1].timestamp_ms <= stuck_since_ms,
     }
 
 
 def latest_generation(recent: Sequence[RebalanceSummary]) -> RebalanceSummary:
-    """The last of a group's rebalances that made a generation: a static member's rejoin makes none."""
-    return next((one for one in reversed(recent) if one.kind != STATIC_REJOIN), recent[-1])
+    """Return the group's last rebalance that created a generation. The rejoin of a static member creates none."""
+    return next((rebalance for rebalance in reversed(recent) if rebalance.kind != STATIC_REJOIN), recent[-1])

@@ -1,4 +1,4 @@
-"""What a rebalance changed for each member: who came and went, and which partitions each has got or lost."""
+"""Compare the members of a group before and after a rebalance: joined, left, and their partitions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import msgspec
 from streaming.evaluation.rebalances.partition_movement import member_key
 from streaming.group.members import GroupMember, TopicPartitions
 
-JOINED, WENT, REJOINED, RESUBSCRIBED = "joined", "gone", "rejoined", "resubscribed"
-"""What a member did. `rejoined`: a static member under a new member id."""
+JOINED, GONE, REJOINED, RESUBSCRIBED = "joined", "gone", "rejoined", "resubscribed"
+"""Kinds of change. `rejoined`: a static member with a new member id."""
 
 
 class MemberChange(msgspec.Struct, frozen=True):
-    """What a rebalance changed for one member. A member that is gone has `revoked` what it had.
+    """The change of one member in a rebalance. A member that left has `revoked` all of its partitions.
 
-    `revoked` and `assigned` are net: what an eager member gives up only to get it back is in neither.
+    `revoked` and `assigned` are net values. A partition that an eager member revokes and gets again is in neither.
     """
 
     member_id: str
@@ -30,29 +30,31 @@ class MemberChange(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """By what it is the same member before and after (`rebalances`, rule 4)."""
+        """The identity of the member before and after (`rebalances`, rule 4)."""
         return self.member_id if self.group_instance_id is None else self.group_instance_id
 
 
-def member_changes(then: Iterable[GroupMember], now: Iterable[GroupMember]) -> tuple[MemberChange, ...]:
-    """Members that came, went, or have other partitions than before, sorted by `key`."""
-    before = {member_key(member): member for member in then}
-    after = {member_key(member): member for member in now}
+def member_changes(
+    members_before: Iterable[GroupMember], members_after: Iterable[GroupMember]
+) -> tuple[MemberChange, ...]:
+    """Return the members that joined, left, or have different partitions than before, sorted by `key`."""
+    before = {member_key(member): member for member in members_before}
+    after = {member_key(member): member for member in members_after}
     changes = (_change(before.get(key), after.get(key)) for key in sorted(before.keys() | after.keys()))
     return tuple(change for change in changes if change is not None)
 
 
-def _change(was: GroupMember | None, now: GroupMember | None) -> MemberChange | None:
-    member = now or was
+def _change(before: GroupMember | None, after: GroupMember | None) -> MemberChange | None:
+    member = after or before
     if member is None:
         return None
-    had, has = _held_before_and_after(was, now)
-    changes = _what_it_did(was, now)
+    had, has = _targets_before_and_after(before, after)
+    changes = _kinds_of_change(before, after)
     if not changes and had == has:
         return None
     return MemberChange(
         member_id=member.member_id,
-        previous_member_id=was.member_id if was and now and was.member_id != now.member_id else None,
+        previous_member_id=before.member_id if before and after and before.member_id != after.member_id else None,
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
@@ -62,22 +64,24 @@ def _change(was: GroupMember | None, now: GroupMember | None) -> MemberChange | 
     )
 
 
-def _held_before_and_after(was: GroupMember | None, now: GroupMember | None) -> tuple[TopicPartitions, TopicPartitions]:
-    """What the member had and has; nothing where one of them is unknown, for nothing can be said to be revoked then."""
-    held = [() if one is None else one.target for one in (was, now)]
-    return ((), ()) if None in held else (held[0] or (), held[1] or ())
+def _targets_before_and_after(
+    before: GroupMember | None, after: GroupMember | None
+) -> tuple[TopicPartitions, TopicPartitions]:
+    """Return the member's partitions before and after. Both are empty if one of them is unknown."""
+    targets = [() if member is None else member.target for member in (before, after)]
+    return ((), ()) if None in targets else (targets[0] or (), targets[1] or ())
 
 
-def _what_it_did(was: GroupMember | None, now: GroupMember | None) -> tuple[str, ...]:
-    if was is None:
+def _kinds_of_change(before: GroupMember | None, after: GroupMember | None) -> tuple[str, ...]:
+    if before is None:
         return (JOINED,)
-    if now is None:
-        return (WENT,)
-    is_known = was.subscribed_topics is not None and now.subscribed_topics is not None
+    if after is None:
+        return (GONE,)
+    is_known = before.subscribed_topics is not None and after.subscribed_topics is not None
     resubscribed = is_known and (
-        (was.subscribed_topics, was.subscribed_regex) != (now.subscribed_topics, now.subscribed_regex)
+        (before.subscribed_topics, before.subscribed_regex) != (after.subscribed_topics, after.subscribed_regex)
     )
     return (
-        *((REJOINED,) if was.member_id != now.member_id else ()),
+        *((REJOINED,) if before.member_id != after.member_id else ()),
         *((RESUBSCRIBED,) if resubscribed else ()),
     )

@@ -1,8 +1,9 @@
-"""The story of a group: its rebalances one after the other, counted, and the last of them in brief.
+"""Keep the rebalance history of a group: its totals, and summaries of its last rebalances.
 
-What is counted are totals since the group was first seen, kept with the group, so that a batch that is run again counts
-nothing twice. `reported_up_to` (in `reported_in_partition`) makes that so for a log that is read again from its start
-as well: the rebalances up to there are rows of an earlier checkpoint's table, and the totals its last row's.
+The totals count from the first record of the group. They are part of the group's state, so a repeated batch counts
+nothing twice. `reported_up_to` (in `reported_in_partition`) does the same if a new checkpoint reads the log again
+from its start. An earlier checkpoint wrote the rows of the rebalances up to this offset. The totals continue those of
+the last row.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from streaming.evaluation.rebalances.detectors import Limits, conditions
-from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary, in_brief
+from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary, summarize
 from streaming.evaluation.rebalances.rebalances import (
     REBALANCE,
     Rebalance,
@@ -26,17 +27,17 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.group.topic_names import with_names
 
 KEPT_REBALANCES = 64
-"""Rebalances of a group that are remembered in brief: what the detectors look back on."""
+"""Maximum number of summaries per group. The detectors evaluate them."""
 
 UNKNOWN_CAUSE = "unknown"
 NECESSARY, NEEDLESS, UNKNOWN_NEED = "true", "false", "unknown"
-"""Moves that had to be; that did not; of which it is not known, as the fewest are not."""
+"""Need of a move. Unknown if `fewest_moves` is unknown or only a lower bound."""
 
 
 class RebalanceTotals(msgspec.Struct, frozen=True):
-    """Absolute counts since the group was first seen: rebalances by primary cause, moved partitions by need.
+    """Counts since the group's first record: rebalances by primary cause, and moved partitions by need.
 
-    Only rebalances that were read are counted here: of a skipped generation nobody knows cause or moves.
+    Only rebalances with a record are counted. For a skipped generation, the cause and the moves are unknown.
     """
 
     rebalances_by_cause: dict[str, int] = {}
@@ -44,7 +45,7 @@ class RebalanceTotals(msgspec.Struct, frozen=True):
 
 
 class RebalanceHistory(msgspec.Struct, frozen=True):
-    """What is kept of a group's rebalances."""
+    """The stored rebalance history of a group."""
 
     baseline: RebalanceBaseline | None = None
     totals: RebalanceTotals = RebalanceTotals()
@@ -53,59 +54,61 @@ class RebalanceHistory(msgspec.Struct, frozen=True):
     reported_in_partition: int | None = None
 
     def is_new(self, position: Position) -> bool:
-        """Whether the rebalance at a position is not counted yet. Offsets of two partitions have no order.
+        """Return True if the rebalance at a position is not counted yet. Offsets of two partitions have no order.
 
-        None is the partition of whatever is read: an earlier version of the monitor did not store it.
+        `reported_in_partition` None matches every partition, because an earlier version of the monitor did not store
+        it.
         """
         is_same_partition = self.reported_in_partition in {None, position.offsets_topic_partition}
         return not is_same_partition or position.offsets_topic_offset > self.reported_up_to
 
 
 class ReportedRebalance(msgspec.Struct, frozen=True):
-    """A rebalance, with the totals and conditions as of it, as its row has them."""
+    """A rebalance, with the totals and conditions of its row."""
 
     rebalance: Rebalance
     totals: RebalanceTotals
     conditions: tuple[str, ...] = ()
 
 
-def continued(
+def extend_history(
     rebalance_history: RebalanceHistory,
     present: GroupSnapshot,
     history: Iterable[GroupSnapshot],
     present_after: GroupSnapshot,
     limits: Limits,
 ) -> tuple[RebalanceHistory, tuple[ReportedRebalance, ...]]:
-    """Go on with the story through what is told of the group now; `present` is the group before, and after.
+    """Add the rebalances that follow from new snapshots. Returns the new history and its new rows.
 
-    The same records make the same rebalances in however many turns they come.
+    `present` and `present_after` are the group's state before and after. The result does not depend on how the
+    records are divided into batches.
 
-    >>> continued(RebalanceHistory(), GroupSnapshot("g"), [], GroupSnapshot("g"), Limits())[1]
+    >>> extend_history(RebalanceHistory(), GroupSnapshot("g"), [], GroupSnapshot("g"), Limits())[1]
     ()
     """
     reported: list[ReportedRebalance] = []
-    baseline = _whole(rebalance_history.baseline, present)
+    baseline = _restore_snapshot(rebalance_history.baseline, present)
     for snapshot in history:
-        baseline = _in_names_of(baseline, snapshot)
+        baseline = _rename_topics(baseline, snapshot)
         before = baseline.snapshot if baseline else None
         rebalance = rebalance_between(baseline, before, snapshot)
         baseline = baseline_after(baseline, before, snapshot, rebalance)
         if rebalance is None:
             continue
         rebalance_history = msgspec.structs.replace(
-            rebalance_history, recent=(*rebalance_history.recent, in_brief(rebalance))[-KEPT_REBALANCES:]
+            rebalance_history, recent=(*rebalance_history.recent, summarize(rebalance))[-KEPT_REBALANCES:]
         )
         if rebalance_history.is_new(rebalance.position):
             rebalance_history = msgspec.structs.replace(
-                rebalance_history, totals=_counted(rebalance_history.totals, rebalance)
+                rebalance_history, totals=_add_to_totals(rebalance_history.totals, rebalance)
             )
-            holding = conditions(rebalance_history.recent, rebalance.position.timestamp_ms, limits)
-            reported.append(ReportedRebalance(rebalance, rebalance_history.totals, holding))
-    return msgspec.structs.replace(rebalance_history, baseline=_kept(baseline, present_after)), tuple(reported)
+            active = conditions(rebalance_history.recent, rebalance.position.timestamp_ms, limits)
+            reported.append(ReportedRebalance(rebalance, rebalance_history.totals, active))
+    return msgspec.structs.replace(rebalance_history, baseline=_shorten(baseline, present_after)), tuple(reported)
 
 
-def _in_names_of(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) -> RebalanceBaseline | None:
-    """The standing with topics named as in the snapshot: an id of then may have a name now, and is no new topic."""
+def _rename_topics(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) -> RebalanceBaseline | None:
+    """Return the baseline with the topic names of the snapshot. A topic id that now has a name is not a new topic."""
     if baseline is None or snapshot.modern is None or baseline.snapshot is None:
         return baseline
     names = snapshot.modern.topic_names
@@ -113,8 +116,11 @@ def _in_names_of(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) ->
     return msgspec.structs.replace(baseline, snapshot=with_names(baseline.snapshot, names), unowned=unowned)
 
 
-def _kept(baseline: RebalanceBaseline | None, present: GroupSnapshot) -> RebalanceBaseline | None:
-    """The standing as it is stored: of a classic group, its present is that, and need not be kept twice."""
+def _shorten(baseline: RebalanceBaseline | None, present: GroupSnapshot) -> RebalanceBaseline | None:
+    """Return the baseline for storage.
+
+    The snapshot of a classic group is omitted if it equals the group's present state.
+    """
     known = baseline.snapshot if baseline else None
     if baseline is None or known is None:
         return baseline
@@ -124,18 +130,18 @@ def _kept(baseline: RebalanceBaseline | None, present: GroupSnapshot) -> Rebalan
 
 
 def _without_detail(snapshot: GroupSnapshot) -> GroupSnapshot:
-    """What a later comparison needs: members and what they shall have."""
+    """Return a snapshot with only the fields that the next comparison needs: members and targets."""
     modern = snapshot.modern and msgspec.structs.replace(snapshot.modern, currents={})
     return msgspec.structs.replace(snapshot, modern=modern, topics={}, unsettled_skips=(), resume=None)
 
 
-def _whole(baseline: RebalanceBaseline | None, present: GroupSnapshot) -> RebalanceBaseline | None:
+def _restore_snapshot(baseline: RebalanceBaseline | None, present: GroupSnapshot) -> RebalanceBaseline | None:
     if baseline is None or baseline.snapshot is not None:
         return baseline
     return msgspec.structs.replace(baseline, snapshot=present)
 
 
-def _counted(totals: RebalanceTotals, rebalance: Rebalance) -> RebalanceTotals:
+def _add_to_totals(totals: RebalanceTotals, rebalance: Rebalance) -> RebalanceTotals:
     if rebalance.kind != REBALANCE:
         return totals
     by_cause = Counter(totals.rebalances_by_cause)
@@ -146,7 +152,7 @@ def _counted(totals: RebalanceTotals, rebalance: Rebalance) -> RebalanceTotals:
 
 
 def moves_by_need(rebalance: Rebalance) -> Mapping[str, int]:
-    """Moved partitions: how many had to, how many did not, or that this is not known."""
+    """Return the number of moved partitions by need: necessary, needless or unknown."""
     movement = rebalance.movement
     if not movement.moved_partitions:
         return {}
@@ -154,4 +160,4 @@ def moves_by_need(rebalance: Rebalance) -> Mapping[str, int]:
         return {UNKNOWN_NEED: movement.moved_partitions}
     beyond = movement.moved_partitions - movement.fewest_moves
     need = {NECESSARY: movement.fewest_moves, NEEDLESS if movement.is_exact else UNKNOWN_NEED: beyond}
-    return {which: partitions for which, partitions in need.items() if partitions}
+    return {name: partitions for name, partitions in need.items() if partitions}

@@ -1,4 +1,4 @@
-"""What is remembered of a rebalance beyond its row: enough to see what the last of them show together."""
+"""Summarize a rebalance. The group's state keeps summaries for the detectors."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterable
 
 import msgspec
 
-from streaming.evaluation.rebalances.member_changes import JOINED, REJOINED, WENT, MemberChange
+from streaming.evaluation.rebalances.member_changes import GONE, JOINED, REJOINED, MemberChange
 from streaming.evaluation.rebalances.rebalances import Rebalance
 from streaming.events import CLASSIC
 from streaming.group.members import member_name
 
 KEPT_NAMES = 32
-"""Members named in each of them; where more came or went at once, their number is kept."""
+"""Maximum number of members named for each kind of change. Further members are only counted."""
 
 
 class MemberName(msgspec.Struct, frozen=True):
-    """A member: by what it is told from others, and what program on what host it is."""
+    """A member: its identity (`key`), and its client id and host."""
 
     key: str
     client: str
@@ -24,7 +24,7 @@ class MemberName(msgspec.Struct, frozen=True):
 
 
 class RebalanceSummary(msgspec.Struct, frozen=True):
-    """What is remembered of a rebalance, beyond its row. The fields are those of `Rebalance`, counted."""
+    """The stored summary of a rebalance. Its fields are those of `Rebalance`, with counts instead of partitions."""
 
     timestamp_ms: int
     generation_id: int
@@ -47,13 +47,13 @@ class RebalanceSummary(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether every member that came or went is named."""
+        """True if every member that joined, left or rejoined is named."""
         return self.changed_members == len(self.joined) + len(self.gone) + len(self.rejoined)
 
 
-def in_brief(rebalance: Rebalance) -> RebalanceSummary:
-    """What is remembered of a rebalance when its row is written."""
-    came_or_went = {change: rebalance.members_that(change) for change in (JOINED, WENT, REJOINED)}
+def summarize(rebalance: Rebalance) -> RebalanceSummary:
+    """Return the summary of a rebalance."""
+    by_change = {change: rebalance.members_that(change) for change in (JOINED, GONE, REJOINED)}
     return RebalanceSummary(
         timestamp_ms=rebalance.position.timestamp_ms,
         generation_id=rebalance.generation_id,
@@ -61,10 +61,10 @@ def in_brief(rebalance: Rebalance) -> RebalanceSummary:
         causes=rebalance.causes,
         protocol=rebalance.protocol,
         members=rebalance.members,
-        joined=_names(came_or_went[JOINED]),
-        gone=_names(came_or_went[WENT]),
-        rejoined=_names(came_or_went[REJOINED]),
-        changed_members=sum(map(len, came_or_went.values())),
+        joined=_names(by_change[JOINED]),
+        gone=_names(by_change[GONE]),
+        rejoined=_names(by_change[REJOINED]),
+        changed_members=sum(map(len, by_change.values())),
         skipped_generations=rebalance.skipped_generations or 0,
         withheld_partitions=len(rebalance.movement.withheld),
         unowned_partitions=len(rebalance.movement.unowned),
@@ -77,7 +77,7 @@ def in_brief(rebalance: Rebalance) -> RebalanceSummary:
 
 
 def _names(members: Iterable[MemberChange]) -> tuple[MemberName, ...]:
-    named = (
+    names = (
         MemberName(
             member.key,
             member_name(member.client_id, member.client_host, None),
@@ -85,4 +85,4 @@ def _names(members: Iterable[MemberChange]) -> tuple[MemberName, ...]:
         )
         for member in members
     )
-    return tuple(named)[:KEPT_NAMES]
+    return tuple(names)[:KEPT_NAMES]

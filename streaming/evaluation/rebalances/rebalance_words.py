@@ -1,6 +1,6 @@
-"""A row of the table `rebalances` in a sentence: when nobody has time to read its columns.
+"""Describe a row of the table `rebalances` in one sentence, for readers who have no time for its columns.
 
-Names are as the group's members gave them: whoever prints them makes them safe first.
+Member names are exactly as the members sent them. Every caller must make them safe before it prints them.
 """
 
 from __future__ import annotations
@@ -10,56 +10,58 @@ from itertools import pairwise
 from typing import Any
 
 from streaming.combine import gaps
-from streaming.evaluation.phrases import counted
+from streaming.evaluation.phrases import MOST_NAMED, counted
 from streaming.evaluation.rebalances import rebalances as words
-from streaming.evaluation.rebalances.member_changes import JOINED, REJOINED, RESUBSCRIBED, WENT
+from streaming.evaluation.rebalances.member_changes import GONE, JOINED, REJOINED, RESUBSCRIBED
 from streaming.group.members import member_name
 from streaming.group.snapshot import BROKER
 
 Row = Mapping[str, Any]
-"""A row of `rebalances`, by column."""
+"""A row of `rebalances`, by column name."""
 
-MOST_NAMED = 3
-_GOES_ON = frozenset({words.UPGRADED, words.DOWNGRADED})
-_WHOLE_GROUP = {
-    words.METADATA_CHANGED: "more or fewer partitions of a subscribed topic are assigned than before",
+_CONTINUES = frozenset({words.UPGRADED, words.DOWNGRADED})
+_GROUP_CAUSES = {
+    words.METADATA_CHANGED: "the number of assigned partitions of a subscribed topic changed",
     words.COOPERATIVE_FOLLOWUP: "the next round of a cooperative rebalance",
-    words.UNEXPLAINED: "no record says why",
+    words.UNEXPLAINED: "no record shows a cause",
 }
-_WHAT_MEMBERS_DID = {
-    words.MEMBER_GONE: (WENT, "is gone", "are gone"),
+_MEMBER_CAUSES = {
+    words.MEMBER_GONE: (GONE, "is gone", "are gone"),
     words.MEMBER_JOINED: (JOINED, "joined", "joined"),
-    words.SUBSCRIPTION_CHANGED: (RESUBSCRIBED, "subscribes anew", "subscribe anew"),
+    words.SUBSCRIPTION_CHANGED: (RESUBSCRIBED, "changed its subscription", "changed their subscriptions"),
 }
 _KINDS = {
     words.FIRST_SEEN: "seen for the first time",
-    words.CREATED: "created anew",
+    words.CREATED: "created again",
     words.DELETED: "deleted",
     words.UPGRADED: "upgraded to the consumer protocol (KIP-848)",
     words.DOWNGRADED: "downgraded to the classic protocol",
 }
-_NOBODY_COMMITTED = {
-    gaps.NEXT_REBALANCE: "nobody committed before the next rebalance",
-    gaps.ROUND_PASSED: "nobody committed for a whole round (evaluation.stuck_after_seconds)",
-    gaps.GROUP_DELETED: "nobody committed before the group was deleted",
+_NO_COMMIT_AFTER = {
+    gaps.NEXT_REBALANCE: "no member committed before the next rebalance",
+    gaps.ROUND_PASSED: "no member committed within evaluation.stuck_after_seconds",
+    gaps.GROUP_DELETED: "no member committed before the group was deleted",
 }
 
 
-def without_upgrades_ends(rows: Sequence[Row]) -> Sequence[Row]:
-    """Leave out the tombstone of a group that goes on under another protocol: it is no end.
+def without_upgrade_tombstones(rows: Sequence[Row]) -> Sequence[Row]:
+    """Leave out the tombstones of groups that continue under a different protocol. Such a tombstone is no end.
 
-    >>> [row["kind"] for row in without_upgrades_ends([{"kind": "deleted"}, {"kind": "upgraded"}, {"kind": "deleted"}])]
+    >>> rows = [{"kind": "deleted"}, {"kind": "upgraded"}, {"kind": "deleted"}]
+    >>> [row["kind"] for row in without_upgrade_tombstones(rows)]
     ['upgraded', 'deleted']
     """
-    over = [now["kind"] == words.DELETED and after["kind"] in _GOES_ON for now, after in pairwise(rows)]
-    return [row for row, is_left_out in zip(rows, [*over, False], strict=True) if not is_left_out] if rows else ()
+    is_upgrade_end = [now["kind"] == words.DELETED and after["kind"] in _CONTINUES for now, after in pairwise(rows)]
+    return (
+        [row for row, is_upgrade in zip(rows, [*is_upgrade_end, False], strict=True) if not is_upgrade] if rows else ()
+    )
 
 
-def with_gaps(rows: Sequence[Row], of_gaps: Sequence[Row]) -> Sequence[Row]:
-    """Rows of `rebalances`, each with its row of `commit_gaps` as `commit_gap`; None where there is none (yet).
+def with_commit_gaps(rows: Sequence[Row], of_gaps: Sequence[Row]) -> Sequence[Row]:
+    """Add the row of `commit_gaps` to each row of `rebalances`, as `commit_gap`. None: no such row (yet).
 
     >>> rebalance = {"cluster": "prod", "offsets_topic_partition": 3, "offsets_topic_offset": 17}
-    >>> with_gaps([rebalance], [{**rebalance, "commit_gap_ms": 12_000}])[0]["commit_gap"]["commit_gap_ms"]
+    >>> with_commit_gaps([rebalance], [{**rebalance, "commit_gap_ms": 12_000}])[0]["commit_gap"]["commit_gap_ms"]
     12000
     """
     by_position = {_position(gap): gap for gap in of_gaps}
@@ -70,23 +72,23 @@ def _position(row: Row) -> tuple[str, int, int]:
     return row["cluster"], row["offsets_topic_partition"], row["offsets_topic_offset"]
 
 
-def sentence(row: Row) -> str:
-    """One row of `rebalances` in words.
+def describe_rebalance(row: Row) -> str:
+    """Describe one row of `rebalances`.
 
     >>> pod = {"group_instance_id": "pod-1", "client_id": "app", "client_host": "/10.4.5.98", "changes": ["rejoined"]}
-    >>> sentence({"kind": "static_rejoin", "changes": [pod]})
+    >>> describe_rebalance({"kind": "static_rejoin", "changes": [pod]})
     'static member pod-1 rejoined under a new member id; no rebalance'
     """
     if row["kind"] == words.STATIC_REJOIN:
-        noun = "static member" if len(_that(row, REJOINED)) == 1 else "static members"
-        return f"{noun} {_named(row, REJOINED)} rejoined under a new member id; no rebalance"
+        noun = "static member" if len(_members_with(row, REJOINED)) == 1 else "static members"
+        return f"{noun} {_names(row, REJOINED)} rejoined under a new member id; no rebalance"
     if row["kind"] == words.BECAME_EMPTY:
         return "; ".join([*_why(row), "the group is empty", *_skipped(row)])
     if row["kind"] == words.DELETED:
         return _KINDS[words.DELETED]
     kind: str = row["kind"]
     if kind != words.REBALANCE:
-        gap = gap_words(row.get("commit_gap"))
+        gap = _describe_gap(row.get("commit_gap"))
         return "; ".join([_KINDS.get(kind, kind), *_why(row), counted(row["members"], "member"), *gap])
     return "; ".join(
         [
@@ -95,7 +97,7 @@ def sentence(row: Row) -> str:
             *_moves(row),
             *_unowned(row),
             *_sync_time(row),
-            *gap_words(row.get("commit_gap")),
+            *_describe_gap(row.get("commit_gap")),
             *_skipped(row),
             *(condition.replace("_", " ") for condition in row["conditions"] or ()),
         ]
@@ -104,27 +106,27 @@ def sentence(row: Row) -> str:
 
 def _why(row: Row) -> Iterator[str]:
     if row["causes"] is None:
-        yield f"the cause is unknown: {', '.join(row['not_known'])} missing"
+        yield f"the cause is unknown (missing: {', '.join(row['not_known'])})"
     for cause in row["causes"] or ():
         if cause == words.STRATEGY_CHANGED:
             changed = f"from {row['previous_protocol'] or 'none'} to {row['protocol'] or 'none'}"
-            is_reported = row.get("protocol_source") == BROKER  # an earlier version of the monitor wrote no source
+            is_reported = row.get("protocol_source") == BROKER  # earlier versions of the monitor wrote no source
             yield f"the strategy changed {changed}" + (" (reported by the broker)" if is_reported else "")
-        elif cause in _WHAT_MEMBERS_DID:
-            did, one, several = _WHAT_MEMBERS_DID[cause]
-            yield f"{_named(row, did)} {one if len(_that(row, did)) == 1 else several}"
+        elif cause in _MEMBER_CAUSES:
+            change, singular, plural = _MEMBER_CAUSES[cause]
+            yield f"{_names(row, change)} {singular if len(_members_with(row, change)) == 1 else plural}"
         else:
-            yield _WHOLE_GROUP.get(cause, cause)
+            yield _GROUP_CAUSES.get(cause, cause)
 
 
-def _that(row: Row, did: str) -> list[Row]:
-    return [change for change in row["changes"] or () if did in change["changes"]]
+def _members_with(row: Row, change: str) -> list[Row]:
+    return [member for member in row["changes"] or () if change in member["changes"]]
 
 
-def _named(row: Row, did: str) -> str:
+def _names(row: Row, change: str) -> str:
     names = [
         member_name(member["client_id"], member["client_host"], member["group_instance_id"])
-        for member in _that(row, did)
+        for member in _members_with(row, change)
     ]
     more = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
@@ -133,18 +135,16 @@ def _named(row: Row, did: str) -> str:
 def _moves(row: Row) -> Iterator[str]:
     moved, fewest = row["moved_partitions"], row["fewest_moves"]
     if row["withheld_partitions"]:
-        yield f"{counted(row['withheld_partitions'], 'partition')} to be handed over in the next round"
+        yield f"{counted(row['withheld_partitions'], 'partition')} will move in the next round"
     elif moved is None:
-        yield "moves unknown"
+        yield "number of moved partitions unknown"
     elif not moved:
         yield "no partition moved"
     elif fewest is None:
         yield f"{counted(moved, 'partition')} moved"
-    elif moved == fewest:
-        yield f"{counted(moved, 'partition')} moved, no fewer would do"
     else:
         bound = "" if row["fewest_is_exact"] else "at least "
-        yield f"{counted(moved, 'partition')} moved, {bound}{fewest} had to"
+        yield f"{counted(moved, 'partition')} moved ({bound}{fewest} necessary)"
 
 
 def _unowned(row: Row) -> Iterator[str]:
@@ -160,23 +160,24 @@ def _sync_time(row: Row) -> Iterator[str]:
 
 def _skipped(row: Row) -> Iterator[str]:
     if row["skipped_generations"]:
-        yield f"{counted(row['skipped_generations'], 'generation')} before it without a record"
+        have = "has" if row["skipped_generations"] == 1 else "have"
+        yield f"{counted(row['skipped_generations'], 'preceding generation')} {have} no record"
 
 
-def gap_words(gap: Row | None) -> Iterator[str]:
-    """What a row of `commit_gaps` says, in none, one or two phrases."""
+def _describe_gap(gap: Row | None) -> Iterator[str]:
+    """Yield zero to two phrases that describe a row of `commit_gaps`."""
     if gap is None:
         return
     gap_ms, usual_ms, worst_ms = gap["commit_gap_ms"], gap["usual_interval_ms"], gap["worst_gap_ms"]
     if gap_ms is not None:
-        usually = "" if usual_ms is None else f", usually every {_seconds(usual_ms)}"
-        yield f"nobody committed for {_seconds(gap_ms)}{usually}"
+        usual = "" if usual_ms is None else f" (usual interval: {_seconds(usual_ms)})"
+        yield f"no member committed for {_seconds(gap_ms)}{usual}"
         if worst_ms is not None and worst_ms > gap_ms:
             yield f"{gap['worst_topic']}-{gap['worst_partition']} was not committed for {_seconds(worst_ms)}"
     elif gap["unknown_reason"] == gaps.NO_COMMIT_AFTER:
-        yield _NOBODY_COMMITTED.get(gap["closed_by"], "nobody committed again")
+        yield _NO_COMMIT_AFTER.get(gap["closed_by"], "no member has committed since then")
     elif gap["unknown_reason"] != gaps.NO_COMMIT_BEFORE:
-        yield f"how long nobody committed is unknown: {gap['unknown_reason'].replace('_', ' ')}"
+        yield f"the commit gap is unknown: {gap['unknown_reason'].replace('_', ' ')}"
 
 
 def _seconds(milliseconds: int) -> str:

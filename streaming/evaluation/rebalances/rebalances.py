@@ -1,37 +1,43 @@
-"""What happened at a rebalance: the group before and after it, compared. Only what the two records prove is said.
+"""Describe a rebalance by comparing the group before and after it. The result contains only what the records prove.
 
 Rules:
 
-1. Compared are a classic group's records one by one, and a KIP-848 group's targets, one to the next: an epoch whose
-   targets are still to be made is nothing yet, members on their way to them are nothing more. What names no generation
-   (a classic group whose coordinator was asked, a record nobody could read) is nothing either.
-2. The first sight of a group (`first_seen`) is compared with nothing. A lower generation, another type of group, other
-   members at the same generation, a different partition of `__consumer_offsets`, or any record after the end: `created`
-   anew, compared with nothing either. After a tombstone that was no end (`advance`, rule 6): `upgraded` to another
-   protocol, or `downgraded` to the classic one.
-3. Nobody is left: `became_empty`. The same members at the same generation, a static one under a new member id:
-   `static_rejoin`; it is no rebalance. A tombstone: `deleted`. All else is a `rebalance`.
-4. A member is the same before and after by its group instance id, or by its member id where it has none.
-5. Causes are a set: `strategy_changed`, `member_gone` (left, timed out and fenced look alike), `member_joined`,
-   `subscription_changed`, `metadata_changed`, `cooperative_followup` (members rejoin to hand over what the round before
-   withheld), `unexplained` where there is no other. The *primary* is the first of them in this order: what was done to
-   the whole group before what one member did, who went before who came (whoever replaces it comes because of it).
-6. `metadata_changed`: a topic subscribed to before and after has partitions nobody had before, although all up to
-   their numbers were had; or fewer, and a sample of the topic says so. A sample alone proves no cause.
-   Nothing is proven after the record of an upgrade or downgrade, which lacks the partitions of members that left, nor
-   in a share group, which gets the partitions of a topic one by one.
-7. Moved is a partition whose owner before is not its owner now; from nobody to somebody is no move. A cooperative
-   round that withholds partitions counts no moves: they are counted once, in the round that hands them over, from the
-   owners before the first of the rounds. The fewest are those of `assignors.fairness.fewest_moves`; None where an
-   assignment has partitions without or with several owners, and of Kafka Streams, whose assignor weighs more than
+1. A classic group's records are compared one by one. For a KIP-848 group, the target assignments of successive epochs
+   are compared. An epoch whose targets are not computed yet is not compared. The progress of members towards their
+   targets is no further rebalance. A snapshot without a generation is not compared either. Examples are a classic
+   group whose coordinator is asked, and an unreadable record.
+2. The first snapshot of a group (`first_seen`) is compared with nothing. A group that was `created` again is compared
+   with nothing either. Signs of this are a lower generation, a different group type, different members at the same
+   generation, a different partition of `__consumer_offsets`, or a record after the group's end. After a tombstone
+   that was no end (`advance`, rule 6), the group was `upgraded` to a different protocol, or `downgraded` to the
+   classic one.
+3. `became_empty`: no member is left. `static_rejoin`: the same members at the same generation, and a static member
+   has a new member id. This is no rebalance. `deleted`: a tombstone. Everything else is a `rebalance`.
+4. The identity of a member is its group instance id, or its member id if it has no group instance id.
+5. A rebalance has one or more causes: `strategy_changed`, `member_gone`, `member_joined`, `subscription_changed`,
+   `metadata_changed`, `cooperative_followup`, or `unexplained` if there is no other cause. `member_gone`: the member
+   left, timed out or was fenced, which look the same in the records. `cooperative_followup`: members rejoin to get
+   the partitions that the round before withheld. The *primary* cause is the first one in this order. Changes of the
+   whole group come before changes of one member. Members that left come before members that joined, because a new
+   member often replaces a lost one.
+6. `metadata_changed`: members subscribe to the topic before and after, and more of its partitions are assigned than
+   before. Neither assignment has a gap. Or fewer partitions are assigned, and a sample shows that the topic is
+   smaller. A sample alone proves no cause. Nothing is proven after the record of an upgrade or downgrade, because it
+   lacks the partitions of members that left. Nothing is proven in a share group either, because it gets the
+   partitions of a topic one by one.
+7. A partition has moved if its owner before is not its owner now. A partition that had no owner before has not moved.
+   A cooperative round that withholds partitions counts no moves. The next round counts them once, from the owners
+   before the first round. The fewest moves come from `assignors.fairness.fewest_moves`. They are None if a partition
+   has no owner or several owners. They are also None for Kafka Streams, whose assignor considers more than
    partitions.
-8. Sync time is the record's time less the time at which the group began to wait for the leader's assignment. It is
-   that of a generation's first record; longer than any member's rebalance timeout, it was not the first: unknown.
-9. Where records of members are missing, before or after, causes are unknown: None, and `not_known` names what is.
-   Where bytes of a classic member could not be read, only what needs them is unknown: the causes that are proven
-   without them stay, what that member subscribes to proves nothing, and moves are unknown. A regular expression that
-   the coordinator still has to resolve is not missing: the member that came with it has no topics until then. Once it
-   is resolved, that member's subscription has changed.
+8. The sync time is the record's time minus the time at which the group began to wait for the leader's assignment.
+   This is valid only for the first record of a generation. If it is longer than every member's rebalance timeout, the
+   record was not the first, and the sync time is unknown.
+9. If records of members are missing before or after, the causes are unknown (None), and `not_known` names the missing
+   records. If bytes of a classic member are unreadable, only the facts that need them are unknown. Causes that are
+   proven without them remain. The subscription of that member proves nothing, and moves are unknown. A regular
+   expression that the coordinator has not resolved yet is no missing record. Until then, the member that sent it has
+   no topics. When the expression is resolved, the subscription of that member has changed.
 """
 
 from __future__ import annotations
@@ -41,16 +47,16 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from streaming.evaluation.rebalances.claims import RecordedClaims, recorded_claims
-from streaming.evaluation.rebalances.member_changes import JOINED, RESUBSCRIBED, WENT, MemberChange, member_changes
+from streaming.evaluation.rebalances.member_changes import GONE, JOINED, RESUBSCRIBED, MemberChange, member_changes
 from streaming.evaluation.rebalances.partition_movement import (
-    Earlier,
+    OwnersBefore,
     PartitionMovement,
-    claimed_by,
-    held_by,
+    claims_by_member,
     is_all_known,
     member_key,
     metadata_changed,
     movement,
+    targets_by_member,
 )
 from streaming.events import CLASSIC, CONSUMER, Position
 from streaming.group.members import GroupMember, TopicPartitions, members
@@ -83,22 +89,22 @@ CAUSES = (
     COOPERATIVE_FOLLOWUP,
     UNEXPLAINED,
 )
-"""In the order in which one of several becomes the primary."""
+"""All causes. The first one in this order is the primary cause."""
 
 _COMPARED = frozenset({REBALANCE, STATIC_REJOIN, BECAME_EMPTY, UPGRADED, DOWNGRADED})
-_HANDS_NOTHING_OVER = frozenset({STATIC_REJOIN, DELETED})
+_WITHOUT_MOVEMENT = frozenset({STATIC_REJOIN, DELETED})
 
 
 class Rebalance(msgspec.Struct, frozen=True):
-    """One generation or epoch, held against the one before. Counts are of partitions unless they name something else.
+    """One generation or epoch, compared with the previous one.
 
     Attributes:
-        causes: in the order of `CAUSES`; None where unknown; empty for what is no rebalance.
-        changes: members that came, went, or have other partitions than before, sorted by `key`.
-        skipped_generations: numbers since the record before that no record carries; None where that means nothing, and
-            for all but classic groups, whose every epoch has a record.
-        fewest_moves: a lower bound where `is_exact` is False.
-        not_known: records that are missing, in Kafka's words.
+        causes: in the order of `CAUSES`. None if unknown. Empty if this is no rebalance.
+        members: number of members after the rebalance.
+        changes: members that joined, left, or have different partitions than before, sorted by `key`.
+        skipped_generations: number of generations since the previous record that have no record. None if this has no
+            meaning, and for all groups that are not classic, because each of their epochs has a record.
+        not_known: the missing records, in Kafka's words.
 
     """
 
@@ -120,21 +126,22 @@ class Rebalance(msgspec.Struct, frozen=True):
 
     @property
     def primary_cause(self) -> str | None:
-        """The first of a rebalance's causes by precedence (rule 5)."""
+        """The first cause of a rebalance (rule 5). None if unknown or if this is no rebalance."""
         return self.causes[0] if self.causes and self.kind == REBALANCE else None
 
     def members_that(self, change: str) -> tuple[MemberChange, ...]:
-        """Members that did so: `joined`, `gone`, `rejoined` or `resubscribed`."""
+        """Return the members with one kind of change: `joined`, `gone`, `rejoined` or `resubscribed`."""
         return tuple(member for member in self.changes if change in member.changes)
 
 
 class RebalanceBaseline(msgspec.Struct, frozen=True):
-    """What the next rebalance is compared with: the group as of its last one.
+    """The state of the group after its last rebalance. The next rebalance is compared with it.
 
-    `snapshot` None says that the group's present is just that (see `rebalance_history`). `end` is the tombstone, or
-    that nobody lists the group any more. `owners_before` are the owners, by member, from before a cooperative round
-    that withheld partitions; `unowned` partitions had no owner after the last one. `is_partial`: that one was an
-    upgrade or downgrade, whose record gives members only what they held before, so partitions may be missing in it.
+    `snapshot` None: the snapshot equals the group's present state (see `rebalance_history`). `end` is the tombstone,
+    or the fact that no broker lists the group any more. `owners_before` are the partitions of each member before a
+    cooperative round that withheld partitions. `unowned` partitions had no owner after the last rebalance.
+    `is_partial`: the last record was an upgrade or downgrade. Such a record gives each member only its earlier
+    partitions, so partitions may be missing in it.
     """
 
     snapshot: GroupSnapshot | None
@@ -147,9 +154,9 @@ class RebalanceBaseline(msgspec.Struct, frozen=True):
 def rebalance_between(
     baseline: RebalanceBaseline | None, before: GroupSnapshot | None, after: GroupSnapshot
 ) -> Rebalance | None:
-    """Say what happened between two snapshots of a group; None where nothing did that is worth a row.
+    """Describe the change between two snapshots of a group. None: no change that needs a row.
 
-    `before` is the standing's snapshot. One of two members went, and what it had moved:
+    `before` is the baseline's snapshot. In the example one of two members left, and its partition moved:
 
     >>> from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
     >>> def group(generation_id, **held):
@@ -184,8 +191,8 @@ def rebalance_between(
         previous_protocol=compared.protocol if compared else None,
         changes=changes,
         movement=PartitionMovement()
-        if kind in _HANDS_NOTHING_OVER
-        else movement(_earlier(baseline, then, now), now, after),
+        if kind in _WITHOUT_MOVEMENT
+        else movement(_owners_before(baseline, then, now), now, after),
         claims=recorded_claims(after, now),
         sync_time_ms=_sync_time_ms(after) if kind in {REBALANCE, CREATED} else None,
         skipped_generations=_skipped_generations(kind, compared, after),
@@ -198,7 +205,7 @@ def rebalance_between(
 def baseline_after(
     baseline: RebalanceBaseline | None, before: GroupSnapshot | None, after: GroupSnapshot, rebalance: Rebalance | None
 ) -> RebalanceBaseline | None:
-    """What the next rebalance is compared with, once `rebalance_between` has said what happened."""
+    """Return the baseline of the next comparison. `rebalance` is the result of `rebalance_between`."""
     if after.is_over:
         return None if baseline is None else RebalanceBaseline(before, end=after)
     if rebalance is None:
@@ -208,30 +215,30 @@ def baseline_after(
         return msgspec.structs.replace(baseline, snapshot=after)
     movement, then = rebalance.movement, None
     if movement.withheld:
-        earlier = _earlier(
+        owners = _owners_before(
             baseline, members(before) if before and rebalance.kind in _COMPARED else None, members(after)
         )
-        then = dict(earlier.held)
+        then = dict(owners.held)
     is_partial = rebalance.kind in {UPGRADED, DOWNGRADED}
     return RebalanceBaseline(after, owners_before=then, unowned=movement.unowned, is_partial=is_partial)
 
 
-def _earlier(
+def _owners_before(
     baseline: RebalanceBaseline | None, then: Sequence[GroupMember] | None, now: Sequence[GroupMember]
-) -> Earlier:
-    """Who held what before. Of a group compared with nothing, its members' claims are all there is."""
+) -> OwnersBefore:
+    """Return the earlier partitions of each member. Without an earlier snapshot, only claims are known."""
     if baseline is None or then is None:
-        return Earlier(claimed_by(now), should_report=False)
-    held, should_report = held_by(then), is_all_known(then)
-    return Earlier(
-        baseline.owners_before or held, unowned=baseline.unowned, held_last=held, should_report=should_report
+        return OwnersBefore(claims_by_member(now), is_complete=False)
+    targets = targets_by_member(then)
+    return OwnersBefore(
+        baseline.owners_before or targets, unowned=baseline.unowned, held_last=targets, is_complete=is_all_known(then)
     )
 
 
 def _kind(baseline: RebalanceBaseline | None, before: GroupSnapshot | None, after: GroupSnapshot) -> str | None:
     if after.is_over:
-        is_news = after.state == DEAD and baseline is not None and baseline.end is None
-        return DELETED if is_news else None
+        is_new = after.state == DEAD and baseline is not None and baseline.end is None
+        return DELETED if is_new else None
     if _is_unfinished(after):
         return None
     if baseline is None or before is None or before.generation_id is None:
@@ -247,16 +254,16 @@ def _kind(baseline: RebalanceBaseline | None, before: GroupSnapshot | None, afte
 
 
 def _has_moved(before: GroupSnapshot, after: GroupSnapshot) -> bool:
-    """Whether the group's records stand in a different partition than before, where it began anew."""
+    """Return True if the group's records are in a different `__consumer_offsets` partition: it was created again."""
     if before.position is None or after.position is None:
         return False
     return before.position.offsets_topic_partition != after.position.offsets_topic_partition
 
 
 def _is_unfinished(after: GroupSnapshot) -> bool:
-    """Whether the group's generation is not known yet, or its targets are still to be made."""
-    is_to_assign = after.modern is not None and after.member_count() > 0 and is_assigning(after.modern)
-    return after.generation_id is None or is_to_assign
+    """Return True if the generation is unknown, or if the targets are not computed yet."""
+    is_to_be_assigned = after.modern is not None and after.member_count() > 0 and is_assigning(after.modern)
+    return after.generation_id is None or is_to_be_assigned
 
 
 def _kind_of_next(after: GroupSnapshot) -> str:
@@ -276,19 +283,20 @@ def _kind_of_same_generation(before: GroupSnapshot, after: GroupSnapshot) -> str
 
 
 def _not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """What is missing; what members have at the moment is not asked for, only what they shall have.
+    """Return the names of the missing records. Current assignments do not count, because only targets are compared.
 
-    An expression that the coordinator has not resolved yet is no missing record. An answer never names its topics.
+    An expression that the coordinator has not resolved yet is no missing record. A polled answer never contains its
+    topics.
     """
     if snapshot.modern is None:
         return unknown_bytes(snapshot)
     is_unresolved_yet = not snapshot.is_polled and snapshot.modern.regexes_are_unresolved_yet()
-    not_asked_for = {CURRENT_ASSIGNMENT, *([RESOLVED_REGEX] if is_unresolved_yet else ())}
-    return tuple(what for what in snapshot.modern.not_known() if what not in not_asked_for)
+    ignored = {CURRENT_ASSIGNMENT, *([RESOLVED_REGEX] if is_unresolved_yet else ())}
+    return tuple(name for name in snapshot.modern.not_known() if name not in ignored)
 
 
 def _misses_members(snapshot: GroupSnapshot | None) -> bool:
-    """Whether members themselves may be missing: a classic group's record names all of them."""
+    """Return True if members may be missing. A classic group's record contains all members."""
     return snapshot is not None and snapshot.classic is None and bool(_not_known(snapshot))
 
 
@@ -299,7 +307,7 @@ def _proven(
     then: Sequence[GroupMember],
     now: Sequence[GroupMember],
 ) -> Mapping[str, bool]:
-    """By cause of a rebalance whether the records prove it; those that a member's change shows left out."""
+    """Return whether the records prove each cause of a whole group. Changes of members prove the other causes."""
     had_all = after.group_type in {CLASSIC, CONSUMER} and baseline is not None and not baseline.is_partial
     return {
         STRATEGY_CHANGED: None not in {before.protocol, after.protocol} and before.protocol != after.protocol,
@@ -309,7 +317,7 @@ def _proven(
 
 
 def _hands_over(baseline: RebalanceBaseline, now: Iterable[GroupMember]) -> bool:
-    """Whether somebody gets a partition that the cooperative round before withheld."""
+    """Return True if a member gets a partition that the previous cooperative round withheld."""
     withheld = set(baseline.unowned) if baseline.owners_before is not None else set()
     return any(not withheld.isdisjoint(member.target or ()) for member in now)
 
@@ -317,13 +325,17 @@ def _hands_over(baseline: RebalanceBaseline, now: Iterable[GroupMember]) -> bool
 def _causes(
     kind: str, proven: Mapping[str, bool], changes: Iterable[MemberChange], *, is_all_known: bool
 ) -> tuple[str, ...] | None:
-    """All that is proven, by precedence. What is no rebalance has only who came and who went.
+    """Return all proven causes in the order of `CAUSES`. If this is no rebalance: only causes that are proven.
 
-    None where nothing is proven and something is unknown: the cause may be there.
+    None if no cause is proven and something is unknown, because the unknown part may contain the cause.
     """
-    did = {change for member in changes for change in member.changes}
-    shown = {MEMBER_GONE: WENT in did, MEMBER_JOINED: JOINED in did, SUBSCRIPTION_CHANGED: RESUBSCRIBED in did}
-    causes = tuple(cause for cause in CAUSES if shown.get(cause) or proven.get(cause))
+    kinds = {change for member in changes for change in member.changes}
+    by_members = {
+        MEMBER_GONE: GONE in kinds,
+        MEMBER_JOINED: JOINED in kinds,
+        SUBSCRIPTION_CHANGED: RESUBSCRIBED in kinds,
+    }
+    causes = tuple(cause for cause in CAUSES if by_members.get(cause) or proven.get(cause))
     if not causes and not is_all_known:
         return None
     return causes or ((UNEXPLAINED,) if kind == REBALANCE else ())
@@ -338,7 +350,10 @@ def _sync_time_ms(after: GroupSnapshot) -> int | None:
 
 
 def _skipped_generations(kind: str, before: GroupSnapshot | None, after: GroupSnapshot) -> int | None:
-    """The numbers in between. An epoch of KIP-848 may lie there without a target: its record was read all the same."""
+    """Return the number of generations without a record. Only classic groups have a count.
+
+    A KIP-848 epoch may have no target, but its record was read.
+    """
     is_counted = kind in {REBALANCE, BECAME_EMPTY} and after.group_type == CLASSIC
     if not is_counted or before is None or before.generation_id is None:
         return None

@@ -1,9 +1,10 @@
-"""Whether generation numbers that no record carries were failed rebalances or records compacted away.
+"""Decide whether generations without a record were failed rebalances, or records that compaction removed.
 
-1. They were failed rebalances if every offset between the two records was read. It is decided once, by the lane as of
-   the batch that read the second record, and remembered until the group's own state has it (`SkipSettled`).
-2. A lane remembers only its highest missing offset. One that comes later would hide what was before it: so nothing is
-   decided twice, and no count falls because an answer came late.
+1. They were failed rebalances if every offset between the two records was read. The partition state decides this
+   once, in the batch that reads the second record. The decision is remembered until the group's own state contains it
+   (`SkipSettled`).
+2. The partition state remembers only its highest missing offset. A later missing offset would hide the earlier ones.
+   So no skip is decided twice, and a late decision never reduces a count.
 """
 
 from __future__ import annotations
@@ -15,33 +16,36 @@ from streaming.events import SkipSettled
 from streaming.group.not_known import REBALANCES_FAILED, not_known
 from streaming.group.snapshot import GroupSnapshot, Skip
 
-Decided = Mapping[tuple[str, int], bool]
-"""Whether the log was whole before the record of a group at an offset, of skips that are not settled yet."""
+SkipDecisions = Mapping[tuple[str, int], bool]
+"""Decisions for skips that are not settled yet, by group id and offset of the record after the skip.
+
+True: every offset between the two records was read.
+"""
 
 
 def log_was_whole(skip: Skip, partition_state: PartitionSnapshot) -> bool:
-    """Whether every offset between the two records was read, as far as the lane can tell."""
+    """Return True if every offset between the two records was read, by the partition state."""
     return partition_state.last_missing_offset < skip.after_offset
 
 
-def decided(
-    known: Decided, snapshots: Iterable[GroupSnapshot], partition_states: Mapping[int, PartitionSnapshot]
+def decide_skips(
+    known: SkipDecisions, snapshots: Iterable[GroupSnapshot], partition_states: Mapping[int, PartitionSnapshot]
 ) -> dict[tuple[str, int], bool]:
-    """What is decided of these groups' skips: what was before, and all that the lanes allow to decide now."""
-    found = {}
+    """Return the decisions for the skips of these groups: the known ones, and those that can be decided now."""
+    decisions = {}
     for snapshot in snapshots:
         partition_state = partition_states.get(snapshot.position.offsets_topic_partition) if snapshot.position else None
         for skip in snapshot.unsettled_skips:
             key = snapshot.group_id, skip.before_offset
             if key in known:
-                found[key] = known[key]
+                decisions[key] = known[key]
             elif partition_state is not None:
-                found[key] = log_was_whole(skip, partition_state)
-    return found
+                decisions[key] = log_was_whole(skip, partition_state)
+    return decisions
 
 
-def failed_rebalances(snapshot: GroupSnapshot, decisions: Decided) -> int | None:
-    """Rebalances that were joined and never synced, as far as the log proves it; None where nothing could prove one."""
+def failed_rebalances(snapshot: GroupSnapshot, decisions: SkipDecisions) -> int | None:
+    """Return the number of rebalances that members joined but never synced, if the log proves them. None: unknown."""
     if REBALANCES_FAILED in not_known(snapshot):
         return None
     proven = (
@@ -52,7 +56,7 @@ def failed_rebalances(snapshot: GroupSnapshot, decisions: Decided) -> int | None
     return snapshot.totals.rebalances_failed + sum(proven)
 
 
-def settlements(snapshot: GroupSnapshot, decisions: Decided) -> tuple[SkipSettled, ...]:
-    """The answers that the group's own state is waiting for."""
+def settlements(snapshot: GroupSnapshot, decisions: SkipDecisions) -> tuple[SkipSettled, ...]:
+    """Return the decisions that the group's own state does not contain yet."""
     keys = ((skip, (snapshot.group_id, skip.before_offset)) for skip in snapshot.unsettled_skips)
     return tuple(SkipSettled(skip.before_offset, decisions[key]) for skip, key in keys if key in decisions)

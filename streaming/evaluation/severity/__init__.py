@@ -1,4 +1,4 @@
-"""What is wrong with each group on one line, and which group to look at first.
+"""Describe in one line what is wrong with each group, and rank the groups by severity.
 
 May import all of `evaluation`.
 """

@@ -1,22 +1,26 @@
-"""What is wrong with a group, and which group to look at first.
+"""Find the troubles of a group, and its place among all groups.
 
-Each rule that applies is a trouble; the group stands where its first one puts it:
+Each rule that applies is a trouble. The first one gives the group its place:
 
-1. A condition holds, such as a storm or a flapping member. Not `rolling_restart`: that is a deployment at work.
-2. A law is broken: a common one (two owners, an owner that does not subscribe), or one of the group's own strategy
-   (verdict `drift`). Each broken law is one trouble, by its name.
-3. Partitions have no owner: nobody reads them. Told once: by rule 1 where the condition holds.
-4. Records are lost to retention, or will be within an hour.
-5. Status REWIND, STALL or STOP: thrown back, standing, silent.
-6. Members are idle although another has two partitions or more; only those beyond the number that no assignment could
-   employ, where that is known.
-7. The busiest member has more partitions than the fairest assignment would give it; `topic skew` where that is why.
-8. Status WARN, slower than its producers, and half a minute behind or more, as far as that is known: WARN alone is said
-   of every group that is young, or always as far behind.
-9. What is the matter cannot be told: the group's state or lag is unknown.
+1. A condition is active, for example a storm or a flapping member. `rolling_restart` is no trouble, because it is a
+   normal deployment.
+2. The assignment violates a common rule (two owners, an owner that does not subscribe) or a rule of the group's own
+   strategy (verdict `drift`). Each violated rule is one trouble with its name.
+3. Partitions have no owner, so no member reads them. If the condition `unowned_partitions` is active, rule 1 shows it
+   instead.
+4. Records are lost to retention, or will be lost within an hour.
+5. The status is REWIND, STALL or STOP.
+6. Members are idle although a different member has two partitions or more. If the number of avoidable idle members is
+   known, only these count.
+7. The busiest member has more partitions than the fairest assignment would give it. `topic skew` if that is the
+   cause.
+8. The status is WARN (slower than its producers). The lag is at least half a minute, or its seconds are unknown.
+   Without this condition new groups and groups with a constant lag would have this trouble.
+9. The state or the lag of the group is unknown.
 
-Of groups that stand on the same rule the one with more troubles comes first, then more lag in seconds, then in records,
-then the first by id. A group without any trouble comes after all that have one. Unknown lag is less than any.
+If two groups have the same first rule, the group with more troubles comes first. Then the order is: more lag in
+seconds, more lag in records, smaller group id. Groups without a trouble come last. An unknown lag counts as less than
+any known lag.
 """
 
 from __future__ import annotations
@@ -34,17 +38,17 @@ from streaming.group.snapshot import UNKNOWN
 
 SOON_LOST_SECONDS = 3600
 BEHIND_SECONDS = 30
-_STANDING = {
-    Status.REWIND.name: "REWIND: its offsets were set back",
-    Status.STALL.name: "STALL: it commits and does not get on",
-    Status.STOP.name: "STOP: it commits no more",
+_STATUS_TEXTS = {
+    Status.REWIND.name: "REWIND: its committed offsets moved backwards",
+    Status.STALL.name: "STALL: it commits the same offset again and again",
+    Status.STOP.name: "STOP: it no longer commits, and records wait",
 }
 _NO_TROUBLE = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One rule that applies to a group, in words. `word` is short and one of few; `since_ms` where that is known."""
+    """One rule that applies to a group. `word`: a short name from a small set. `since_ms`: None if unknown."""
 
     rule: int
     word: str
@@ -53,26 +57,35 @@ class Trouble:
 
 
 def troubles(group: GroupFacts) -> tuple[Trouble, ...]:
-    """Everything that is wrong, the worst first."""
+    """Return all troubles of a group, the worst first."""
     return tuple(trouble for rule in _RULES for trouble in rule(group))
 
 
 Place = tuple[int, int, float, int, str]
-"""Where a group stands among all, the least first. Example: `(2, -1, -30.0, -500, "orders")`."""
+"""Sort key of a group, the worst group first. Example: `(2, -1, -30.0, -500, "orders")`.
+
+Rule number, minus the number of troubles, minus the lag in seconds, minus the lag in records, group id.
+"""
 
 
-def place(group: GroupFacts, found: tuple[Trouble, ...]) -> Place:
-    """Where a group stands for what was found wrong with it."""
+def place(group: GroupFacts, group_troubles: tuple[Trouble, ...]) -> Place:
+    """Return the place of a group with these troubles."""
     seconds = -1.0 if group.lag.seconds is None else group.lag.seconds
     records = -1 if group.lag.records is None else group.lag.records
-    return (found[0].rule if found else _NO_TROUBLE, -len(found), -seconds, -records, group.group_id)
+    return (
+        group_troubles[0].rule if group_troubles else _NO_TROUBLE,
+        -len(group_troubles),
+        -seconds,
+        -records,
+        group.group_id,
+    )
 
 
 def _conditions(group: GroupFacts) -> Iterator[Trouble]:
-    for held in group.conditions:
-        if held.name != ROLLING_RESTART:
-            name = held.name.replace("_", " ")
-            yield Trouble(1, name, f"{name}: {held.detail}" if held.detail else name, held.since_ms)
+    for condition in group.conditions:
+        if condition.name != ROLLING_RESTART:
+            name = condition.name.replace("_", " ")
+            yield Trouble(1, name, f"{name}: {condition.detail}" if condition.detail else name, condition.since_ms)
 
 
 def _violations(group: GroupFacts) -> Iterator[Trouble]:
@@ -89,8 +102,9 @@ def _drift(group: GroupFacts) -> Iterator[Trouble]:
     own = group.assignment.own
     if own is None or own.verdict != DRIFT or not own.drift_partitions:
         return
-    are = "partition is" if own.drift_partitions == 1 else "partitions are"
-    text = f"{own.drift_partitions} {are} not where {group.membership.protocol or 'its strategy'} puts them"
+    are = "is" if own.drift_partitions == 1 else "are"
+    strategy = group.membership.protocol or "the strategy"
+    text = f"{_counted(own.drift_partitions, 'partition')} {are} not assigned as {strategy} requires"
     common = {trouble.word for trouble in _violations(group)}
     words = [(short_word(rule), in_a_sentence(rule)) for rule in own.violations if short_word(rule) not in common]
     yield from (Trouble(2, f"drift: {word}", f"{sentence}: {text}") for word, sentence in words)
@@ -100,7 +114,7 @@ def _drift(group: GroupFacts) -> Iterator[Trouble]:
 
 def _unowned(group: GroupFacts) -> Iterator[Trouble]:
     partitions, records = group.assignment.unowned_partitions, group.unowned_records
-    if partitions and not any(held.name == UNOWNED_PARTITIONS for held in group.conditions):
+    if partitions and not any(condition.name == UNOWNED_PARTITIONS for condition in group.conditions):
         wait = "" if records is None else f", where {_counted(records, 'record')} wait"
         yield Trouble(3, "unowned", f"{_counted(partitions, 'partition')} without an owner{wait}")
 
@@ -110,13 +124,13 @@ def _loss(group: GroupFacts) -> Iterator[Trouble]:
     if lost:
         yield Trouble(4, "records lost", f"{_counted(lost, 'record')} lost to retention")
     elif seconds is not None and seconds < SOON_LOST_SECONDS:
-        yield Trouble(4, "losing soon", f"retention takes unread records in {seconds:.0f} s")
+        yield Trouble(4, "losing soon", f"retention will delete unread records in {seconds:.0f} s")
 
 
-def _standing(group: GroupFacts) -> Iterator[Trouble]:
+def _bad_status(group: GroupFacts) -> Iterator[Trouble]:
     status = group.lag.status
-    if status in _STANDING:
-        yield Trouble(5, status, _STANDING[status])
+    if status in _STATUS_TEXTS:
+        yield Trouble(5, status, _STATUS_TEXTS[status])
 
 
 def _idle(group: GroupFacts) -> Iterator[Trouble]:
@@ -125,7 +139,9 @@ def _idle(group: GroupFacts) -> Iterator[Trouble]:
         return
     idle = shares.idle if shares.avoidable_idle is None else shares.avoidable_idle
     if idle:
-        yield Trouble(6, "idle", f"{_counted(idle, 'idle member')} while another has {shares.largest:.0f}")
+        yield Trouble(
+            6, "idle", f"{_counted(idle, 'idle member')} while a different member has {shares.largest:.0f} partitions"
+        )
 
 
 def _excess(group: GroupFacts) -> Iterator[Trouble]:
@@ -136,7 +152,7 @@ def _excess(group: GroupFacts) -> Iterator[Trouble]:
     if not fairness.skewed_topics:
         yield Trouble(7, "uneven", text)
         return
-    remedy = f"; {fairness.remedy} would end that" if fairness.remedy else ""
+    remedy = f"; the strategy {fairness.remedy} would prevent this" if fairness.remedy else ""
     skew = f"the same members have the extra partition of {_counted(fairness.skewed_topics, 'topic')}"
     yield Trouble(7, "topic skew", f"{text}: {skew}{remedy}")
 
@@ -144,7 +160,7 @@ def _excess(group: GroupFacts) -> Iterator[Trouble]:
 def _slow(group: GroupFacts) -> Iterator[Trouble]:
     lag = group.lag
     if lag.status == Status.WARN.name and (lag.seconds is None or lag.seconds >= BEHIND_SECONDS):
-        yield Trouble(8, "WARN", "WARN: slower than its producers")
+        yield Trouble(8, "WARN", "WARN: it reads more slowly than its producers write")
 
 
 def _unknown(group: GroupFacts) -> Iterator[Trouble]:
@@ -165,7 +181,7 @@ _RULES: tuple[Callable[[GroupFacts], Iterator[Trouble]], ...] = (
     _drift,
     _unowned,
     _loss,
-    _standing,
+    _bad_status,
     _idle,
     _excess,
     _slow,

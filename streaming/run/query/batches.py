@@ -33,8 +33,8 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table, commit_gap_rows, quarantine_rows, update_rows
 from streaming.delta.tables import GROUP_GENERATIONS, Table
 from streaming.evaluation.group_update import GroupUpdate, decode_update
-from streaming.evaluation.lag.broker_clocks import Records
-from streaming.evaluation.rebalances.skips import decided
+from streaming.evaluation.lag.broker_clocks import ReceivedRecords
+from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.events import OFFSETS_TOPIC, POLLED_PARTITION
 from streaming.group.snapshot import GONE
 from streaming.integrity.log_integrity import find_backward_positions
@@ -157,7 +157,7 @@ class BatchSink:
         batch_id: int,
     ) -> None:
         history = (snapshot for update in updates for snapshot in update.history)
-        decisions = decided(self._monitor_state.view().decided_skips, history, partition_states)
+        decisions = decide_skips(self._monitor_state.view().decided_skips, history, partition_states)
         rows: dict[Table, list[Row]] = {**update_rows(self._cluster, updates, decisions)}
         decode_failures = (record for batch in partition_batches for record in batch.decode_failures)
         rows.update(quarantine_rows(self._cluster, decode_failures))
@@ -186,7 +186,7 @@ class BatchSink:
         return rows.filter(pa.array(unwritten))
 
 
-def _records(received_ms: int, commits: Iterable[pa.Table], updates: Iterable[GroupUpdate]) -> Records:
+def _records(received_ms: int, commits: Iterable[pa.Table], updates: Iterable[GroupUpdate]) -> ReceivedRecords:
     """Where a batch's records stand in the log, and their times. Answers of coordinators have no place in the log."""
     positions = [update.record.snapshot.position for update in updates]
     of_groups = [
@@ -198,7 +198,7 @@ def _records(received_ms: int, commits: Iterable[pa.Table], updates: Iterable[Gr
     names = ("offsets_topic_partition", "offsets_topic_offset", "timestamp_ms")
     tables = [np.stack([table[name].to_numpy().astype(np.int64) for name in names], axis=1) for table in commits]
     partitions, offsets, times_ms = np.concatenate([places, *tables]).T
-    return Records(received_ms, partitions, offsets, times_ms)
+    return ReceivedRecords(received_ms, partitions, offsets, times_ms)
 
 
 def polled_positions(partition_states: Mapping[int, PartitionSnapshot]) -> Mapping[int, int]:

@@ -17,12 +17,12 @@ from streaming.evaluation.lag.lag import ClusterSample, LagReport, TopicPartitio
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation, evaluate_lag, observed_rows, read_up_to_of_groups
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.next_offsets import (
-    Look,
+    FetchResult,
     NextOffsets,
-    Seen,
+    TailFetch,
     UnmovedCommits,
-    near_rows,
-    rows_behind,
+    rows_near_end,
+    rows_with_lag,
     topic_partitions,
 )
 from streaming.evaluation.lag.retention import LOG_START_POINTS
@@ -59,7 +59,7 @@ class LogReader(Protocol):
     def last_stable_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         """Where the log ends for consumers under read_committed."""
 
-    def look(self, looks: Sequence[Look]) -> Mapping[Look, Seen]:
+    def look(self, looks: Sequence[TailFetch]) -> Mapping[TailFetch, FetchResult]:
         """Read the log once for each look."""
 
 
@@ -166,11 +166,11 @@ class LagWatch:
             self._unmoved, self._suspects = (view.numbering, UnmovedCommits()), frozenset()
         committed, now_ms = report.partitions["committed_offset"].to_numpy(), report.sampled_at_ms
         unmoved_ms = self._unmoved[1].for_ms(view.rows, committed, now_ms)
-        at = rows_behind(report, unmoved_ms, np.isin(view.rows, list(self._suspects)))
+        at = rows_with_lag(report, unmoved_ms, np.isin(view.rows, list(self._suspects)))
         stable = self._brokers.last_stable_offsets(topic_partitions(report, at)) if len(at) else {}
-        rows = near_rows(report, at, unmoved_ms, stable)
-        looks = self._next_offsets.looks(rows, now_ms)
-        self._next_offsets.take(self._brokers.look(looks) if looks else {}, now_ms)
+        rows = rows_near_end(report, at, unmoved_ms, stable)
+        fetches = self._next_offsets.due_fetches(rows, now_ms)
+        self._next_offsets.add_results(self._brokers.look(fetches) if fetches else {}, now_ms)
         return self._next_offsets.apply(report, rows)
 
     def silence(self, lag: LagEvaluation) -> Silence:

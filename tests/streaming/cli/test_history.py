@@ -24,7 +24,7 @@ from streaming.delta.rows import arrow_table, commit_gap_rows, condition_rows, u
 from streaming.delta.tables import ASSIGNMENT_IMBALANCE, COMMIT_GAPS, GROUP_CONDITIONS, PARTITIONED_BY, REBALANCES
 from streaming.evaluation.conditions.condition_tracker import Condition, ConditionChange
 from streaming.evaluation.group_update import GroupState, apply_batch
-from streaming.evaluation.rebalances.rebalance_words import sentence
+from streaming.evaluation.rebalances.rebalance_words import describe_rebalance
 from streaming.events import AssignorReported, GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot
 from tests.streaming.groups import (
@@ -75,7 +75,7 @@ def test_a_groups_life_is_told_line_by_line_with_times(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
         "1970-01-01 00:00:00.000  generation 1: seen for the first time; 2 members",
-        f"1970-01-01 00:00:01.000  generation 2: {CLIENT_B} is gone; 1 member; 2 partitions moved, no fewer would do",
+        f"1970-01-01 00:00:01.000  generation 2: {CLIENT_B} is gone; 1 member; 2 partitions moved (2 necessary)",
         "1970-01-01 00:00:02.000  generation 3: client-a@127.0.0.1 is gone; the group is empty",
         "1970-01-01 00:00:03.000  generation 3: deleted",
     ]
@@ -188,7 +188,7 @@ def conditions_in(folder: Path, *changes: tuple[int, bool, str]) -> None:
         write_deltalake(str(folder / GROUP_CONDITIONS.name), table, mode="append", partition_by=list(PARTITIONED_BY))
 
 
-FLAP_THRESHOLD = "member pod-3 joins and goes again: 4 times in 10 minutes"
+FLAP_THRESHOLD = "member pod-3 joined and left 4 times in 10 minutes"
 
 
 def test_conditions_stand_in_the_order_of_time_and_what_still_holds_at_last(tmp_path: Path) -> None:
@@ -218,9 +218,9 @@ def test_conditions_from_before_the_rebalances_that_are_shown_are_left_out_unles
 def test_a_group_without_a_rebalance_can_have_conditions(tmp_path: Path) -> None:
     """A classic group that is asked for names no generation: it has no rows of rebalances."""
     folder = tables_with(tmp_path, *rows_of(LIFE, "other"))
-    conditions_in(folder, (1, True, "static member \x1b[2J commits none of 1 partition"))
+    conditions_in(folder, (1, True, "static member \x1b[2J owns 1 partition and has not committed"))
     reported = run(folder, "g").stdout
-    assert "since 1970-01-01 00:00:01 flapping member: static member \\x1b[2J commits none" in reported
+    assert "since 1970-01-01 00:00:01 flapping member: static member \\x1b[2J owns 1 partition" in reported
 
 
 def cooperative(offsets_topic_offset: int, generation_id: int, *members: object) -> GroupEvent:
@@ -239,23 +239,23 @@ ROUND_ONE = cooperative(1, 2, member("a", {"orders": [0, 1]}, owned=[("orders", 
     [
         (
             [written(0, 1, [ALL]), written(1, 5, [ALL])],
-            "no record says why; 1 member; no partition moved; 3 generations before it without a record",
+            "no record shows a cause; 1 member; no partition moved; 3 preceding generations have no record",
         ),
         (
             [cooperative(0, 1, ALL), ROUND_ONE],
-            f"{CLIENT_B} joined; 2 members; 2 partitions to be handed over in the next round",
+            f"{CLIENT_B} joined; 2 members; 2 partitions will move in the next round",
         ),
         (
             [cooperative(0, 1, ALL), ROUND_ONE, cooperative(2, 3, A, B)],
-            "the next round of a cooperative rebalance; 2 members; 2 partitions moved, no fewer would do",
+            "the next round of a cooperative rebalance; 2 members; 2 partitions moved (2 necessary)",
         ),
         (
             [written(0, 1, [ALL]), written(1, 2, [member("a", {"orders": [0]}), member("b", {"orders": [1, 2, 3]})])],
-            f"{CLIENT_B} joined; 2 members; 3 partitions moved, 1 had to",
+            f"{CLIENT_B} joined; 2 members; 3 partitions moved (1 necessary)",
         ),
         (
             [written(0, 1, [A, B]), written(1, 2, [A, member("b", {"orders": [2]})])],
-            "no record says why; 2 members; no partition moved; 1 partition without an owner",
+            "no record shows a cause; 2 members; no partition moved; 1 partition without an owner",
         ),
         (
             [written(0, 1, [A, B]), cooperative(1, 2, A, B)],
@@ -267,11 +267,11 @@ ROUND_ONE = cooperative(1, 2, member("a", {"orders": [0, 1]}, owned=[("orders", 
         ),
         (
             [written(0, 1, [A, B]), written(1, 2, [A, member("b", {"orders": [2, 3]}, ["orders", "sales"])])],
-            f"{CLIENT_B} subscribes anew; 2 members; no partition moved",
+            f"{CLIENT_B} changed its subscription; 2 members; no partition moved",
         ),
         (
             [*formed(0), target(5, "n", ()), epoch_written(6, 4), target_epoch(7, 4)],
-            "the cause is unknown: member_metadata missing; 1 member; no partition moved",
+            "the cause is unknown (missing: member_metadata); 1 member; no partition moved",
         ),
         (
             [*formed(0), joined(5, "n"), epoch_written(6, 4), target(7, "n", ()), target_epoch(8, 4)],
@@ -286,12 +286,12 @@ ROUND_ONE = cooperative(1, 2, member("a", {"orders": [0, 1]}, owned=[("orders", 
 def test_sentences(events: list[GroupEvent], said: str) -> None:
     """What an on-call person reads needs no manual."""
     row = arrow_table(REBALANCES, rows_of(events)).to_pylist()[-1]
-    assert sentence(row) == said
+    assert describe_rebalance(row) == said
 
 
 def test_the_sync_time_is_told_where_the_record_tells_it() -> None:
     row = arrow_table(REBALANCES, rows_of([written(0, 1, [A, B]), written(1, 2, [ALL])])).to_pylist()[-1]
-    assert sentence({**row, "sync_time_ms": 120}).endswith("; assigned within 120 ms")
+    assert describe_rebalance({**row, "sync_time_ms": 120}).endswith("; assigned within 120 ms")
 
 
 @pytest.mark.parametrize("module", [streaming.cli.history, streaming.cli.text.conditions])
@@ -302,10 +302,10 @@ def test_the_examples_in_the_docstrings_are_true(module: ModuleType) -> None:
 def test_what_the_last_ones_show_together_ends_the_line() -> None:
     """Five within five seconds: the fifth says that it is a storm."""
     rows = arrow_table(REBALANCES, rows_of([written(number, number, [ALL]) for number in range(6)])).to_pylist()
-    assert [sentence(row).endswith("; rebalance storm") for row in rows] == [False] * 5 + [True]
+    assert [describe_rebalance(row).endswith("; rebalance storm") for row in rows] == [False] * 5 + [True]
 
 
-ONCE_MORE = f"{CLIENT_B} is gone; 1 member; 2 partitions moved, no fewer would do"
+ONCE_MORE = f"{CLIENT_B} is gone; 1 member; 2 partitions moved (2 necessary)"
 SETTLED = CommitGap("g", at(1), 2, 12_000, None, "orders", 3, 30_500, 0, 5_000, "all_committed")
 
 
@@ -314,27 +314,27 @@ SETTLED = CommitGap("g", at(1), 2, 12_000, None, "orders", 3, 30_500, 0, 5_000, 
     [
         (
             SETTLED,
-            "; nobody committed for 12.0 s, usually every 5.0 s; orders-3 was not committed for 30.5 s",
+            "; no member committed for 12.0 s (usual interval: 5.0 s); orders-3 was not committed for 30.5 s",
             "the group, its habit, and the worst of its partitions",
         ),
         (
             structs.replace(SETTLED, usual_interval_ms=None, worst_gap_ms=12_000),
-            "; nobody committed for 12.0 s",
+            "; no member committed for 12.0 s",
             "no habit known, and the worst waited no longer than the group",
         ),
         (
             structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="no_commit_after", closed_by="next_rebalance"),
-            "; nobody committed before the next rebalance",
+            "; no member committed before the next rebalance",
             "a storm",
         ),
         (
             structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="no_commit_after", closed_by="round_passed"),
-            "; nobody committed for a whole round (evaluation.stuck_after_seconds)",
+            "; no member committed within evaluation.stuck_after_seconds",
             "stuck, or nothing to commit",
         ),
         (
             structs.replace(SETTLED, commit_gap_ms=None, unknown_reason="offsets_missing"),
-            "; how long nobody committed is unknown: offsets missing",
+            "; the commit gap is unknown: offsets missing",
             "compacted away",
         ),
         (

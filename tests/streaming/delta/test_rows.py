@@ -31,7 +31,7 @@ from streaming.delta.tables import (
 from streaming.evaluation.fairness.imbalance import LAG, Imbalance
 from streaming.evaluation.group_update import GroupState, GroupUpdate, apply_batch
 from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample
-from streaming.evaluation.rebalances.skips import decided
+from streaming.evaluation.rebalances.skips import decide_skips
 from streaming.events import GroupEvent, Position
 from streaming.group.snapshot import GroupSnapshot
 from tests.streaming.group.test_advance import histories
@@ -117,7 +117,7 @@ def test_every_record_of_a_turn_is_a_row_with_the_totals_as_of_it() -> None:
 @pytest.mark.parametrize(("last_missing", "failed"), [(-1, 2), (15, 0)])
 def test_failures_that_the_log_proves_count_from_the_first_row_on(last_missing: int, failed: int) -> None:
     update = update_of([written(10, 1), written(20, 4), tombstoned(30)])
-    decisions = decided({}, update.history, {0: PartitionSnapshot(0, 30, last_missing)})
+    decisions = decide_skips({}, update.history, {0: PartitionSnapshot(0, 30, last_missing)})
     rows = update_rows("c", [update], decisions)[GROUP_GENERATIONS]
     assert [row["rebalances_failed_total"] for row in rows] == [0, failed, failed], "and never fewer later"
 

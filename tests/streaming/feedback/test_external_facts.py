@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streaming.combine.partition_state import PartitionSnapshot
 from streaming.evaluation.lag.lag import ClusterSample
-from streaming.evaluation.rebalances.skips import decided, failed_rebalances, log_was_whole, settlements
+from streaming.evaluation.rebalances.skips import decide_skips, failed_rebalances, log_was_whole, settlements
 from streaming.events import ExternalFact, GroupEvent, GroupForgotten, SkipSettled, TopicMetadata, TopicsSampled
 from streaming.feedback.external_facts import FORGET_AFTER_MS, pending_facts
 from streaming.group.snapshot import GroupSnapshot
@@ -38,7 +38,7 @@ GONE = TopicMetadata(None, NOW_MS)
 
 def asked(snapshot: GroupSnapshot, sample: ClusterSample = SAMPLE, pending: Sequence[GroupSnapshot] = ()) -> object:
     """Return what is handed back where nothing of the log is missing."""
-    return pending_facts(snapshot, sample, decided({}, [snapshot], {0: PARTITION_STATE}), pending)
+    return pending_facts(snapshot, sample, decide_skips({}, [snapshot], {0: PARTITION_STATE}), pending)
 
 
 def whole(offsets_topic_offset: int, generation_id: int) -> GroupEvent:
@@ -159,18 +159,20 @@ def test_only_a_stretch_that_was_read_whole_proves_a_failure(last_missing: int, 
     partition_state = PartitionSnapshot(0, last_offset=50, last_missing_offset=last_missing)
     (skip,) = SKIPPING.unsettled_skips
     assert log_was_whole(skip, partition_state) == whole, why
-    decisions = decided({}, [SKIPPING], {0: partition_state})
+    decisions = decide_skips({}, [SKIPPING], {0: partition_state})
     assert failed_rebalances(SKIPPING, decisions) == (2 if whole else 0)
     assert settlements(SKIPPING, decisions) == (SkipSettled(20, log_was_whole=whole),)
 
 
 def test_what_was_decided_once_stands_whatever_is_missing_later() -> None:
     """Defect 8: a transaction marker behind a failed rebalance made the table's counter fall from 1 to 0."""
-    before = decided({}, [SKIPPING], {0: PARTITION_STATE})
+    before = decide_skips({}, [SKIPPING], {0: PARTITION_STATE})
     holed_since = PartitionSnapshot(0, last_offset=60, last_missing_offset=55)
-    assert decided(before, [SKIPPING], {0: holed_since}) == before == {("g", 20): True}
-    assert decided({}, [SKIPPING], {0: holed_since}) == {("g", 20): False}, "seen for the first time, it is not proven"
-    assert decided(before, [whole_log()], {0: PARTITION_STATE}) == {}, "settled, it need not be remembered"
+    assert decide_skips(before, [SKIPPING], {0: holed_since}) == before == {("g", 20): True}
+    assert decide_skips({}, [SKIPPING], {0: holed_since}) == {("g", 20): False}, (
+        "seen for the first time, it is not proven"
+    )
+    assert decide_skips(before, [whole_log()], {0: PARTITION_STATE}) == {}, "settled, it need not be remembered"
 
 
 def whole_log() -> GroupSnapshot:
@@ -179,8 +181,10 @@ def whole_log() -> GroupSnapshot:
 
 def test_without_its_lane_a_skip_is_not_settled() -> None:
     known = advanced([sampled(5, orders=2)], SKIPPING)
-    assert pending_facts(known, SAMPLE, decided({}, [known], {})) == ()
-    assert pending_facts(known, SAMPLE, decided({}, [known], {0: HOLED})) == (SkipSettled(20, log_was_whole=False),)
+    assert pending_facts(known, SAMPLE, decide_skips({}, [known], {})) == ()
+    assert pending_facts(known, SAMPLE, decide_skips({}, [known], {0: HOLED})) == (
+        SkipSettled(20, log_was_whole=False),
+    )
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9)), max_size=8, unique_by=lambda one: one[0]))
@@ -188,7 +192,7 @@ def test_settling_by_the_lane_counts_what_the_rows_called_proven(steps: list[tup
     """A row shows the proven failures before their settlement: the total after it must be the same."""
     snapshot = advanced(written(offset, generation) for offset, generation in sorted(steps))
     for partition_state in (PARTITION_STATE, HOLED):
-        decisions = decided({}, [snapshot], {0: partition_state})
+        decisions = decide_skips({}, [snapshot], {0: partition_state})
         settled = advanced(settlements(snapshot, decisions), snapshot)
         assert settled.totals.rebalances_failed == failed_rebalances(snapshot, decisions)
         assert settled.unsettled_skips == ()

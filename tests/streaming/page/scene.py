@@ -21,7 +21,7 @@ from streaming.combine.partition_state import GapsClosed
 from streaming.delta.rows import arrow_table, update_rows
 from streaming.delta.tables import PARTITIONED_BY, REBALANCES
 from streaming.evaluation.conditions.condition_tracker import Condition
-from streaming.evaluation.conditions.condition_words import words_for
+from streaming.evaluation.conditions.condition_words import describe_condition
 from streaming.evaluation.fairness.throughput import end_offset_rates
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.lag.commit_windows import CommitWindows
@@ -129,7 +129,7 @@ def held_now(record: GroupState) -> Iterator[Condition]:
     """Tell what holds of a group now, since the last of its records."""
     recent = record.rebalance_history.recent
     for name in conditions(recent, NOW_MS, Limits()):
-        yield Condition(name, recent[-1].timestamp_ms, words_for(name, recent, NOW_MS, Limits()))
+        yield Condition(name, recent[-1].timestamp_ms, describe_condition(name, recent, NOW_MS, Limits()))
 
 
 @dataclass

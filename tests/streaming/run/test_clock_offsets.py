@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from streaming.evaluation.lag.broker_clocks import Records
+from streaming.evaluation.lag.broker_clocks import ReceivedRecords
 from streaming.run.cluster_clock import ClusterClock
 from tests.streaming.run.samples.test_conditions import Monitor
 
@@ -48,7 +48,7 @@ class Story:
                 self.monitor.sampler.take_sample()
             received_ms = self.cluster.clock.monitor_ms() + 700
             numbers = (np.array([number]) for number in (0, record, written_ms))
-            self.cluster.clock.take_records(Records(received_ms, *numbers))
+            self.cluster.clock.take_records(ReceivedRecords(received_ms, *numbers))
 
     def seen(self) -> Seen:
         """Return what is shown."""

@@ -128,7 +128,7 @@ def test_an_unknown_offset_is_not_zero_records(group: WatchedGroup) -> None:
     del group.cluster.end_offsets["orders", 1]
     group.write_generation(1, reads("a", 0), protocol="mine")
     group.pass_minutes(7)
-    assert group.active_conditions()[UNOWNED].endswith("unknown how many records wait: orders-1")
+    assert group.active_conditions()[UNOWNED].endswith("unknown number of waiting records: orders-1")
     assert group.report().unowned_records is None
 
 

@@ -101,7 +101,7 @@ def test_a_condition_begins_once_goes_on_with_new_words_and_ends_once() -> None:
     begun = watch.evaluate(inputs(record(recent=restarts(3))))
     assert changes(begun) == [("g", "rebalance_storm", True), ("g", "flapping_member", True)]
     (_, flapping) = begun.active["g"]
-    assert flapping == Condition("flapping_member", NOW_MS, "member pod joins and goes again: 3 times in 10 minutes")
+    assert flapping == Condition("flapping_member", NOW_MS, "member pod joined and left 3 times in 10 minutes")
     watch.commit(begun)
     later = watch.evaluate(inputs(record(recent=restarts(4)), now_ms=NOW_MS + 30_000))
     assert later.changes == ()
@@ -173,7 +173,7 @@ def test_a_restart_repeats_no_beginning_and_loses_no_end() -> None:
     watch = ConditionTracker(LIMITS)
     reported = {
         ("g", "rebalance_storm"): Condition("rebalance_storm", 5, "9 rebalances in 10 minutes"),
-        ("gone", "silent_group"): Condition("silent_group", 7, "nobody committed for 9 minutes"),
+        ("gone", "silent_group"): Condition("silent_group", 7, "no member committed for 9 minutes"),
     }
     watch.restore(reported)
     evaluation = watch.evaluate(inputs(record(recent=STORM)))
@@ -270,19 +270,19 @@ OTHERS_COMMIT: Commits = {("g", "orders", 1): (300, 1), ("g", "orders", 2): (300
         (
             {**OTHERS_COMMIT, ("g", "orders", 0): (100, 20)},
             THREE,
-            "static member pod-0 commits none of 1 partition for 20 minutes while records wait",
+            "static member pod-0 owns 1 partition and has not committed for 20 minutes while records wait",
             "it stopped committing",
         ),
         (
             OTHERS_COMMIT,
             THREE,
-            "static member pod-0 commits none of 1 partition for 100 minutes while records wait",
+            "static member pod-0 owns 1 partition and has not committed for 100 minutes while records wait",
             "PostHog 65809: it never did, since the group is as it is",
         ),
         (
             {("g", "orders", 0): (300, 1)},
             THREE,
-            "static member pod-1 commits none of 2 partitions for 100 minutes while records wait",
+            "static member pod-1 owns 2 partitions and has not committed for 100 minutes while records wait",
             "none of both",
         ),
         ({**OTHERS_COMMIT, ("g", "orders", 0): (300, 20)}, THREE, None, "it has read everything"),
@@ -322,8 +322,8 @@ def test_a_member_that_does_not_reach_its_target_is_named_with_the_time_it_may_t
     (condition,) = evaluation.active["g"]
     assert condition.name == "stuck_reconciliation"
     assert condition.detail == (
-        "members client@127.0.0.1, client@127.0.0.1 on the way to the target assignment for at least 7 minutes,"
-        " allowed are 5 minutes"
+        "members client@127.0.0.1, client@127.0.0.1 have not reached the target assignment for at least 7 minutes"
+        " (allowed: 5 minutes)"
     )
     arrived = GroupState(advanced([current(300, number=4), current(301, "n", (), 4)], modern.snapshot))
     watch.commit(evaluation)

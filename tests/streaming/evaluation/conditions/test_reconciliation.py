@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from streaming.evaluation.conditions.reconciliation import Lagging, allowed_ms, lagging_members, stuck_members
+from streaming.evaluation.conditions.reconciliation import LaggingMember, allowed_ms, lagging_members, stuck_members
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.events import SHARE, STREAMS, GroupEvent
 from streaming.group.snapshot import GroupSnapshot
@@ -78,7 +78,7 @@ def test_a_member_is_stuck_once_its_own_rebalance_timeout_is_over() -> None:
     slow = replace(modern_member(), rebalance_timeout_ms=600_000)
     group = advanced([*GROWN, joined(9, "o", slow), current(10, "o", (), 3)]).modern
     assert group is not None
-    lagging = {name: Lagging(group.currents["m"], 8_000) for name in ("m", "o")}
+    lagging = {name: LaggingMember(group.currents["m"], 8_000) for name in ("m", "o")}
     at = {minutes: set(stuck_members(group, lagging, 8_000 + minutes * 60_000, Limits())) for minutes in (5, 6, 10, 11)}
     assert at == {5: set(), 6: {"m"}, 10: {"m"}, 11: {"m", "o"}}
 

@@ -15,8 +15,8 @@ from streaming.evaluation.conditions.silence import (
     OwnedPartitions,
     PartitionCommits,
     is_silent,
+    silence_condition,
     silent_static_owners,
-    why_silent,
 )
 from streaming.evaluation.rebalances.detectors import Limits
 from tests.streaming.evaluation.silences import MINUTE_MS, NOW_MS, Commits, Ends, busy, silence
@@ -134,7 +134,7 @@ def test_a_stuck_rebalance_is_told_from_members_that_hang(
 ) -> None:
     """Rules 12 and 13: who is paged for a rebalance that is none looks in the wrong place."""
     rebalancing_ms = None if minutes is None else minutes * MINUTE_MS
-    assert why_silent(silent, state, rebalancing_ms, LIMITS) == condition, why
+    assert silence_condition(silent, state, rebalancing_ms, LIMITS) == condition, why
 
 
 OWNED = {"pod-0": (AT,), "pod-1": (OTHER,)}

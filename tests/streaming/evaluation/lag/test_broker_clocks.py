@@ -11,24 +11,24 @@ from hypothesis import strategies as st
 
 from streaming.evaluation.lag.broker_clocks import (
     KNOWN_FOR_MS,
+    MAX_OFFSET_MS,
     MIN_INTERVALS,
-    MOST_MS,
     VISIBLE_AFTER_MS,
     BrokerClocks,
     ClockOffset,
-    Ends,
-    Records,
-    most_agreed,
+    OffsetsTopicEnds,
+    ReceivedRecords,
+    largest_overlap,
 )
 
 SECOND_MS = 1_000
 START_MS = 1_700_000_000_000
 
 
-def records(received_ms: int, *of_records: tuple[int, int, int]) -> Records:
+def records(received_ms: int, *of_records: tuple[int, int, int]) -> ReceivedRecords:
     """Return records of (partition, offset, time)."""
     partitions, offsets, times = np.array(of_records, dtype=np.int64).reshape(-1, 3).T
-    return Records(received_ms, partitions, offsets, times)
+    return ReceivedRecords(received_ms, partitions, offsets, times)
 
 
 class Cluster:
@@ -45,10 +45,10 @@ class Cluster:
         for second in range(seconds):
             if second % 5 == 0:
                 leaders = {number: number for number in self.ends}
-                self.clocks.take_ends(Ends(self.now_ms, dict(self.ends), leaders))
+                self.clocks.add_ends(OffsetsTopicEnds(self.now_ms, dict(self.ends), leaders))
             batch, self.unread = self.unread, []
             if batch:
-                self.clocks.take_records(records(self.now_ms, *batch))
+                self.clocks.add_records(records(self.now_ms, *batch))
             self.now_ms += SECOND_MS
             for number in self.ends if writing else ():
                 if second % self.every_seconds[number % len(self.every_seconds)] == 0:
@@ -125,17 +125,17 @@ def test_a_clock_that_is_set_is_followed():
     [
         ([(0, 5, START_MS)], "written before the first sample: it may have lain there for long"),
         ([(1, 50, START_MS)], "of a partition that was not sampled"),
-        ([(0, 50, START_MS + 2 * MOST_MS)], "no clock is a day off"),
-        ([(0, 50, START_MS - 2 * MOST_MS)], "nor behind"),
+        ([(0, 50, START_MS + 2 * MAX_OFFSET_MS)], "no clock is a day off"),
+        ([(0, 50, START_MS - 2 * MAX_OFFSET_MS)], "nor behind"),
         ([], "no record"),
     ],
 )
 def test_such_records_prove_nothing(batch: list[tuple[int, int, int]], why: str):
     clocks = BrokerClocks()
-    clocks.take_records(records(START_MS, (0, 50, START_MS)))
+    clocks.add_records(records(START_MS, (0, 50, START_MS)))
     for at in range(2 * MIN_INTERVALS):
-        clocks.take_ends(Ends(START_MS + at, {0: 10}, {0: 7}))
-        clocks.take_records(records(START_MS + at + 1, *batch))
+        clocks.add_ends(OffsetsTopicEnds(START_MS + at, {0: 10}, {0: 7}))
+        clocks.add_records(records(START_MS + at + 1, *batch))
     assert clocks.offsets(START_MS + 10) == {}, why
     assert clocks.corrections_ms(START_MS + 10) == {}
 
@@ -143,9 +143,9 @@ def test_such_records_prove_nothing(batch: list[tuple[int, int, int]], why: str)
 def test_what_was_written_before_the_leader_changed_is_not_the_new_leaders_time():
     clocks = BrokerClocks()
     for at in range(2 * MIN_INTERVALS):
-        clocks.take_ends(Ends(START_MS + at, {0: 10}, {0: at}))
-        clocks.take_ends(Ends(START_MS + at, {0: 99}, {0: at + 1}))
-        clocks.take_records(records(START_MS + at + 1, (0, 50, START_MS)))
+        clocks.add_ends(OffsetsTopicEnds(START_MS + at, {0: 10}, {0: at}))
+        clocks.add_ends(OffsetsTopicEnds(START_MS + at, {0: 99}, {0: at + 1}))
+        clocks.add_records(records(START_MS + at + 1, (0, 50, START_MS)))
     assert clocks.offsets(START_MS + 10) == {}
 
 
@@ -153,7 +153,7 @@ def test_what_was_written_before_the_leader_changed_is_not_the_new_leaders_time(
 def test_where_most_intervals_overlap_is_found_as_by_counting(drawn: list[tuple[int, int]]):
     """Marzullo's algorithm, beside a count at every whole number."""
     intervals = np.array([(low, low + width) for low, width in drawn])
-    agreed, count = most_agreed(intervals)
+    agreed, count = largest_overlap(intervals)
     counts = {at: sum(low <= at <= high for low, high in intervals.tolist()) for at in range(-10, 20)}
     assert count == max(counts.values())
     assert agreed.lowest_ms == min(at for at, there in counts.items() if there == count)

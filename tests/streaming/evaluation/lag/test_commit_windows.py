@@ -389,5 +389,5 @@ def test_nothing_changes_nothing() -> None:
 
 
 def test_a_window_that_compares_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="nothing to compare"):
+    with pytest.raises(ValueError, match="at least two commits"):
         CommitWindows(length=1)

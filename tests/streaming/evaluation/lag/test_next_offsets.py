@@ -18,16 +18,16 @@ from streaming.evaluation.lag.lag_evaluation import evaluate_lag
 from streaming.evaluation.lag.lag_seconds import END_OFFSET_POINTS
 from streaming.evaluation.lag.next_offsets import (
     DOUBTED_AFTER_MS,
+    FETCHES_PER_SAMPLE,
     FEW_OFFSETS,
-    LOOKS_PER_SAMPLE,
     REFUSED_FOR_MS,
-    Look,
+    FetchFailure,
+    FetchResult,
     NextOffsets,
-    NotSeen,
-    Seen,
+    TailFetch,
     UnmovedCommits,
-    near_rows,
-    rows_behind,
+    rows_near_end,
+    rows_with_lag,
     topic_partitions,
 )
 from streaming.evaluation.lag.retention import LOG_START_POINTS
@@ -54,10 +54,10 @@ class Log:
         self.records |= set(range(self.end, self.end + records))
         self.end += records + markers
 
-    def look(self, look: Look) -> Seen:
+    def look(self, look: TailFetch) -> FetchResult:
         """Return what a fetch would show."""
         if not self.is_readable:
-            return NotSeen.REFUSED
+            return FetchFailure.REFUSED
         later = sorted(offset for offset in self.records if offset >= look.from_offset)
         committed = [offset for offset in later if offset not in self.aborted]
         if not committed:
@@ -92,12 +92,12 @@ class Watch:
         commits = pa.table([pa.array(column) for column in columns], names=LAG_SCHEMA.names[:5])
         report = lag_report(commits, ClusterSample(self.now_ms, {}, {at: log.end}, {at: log.start}))
         unmoved = self._unmoved.for_ms(np.array([0]), np.array([self.committed]), self.now_ms)
-        behind = rows_behind(report, unmoved, self._is_suspect)
+        behind = rows_with_lag(report, unmoved, self._is_suspect)
         stable = {of: log.last_stable for of in topic_partitions(report, behind) if log.last_stable is not None}
-        rows = near_rows(report, behind, unmoved, stable)
-        looks = self._next.looks(rows, self.now_ms)
+        rows = rows_near_end(report, behind, unmoved, stable)
+        looks = self._next.due_fetches(rows, self.now_ms)
         self.looks += len(looks)
-        self._next.take({look: log.look(look) for look in looks}, self.now_ms)
+        self._next.add_results({look: log.look(look) for look in looks}, self.now_ms)
         report = self._next.apply(report, rows)
         if report.partitions["lag"][0].is_valid:
             next_offset = report.partitions["next_offset"].to_numpy()
@@ -292,23 +292,23 @@ def test_without_the_right_to_look_few_offsets_give_no_bad_status():
 
 def test_looks_are_bounded_and_the_nearest_to_the_end_go_first():
     """Rule 5: 100,000 partitions that stand still after an outage must not be 100,000 requests."""
-    count = 3 * LOOKS_PER_SAMPLE
+    count = 3 * FETCHES_PER_SAMPLE
     columns = [["g"] * count, ["orders"] * count, list(range(count)), list(range(count)), [0] * count]
     commits = pa.table([pa.array(column) for column in columns], names=LAG_SCHEMA.names[:5])
     report = lag_report(commits, ClusterSample(9, {}, {("orders", number): count for number in range(count)}))
     unmoved = np.full(count, 5_000)
-    rows = near_rows(report, rows_behind(report, unmoved, unmoved < 0), unmoved, {})
+    rows = rows_near_end(report, rows_with_lag(report, unmoved, unmoved < 0), unmoved, {})
     known = NextOffsets()
     looked: list[int] = []
     for _ in range(3):
-        looks = known.looks(rows, 9)
+        looks = known.due_fetches(rows, 9)
         looked += [look.partition for look in looks]
-        known.take({look: Tail(look.from_offset, is_record=True, read_to=look.from_offset) for look in looks}, 9)
+        known.add_results({look: Tail(look.from_offset, is_record=True, read_to=look.from_offset) for look in looks}, 9)
     assert looked == list(reversed(range(count)))
-    assert known.looks(rows, 9) == []
+    assert known.due_fetches(rows, 9) == []
 
 
-LOOKS = st.sampled_from([NotSeen.REFUSED, NotSeen.FAILED, None])
+LOOKS = st.sampled_from([FetchFailure.REFUSED, FetchFailure.FAILED, None])
 
 
 @given(
@@ -318,7 +318,7 @@ LOOKS = st.sampled_from([NotSeen.REFUSED, NotSeen.FAILED, None])
     st.none() | st.integers(0, 12),
 )
 def test_lag_is_never_more_than_the_offsets_left_nor_less_than_the_records(
-    written: Sequence[tuple[bool, int]], committed: int, failure: NotSeen | None, last_stable: int | None
+    written: Sequence[tuple[bool, int]], committed: int, failure: FetchFailure | None, last_stable: int | None
 ):
     """Rule 6: whatever the log holds, lag is unknown or between the records and the offsets after the commit."""
     log = Log()
@@ -334,7 +334,7 @@ def test_lag_is_never_more_than_the_offsets_left_nor_less_than_the_records(
     }
     if failure is not None:
         watch = Watch(log)
-        log.is_readable = failure is not NotSeen.REFUSED
+        log.is_readable = failure is not FetchFailure.REFUSED
         watch.commit(committed)
         rows += [watch.sample() for _ in range(3)]
     for row in rows:

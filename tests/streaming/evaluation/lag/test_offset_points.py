@@ -119,5 +119,5 @@ def test_restoring_under_a_lower_limit_keeps_the_newest() -> None:
 
 
 def test_a_limit_without_an_inner_point_is_refused() -> None:
-    with pytest.raises(ValueError, match="one between"):
+    with pytest.raises(ValueError, match="at least 3"):
         OffsetPoints(2)

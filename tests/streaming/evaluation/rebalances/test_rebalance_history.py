@@ -29,7 +29,7 @@ from streaming.evaluation.rebalances.rebalance_history import (
     ReportedRebalance,
     moves_by_need,
 )
-from streaming.evaluation.rebalances.rebalance_summary import KEPT_NAMES, in_brief
+from streaming.evaluation.rebalances.rebalance_summary import KEPT_NAMES, summarize
 from streaming.events import GroupEvent, GroupMetadataWritten, TopicMetadata, TopicsSampled
 from streaming.group.snapshot import GroupSnapshot, GroupTotals, Resume
 from streaming.protocol.classic import ClassicMember
@@ -227,4 +227,4 @@ def test_moves_are_split_by_whether_they_had_to_be(
 ) -> None:
     (one,) = rebalances(updates([[written(0, 1)]]))
     assert moves_by_need(msgspec.structs.replace(one.rebalance, movement=movement)) == by_need, why
-    assert in_brief(one.rebalance).kind == "first_seen"
+    assert summarize(one.rebalance).kind == "first_seen"

@@ -160,7 +160,7 @@ def test_words_name_who_since_when_and_the_remedy() -> None:
     (skew,) = group(excess=2, skewed_topics=3, remedy="sticky").troubles
     assert skew.text == (
         "the busiest member has 2 partitions more than necessary: "
-        "the same members have the extra partition of 3 topics; sticky would end that"
+        "the same members have the extra partition of 3 topics; the strategy sticky would prevent this"
     )
 
 
@@ -171,7 +171,7 @@ def test_a_trouble_says_how_many_records_wait_in_partitions_without_an_owner() -
 
 
 def test_a_broken_law_is_named_in_plain_words() -> None:
-    """Two owners looked like harmless drift: "2 partitions are not where range puts them"."""
+    """Two owners looked like harmless drift: "2 partitions are not assigned as range requires"."""
     texts = [
         trouble.text
         for trouble in (
@@ -185,5 +185,5 @@ def test_a_broken_law_is_named_in_plain_words() -> None:
     ]
     assert texts == [
         "1 partition with two owners, which both process the records",
-        "a member has no assignment: 2 partitions are not where range puts them",
+        "a member has no assignment: 2 partitions are not assigned as range requires",
     ]

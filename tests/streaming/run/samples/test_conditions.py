@@ -18,7 +18,7 @@ from streaming.delta.stored import stored_rows
 from streaming.delta.tables import GROUP_CONDITIONS, Table
 from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.lag.lag import ClusterSample, LogEnds, TopicPartition
-from streaming.evaluation.lag.next_offsets import Look, NotSeen, Seen
+from streaming.evaluation.lag.next_offsets import FetchFailure, FetchResult, TailFetch
 from streaming.evaluation.lag.status import Status
 from streaming.evaluation.rebalances.detectors import Limits
 from streaming.events import GroupEvent, GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
@@ -64,7 +64,7 @@ class Cluster:
         self.last_stable: dict[TopicPartition, int] = {}
         self.next_records: dict[TopicPartition, int] = {}
         self.refused: set[str] = set()
-        self.looks: list[Look] = []
+        self.looks: list[TailFetch] = []
 
     def sample(self, _topics: Iterable[str]) -> ClusterSample:
         """Tell where everything ends."""
@@ -85,14 +85,14 @@ class Cluster:
         """Return where open transactions begin, and the ends of the others."""
         return {at: self.last_stable.get(at, self.end_offsets[at]) for at in partitions}
 
-    def look(self, looks: Sequence[Look]) -> dict[Look, Seen]:
+    def look(self, looks: Sequence[TailFetch]) -> dict[TailFetch, FetchResult]:
         """Every offset has a record, but those before `next_records`."""
         self.looks += looks
         return {look: self._seen(look) for look in looks}
 
-    def _seen(self, look: Look) -> Seen:
+    def _seen(self, look: TailFetch) -> FetchResult:
         if look.topic in self.refused:
-            return NotSeen.REFUSED
+            return FetchFailure.REFUSED
         at = look.topic, look.partition
         next_record = max(look.from_offset, self.next_records.get(at, 0))
         return Tail(next_record, is_record=next_record < self.end_offsets[at], read_to=next_record)
@@ -215,13 +215,15 @@ STORM = "rebalance_storm"
 def test_a_condition_is_written_when_it_begins_and_when_it_ends(monitor: Monitor) -> None:
     storm(monitor)
     monitor.pass_minutes(3)
-    assert monitor.active_conditions() == {STORM: "5 rebalances in 10 minutes, 5 of them: unexplained"}
+    assert monitor.active_conditions() == {
+        STORM: "5 rebalances in 10 minutes; most common cause: unexplained (5 times)"
+    }
     (row,) = monitor.rows()
     assert (row["cluster"], row["group_id"], row["active"], row["detail"]) == (
         "prod",
         "g",
         True,
-        "5 rebalances in 10 minutes, 5 of them: unexplained",
+        "5 rebalances in 10 minutes; most common cause: unexplained (5 times)",
     )
     assert row["since_time"] == row["sampled_time"] == row["read_up_to_time"]
     monitor.pass_minutes(8)
@@ -344,7 +346,10 @@ def test_a_group_that_commits_no_more_while_records_come(monitor: Monitor, state
     assert monitor.active_conditions() == {}, "five minutes may pass"
     monitor.pass_minutes(2, records_a_minute=10)
     assert [*monitor.active_conditions()] == [condition]
-    assert "nobody committed for 7 minutes while records wait and more come" in monitor.active_conditions()[condition]
+    assert (
+        "no member committed for 7 minutes while records wait and new ones arrive"
+        in monitor.active_conditions()[condition]
+    )
     monitor.commit(p0=70)
     monitor.cluster.states = {"g": "Stable"}
     monitor.pass_minutes(1, records_a_minute=10)
@@ -356,7 +361,7 @@ def test_a_rebalance_that_listings_show_for_longer_than_one_may_take(monitor: Mo
     monitor.write(monitor.generation(1))
     monitor.cluster.states = {"g": "PreparingRebalance"}
     monitor.pass_minutes(7)
-    assert monitor.active_conditions() == {"stuck_rebalance": "in the middle of a rebalance for at least 6 minutes"}
+    assert monitor.active_conditions() == {"stuck_rebalance": "rebalance in progress for at least 6 minutes"}
     monitor.cluster.states = {"g": "Stable"}
     monitor.pass_minutes(1)
     assert monitor.active_conditions() == {}
