@@ -36,6 +36,8 @@ from streaming.state.monitor_state import MonitorState
 
 SPARK_CONF = "REBALANCE_MONITOR_SPARK__CONF"
 _LOCK = Path(streaming.jars.__file__).with_name("jars.lock")
+_SESSION = Path(streaming.spark.session.__file__)
+"""It says what is on Spark's class path, in which order."""
 _PATIENCE_SECONDS = 300.0
 
 
@@ -54,7 +56,7 @@ def environment() -> Mapping[str, str]:
 def _archives() -> tuple[Path, Path]:
     """Where those of Spark and of the broker are: beside Spark's jars, for they are of these very files."""
     java = subprocess.run([find_java(), "-version"], capture_output=True, check=True).stderr
-    made_of = java + _LOCK.read_bytes() + version("pyspark").encode()
+    made_of = java + _LOCK.read_bytes() + version("pyspark").encode() + _SESSION.read_bytes()
     folder = Path(sys.prefix, "class-archives", hashlib.sha256(made_of).hexdigest()[:16])
     return folder / "spark.jsa", folder / "broker.jsa"
 

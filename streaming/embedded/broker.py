@@ -35,6 +35,10 @@ _LOG4J_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 _START_TIMEOUT_SECONDS = 60.0
 _STOP_GRACE_SECONDS = 15.0
 _CLEAN_EXIT_CODES = (0, 128 + signal.SIGTERM)  # the JVM's, when asked to end by SIGTERM
+_IDS = re.compile(rb"^(?P<name>(cluster|directory)\.id)=.*$", re.MULTILINE)
+"""Lines of `meta.properties` that differ from folder to folder."""
+_FORMATTED: dict[tuple[str, frozenset[tuple[str, str]]], Mapping[str, bytes]] = {}
+"""What Kafka's tool has written in this process, by Kafka's version and the properties given: file by name."""
 _EXCEPTION = re.compile(r'(Exception in thread "[^"]*" )?([a-z]\w*\.)+\w+(Exception|Error): (?P<words>.*)')
 _ERROR = re.compile(r"ERROR|FATAL|[Ee]rror")
 
@@ -218,7 +222,19 @@ class EmbeddedBroker:
             self._claim = None
 
     def _format_storage(self, java: Path, class_path: str) -> None:
-        """Give a new folder its cluster id, as `kafka-storage.sh format` does."""
+        """Give a new folder its cluster id. Kafka's tool is a JVM of 0.9 CPU seconds, so its files are used again."""
+        key = self._kafka_version, frozenset(self._overrides.items())
+        if key in _FORMATTED:
+            self._topics_folder.mkdir(exist_ok=True)
+            for name, content in sorted(_FORMATTED[key].items()):  # meta.properties, which says it is done, comes last
+                (self._topics_folder / name).write_bytes(with_new_ids(content))
+        else:
+            self._run_storage_tool(java, class_path)
+            if self._topics_folder.exists():  # properties may name another
+                _FORMATTED[key] = {path.name: path.read_bytes() for path in self._topics_folder.iterdir()}
+
+    def _run_storage_tool(self, java: Path, class_path: str) -> None:
+        """Run `kafka-storage.sh format`."""
         jvm = [java, "-XX:TieredStopAtLevel=1", *_performance_options(), "-cp", class_path]
         tool = [*jvm, "kafka.tools.StorageTool", "format"]
         arguments = ["-t", cluster_id(uuid.uuid4()), "-c", self._properties_path]
@@ -272,6 +288,11 @@ def cluster_id(source: uuid.UUID) -> str:
     # A first byte of 0xF8 to 0xFB is a leading "-" in URL-safe base64. Kafka's Uuid.randomUuid avoids it too.
     first = source.bytes[0] & 0xE7 if source.bytes[0] >= 0xF8 else source.bytes[0]
     return base64.urlsafe_b64encode(bytes([first]) + source.bytes[1:]).decode().rstrip("=")
+
+
+def with_new_ids(content: bytes) -> bytes:
+    """Return a formatted folder's file with ids of its own: two brokers of one id are one to Kafka's clients."""
+    return _IDS.sub(lambda line: line["name"] + b"=" + cluster_id(uuid.uuid4()).encode(), content)
 
 
 def _performance_options() -> list[str]:

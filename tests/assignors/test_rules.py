@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from assignors import BUILT_IN
@@ -37,7 +37,6 @@ def test_every_strategy_keeps_its_laws_where_claims_are_clean(strategy: str, gro
 
 
 @STRATEGIES
-@settings(max_examples=50)
 @given(group=groups(), seed=st.integers())
 def test_the_order_of_the_input_never_shows(strategy: str, group: GroupSpec, seed: int):
     """Members come in any order. Java's answer can depend on it; ours must not, or nothing could be compared."""
@@ -50,7 +49,6 @@ def test_the_order_of_the_input_never_shows(strategy: str, group: GroupSpec, see
 
 
 @STRATEGIES
-@settings(max_examples=50)
 @given(group=groups())
 def test_every_member_is_answered_in_sorted_form(strategy: str, group: GroupSpec):
     """A member with nothing has an empty entry, and partitions come sorted: answers can be compared by ==."""

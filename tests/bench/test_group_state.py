@@ -26,7 +26,8 @@ def test_every_partition_is_held_once_and_the_second_generation_moved_some(event
     assert group_state._held(1) != group_state._held(2)
 
 
-def test_a_large_groups_state_is_within_its_bound() -> None:
+def test_a_large_groups_state_is_within_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_state, "ROUNDS", 1)  # bytes are the same in each, and times are for a quiet machine
     figures = {figure.name: figure for figure in group_state.group_state_figures()}
     states = [figure for name, figure in figures.items() if name.endswith("state")]
     assert [figure.verdict for figure in states] == ["met", "met"]

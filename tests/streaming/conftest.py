@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.examples import EXAMPLES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streaming.embedded import EmbeddedBroker
 
 # What is slow on a busy machine, or on the first call into Arrow, is not wrong.
-settings.register_profile("no deadline", deadline=None)
+settings.register_profile("no deadline", deadline=None, max_examples=EXAMPLES)
 settings.load_profile("no deadline")
 
 

@@ -168,7 +168,7 @@ def test_a_hostile_name_is_text_and_nothing_else(pages: Pages, group_id: str) ->
     assert group_address(group_id) in Seen(ask(pages, "/").text).links
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(), max_size=30), st.text(st.characters(), max_size=30))
 def test_no_name_at_all_gets_out_of_its_place(tmp_path: Path, group_id: str, client: str) -> None:
     """Rule: the elements of a page do not depend on names."""

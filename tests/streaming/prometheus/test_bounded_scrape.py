@@ -28,6 +28,7 @@ from streaming.signals import CLUSTER as OF_A_CLUSTER
 from streaming.signals import GRANULARITIES, GROUP, MEMBER, PARTITION, SIGNALS, TOPIC, exported_names
 from streaming.signals.partitions import PARTITION_LAG
 from streaming.state.monitor_state import MonitorState
+from tests.examples import EXAMPLES
 from tests.streaming.http.answers import answer
 from tests.streaming.page.scene import CLUSTER, NOW_MS
 from tests.streaming.prometheus.everything import STALE_AFTER_MS, everything
@@ -183,7 +184,7 @@ def test_the_order_in_which_groups_became_known_is_not_to_be_seen(monitor_state:
     assert lines(found) == lines(samples(exporter_of(monitor_state, bounds=bounds)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=EXAMPLES // 2)
 @given(st.integers(0, 1_300), st.integers(1, 300))
 def test_more_room_hides_nothing_that_was_shown(monitor_state: MonitorState, room: int, more: int) -> None:
     less = lines(samples(exporter_of(monitor_state, bounds=Bounds(0, room))))

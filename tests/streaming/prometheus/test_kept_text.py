@@ -25,6 +25,7 @@ from streaming.signals import SIGNALS
 from streaming.signals.monitor import RESIDENT_MEMORY_BYTES
 from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import WorkShares
+from tests.examples import EXAMPLES
 from tests.streaming.groups import emptied, member, sampled, tombstoned, written
 from tests.streaming.http.answers import answer
 from tests.streaming.prometheus.test_metrics import NOW_MS, PARTITIONS, STALE_AFTER_MS, monitor_state_of, sample_of
@@ -133,7 +134,7 @@ def scraper(monitor_state: MonitorState) -> Scraped:
 STEPS = st.lists(st.tuples(st.sampled_from(CHANGES), st.sampled_from(GROUPS), st.integers(1, 30)), max_size=12)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=EXAMPLES // 2)  # each has up to twelve steps, and two whole scrapes after each step
 @given(STEPS)
 def test_who_has_scraped_before_sees_what_a_newcomer_sees(steps: list[tuple[Change, str, int]]) -> None:
     """Rule: never a last value for the present. Whatever changes, in whatever order, also back to what it was."""

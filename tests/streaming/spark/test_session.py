@@ -18,10 +18,32 @@ JARS = [Path("/jars/a.jar"), Path("/jars/b.jar")]
 def test_started_by_itself_the_monitor_says_everything():
     """Rule 1."""
     reported = session_conf(SparkSettings(master="local[3]", driver_memory="2g"), JARS, FOLDER, submitted=False)
-    assert set(reported) >= SUBMITTED
+    assert SUBMITTED - set(reported) == {"spark.jars"}, "they are on the class path: rule 8"
     assert reported["spark.master"] == "local[3]"
     assert reported["spark.driver.memory"] == "2g"
-    assert reported["spark.jars"] == "/jars/a.jar,/jars/b.jar"
+
+
+@pytest.mark.parametrize(
+    ("master", "name", "value"),
+    [
+        ("local", "spark.driver.extraClassPath", "/jars/a.jar:/jars/b.jar"),
+        ("local[2]", "spark.driver.extraClassPath", "/jars/a.jar:/jars/b.jar"),
+        ("local-cluster[2,1,1024]", "spark.jars", "/jars/a.jar,/jars/b.jar"),
+        ("spark://master:7077", "spark.jars", "/jars/a.jar,/jars/b.jar"),
+    ],
+)
+def test_jars_are_on_the_class_path_where_all_of_spark_is_one_jvm(master: str, name: str, value: str) -> None:
+    """Rule 8: else Spark copies them at each start."""
+    reported = session_conf(SparkSettings(master=master), JARS, FOLDER, submitted=False)
+    both = {"spark.jars", "spark.driver.extraClassPath"}
+    assert {each: reported[each] for each in both & set(reported)} == {name: value}
+
+
+def test_jars_of_an_operator_come_behind_ours() -> None:
+    """A client of an object store is one more jar, and ours are still there."""
+    settings = SparkSettings(conf={"spark.driver.extraClassPath": "/opt/s3a/*"})
+    reported = session_conf(settings, JARS, FOLDER, submitted=False)
+    assert reported["spark.driver.extraClassPath"] == "/jars/a.jar:/jars/b.jar:/opt/s3a/*"
 
 
 def test_under_spark_submit_its_master_memory_and_jars_hold():
