@@ -183,7 +183,7 @@ def check_identity(
     ):
         if mine != found:
             raise CheckpointError(
-                f"checkpoint {uri} was made with {name} = {found!r}, not {mine!r}: "
+                f"checkpoint {uri} was created with {name} = {found!r}, not {mine!r}: "
                 "change the setting back, choose a different paths.checkpoint, or run `rebalance-monitor rebuild`"
             )
 

@@ -84,12 +84,12 @@ def test_a_batch_keeps_what_it_failed_with_and_tells_spark_in_one_line(monkeypat
     def fail(*_: object) -> None:
         raise FULL
 
-    monkeypatch.setattr(sink, "_take", fail)
+    monkeypatch.setattr(sink, "_apply", fail)
     with pytest.raises(BatchFailedError, match=r"No space left on device") as reported:
         sink(None, 7)  # type: ignore[arg-type]
     assert reported.value.__suppress_context__
     assert sink.failure is FULL
-    monkeypatch.setattr(sink, "_take", lambda *_: 0)
+    monkeypatch.setattr(sink, "_apply", lambda *_: 0)
     sink(None, 8)  # type: ignore[arg-type]
     assert sink.failure is None
 
@@ -143,7 +143,7 @@ def test_a_query_on_whole_files_is_started_again(stands: Stands) -> None:
 @pytest.mark.parametrize(
     ("happens", "error", "exit_code", "why"),
     [
-        (shutil.rmtree, CheckpointRemovedError, MAY_PASS, "the next start makes a new one"),
+        (shutil.rmtree, CheckpointRemovedError, MAY_PASS, "the next start creates a new one"),
         (lambda at: shutil.rmtree(at / "query"), CheckpointDamagedError, STAYS, "it would begin at batch 0 again"),
         (lambda at: remove(at / "monitor.json"), CheckpointDamagedError, STAYS, "nobody knows whose it is"),
         (lambda at: truncate(at / "query/commits/20"), CheckpointDamagedError, STAYS, "no try will heal it"),
@@ -164,7 +164,9 @@ def test_a_query_on_damaged_files_ends_the_run(
 def test_a_checkpoint_older_than_the_tables_ends_the_run(stands: Stands) -> None:
     """Restored from a backup, it would repeat numbers of batches, which the tables leave out: rows would be lost."""
     stands.last_batch = 22
-    with pytest.raises(CheckpointDamagedError, match="older than the tables: ends at batch 21, and they have batch 22"):
+    with pytest.raises(
+        CheckpointDamagedError, match="older than the tables: it ends at batch 21, and the tables have batch 22"
+    ):
         stands.check()
 
 

@@ -112,7 +112,7 @@ def test_a_rebuild_that_fails_leaves_the_old_checkpoint_where_it_was(
     monkeypatch.setattr(rebuild_module, "make_checkpoint", failing(failure))
     with pytest.raises(RebuildError) as refused:
         rebuild_checkpoint(settings, STAMP)
-    assert str(refused.value).startswith(f"nothing was rebuilt, checkpoint {settings.paths.checkpoint} is as it was (")
+    assert str(refused.value).startswith(f"the rebuild failed, checkpoint {settings.paths.checkpoint} is unchanged (")
     assert said in str(refused.value)
     assert refused.value.exit_code == 78
     assert folders(settings) == ["checkpoint", "tables"]
@@ -132,7 +132,7 @@ def test_if_the_new_checkpoint_cannot_take_its_place_the_old_one_is_put_back(
         move_to(files, root)
 
     monkeypatch.setattr(LocalFiles, "move_to", fail_at_the_second)
-    with pytest.raises(RebuildError, match="is as it was"):
+    with pytest.raises(RebuildError, match="is unchanged"):
         rebuild_checkpoint(settings, STAMP)
     assert folders(settings) == ["checkpoint", "tables"]
     assert Path(settings.paths.checkpoint, "monitor.json").read_text() == "old"
