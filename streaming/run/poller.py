@@ -80,7 +80,10 @@ class Poller:
             stop.wait(max(_LOOK_AGAIN_SECONDS, pause - (time.monotonic() - started)))
 
     def poll(self) -> None:
-        """Request, compare and send. Do nothing until the query has read everything that was sent before."""
+        """Poll once: request the groups, compare them and send the changes.
+
+        Do nothing until the query has read everything that was sent before.
+        """
         if not self._has_arrived():
             return
         started = time.monotonic()

@@ -2,7 +2,7 @@
 
 1. Watches of different clusters share only `SharedResources`: Spark, the tables and their maintenance.
 2. The end of a watch ends all its threads and nothing else. A watch can be run again.
-3. If a query fails, the failure is logged, the cluster is shown as not ready, and the query is started again after
+3. If a query fails, the failure is logged and the cluster is shown as not ready. The query is started again after
    growing pauses (`retry_state`).
 4. A query reads the partitions that existed when it started. If partitions are added, the query is started again.
 """

@@ -221,9 +221,11 @@ class WriterClaim:
             self._files.delete(name)
 
     def _second_writer_error(self, name: str, other: Writer, verb: str) -> SecondWriterError:
-        who = f"process {other.pid} on {other.host} {verb} checkpoint {other.checkpoint} for cluster {other.cluster!r}"
+        writer = (
+            f"process {other.pid} on {other.host} {verb} checkpoint {other.checkpoint} for cluster {other.cluster!r}"
+        )
         return SecondWriterError(
-            f"{self._files.uri(name)}: {who}. The tables would have every row twice: stop one of the two monitors,"
+            f"{self._files.uri(name)}: {writer}. The tables would have every row twice: stop one of the two monitors,"
             " or set a different paths.tables for this one"
         )
 

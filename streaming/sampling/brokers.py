@@ -85,9 +85,9 @@ class Brokers:
         """
         self._failed = {}  # forget the failures of a sample that was not completed
         sampled_at_ms = self._now_ms()
-        wanted = sorted({*topics, *self._own_topics})
+        topic_names = sorted({*topics, *self._own_topics})
         brokers = self._admin.describe_cluster()["brokers"]
-        known = self._describe(wanted, brokers)
+        known = self._describe(topic_names, brokers)
         partitions = [
             TopicPartition(topic, partition)
             for topic, sampled in known.items()

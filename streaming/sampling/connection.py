@@ -59,9 +59,9 @@ class _BootstrapState:
 class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
     """The connection manager of kafka-python, with two changes.
 
-    1. During the start it fails at once on errors that a second attempt cannot fix. kafka-python 3.0 retries refused
-       credentials and unknown certificates until the timeout, and then reports only a timeout. After the start, a
-       retry is right, because a restarted broker may not know its users yet.
+    1. During the start it fails at once on errors that a second attempt cannot fix. The library (kafka-python 3.0)
+       retries refused credentials and unknown certificates until the timeout. Then it reports only a timeout. After
+       the start, a retry is right, because a restarted broker may not know its users yet.
     2. It reads the last message of a broker. A broker that refuses credentials sends its answer and closes the
        connection in one packet.
     """
@@ -79,7 +79,7 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
 
     async def _build_transport(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - the library's signature
         transport = await super()._build_transport(*args, **options)
-        transport._sock_recv = partial(_bytes_before_end, transport._sock_recv)  # noqa: SLF001 - it has no public way in
+        transport._sock_recv = partial(_bytes_before_end, transport._sock_recv)  # noqa: SLF001 - it has no public method
         return transport
 
     def _note(self, error: BaseException) -> None:
@@ -89,8 +89,8 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
 def _bytes_before_end(receive: Callable[[], Received]) -> Received:
     """Return the bytes first, and report the end of the connection only at the next call.
 
-    kafka-python 3.0 drops bytes that it reads together with the end of a connection. The next read returns the end
-    again.
+    The library (kafka-python 3.0) drops bytes that it reads together with the end of a connection. The next read
+    returns the end again.
     """
     content, error = receive()
     return content, None if content else error

@@ -69,10 +69,10 @@ class Coordinators:
         """Send a request to each group's coordinator. Return an answer or Unanswered for every id."""
         answers = self._ask({group_id: self._known[group_id] for group_id in ids if group_id in self._known}, api)
         moved = [group_id for group_id in ids if answers.get(group_id, _MOVED) == _MOVED]
-        found = self._find_coordinators(moved)
-        anew = self._ask({group_id: where for group_id, where in found.items() if isinstance(where, int)}, api)
-        nowhere = {group_id: where for group_id, where in found.items() if isinstance(where, Unanswered)}
-        return {**answers, **anew, **nowhere}
+        coordinators = self._find_coordinators(moved)
+        new_answers = self._ask({group_id: one for group_id, one in coordinators.items() if isinstance(one, int)}, api)
+        unknown = {group_id: one for group_id, one in coordinators.items() if isinstance(one, Unanswered)}
+        return {**answers, **new_answers, **unknown}
 
     def _ask(self, coordinators: Mapping[str, int], api: GroupApi[Answer]) -> dict[str, Answer | Unanswered]:
         by_broker: dict[int, list[str]] = defaultdict(list)
@@ -93,10 +93,10 @@ class Coordinators:
         if any(isinstance(response, IncompatibleBrokerVersion) for response in responses):
             chunks = [[group_id] for group_id in ids]  # brokers before 3.0 accept one group per request
             responses = self._connection.ask_each([(None, _coordinator_request(group_id)) for group_id in ids])
-        found: dict[str, int | Unanswered] = {}
+        coordinators: dict[str, int | Unanswered] = {}
         for chunk, response in zip(chunks, responses, strict=True):
-            found.update(_answers_by_group(chunk, response, _read_coordinators))
-        return found
+            coordinators.update(_answers_by_group(chunk, response, _read_coordinators))
+        return coordinators
 
 
 def _answers_by_group(
@@ -113,7 +113,7 @@ def _read_coordinators(ids: Sequence[str], response: Message) -> Mapping[str, in
     """Read the coordinator of each group. Before version 4, a response has no group id and is for one group."""
     if response.API_VERSION < 4:
         return {ids[0]: read_error_code(response.error_code) or response.node_id}
-    return {found.key: read_error_code(found.error_code) or found.node_id for found in response.coordinators}
+    return {one.key: read_error_code(one.error_code) or one.node_id for one in response.coordinators}
 
 
 def _coordinators_request(ids: Sequence[str]) -> Message:

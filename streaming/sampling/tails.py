@@ -1,9 +1,9 @@
 """Read the log of users' topics at given offsets: one fetch per look, of which only the batch headers are read.
 
-Each request has one partition. A broker returns the first batch of the first partition at any size, and leaves out
+Each request has one partition. A broker returns the first batch of the first partition at any size. It leaves out
 batches of further partitions that exceed the limit (KIP-74). So an empty response means that no batch follows before
 the last stable offset. With read_committed the response names the aborted transactions. The monitor needs READ on the
-topic for this. Without READ, it shows less.
+topic for this. Without READ, the next record of a group stays unknown.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def read_log_tails(
 ) -> Mapping[Look, Seen]:
     """Return the result of each look. A failed look does not affect other looks."""
     answers: dict[Look, Seen] = dict.fromkeys(looks, NotSeen.FAILED)
-    placed = [(look, leaders.get(look.topic, {}).get(look.partition)) for look in looks]
-    asked = [(look, leader) for look, leader in placed if leader is not None]
-    responses = connection.ask_each([(leader, _fetch(look)) for look, leader in asked])
-    answers.update({look: _seen(look, response) for (look, _), response in zip(asked, responses, strict=True)})
+    with_leaders = [(look, leaders.get(look.topic, {}).get(look.partition)) for look in looks]
+    requested = [(look, leader) for look, leader in with_leaders if leader is not None]
+    responses = connection.ask_each([(leader, _fetch(look)) for look, leader in requested])
+    answers.update({look: _seen(look, response) for (look, _), response in zip(requested, responses, strict=True)})
     return answers
 
 

@@ -176,14 +176,14 @@ def check_identity(
 
     For example, offsets of a log and numbers of polls cannot be compared, so the source cannot change.
     """
-    for name, mine, found in (
+    for name, configured, stored in (
         ("source.kind", source, identity.source),
         ("kafka.cluster", cluster, identity.cluster),
         ("spark.shuffle_partitions", shuffle_partitions, identity.shuffle_partitions),
     ):
-        if mine != found:
+        if configured != stored:
             raise CheckpointError(
-                f"checkpoint {uri} was created with {name} = {found!r}, not {mine!r}: "
+                f"checkpoint {uri} was created with {name} = {stored!r}, not {configured!r}: "
                 "change the setting back, choose a different paths.checkpoint, or run `rebalance-monitor rebuild`"
             )
 

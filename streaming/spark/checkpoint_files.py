@@ -7,7 +7,7 @@ rename it. So temporary files, missing checksum files, and a batch that was star
 2. `origin/` must be complete and unchanged: `monitor.json` has a checksum of each file. Without these positions, rows
    would be written twice.
 3. `query/offsets` needs the last batch that was started and the one before it. `query/commits` needs the last
-   committed batch. It must be the last started batch or the one before.
+   committed batch, which must be the last started batch or the one before it.
 4. `query/sources/N` needs the log of the file source from its last compaction up to the last started batch.
 5. `query/state` needs, for each state partition, the last snapshot up to the next batch and all changes after it.
 6. `query/metadata`, and Spark's metadata and schema of the state, must be readable.
@@ -83,8 +83,8 @@ def find_disposable(folder: Folder) -> Sequence[DamagedFile]:
 
 
 def _orphaned_checksums(names: Sequence[str]) -> Sequence[str]:
-    there = set(names)
-    return [name for name in names if name[:1] == "." and name.endswith(".crc") and name[1:-4] not in there]
+    existing = set(names)
+    return [name for name in names if name[:1] == "." and name.endswith(".crc") and name[1:-4] not in existing]
 
 
 def _find_damage_in_facts(folder: Folder, name: str) -> str | None:
@@ -145,9 +145,9 @@ class _Batch:
 def _check_offsets(folder: Folder, number: int, source: str) -> _Batch:
     name = f"{QUERY}/offsets/{number}"
     lines = _lines(name, _read_needed(folder, name))
-    wanted = 3 if source == OFFSETS_TOPIC_SOURCE else 2
-    if len(lines) != wanted:
-        raise _DamagedError(name, f"has {len(lines)} of {wanted} lines")
+    expected_lines = 3 if source == OFFSETS_TOPIC_SOURCE else 2
+    if len(lines) != expected_lines:
+        raise _DamagedError(name, f"has {len(lines)} of {expected_lines} lines")
     metadata, *sources = (None if line == "-" else _object(name, line) for line in lines)
     if metadata is None or not isinstance(metadata.get("conf"), dict):
         raise _DamagedError(name, "has no settings")
@@ -159,8 +159,8 @@ def _check_file_source(folder: Folder, source: int, offset: Mapping[str, Any] | 
     path = f"{QUERY}/sources/{source}"
     names = folder.names(path)
     compact = [int(name.removesuffix(".compact")) for name in names if _is_number(name.removesuffix(".compact"))]
-    begun = -1 if offset is None else int(offset.get("logOffset", -1))
-    last = max([begun, *compact])
+    last_started = -1 if offset is None else int(offset.get("logOffset", -1))
+    last = max([last_started, *compact])
     compacted = {number for number in compact if f"{number}.compact" in names}
     first = max(compacted, default=0)
     for number in range(first, last + 1):
@@ -237,16 +237,16 @@ def _object_lines(name: str, stored: bytes) -> list[Mapping[str, Any]]:
 
 def _object(name: str, line: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(line)
+        content = json.loads(line)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        content = None
+    if not isinstance(content, dict):
         raise _DamagedError(name, "is not JSON")
-    return found
+    return content
 
 
 def _numbers(folder: Folder, name: str) -> list[int]:
-    return [int(found) for found in folder.names(name) if _is_number(found)]
+    return [int(entry) for entry in folder.names(name) if _is_number(entry)]
 
 
 def _is_number(name: str) -> bool:

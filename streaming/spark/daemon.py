@@ -2,7 +2,7 @@
 
 Spark starts this module once and forks every worker from it. So each worker already has the modules that are imported
 here, and all workers share their memory. Otherwise each of the four workers of the first batch would import pandas,
-pyarrow and the steps itself, on the two cores that the batch needs.
+pyarrow and the steps itself. This would slow down the batch, which runs on the same two cores.
 
 Spark puts PySpark and Py4J on the path a second time, as archives. At each task, Python reads the directory of every
 archive again. This takes 40 ms, about as long as many tasks take in total.

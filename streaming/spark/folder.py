@@ -63,7 +63,7 @@ class LocalFolder:
         return f"{self.root}/{name}"
 
     def refusal(self) -> OSError | None:
-        """Return the reason why this process cannot list, enter or write one of the folders. None if it can.
+        """Return the reason why this process cannot list, enter or write one of the folders. None if nothing is wrong.
 
         If the root does not exist, its nearest existing parent is checked, because the root will be created in it.
         """
@@ -75,7 +75,7 @@ class LocalFolder:
 
 
 def folder_refusal(folder: Path) -> OSError | None:
-    """Return the reason why this process cannot list, enter or write an existing folder. None if it can."""
+    """Return the reason why this process cannot list, enter or write an existing folder. None if nothing is wrong."""
     number = None
     disk = os.statvfs(folder)
     if not folder.is_dir():

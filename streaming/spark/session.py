@@ -109,19 +109,19 @@ def session_conf(
     is_here = settings.master.startswith("local")
     master = re.sub(r"^local\[(\d+)\]$", lambda slots: f"local[{int(slots[1]) * clusters}]", settings.master)
     own = _conf(settings, jars, folder)
-    given = {name: value.get_secret_value() for name, value in settings.conf.items()}
-    conf = {"spark.master": master, **(loopback if is_here else {}), **own, **given, **_redaction(given)}
-    if _JAVA_OPTIONS in given:
-        conf[_JAVA_OPTIONS] = f"{own[_JAVA_OPTIONS]} {given[_JAVA_OPTIONS]}"
+    user_conf = {name: value.get_secret_value() for name, value in settings.conf.items()}
+    conf = {"spark.master": master, **(loopback if is_here else {}), **own, **user_conf, **_redaction(user_conf)}
+    if _JAVA_OPTIONS in user_conf:
+        conf[_JAVA_OPTIONS] = f"{own[_JAVA_OPTIONS]} {user_conf[_JAVA_OPTIONS]}"
     return {name: value for name, value in conf.items() if not (submitted and name in SUBMITTED)}
 
 
-def _ignore_error(server: BaseServer, request: object, client_address: Any) -> None:  # noqa: ANN401 - as the base has it
+def _ignore_error(server: BaseServer, request: object, client_address: Any) -> None:  # noqa: ANN401 - signature of the base class
     """Ignore the closed connection when the JVM ends. PySpark's server would print a long text on standard error."""
 
 
-def launch_conf(conf: Mapping[str, str], given: Collection[str]) -> Mapping[str, str]:
-    """Return the settings for the JVM's command line (rule 5). `given` are the names in `spark.conf`.
+def launch_conf(conf: Mapping[str, str], user_conf: Collection[str]) -> Mapping[str, str]:
+    """Return the settings for the JVM's command line (rule 5). `user_conf` are the names in `spark.conf`.
 
     >>> launch_conf({"spark.sql.session.timeZone": "UTC", "spark.hadoop.fs.s3a.key": "x"}, ["spark.hadoop.fs.s3a.key"])
     {'spark.sql.session.timeZone': 'UTC'}
@@ -129,15 +129,17 @@ def launch_conf(conf: Mapping[str, str], given: Collection[str]) -> Mapping[str,
     return {
         name: value
         for name, value in conf.items()
-        if name not in given or _LAUNCH_ONLY.match(name) or (is_harmless(name) and value == without_credentials(value))
+        if name not in user_conf
+        or _LAUNCH_ONLY.match(name)
+        or (is_harmless(name) and value == without_credentials(value))
     }
 
 
-def _redaction(given: Mapping[str, str]) -> Mapping[str, str]:
+def _redaction(user_conf: Mapping[str, str]) -> Mapping[str, str]:
     """Return the pattern of values that Spark hides on its web pages and in its logs. It matches names or values."""
-    theirs = given.get(_REDACTION, _REDACTED_BY_SPARK)
-    hidden = (name.removeprefix("spark.hadoop.") for name in sorted(given) if not is_harmless(name))
-    return {_REDACTION: "|".join([theirs, *map(re.escape, hidden), "://[^/\\s]*:.*@"])}
+    user_pattern = user_conf.get(_REDACTION, _REDACTED_BY_SPARK)
+    hidden = (name.removeprefix("spark.hadoop.") for name in sorted(user_conf) if not is_harmless(name))
+    return {_REDACTION: "|".join([user_pattern, *map(re.escape, hidden), "://[^/\\s]*:.*@"])}
 
 
 def use_pool(session: SparkSession, name: str) -> None:

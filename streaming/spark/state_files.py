@@ -25,7 +25,7 @@ def needed_files(names: Iterable[str], version: int) -> tuple[str | None, Sequen
     >>> needed_files(["2.zip", "3.changelog", "9.zip"], 4)
     ('2.zip', ['3.changelog', '4.changelog'])
     """
-    snapshots = [int(found[1]) for name in names if (found := _SNAPSHOT.fullmatch(name))]
+    snapshots = [int(match[1]) for name in names if (match := _SNAPSHOT.fullmatch(name))]
     first = max((number for number in snapshots if number <= version), default=0)
     return f"{first}.zip" if first else None, [f"{number}.changelog" for number in range(first + 1, version + 1)]
 

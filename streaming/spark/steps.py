@@ -69,15 +69,15 @@ class StateFunction:
     refers to. Spark ships the fields once, when the query starts.
 
     `users_references` are users' own strategies as (name, module:attribute). Each worker runs them in separate guarded
-    processes. `initial_state` has encoded group states of the version `seed_version`. A group starts from it if a new
-    checkpoint has no state of the group yet. `names` has the names of all topics by id.
+    processes. `initial_state` has encoded group states of the version `initial_state_version`. A group starts from it
+    if a new checkpoint has no state of the group yet. `names` has the names of all topics by id.
     """
 
     strategies: tuple[str, ...]
     users_references: tuple[tuple[str, str], ...] = ()
     users_limit_seconds: float = LIMIT_SECONDS
     initial_state: Mapping[str, bytes] = field(default_factory=dict)
-    seed_version: int = GROUP_CODEC.version
+    initial_state_version: int = GROUP_CODEC.version
     limits: Limits = DEFAULT_LIMITS
     names: TopicNames = NOBODY_ASKED
     own_partitions: OwnPartitions = ANY_PARTITION
@@ -111,7 +111,7 @@ class StateFunction:
         if state.exists:
             return GROUP_CODEC.decode(*state.get)
         if group_id in self.initial_state:
-            return GROUP_CODEC.decode(self.seed_version, self.initial_state[group_id])
+            return GROUP_CODEC.decode(self.initial_state_version, self.initial_state[group_id])
         return GroupState(GroupSnapshot(group_id))
 
 

@@ -50,19 +50,21 @@ class CommittedOffsetsView:
     """The last commits at one moment.
 
     `commits` has the first columns of LAG_SCHEMA. `rows` has the row number of each commit in CommittedOffsets.
-    `kafka_offsets` has the offset of its record in `__consumer_offsets`. Row numbers are valid only while `numbering`
-    is the same as in CommittedOffsets.
+    `offsets_topic_offsets` has the offset of its record in `__consumer_offsets`. Row numbers are valid only while
+    `numbering` is the same as in CommittedOffsets.
     """
 
     commits: pa.Table
     rows: Int64Array
-    kafka_offsets: Int64Array
+    offsets_topic_offsets: Int64Array
     numbering: int
 
     def select(self, is_selected: BoolArray) -> CommittedOffsetsView:
         """Return the view with only the commits that the mask selects."""
         commits = self.commits.filter(pa.array(is_selected))
-        return CommittedOffsetsView(commits, self.rows[is_selected], self.kafka_offsets[is_selected], self.numbering)
+        return CommittedOffsetsView(
+            commits, self.rows[is_selected], self.offsets_topic_offsets[is_selected], self.numbering
+        )
 
 
 @dataclass(slots=True)
@@ -90,8 +92,10 @@ class CommittedOffsets:
             rows = np.array([self._find_row(key) for key in commits["key"].to_pylist()], dtype=np.int64)
             numbers = np.stack([commits[name].to_numpy().astype(np.int64) for name in _NUMBERS])
             for offsets_topic_partition in np.unique(numbers[3]):
-                mine = numbers[3] == offsets_topic_partition
-                self._apply_of_partition(int(offsets_topic_partition), rows[mine], numbers[:, mine])
+                is_of_partition = numbers[3] == offsets_topic_partition
+                self._apply_of_partition(
+                    int(offsets_topic_partition), rows[is_of_partition], numbers[:, is_of_partition]
+                )
 
     def _apply_of_partition(self, offsets_topic_partition: int, rows: Int64Array, numbers: Int64Array) -> None:
         known = self._numbers[3, rows]
@@ -101,8 +105,8 @@ class CommittedOffsets:
             moved = np.unique(rows[is_elsewhere & is_home])
             self._windows.clear(moved)
             self._numbers[2:, moved] = [[-1], [_NO_PARTITION]]
-            stays = ~is_elsewhere | is_home
-            rows, numbers = rows[stays], numbers[:, stays]
+            is_accepted = ~is_elsewhere | is_home
+            rows, numbers = rows[is_accepted], numbers[:, is_accepted]
         self._windows.put(rows, *numbers[:3])
         newer = numbers[2] > self._numbers[2, rows]
         # The commits of a key are in log order. If NumPy assigns a row more than once, the last value remains.
@@ -118,16 +122,16 @@ class CommittedOffsets:
         home = self._own_partitions.home(group_id)
         return _NO_PARTITION if home is None else home
 
-    def forget(self, keys: Sequence[bytes], kafka_offsets: Sequence[int]) -> None:
+    def forget(self, keys: Sequence[bytes], offsets_topic_offsets: Sequence[int]) -> None:
         """Delete commits that the coordinator removed without a record. Keep a commit if a later one replaced it."""
         with self._lock:
-            for key, offsets_topic_offset in zip(keys, kafka_offsets, strict=True):
+            for key, offsets_topic_offset in zip(keys, offsets_topic_offsets, strict=True):
                 row = self._rows.get(key)
                 if row is not None and self._numbers[2, row] == offsets_topic_offset:
                     self._numbers[0, row] = TOMBSTONE
-                    one = np.array([row], dtype=np.int64)
-                    gone, at = np.array([TOMBSTONE]), np.array([offsets_topic_offset])
-                    self._windows.put(one, gone, self._numbers[1, one], at)
+                    rows = np.array([row], dtype=np.int64)
+                    tombstones, offsets = np.array([TOMBSTONE]), np.array([offsets_topic_offset])
+                    self._windows.put(rows, tombstones, self._numbers[1, rows], offsets)
 
     def observe(
         self, view: CommittedOffsetsView, next_offsets: Int64Array, end_offsets: Int64Array, is_known: BoolArray
@@ -141,9 +145,9 @@ class CommittedOffsets:
             if view.numbering != self._numbering:
                 return None
             self._windows.observe(
-                view.rows[is_known], view.kafka_offsets[is_known], next_offsets[is_known], end_offsets[is_known]
+                view.rows[is_known], view.offsets_topic_offsets[is_known], next_offsets[is_known], end_offsets[is_known]
             )
-            return self._windows.as_of(view.rows, view.kafka_offsets)
+            return self._windows.as_of(view.rows, view.offsets_topic_offsets)
 
     def stored_windows(self) -> tuple[int, bytes]:
         """Return the windows by key, as a version and bytes.
@@ -159,8 +163,8 @@ class CommittedOffsets:
         keys, entries = decode_windows(version, encoded)
         with self._lock:
             rows = np.array([self._rows.get(key, -1) for key in keys.to_pylist()], dtype=np.int64)
-            of_entry = rows[entries["row"].to_numpy()] if len(rows) else np.empty(0, dtype=np.int64)
-            known = entries.set_column(0, "row", pa.array(of_entry)).filter(pa.array(of_entry >= 0))
+            row_of_entry = rows[entries["row"].to_numpy()] if len(rows) else np.empty(0, dtype=np.int64)
+            known = entries.set_column(0, "row", pa.array(row_of_entry)).filter(pa.array(row_of_entry >= 0))
             if known.num_rows:
                 self._windows.restore(known)
 
@@ -174,23 +178,23 @@ class CommittedOffsets:
 
         Names that are not valid UTF-8 are left out, because no request can name them exactly.
         """
-        wanted, rows_of_invalid_names = set(group_ids), set(self._row_by_invalid_name.values())
+        selected, rows_of_invalid_names = set(group_ids), set(self._row_by_invalid_name.values())
         with self._lock:
-            found = [
+            commits = [
                 (self._group_ids[row], self._topics[row], self._partitions[row], key, *self._numbers[2:, row].tolist())
                 for key, row in self._rows.items()
-                if self._group_ids[row] in wanted
+                if self._group_ids[row] in selected
                 and row not in rows_of_invalid_names
                 and self._numbers[0, row] != TOMBSTONE
             ]
-        columns = zip(*found, strict=True) if found else [()] * len(_KEYED_SCHEMA)
+        columns = zip(*commits, strict=True) if commits else [()] * len(_KEYED_SCHEMA)
         return pa.table([list(column) for column in columns], schema=_KEYED_SCHEMA)
 
     def view(self) -> CommittedOffsetsView:
         """Return a copy of the commits, without deleted keys. Later writes do not change it."""
         with self._lock:
             count = len(self._group_ids)
-            numbering, kafka_offsets = self._numbering, self._numbers[2, :count].copy()
+            numbering, offsets_topic_offsets = self._numbering, self._numbers[2, :count].copy()
             columns = {
                 "group_id": pa.array(self._group_ids, pa.string()),
                 "topic": pa.array(self._topics, pa.string()),
@@ -199,7 +203,7 @@ class CommittedOffsets:
                 "commit_timestamp_ms": pa.array(self._numbers[1, :count].copy()),
             }
         table = pa.table(columns)
-        everything = CommittedOffsetsView(table, np.arange(count), kafka_offsets, numbering)
+        everything = CommittedOffsetsView(table, np.arange(count), offsets_topic_offsets, numbering)
         return everything.select(columns["committed_offset"].to_numpy() != TOMBSTONE)
 
     def _find_row(self, key: bytes) -> int:

@@ -2,8 +2,8 @@
 
 1. Groups are ranked once per sample, because lag, statuses and conditions change with a sample. All scrapes between
    two samples use the same order.
-2. If the last scrape did not show all groups in full, the groups that it showed in full are held: they keep their
-   worst rank for some time. If it showed all groups in full, no group is held.
+2. If the last scrape showed only some groups in full, these groups are held: they keep their worst rank for some
+   time. If it showed all groups in full, no group is held.
 3. A group that appeared after the sample has no rank. It comes after all ranked groups, in the order of ids.
 """
 

@@ -57,8 +57,8 @@ class Reports(Mapping[str, GroupReport]):
     @cached_property
     def with_findings(self) -> Sequence[str]:
         """Ids of the groups with a condition or an unowned partition in the last sample, sorted."""
-        seen = self._sample_values
-        return sorted((seen.conditions.keys() | seen.unowned.keys()) & self.recorded.keys())
+        sample_values = self._sample_values
+        return sorted((sample_values.conditions.keys() | sample_values.unowned.keys()) & self.recorded.keys())
 
     @cached_property
     def _lags(self) -> Mapping[str, GroupLag]:
@@ -73,10 +73,10 @@ class Reports(Mapping[str, GroupReport]):
         """Return the report of a group, with the values from the sample. Raises KeyError."""
         whole = self._whole.get(group_id)
         if whole is None:
-            seen, unowned = self._sample_values, self._sample_values.unowned.get(group_id)
+            sample_values, unowned = self._sample_values, self._sample_values.unowned.get(group_id)
             sampled = Sampled(
                 self._lags.get(group_id, _NO_LAG),
-                seen.conditions.get(group_id, ()),
+                sample_values.conditions.get(group_id, ()),
                 unowned.records() if unowned else None,
             )
             whole = self._whole[group_id] = with_sample(self.recorded[group_id], sampled)
@@ -103,15 +103,15 @@ class ReportCache:
         last = self._last
         if last is not None and last[0] is view and last[1] == is_fresh:
             return last[2]
-        seen = _sample_values(view) if is_fresh else _NOTHING_SAMPLED
+        sample_values = _sample_values(view) if is_fresh else _NOTHING_SAMPLED
         known, self._reports_by_group = self._reports_by_group, {}
         if view.health.was_ready:
             self._reports_by_group = {
-                one.group_id: _kept_or_new(known.get(one.group_id), one) for one in _recorded(view, seen)
+                one.group_id: _kept_or_new(known.get(one.group_id), one) for one in _recorded(view, sample_values)
             }
-        made = Reports({group_id: report for group_id, (_, report) in self._reports_by_group.items()}, seen)
-        self._last = (view, is_fresh, made)
-        return made
+        reports = Reports({group_id: report for group_id, (_, report) in self._reports_by_group.items()}, sample_values)
+        self._last = (view, is_fresh, reports)
+        return reports
 
 
 def _kept_or_new(
@@ -119,17 +119,17 @@ def _kept_or_new(
 ) -> tuple[RecordedGroup, GroupReport]:
     """Return the kept report if its inputs are unchanged. Otherwise evaluate the group again.
 
-    The group state is compared by identity first. An equal state that is a new object also causes an evaluation.
+    A new group state object also causes an evaluation, even if it is equal to the old one.
     """
     if known is None or known[0].record is not recorded.record or known[0] != recorded:
         return recorded, evaluate(recorded)
     return known
 
 
-def _recorded(view: MonitorView, seen: _SampleValues) -> Iterator[RecordedGroup]:
+def _recorded(view: MonitorView, sample_values: _SampleValues) -> Iterator[RecordedGroup]:
     """Yield the inputs of each group's report, sorted by group id (rules 2 and 3)."""
     is_blocked, gap_totals = view.blocked_groups(), view.gap_totals
-    listing, work, since_ms = seen.listing, seen.work, seen.rebalancing_since_ms
+    listing, work, since_ms = sample_values.listing, sample_values.work, sample_values.rebalancing_since_ms
     committing = frozenset[str]() if view.lag is None else view.lag.group_ids
     for group_id in sorted(committing.union(view.groups)):
         record = view.groups.get(group_id)
@@ -139,7 +139,7 @@ def _recorded(view: MonitorView, seen: _SampleValues) -> Iterator[RecordedGroup]
                 yield RecordedGroup(group_id, None, is_blocked(group_id), listed=listed)
             continue
         snapshot, evaluation, shares = record.snapshot, record.evaluation, work.get(group_id)
-        stands = shares and evaluation and shares.position == evaluation.position
+        is_current = shares and evaluation and shares.position == evaluation.position
         yield RecordedGroup(
             group_id,
             record,
@@ -147,7 +147,7 @@ def _recorded(view: MonitorView, seen: _SampleValues) -> Iterator[RecordedGroup]
             shown_state(snapshot, listing),
             None,
             since_ms.get(group_id),
-            shares.imbalances if shares and stands else (),
+            shares.imbalances if shares and is_current else (),
             gap_totals.get(group_id),
             decided(view.decided_skips, [snapshot], {}) if snapshot.unsettled_skips else _NOTHING_DECIDED,
         )

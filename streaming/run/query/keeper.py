@@ -145,7 +145,7 @@ class QueryKeeper:
             users_references=self._shared_resources.users_references,
             users_limit_seconds=settings.evaluation.assignor_limit_seconds,
             initial_state=bootstrap.initial_state.records,
-            seed_version=bootstrap.initial_state.version,
+            initial_state_version=bootstrap.initial_state.version,
             limits=self._limits,
             names=NOBODY_ASKED if self._is_polled else self._topic_names(),
             own_partitions=self._own_partitions,

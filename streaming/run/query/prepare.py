@@ -76,10 +76,10 @@ class Bootstrap:
     initial_state: InitialState = field(default_factory=InitialState)
 
 
-def position_numbers(kafka_partitions: pa.ChunkedArray, kafka_offsets: pa.ChunkedArray) -> Int64Array:
+def position_numbers(offsets_topic_partitions: pa.ChunkedArray, offsets_topic_offsets: pa.ChunkedArray) -> Int64Array:
     """Encode each position as one number, so that a million positions can be compared at once."""
-    partitions = kafka_partitions.to_numpy().astype(np.int64)
-    numbers: Int64Array = (partitions << _OFFSET_BITS) | kafka_offsets.to_numpy()
+    partitions = offsets_topic_partitions.to_numpy().astype(np.int64)
+    numbers: Int64Array = (partitions << _OFFSET_BITS) | offsets_topic_offsets.to_numpy()
     return numbers
 
 
@@ -149,8 +149,8 @@ def _positions(session: SparkSession, tables: DeltaTables, table: Table, cluster
     rows = session.read.format("delta").load(tables.path(table)).where(F.col("cluster") == cluster)
     if "sampled_time" in rows.columns:
         rows = rows.where(F.col("sampled_time").isNull())
-    found = rows.select("offsets_topic_partition", "offsets_topic_offset").distinct().toArrow()
-    return np.sort(position_numbers(found["offsets_topic_partition"], found["offsets_topic_offset"]))
+    positions = rows.select("offsets_topic_partition", "offsets_topic_offset").distinct().toArrow()
+    return np.sort(position_numbers(positions["offsets_topic_partition"], positions["offsets_topic_offset"]))
 
 
 def _initial_state(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> InitialState:
@@ -171,15 +171,15 @@ def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_clus
     """Return the last row of each group, without its members.
 
     In one partition this is the row with the highest offset. If a group ended without a record (Gone), its last row
-    has the offset of the last record and a later time. If a group has rows of two partitions, the later time decides,
-    because a group that has moved has no more records in the earlier partition.
+    has the offset of the last record and a later time. If a group has rows of two partitions, the later time decides.
+    A group that has moved gets no more records in the earlier partition.
     """
     if tables.is_empty(table):
         return []
     rows = session.read.format("delta").load(tables.path(table)).where(of_cluster)
-    kept = [name for name in rows.columns if name not in {"members", "changes", "date"}]
-    last_of_all = F.max_by(F.struct(*kept), F.struct("offsets_topic_offset", "record_time")).alias("last")
-    last = rows.groupBy("group_id", "offsets_topic_partition").agg(last_of_all)
+    columns = [name for name in rows.columns if name not in {"members", "changes", "date"}]
+    last_row = F.max_by(F.struct(*columns), F.struct("offsets_topic_offset", "record_time")).alias("last")
+    last = rows.groupBy("group_id", "offsets_topic_partition").agg(last_row)
     return latest_by_group(last.select("last.*").toArrow().to_pylist())
 
 
@@ -243,9 +243,9 @@ def _read_bootstrap(files: Files) -> Bootstrap:
             table.name: np.frombuffer(files.read(f"origin/{table.name}.positions") or b"", dtype="<i8")
             for table in _KEYED_BY_POSITION
         }
-        stored_seeds = files.read("origin/seeds")
+        stored_states = files.read("origin/seeds")
         return Bootstrap(
-            positions, msgspec.msgpack.decode(stored_seeds, type=InitialState) if stored_seeds else InitialState()
+            positions, msgspec.msgpack.decode(stored_states, type=InitialState) if stored_states else InitialState()
         )
     except (ValueError, msgspec.DecodeError) as damaged:
         raise CheckpointDamagedError(files.uri(""), f"origin: {damaged}") from None

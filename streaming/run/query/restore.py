@@ -64,5 +64,5 @@ def _stored_state(
     except (PySparkException, Py4JError, msgspec.DecodeError, ArrowException) as failure:
         if is_spark_gone(failure):
             raise SparkEndedError from None
-        what = f"{QUERY}/state cannot be read: {plain_cause(failure)}"
-        raise CheckpointDamagedError(settings.paths.checkpoint, what) from failure
+        damage = f"{QUERY}/state cannot be read: {plain_cause(failure)}"
+        raise CheckpointDamagedError(settings.paths.checkpoint, damage) from failure

@@ -35,10 +35,10 @@ def limits_of(evaluation: EvaluationSettings) -> Limits:
 class GroupConditions:
     """The conditions of all groups. Only the sampler's thread uses it.
 
-    Active conditions are compared with the last rows of the table. These rows are read at the first sample, and again
-    after an append that raised an error, because such an append may have been committed. So a kill between evaluation
-    and append loses nothing: the next start finds the condition missing in the table and writes it with the later
-    time. A kill after the append repeats nothing.
+    Active conditions are compared with the last rows of the table. These rows are read at the first sample. They are
+    read again after an append that raised an error, because it may have been committed. So a kill between evaluation
+    and append loses nothing: the next start writes the missing condition, with the later time. A kill after the append
+    repeats nothing.
     """
 
     def __init__(self, cluster: str, monitor_state: MonitorState, tables: DeltaTables, limits: Limits) -> None:

@@ -82,7 +82,7 @@ class Sampler:
             stop.wait(max(0.2, self._pause_seconds() - (time.monotonic() - started)))
 
     def _report_reachability(self, error: KafkaError | None = None) -> None:
-        """Log one line when brokers stop answering and one when they answer again. FailureLog in between are DEBUG."""
+        """Log one line when brokers stop answering and one when they answer again. Repeated failures are DEBUG."""
         was_unreachable, self._is_unreachable = self._is_unreachable, error is not None
         if error is not None:
             level = logging.DEBUG if was_unreachable else logging.WARNING

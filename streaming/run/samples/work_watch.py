@@ -130,10 +130,10 @@ def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -
     amounts = measured.division.amounts(weights)
     if measured.amounts.get(measure) == amounts:
         return
-    found = measured.division.imbalance(measure, amounts)
+    imbalances = measured.division.imbalance(measure, amounts)
     measured.amounts[measure] = amounts
-    measured.shares[measure] = tuple(one for one in found if one.scope != TOPIC)
-    for one in found:
+    measured.shares[measure] = tuple(one for one in imbalances if one.scope != TOPIC)
+    for one in imbalances:
         key = (measure, one.scope, one.topic)
         if has_changed(measured.written.get(key), one):
             measured.written[key] = (one.score, one.unknown_reason or one.score_reason)
