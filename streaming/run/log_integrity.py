@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 def report_rewound(cluster: str, monitor_state: MonitorState, rewound: Collection[int]) -> None:
-    """Store rewound partitions in the monitor state, which is never ready again. Log an error for the new ones."""
+    """Store rewound partitions. The cluster is then never ready in this run. Log an error for new ones."""
     if new := monitor_state.put_rewound(rewound):
         _log.error(
             "%s: partition %s of %s ends before the offset that the monitor has already read. It was truncated, or the"
@@ -98,7 +98,7 @@ def _stored_id(cluster: str, files: Files) -> str | None:
 
 
 class LostRecords:
-    """Reports records that were deleted before they were read, each once. Only the sampler's thread uses it."""
+    """Reports records that were deleted before they were read. It reports each loss once. Only the sampler's thread uses it."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster

@@ -66,7 +66,7 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
        connection in one packet.
     """
 
-    def __init__(self, net: NetworkSelector, start: _BootstrapState, **configs: Any) -> None:  # noqa: ANN401 - the library's own
+    def __init__(self, net: NetworkSelector, start: _BootstrapState, **configs: Any) -> None:  # noqa: ANN401 - the library's signature
         self._start = start
         super().__init__(net, **configs)
 
@@ -173,7 +173,7 @@ class Connection:
                 answers[place] = error
 
 
-def _client(start: _BootstrapState, **configs: Any) -> KafkaNetClient:  # noqa: ANN401 - the library's own
+def _client(start: _BootstrapState, **configs: Any) -> KafkaNetClient:  # noqa: ANN401 - the library's signature
     net = NetworkSelector(**configs)
     start.client = KafkaNetClient(net=net, manager=_ConnectionManager(net, start, **configs), **configs)
     return start.client

@@ -10,7 +10,7 @@ from typing import Protocol
 from urllib.parse import unquote, urlparse
 
 MIN_FREE_BYTES = 1 << 20
-"""Free space below which a disk counts as full, in bytes. It is hardly enough for Spark's notes of a few batches."""
+"""Free space below which a disk counts as full, in bytes. Spark's files of a few batches would fill it."""
 
 
 @dataclass(frozen=True, slots=True)

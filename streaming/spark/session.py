@@ -12,8 +12,8 @@
    next start removes the folder after the JVM has ended. `SPARK_LOCAL_DIRS` and `spark.local.dir` take precedence, and
    nothing is removed there.
 7. `spark.conf` in the settings takes precedence over the monitor's values. Its JVM options are appended to the
-   monitor's options, which configure the log. If an option occurs twice, Java uses the last one. A different garbage
-   collector needs the monitor's collector switched off.
+   monitor's options, which configure the log. If an option occurs twice, Java uses the last one. To use a
+   different garbage collector, also switch off the monitor's collector.
 """
 
 from __future__ import annotations

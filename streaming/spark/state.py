@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark code
 
 from streaming.combine.combiner import GROUP_KIND
 from streaming.combine.partition_state import PARTITION_CODEC, PartitionSnapshot

@@ -106,7 +106,7 @@ class _Rows:
 
 
 def current_evaluation(record: GroupState) -> Evaluation | None:
-    """Return the evaluation of the present assignment. None if there is none, or none with imbalances."""
+    """Return the evaluation of the present assignment. None if it does not exist or has no imbalances."""
     evaluation = record.evaluation
     if evaluation is None or not evaluation.imbalances or evaluation.generation_id != record.snapshot.generation_id:
         return None
