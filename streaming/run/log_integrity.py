@@ -98,7 +98,7 @@ def _stored_id(cluster: str, files: Files) -> str | None:
 
 
 class LostRecords:
-    """Reports records that were deleted before they were read. It reports each loss once. Only the sampler's thread uses it."""
+    """Reports records that were deleted before they were read, once per loss. Only the sampler's thread uses it."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
