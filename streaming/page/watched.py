@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from streaming.state.monitor_view import MonitorView
-from streaming.state.reports import ReportBook, Reports
+from streaming.state.reports import ReportCache, Reports
 
 
 class AllReports(Protocol):
@@ -34,7 +34,7 @@ class Watched:
     view: MonitorView
     now_ms: int
     stale_after_ms: int
-    all_reports: AllReports = field(default_factory=lambda: ReportBook().reports)
+    all_reports: AllReports = field(default_factory=lambda: ReportCache().reports)
 
     @property
     def reports(self) -> Reports:

@@ -1,5 +1,5 @@
-"""The running monitor: everything below put together, with its threads, clocks and retries.
+"""The running monitor: it combines all other packages and adds threads, clocks and retries.
 
-`monitor.py` holds the port, Spark and a watch for each cluster; `watch.py` one cluster's query (`query`) and samples
-(`samples`).
+`monitor.py` starts the HTTP port, Spark and one watch per cluster. `watch.py` runs the query (`query`) and the
+sampling loop (`samples`) of one cluster.
 """

@@ -1,7 +1,7 @@
-"""The time of a cluster: the monitor's clock, corrected by what records show of the brokers' clocks.
+"""Compute the time of a cluster: the monitor's clock plus a correction that records show for the brokers' clocks.
 
-All times that are compared with times of records are taken here: of samples, listings and scrapes. Samples and batches
-come on different threads.
+Every time that is compared with the time of a record comes from here: times of samples, listings and scrapes. Samples
+and batches arrive on different threads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streaming.evaluation.lag.broker_clocks import (
 from streaming.evaluation.lag.lag import ClusterSample
 
 WARN_MS = 5_000
-"""Above this difference the clocks are not synchronized; NTP keeps them within some milliseconds."""
+"""Difference above which clocks count as not synchronized. NTP keeps clocks within a few milliseconds."""
 
 _log = logging.getLogger(__name__)
 
@@ -38,33 +38,33 @@ class ClusterClock:
         self._lock = threading.Lock()
 
     def now_ms(self) -> int:
-        """The cluster's time."""
+        """Return the cluster's time."""
         return self._monitor_ms() + self._correction_ms
 
     def restore(self, corrections_ms: Mapping[int, int]) -> None:
-        """Take up the corrections of an earlier run."""
+        """Restore the corrections of an earlier run, by broker id."""
         with self._lock:
             self._clocks = BrokerClocks(corrections_ms)
             self._correction_ms = cluster_correction_ms(corrections_ms.values())
 
     def corrections_ms(self) -> Mapping[int, int]:
-        """By broker, what is added to the monitor's clock."""
+        """Return by broker id the correction that is added to the monitor's clock."""
         with self._lock:
             return self._clocks.corrections_ms(self._monitor_ms())
 
     def take_records(self, records: ReceivedRecords) -> None:
-        """Take the records of one batch in."""
+        """Add the records of one batch."""
         with self._lock:
             self._clocks.add_records(records)
 
     def monitor_ms(self) -> int:
-        """The monitor's own time, uncorrected."""
+        """Return the monitor's own time, without correction."""
         return self._monitor_ms()
 
     def take_sample(self, sample: ClusterSample) -> ClusterSample:
-        """Take a sample in, and give it with each leader's own time at which its partitions ended.
+        """Add a sample. Return it with the end of each `__consumer_offsets` partition timed by its leader's clock.
 
-        The sample's time is the cluster's; a new correction applies from the next sample on.
+        The time of the sample itself is cluster time. A new correction applies from the next sample on.
         """
         asked_ms, correction_ms = sample.sampled_at_ms - self._correction_ms, self._correction_ms
         ends = {number: of_partition.high_watermark for number, of_partition in sample.offsets_topic.items()}
@@ -85,14 +85,14 @@ class ClusterClock:
         return replace(sample, offsets_topic=in_time, clock_correction_ms=correction_ms, clock_offsets=offsets)
 
     def _report(self, offsets: Mapping[int, ClockOffset]) -> None:
-        """One line when a broker's clock is found to be off, and one when it is right again."""
+        """Log one line when a broker's clock becomes wrong, and one line when it is right again."""
         off = {broker: offset for broker, offset in offsets.items() if offset.least_ms > WARN_MS}
         for broker in sorted(off.keys() - self._reported):
             offset = off[broker]
             ahead = "ahead of" if offset.middle_ms > 0 else "behind"
             _log.warning(
-                "%s: the clock of broker %d is %.1f s (within %.1f s) %s the monitor's clock;"
-                " times are corrected: synchronize the clocks with NTP",
+                "%s: the clock of broker %d is %.1f s (+/- %.1f s) %s the monitor's clock. The monitor corrects its"
+                " times for this. Synchronize the clocks with NTP",
                 self._cluster,
                 broker,
                 abs(offset.middle_ms) / 1000,

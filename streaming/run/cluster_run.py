@@ -1,4 +1,4 @@
-"""One run of a watch: what is known of the cluster so far is restored anew for each."""
+"""One run of a cluster's watch. Each run first restores everything that is known about the cluster."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from streaming.run.shared_resources import ClusterSession, SharedResources
 from streaming.run.writers import WriterClaim
 from streaming.sampling.groups import Groups
 from streaming.spark.causes import is_spark_gone, plain_cause
-from streaming.spark.checkpoint import canonical_place, naming_refusals
+from streaming.spark.checkpoint import canonical_location, raising_checkpoint_errors
 from streaming.spark.files import Files
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
@@ -40,9 +40,9 @@ _log = logging.getLogger(__name__)
 
 
 class ClusterRun:
-    """One cluster from its checkpoint to its stop. `settings` are those of this cluster as if it were the only one."""
+    """One run of one cluster, from its checkpoint to its stop. `settings` are the settings of this cluster only."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - everything a run stands on
+    def __init__(  # noqa: PLR0913, PLR0917 - everything that a run needs
         self,
         settings: Settings,
         monitor_state: MonitorState,
@@ -78,16 +78,16 @@ class ClusterRun:
     def run(self, stop: threading.Event) -> None:
         """Watch until `stop` is set. Raises SecondWriterError if another monitor writes the cluster's rows."""
         paths, session = self._settings.paths, self._shared_resources.session
-        place = canonical_place(paths.checkpoint)
+        place = canonical_location(paths.checkpoint)
         monitor_ms = self._clock.monitor_ms  # claims are compared between monitors
         with WriterClaim(lambda: Files(session, paths.tables), self._cluster, place, monitor_ms, stop) as claim:
             self._watch(claim, stop)
 
     def _watch(self, claim: WriterClaim, stop: threading.Event) -> None:
-        """Prepare, restore, and keep query and beats going until `stop` is set."""
+        """Prepare the checkpoint, restore the state, then run the query and the sampling loop until `stop` is set."""
         session, settings = self._shared_resources.session, self._settings
-        with naming_refusals(settings.paths.checkpoint):
-            tables, origin = prepare_checkpoint(session, settings, self._files, self._shared_resources.tables)
+        with raising_checkpoint_errors(settings.paths.checkpoint):
+            tables, bootstrap = prepare_checkpoint(session, settings, self._files, self._shared_resources.tables)
             self._keeper.use_partitions(len(self._cluster_session.partitions))
             restore(session, settings, self._files, self._monitor_state, self._committed_offsets)
         lag_watch = LagWatch(
@@ -100,29 +100,29 @@ class ClusterRun:
         )
         lag_watch.restore()
         sampling_stop = threading.Event()
-        samples = [
-            threading.Thread(target=take_sample, args=(sampling_stop,), name=f"{name} of {self._cluster}")
-            for name, take_sample in {**self._sampling_loop(tables, lag_watch), "writer": claim.keep}.items()
+        threads = [
+            threading.Thread(target=loop, args=(sampling_stop,), name=f"{name} of {self._cluster}")
+            for name, loop in {**self._sampling_loops(tables, lag_watch), "writer": claim.keep}.items()
         ]
-        for take_sample in samples:
-            take_sample.start()
+        for thread in threads:
+            thread.start()
         try:
-            self._keeper.keep(tables, origin, claim, stop)
+            self._keeper.keep(tables, bootstrap, claim, stop)
         finally:
             sampling_stop.set()
-            for take_sample in samples:
-                take_sample.join()
+            for thread in threads:
+                thread.join()
             self._store(lag_watch)
 
     def _store(self, lag_watch: LagWatch) -> None:
-        """Samples are a cache: that they cannot be written must not hide what ended the run."""
+        """Store the samples. They are a cache, so a failed write must not hide the error that ended the run."""
         try:
             lag_watch.store()
         except (OSError, Py4JError) as error:
             level = logging.DEBUG if is_spark_gone(error) else logging.WARNING
             _log.log(level, "%s: samples could not be written: %s", self._cluster, plain_cause(error))
 
-    def _sampling_loop(
+    def _sampling_loops(
         self, tables: DeltaTables, lag_watch: LagWatch
     ) -> Mapping[str, Callable[[threading.Event], None]]:
         sampling, cluster, monitor_state = self._settings.sampling, self._cluster, self._monitor_state

@@ -1,8 +1,8 @@
-"""What went wrong while the monitor runs: one line for each reason.
+"""Log failures of repeated tasks, one line per reason.
 
-1. What is tried again and again is reported once for each reason, until it went well in between.
-2. A failure of disk, tables or brokers is one line. A failure nobody thought of comes with its trace.
-3. That Spark is gone is reported once, by the one who ends the run.
+1. A task that is repeated logs each reason only once in a row. After a success, the same reason is logged again.
+2. An expected failure (disk, tables, brokers) is one line. An unexpected failure is logged with its stack trace.
+3. If Spark is gone, only the code that ends the run logs it.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _EXPECTED = (DeltaError, OSError, Py4JError, RemedyError)
 
 
 class SparkEndedError(RemedyError):
-    """Spark is gone, and all queries with it."""
+    """Spark ended, and all queries with it."""
 
     def __init__(self) -> None:
-        super().__init__("Spark ended: was it killed, or is spark.driver_memory too small? Start the monitor again")
+        super().__init__("Spark ended (killed, or spark.driver_memory is too small): start the monitor again")
 
 
-class Failures:
-    """One thread's, for one thing that it does again and again: rules 1 to 3."""
+class FailureLog:
+    """Logs the failures of one repeated task of one thread (rules 1 to 3). `what` names one execution of the task."""
 
     def __init__(self, cluster: str, what: str) -> None:
         self._cluster = cluster
         self._what = what
         self._reported = ""
 
-    def take(self, error: Exception) -> None:
-        """Report it, unless it was the last that was reported."""
+    def report(self, error: Exception) -> None:
+        """Log a failure, unless its reason is the same as the last one."""
         reported, self._reported = self._reported, reason_of(error)
         is_quiet = is_spark_gone(error) or reported == self._reported
         level = logging.DEBUG if is_quiet else logging.ERROR
@@ -44,6 +44,6 @@ class Failures:
         cause = plain_cause(error)
         _log.log(level, "%s: %s failed; trying again: %s", self._cluster, self._what, cause, exc_info=trace)
 
-    def take_success(self) -> None:
-        """It went well: what fails from now on is new."""
+    def reset(self) -> None:
+        """Forget the last reason after a success."""
         self._reported = ""

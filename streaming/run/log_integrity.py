@@ -1,6 +1,6 @@
-"""Saying once that the log is another than the one that was read, and how much of it was deleted unread.
+"""Report once if `__consumer_offsets` is no longer the log that was read, or if it lost records before they were read.
 
-What is said is by the rules of `integrity/log_integrity.py`.
+The rules are in `integrity/log_integrity.py`.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView
 
 STORED_ID = "offsets_topic_id"
-"""A file of its own beside the checkpoint's other ones: one that is lost, or an older monitor's, makes it unknown."""
+"""A separate file in the checkpoint. If it does not exist, the id is unknown."""
 
 _TOPIC_ID = re.compile(rb"[A-Za-z0-9_-]{22}")
-"""As Kafka writes an id of 16 bytes: base64 for URLs, without padding."""
+"""The text form of Kafka's 16-byte topic id: URL-safe base64 without padding."""
 
 _log = logging.getLogger(__name__)
 
 
 def report_rewound(cluster: str, monitor_state: MonitorState, rewound: Collection[int]) -> None:
-    """Have the registry know it, which is not ready from then on, and say it of partitions of which it is new."""
+    """Store rewound partitions. The cluster is then never ready in this run. Log an error for new ones."""
     if new := monitor_state.put_rewound(rewound):
         _log.error(
-            "%s: %s ends before where it was read to, in partition %s: cut off, or deleted and created anew."
-            " New records there are taken for read, so nothing is ready: %s",
+            "%s: partition %s of %s ends before the offset that the monitor has already read. It was truncated, or the"
+            " topic was deleted and recreated. The monitor misses new records there, so it is not ready: %s",
             cluster,
-            OFFSETS_TOPIC,
             ", ".join(map(str, sorted(new))),
+            OFFSETS_TOPIC,
             _remedy(cluster),
         )
 
 
 def _remedy(cluster: str) -> str:
-    return f"stop, run `rebalance-monitor rebuild --cluster {shlex.quote(cluster)}`, and start again"
+    return f"stop the monitor, run `rebalance-monitor rebuild --cluster {shlex.quote(cluster)}`, and start it again"
 
 
 class TopicIdentity:
-    """One thread's: the sampler's. Remembers the id of the topic that the checkpoint's positions are of."""
+    """The id of the topic that the positions of the checkpoint belong to. Only the sampler's thread uses it."""
 
     def __init__(self, cluster: str, monitor_state: MonitorState, files: Files) -> None:
         self._cluster = cluster
@@ -54,25 +54,25 @@ class TopicIdentity:
         self._known = _stored_id(cluster, files)
 
     def report(self, topic_id: str | None, positions: Mapping[int, int]) -> None:
-        """Compare with the id that was sampled after `positions` were reached; the first one is taken for theirs.
+        """Compare the stored id with `topic_id`, which was sampled after `positions` were reached.
 
-        So is one that comes before anything was read.
+        The first id, or an id from before the first record was read, is stored without an error.
         """
         if topic_id is None or topic_id == self._known:
             return
-        if another := find_recreated_partitions(positions, self._known, topic_id):
-            self._report_another(another, topic_id)
+        if partitions := find_recreated_partitions(positions, self._known, topic_id):
+            self._report_recreated(partitions, topic_id)
         else:
             self._files.write(STORED_ID, topic_id.encode())
             self._known = topic_id
 
-    def _report_another(self, partitions: Collection[int], topic_id: str) -> None:
-        is_said = bool(self._monitor_state.view().health.rewound)
+    def _report_recreated(self, partitions: Collection[int], topic_id: str) -> None:
+        is_reported = bool(self._monitor_state.view().health.rewound)
         self._monitor_state.put_rewound(partitions)
-        if not is_said:
+        if not is_reported:
             _log.error(
-                "%s: %s was deleted and created anew: its id is %s, and was %s when it was read. Records of the new one"
-                " are taken for read up to where the old one was, so nothing is ready: %s",
+                "%s: %s was deleted and recreated: its topic id is %s, and was %s when the monitor read it. The monitor"
+                " misses records of the new topic below the old offsets, so it is not ready: %s",
                 self._cluster,
                 OFFSETS_TOPIC,
                 topic_id,
@@ -82,41 +82,45 @@ class TopicIdentity:
 
 
 def _stored_id(cluster: str, files: Files) -> str | None:
-    """The id that was stored; None, with a warning, if the file is damaged."""
+    """Return the stored id. Return None, and log a warning, if the file is damaged."""
     try:
         stored = files.read(STORED_ID)
     except OSError:
         stored = b""
     if stored is not None and not _TOPIC_ID.fullmatch(stored):
-        _log.warning("%s: %s is damaged: the topic there is now is taken for the one that was read", cluster, STORED_ID)
+        _log.warning(
+            "%s: %s is damaged. The monitor assumes that the present topic is the one that it has read",
+            cluster,
+            STORED_ID,
+        )
         return None
     return None if stored is None else stored.decode()
 
 
 class LostRecords:
-    """One thread's: the sampler's. Remembers up to where it was said already."""
+    """Reports records that were deleted before they were read, once per loss. Only the sampler's thread uses it."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._reported: dict[int, int] = {}
 
     def report(self, lost: Mapping[int, int], positions: Mapping[int, int]) -> None:
-        """Say how many records were deleted before they were read; `positions` are where reading was."""
+        """Log how many records were deleted before they were read. `positions` are the next offsets to read."""
         new = {number: count for number, count in lost.items() if positions[number] > self._reported.get(number, -1)}
         self._reported |= {number: positions[number] for number in new}
         if new:
             _log.warning(
-                "%s: %s lost up to %d records in partition %s before they were read: what they said of groups is not"
-                " known",
+                "%s: up to %d records in partition %s of %s were deleted before the monitor read them. It does not know"
+                " their content",
                 self._cluster,
-                OFFSETS_TOPIC,
                 sum(new.values()),
                 ", ".join(map(str, sorted(new))),
+                OFFSETS_TOPIC,
             )
 
 
 class LogWatch:
-    """One thread's: the sampler's. Says what a sample shows of the log."""
+    """Checks with each sample that the log is still the one that was read. Only the sampler's thread uses it."""
 
     def __init__(self, cluster: str, monitor_state: MonitorState, files: Files) -> None:
         self._cluster = cluster
@@ -125,7 +129,7 @@ class LogWatch:
         self._lost_records = LostRecords(cluster)
 
     def report(self, before: MonitorView, sample: ClusterSample) -> None:
-        """Compare the sample with how far reading was `before` it."""
+        """Compare the sample with the positions `before` it."""
         positions = before.health.positions
         self._topic_read.report(sample.offsets_topic_id, positions)
         report_rewound(
@@ -135,22 +139,22 @@ class LogWatch:
 
 
 class ForeignRecords:
-    """One thread's: the query's. Reports records that do not stand in the own partition of their group."""
+    """Reports records that are not in the own partition of their group. Only the query's thread uses it."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._reported: set[int] = set()
 
     def report(self, batches: Iterable[PartitionBatch]) -> None:
-        """Log one warning with each partition in which such records were not found before."""
+        """Log one warning with the partitions in which such records were found for the first time."""
         foreign = {batch.offsets_topic_partition: batch.foreign_records for batch in batches if batch.foreign_records}
         new = sorted(foreign.keys() - self._reported)
         self._reported.update(new)
         if new:
             _log.warning(
                 "%s: partition %s of %s holds %d records of groups whose records belong in other partitions. They are"
-                " counted (foreign_partition) and not used. A client wrote them by hand, or the partition count of the"
-                " topic was changed and brokers still use the earlier count: restart those brokers",
+                " counted (foreign_partition) and not used. A client wrote them directly, or the partition count of"
+                " the topic changed and some brokers still use the earlier count: restart those brokers",
                 self._cluster,
                 ", ".join(map(str, new)),
                 OFFSETS_TOPIC,

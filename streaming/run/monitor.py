@@ -1,10 +1,11 @@
-"""The monitor's life: one port, one Spark, and a watch for each cluster.
+"""Run the monitor: one HTTP port, one Spark session, and one watch per cluster.
 
-1. Of one cluster alone, whatever an operator has to put right first ends the start: one line and an exit code.
-2. Of several, a cluster that cannot be watched is shown as not ready, said once, and tried again with growing pauses
-   (`retry_state`). The others are none the worse for it; its own totals and checkpoint are where they were.
-3. What all need ends the monitor with any number of clusters: the port, the tables, Spark.
-4. All clusters are told to stop at once; Spark stops when every one has.
+1. With one cluster, an error that the operator must correct ends the start, with one line and an exit code.
+2. With several clusters, a cluster that cannot be watched is shown as not ready. The error is logged once, and the
+   monitor tries again after growing pauses (`retry_state`). The other clusters are not affected, and the totals and
+   the checkpoint of the failed cluster do not change.
+3. A failure of a shared resource ends the monitor with any number of clusters: the port, the tables, Spark.
+4. All clusters get the stop signal at the same time. Spark stops after all clusters have stopped.
 """
 
 from __future__ import annotations
@@ -51,16 +52,16 @@ _log = logging.getLogger(__name__)
 
 
 class QueryEndedError(RemedyError):
-    """A query is over without a failure, and nobody told us to stop."""
+    """A query stopped without a failure, although the monitor did not stop it."""
 
 
 def now_ms() -> int:
-    """Wall clock, Kafka's way."""
+    """Return the wall clock in milliseconds since the epoch, as in Kafka."""
     return time.time_ns() // 1_000_000
 
 
 class Monitor:
-    """`run` blocks until `stop` is set; `on_port` hears the port of /metrics."""
+    """The monitor. `run` blocks until `stop` is set. `on_port` is called with the port of `/metrics`."""
 
     def __init__(self, settings: Settings, stop: threading.Event, on_port: Callable[[int], None]) -> None:
         self._settings = settings
@@ -70,7 +71,7 @@ class Monitor:
         self._users_references: tuple[tuple[str, str], ...] = ()
 
     def run(self) -> None:
-        """Watch until told to stop. Raises a RemedyError for whatever an operator has to put right first."""
+        """Watch all clusters until `stop` is set. Raises RemedyError for an error that the operator must correct."""
         self._users_references = users_references(self._settings.evaluation.assignors)
         first, *more = self._watches
         if more:
@@ -92,16 +93,16 @@ class Monitor:
             Bounds(metrics.top_k, metrics.max_series),
         )
         pages = Pages(
-            [self._shown(watch, stale_after_ms) for watch in self._watches], self._settings.evaluation.strategies
+            [self._cluster_view(watch, stale_after_ms) for watch in self._watches], self._settings.evaluation.strategies
         )
         with closing(MetricsServer(metrics.host, metrics.port, exporter.exposition, pages, _access(metrics))) as server:
             self._on_port(server.port)
             yield
 
-    def _shown(self, watch: ClusterWatch, stale_after_ms: int) -> ClusterView:
+    def _cluster_view(self, watch: ClusterWatch, stale_after_ms: int) -> ClusterView:
         return ClusterView(
             watch.cluster,
-            lambda: _watched(watch, stale_after_ms),
+            lambda: _current_view(watch, stale_after_ms),
             RebalanceReader(self._settings.paths.tables, watch.cluster, time.monotonic),
         )
 
@@ -109,7 +110,7 @@ class Monitor:
         """Rule 1."""
         with watch.cluster_session(connection, self._stop) as cluster_session:
             if not self._stop.is_set():
-                with self._shared_resources() as shared, _naming_its_end(shared):
+                with self._shared_resources() as shared, _reporting_spark_end(shared):
                     watch.run(cluster_session, shared, self._stop)
 
     def _watch_several(self) -> None:
@@ -130,9 +131,9 @@ class Monitor:
             finally:
                 self._stop.set()
                 for watch, thread in threads.items():
-                    while watch.is_under_way and thread.is_alive():
+                    while watch.has_session and thread.is_alive():
                         thread.join(0.1)
-                    thread.join(_HANG_UP_SECONDS)  # one that is still trying to connect has nothing to end in order
+                    thread.join(_HANG_UP_SECONDS)  # a thread that is still connecting has nothing to clean up
 
     def _keep_watching(self, watch: ClusterWatch, shared: SharedResources) -> None:
         """Rule 2, in the cluster's own thread."""
@@ -143,13 +144,13 @@ class Monitor:
     def _try_watching(self, watch: ClusterWatch, shared: SharedResources, retry_state: RetryState) -> None:
         try:
             self._watch_once(watch, shared)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is tried again
+        except Exception as error:  # noqa: BLE001 - the monitor tries again after any error
             if self._stop.is_set():
-                return  # told to stop while it was not watched
-            is_new, is_expected = retry_state.take_failed(error), isinstance(error, RemedyError)
-            if is_new and (is_expected or is_running(shared.session)):  # that Spark is gone is said once, for all
+                return  # the stop came while the cluster was not watched
+            is_new, is_expected = retry_state.record_failure(error), isinstance(error, RemedyError)
+            if is_new and (is_expected or is_running(shared.session)):  # the end of Spark is logged once for all
                 trace, cause = (None, error) if is_expected else (error, plain_cause(error))
-                _log.error("%s cannot be watched and is tried again: %s", watch.cluster, cause, exc_info=trace)
+                _log.error("%s cannot be watched; trying again: %s", watch.cluster, cause, exc_info=trace)
             self._stop.wait(retry_state.pause_seconds)
 
     def _watch_once(self, watch: ClusterWatch, shared: SharedResources) -> None:
@@ -157,7 +158,7 @@ class Monitor:
             if not self._stop.is_set():
                 watch.run(cluster_session, shared, self._stop)
         if not self._stop.is_set():
-            raise QueryEndedError("its query was stopped by somebody else")
+            raise QueryEndedError("its query was stopped, but not by the monitor")
 
     @contextmanager
     def _shared_resources(self) -> Iterator[SharedResources]:
@@ -167,7 +168,7 @@ class Monitor:
         java_home = find_java().parent.parent
         with spark_session(settings.spark, resolve("spark"), java_home, len(self._watches)) as session:
             tables = DeltaTables(settings.paths.tables, versions_kept_hours=settings.tables.versions_kept_hours)
-            if len(self._watches) > 1:  # one cluster alone has its checkpoint looked at first: either may be refused
+            if len(self._watches) > 1:  # with one cluster, its checkpoint is checked before the tables are opened
                 tables.open_all()
             with closing(
                 Upkeep(tables, settings.tables.retention_days, settings.tables.maintenance_interval_seconds)
@@ -176,8 +177,8 @@ class Monitor:
 
 
 @contextmanager
-def _naming_its_end(shared: SharedResources) -> Iterator[None]:
-    """Of a Spark that is gone every call fails in its own way. What matters is that it is gone."""
+def _reporting_spark_end(shared: SharedResources) -> Iterator[None]:
+    """Replace any error by SparkEndedError if Spark is gone, because then every call fails in a different way."""
     try:
         yield
     except (Py4JError, PySparkException, OSError):
@@ -187,14 +188,14 @@ def _naming_its_end(shared: SharedResources) -> Iterator[None]:
 
 
 def _access(metrics: MetricsSettings) -> Access:
-    """Read what guards the port. Raises AccessError for files that cannot do that."""
+    """Read the certificate and the users of the port. Raises AccessError for a file that cannot be used."""
     certificate = Certificate(metrics.tls_certificate_file, metrics.tls_key_file) if metrics.tls_key_file else None
     users = read_users(metrics.basic_auth_users_file) if metrics.basic_auth_users_file else None
     if users and not certificate and metrics.host not in _LOOPBACK:
-        _log.warning("passwords for the HTTP port cross the network in the clear: set metrics.tls_certificate_file")
+        _log.warning("passwords for the HTTP port are sent unencrypted: set metrics.tls_certificate_file")
     return Access(certificate, users)
 
 
-def _watched(watch: ClusterWatch, stale_after_ms: int) -> Watched:
+def _current_view(watch: ClusterWatch, stale_after_ms: int) -> Watched:
     view = watch.monitor_state.view()
     return Watched(watch.cluster, view, view.cluster_ms(now_ms()), stale_after_ms, watch.monitor_state.reports)

@@ -1,8 +1,8 @@
-"""Asks coordinators instead of reading their log (`source.kind = "admin-api"`), and sends the query what is new.
+"""Poll the group coordinators instead of reading their log (`source.kind = "admin-api"`). Send changes to the query.
 
-Level-triggered: each poll is compared with what the query's state holds, never with the poll before. So a poll is
-compared only when all that was sent has arrived there, a restart needs no memory of its own, and files that an
-interrupted batch left behind are waited for like any others.
+Polling is level-triggered: each poll is compared with the state of the query, never with the poll before. So a poll
+waits until the query has read everything that was sent. A restart needs no state of its own. Files that an interrupted
+batch left are waited for in the same way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streaming.events import POLLED_PARTITION
 from streaming.group.not_known import HIDDEN_GROUPS, POLLED
 from streaming.polled.differences import Differences, KnownState, commits_by_group, differences
 from streaming.polled.poll import Poll, to_describe
-from streaming.run.failures import Failures
+from streaming.run.failures import FailureLog
 from streaming.sampling.groups import Groups
 from streaming.spark.checkpoint_files import FEEDBACK_FOLDER
 from streaming.spark.files import Files
@@ -36,9 +36,9 @@ _log = logging.getLogger(__name__)
 
 
 class Poller:
-    """One poll after another until stopped. The first complete one always sends a row: readiness waits for that."""
+    """Polls until stopped. The first complete poll always sends a row, because readiness waits for this row."""
 
-    def __init__(  # noqa: PLR0913 - everything a poll touches, named
+    def __init__(  # noqa: PLR0913 - everything that a poll uses, as keywords
         self,
         *,
         cluster: str,
@@ -58,65 +58,71 @@ class Poller:
         self._now_ms = now_ms
         self._interval_seconds = interval_seconds
         self._stale_after_seconds = stale_after_seconds
-        self._failures = Failures(cluster, "a poll")
-        self._sent_up_to = _last_number_on_its_way(files)
+        self._failures = FailureLog(cluster, "a poll")
+        self._sent_up_to = _last_sent_number(files)
         self._marked_at: int | None = None
         self._complete_seconds = float("-inf")
 
     def run(self, stop: threading.Event) -> None:
-        """Poll until `stop` is set. Brokers that do not answer make us not ready; they never end the polling."""
+        """Poll until `stop` is set. If brokers do not answer, the cluster becomes not ready and polling goes on."""
         while not stop.is_set():
             started, pause = time.monotonic(), _LOOK_AGAIN_SECONDS
             try:
                 self.poll()
                 pause = self._interval_seconds if self._has_arrived() else _LOOK_AGAIN_SECONDS
-                self._failures.take_success()
+                self._failures.reset()
             except KafkaError as error:
-                _log.warning("%s: groups cannot be asked for (%s); trying again", self._cluster, error)
+                _log.warning("%s: brokers do not answer requests about groups (%s); trying again", self._cluster, error)
                 pause = self._interval_seconds
-            except Exception as error:  # noqa: BLE001 - whatever it is, on-call must see "not ready", not a dead thread
-                self._failures.take(error)
+            except Exception as error:  # noqa: BLE001 - after any error, show "not ready" instead of a dead thread
+                self._failures.report(error)
                 pause = self._interval_seconds
             stop.wait(max(_LOOK_AGAIN_SECONDS, pause - (time.monotonic() - started)))
 
     def poll(self) -> None:
-        """Ask, compare and send; nothing as long as the query has not taken in what was sent before."""
+        """Poll once: request the groups, compare them and send the changes.
+
+        Do nothing until the query has read everything that was sent before.
+        """
         if not self._has_arrived():
             return
         started = time.monotonic()
         known = self._known()
         poll = self._ask(known)
         is_marked = poll.is_complete and self._marked_at is None
-        found = differences(poll, known, is_marked=is_marked)
-        self._send(found)
+        changes = differences(poll, known, is_marked=is_marked)
+        self._send(changes)
         if poll.is_complete:
             self._complete_seconds = time.monotonic()
-            self._marked_at = found.last_number if is_marked else self._marked_at
-            self._monitor_state.put_poll(found.last_number if found.rows else known.last_number, poll.began_at_ms)
+            self._marked_at = changes.last_number if is_marked else self._marked_at
+            self._monitor_state.put_poll(changes.last_number if changes.rows else known.last_number, poll.began_at_ms)
         _log.debug(
             "%s: poll: %d groups, %d new rows, %.2f s",
             self._cluster,
             len(poll.listing.groups),
-            len(found.rows),
+            len(changes.rows),
             time.monotonic() - started,
         )
         self._monitor_state.put_health(not_known=(*POLLED, HIDDEN_GROUPS) if poll.hides_groups else POLLED)
 
     def targets(self, _sample: ClusterSample) -> Mapping[int, int] | None:
-        """Where the query has to get to be ready; None before the first complete poll."""
+        """Return the position that the query must reach to be ready. None before the first complete poll."""
         return None if self._marked_at is None else {POLLED_PARTITION: self._marked_at + 1}
 
     def is_fresh(self) -> bool:
-        """Whether the last complete poll is the present."""
+        """Return whether the last complete poll is recent enough to be shown."""
         return time.monotonic() - self._complete_seconds <= self._stale_after_seconds
 
     def _has_arrived(self) -> bool:
-        """Positions are put into the registry last of all that a batch brings: then commits are in the book, too."""
-        taken_in = self._monitor_state.view().health.positions.get(POLLED_PARTITION, 0)
-        if taken_in <= self._sent_up_to:
-            # A file that is gone without effect is lost: what it said is found missing again.
-            self._sent_up_to = _last_number_on_its_way(self._files)
-        return taken_in > self._sent_up_to
+        """Return whether the query has read all sent rows.
+
+        A batch stores its positions last, so the groups and commits of the batch are in the monitor state by then.
+        """
+        position = self._monitor_state.view().health.positions.get(POLLED_PARTITION, 0)
+        if position <= self._sent_up_to:
+            # A file that was removed without an effect is lost. The next comparison finds its rows missing.
+            self._sent_up_to = _last_sent_number(self._files)
+        return position > self._sent_up_to
 
     def _known(self) -> KnownState:
         view = self._monitor_state.view()
@@ -125,20 +131,23 @@ class Poller:
         return KnownState(groups, commits_by_group(self._committed_offsets.view().commits), last_number)
 
     def _ask(self, known: KnownState) -> Poll:
-        """Members first, commits last: lag, told from them and from end offsets sampled later, is only overstated."""
+        """Request members first and commits last. The end offsets come later still, so lag is never understated."""
         began_at_ms = self._now_ms()
         listing = self._groups.list_groups()
         descriptions = self._groups.describe_groups(to_describe(listing, known.groups, known.commits))
         return Poll(began_at_ms, listing, descriptions, self._groups.group_offsets(listing.groups))
 
-    def _send(self, found: Differences) -> None:
-        if found.rows:
-            name = _FILE.format(first=found.first_number, last=found.last_number)
-            self._files.write(f"{FEEDBACK_FOLDER}/{name}", state_rows_file(found.rows))
-            self._sent_up_to = found.last_number
+    def _send(self, changes: Differences) -> None:
+        if changes.rows:
+            name = _FILE.format(first=changes.first_number, last=changes.last_number)
+            self._files.write(f"{FEEDBACK_FOLDER}/{name}", state_rows_file(changes.rows))
+            self._sent_up_to = changes.last_number
 
 
-def _last_number_on_its_way(files: Files) -> int:
-    """The highest number in files that the query has not removed yet: it may have taken them in, or may be about to."""
+def _last_sent_number(files: Files) -> int:
+    """Return the highest row number in files that the query has not removed yet. -1 if there is no such file.
+
+    The query may have read these files already.
+    """
     names = (_FILE_NAME.fullmatch(name) for name in files.names(FEEDBACK_FOLDER))
     return max((int(name[1]) for name in names if name), default=-1)

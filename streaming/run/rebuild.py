@@ -1,9 +1,9 @@
-"""A new checkpoint in place of an old one, over the same tables. What can fail comes before what changes something.
+"""Replace a checkpoint by a new one for the same tables. Steps that can fail come before steps that change something.
 
-1. Damaged tables refuse a rebuild, or are repaired first if that was asked for. What is taken out of them is kept.
-2. The new checkpoint is made beside the old one. Only when it is complete do they change places.
-3. If the last step fails, the old checkpoint is put back. A rebuild that failed has changed nothing but tables that it
-   was asked to repair.
+1. A rebuild is refused if tables are damaged. With the option to repair, they are repaired first, and the removed
+   parts are kept.
+2. The new checkpoint is created next to the old one. They are swapped only when the new one is complete.
+3. If the swap fails, the old checkpoint is put back. So a failed rebuild changes nothing except repaired tables.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from streaming.java import find_java
 from streaming.run.query.prepare import make_checkpoint
 from streaming.run.writers import WriterClaim
 from streaming.spark.causes import plain_cause
-from streaming.spark.checkpoint import CheckpointLock, canonical_place
+from streaming.spark.checkpoint import CheckpointLock, canonical_location
 from streaming.spark.files import Files
 from streaming.spark.folder import LocalFolder, local_folder
 from streaming.spark.session import jvm_pid, spark_session
 
 
 class RebuildError(RemedyError):
-    """Nothing was rebuilt, and the old checkpoint is where it was."""
+    """The rebuild failed, and the old checkpoint is unchanged."""
 
     exit_code = STAYS
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """Where the old checkpoint is (None: there was none), and what was repaired of the tables, a sentence each."""
+class RebuildResult:
+    """The new location of the old checkpoint (None if there was none), and one sentence per repaired table."""
 
     old_checkpoint: str | None
     repairs: Sequence[str] = ()
 
 
-def rebuild_checkpoint(settings: Settings, stamp: str, *, is_repairing: bool = False) -> Rebuilt:
+def rebuild_checkpoint(settings: Settings, stamp: str, *, is_repairing: bool = False) -> RebuildResult:
     """Move the old checkpoint aside as `<checkpoint>.<stamp>` and put a new one in its place, by rules 1 to 3."""
     with CheckpointLock(settings.paths.checkpoint) as lock:
         repairs = _repair_tables(settings.paths.tables, stamp) if is_repairing else ()
@@ -58,13 +58,13 @@ def rebuild_checkpoint(settings: Settings, stamp: str, *, is_repairing: bool = F
         with spark_session(settings.spark, resolve("spark"), find_java().parent.parent) as session:
             lock.write_holder(jvm_pid(session))
             with _claim(session, settings):
-                return Rebuilt(_rebuild(session, settings, stamp), repairs)
+                return RebuildResult(_rebuild(session, settings, stamp), repairs)
 
 
 def _claim(session: SparkSession, settings: Settings) -> WriterClaim:
-    """Rows that another monitor writes meanwhile would be missing from what the new checkpoint leaves out."""
+    """Claim the right to write. If another monitor wrote rows now, the new checkpoint would write them again."""
     paths = settings.paths
-    place = canonical_place(paths.checkpoint)
+    place = canonical_location(paths.checkpoint)
     open_tables = partial(Files, session, paths.tables)
     return WriterClaim(open_tables, settings.kafka.cluster, place, _now_ms, threading.Event())
 
@@ -88,16 +88,16 @@ def _rebuild(session: SparkSession, settings: Settings, stamp: str) -> str | Non
     tables = DeltaTables(settings.paths.tables, versions_kept_hours=settings.tables.versions_kept_hours)
     try:
         make_checkpoint(session, settings, new, tables)
-        return _exchange(Files(session, checkpoint), new, f"{checkpoint}.{stamp}")
+        return _swap(Files(session, checkpoint), new, f"{checkpoint}.{stamp}")
     except (OSError, PySparkException, Py4JError) as failure:
-        raise RebuildError(_refused(checkpoint, failure)) from failure
+        raise RebuildError(_failure_text(checkpoint, failure)) from failure
     finally:
         if new.uri("") != f"{checkpoint}/":
             with suppress(OSError, Py4JError):
                 new.remove()
 
 
-def _exchange(old: Files, new: Files, aside: str) -> str | None:
+def _swap(old: Files, new: Files, aside: str) -> str | None:
     checkpoint = old.uri("").rstrip("/")
     had_one = old.exists()
     if had_one:
@@ -111,6 +111,6 @@ def _exchange(old: Files, new: Files, aside: str) -> str | None:
     return aside if had_one else None
 
 
-def _refused(checkpoint: str, failure: Exception) -> str:
+def _failure_text(checkpoint: str, failure: Exception) -> str:
     remedy = storage_remedy(failure) if isinstance(failure, OSError) else "check the tables, then run it again"
-    return f"nothing was rebuilt, checkpoint {checkpoint} is as it was ({plain_cause(failure)}): {remedy}"
+    return f"the rebuild failed, checkpoint {checkpoint} is unchanged ({plain_cause(failure)}): {remedy}"

@@ -1,4 +1,4 @@
-"""What a run stands on: what the clusters of one monitor share, and what it holds of its own cluster."""
+"""The resources of a run: those that all clusters of a monitor share, and those of one cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from streaming.spark.checkpoint import CheckpointLock
 
 @dataclass(frozen=True, slots=True)
 class SharedResources:
-    """What the clusters of one monitor share."""
+    """The resources that all clusters of one monitor share.
+
+    `users_references` has users' own strategies as (name, reference).
+    """
 
     session: SparkSession
     tables: DeltaTables
@@ -26,7 +29,7 @@ class SharedResources:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSession:
-    """A cluster whose brokers have answered, and its checkpoint, held. No `partitions` where they are not read."""
+    """A connected cluster and its locked checkpoint. `partitions` is empty in the polling mode."""
 
     connection: Connection
     brokers: Brokers

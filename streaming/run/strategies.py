@@ -1,4 +1,4 @@
-"""Users' own strategies, found and tried before the job starts: a name nobody can load is the operator's to mend."""
+"""Load users' own strategies before the job starts, so that a wrong name is reported to the operator at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ class AssignorSettingError(RemedyError):
 
 
 def users_references(configured: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Return users' strategies, installed and configured, as (name, reference). Raises AssignorSettingError."""
+    """Return users' strategies, installed and configured, as (name, reference). Raises AssignorSettingError.
+
+    The error has the last line of the failure that loading the strategy caused.
+    """
     try:
         with Catalogue(configured) as catalogue:
             return tuple(catalogue.users_references().items())

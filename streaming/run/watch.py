@@ -1,9 +1,10 @@
-"""One cluster, watched: its connection, its checkpoint, its query, its beats and its present.
+"""Watch one cluster: its connection, its checkpoint, its query, its sampling loop and its current state.
 
-1. A watch has nothing in common with another one but its `SharedResources`: Spark, the tables and their upkeep.
-2. Whatever ends a watch ends all of its own threads and nothing else; it may be run again.
-3. A query that fails is said, shown as not ready, and started again with growing pauses (`retry_state`).
-4. A query reads the partitions that there were when it started. If there are more, it is started again.
+1. Watches of different clusters share only `SharedResources`: Spark, the tables and their maintenance.
+2. The end of a watch ends all its threads and nothing else. A watch can be run again.
+3. If a query fails, the failure is logged and the cluster is shown as not ready. The query is started again after
+   growing pauses (`retry_state`).
+4. A query reads the partitions that existed when it started. If partitions are added, the query is started again.
 """
 
 from __future__ import annotations
@@ -29,44 +30,44 @@ from streaming.spark.session import jvm_pid, use_pool
 from streaming.state.monitor_state import MonitorState
 
 STALE_INTERVALS = 6
-"""Lag of a sample older than so many intervals is not shown: the last value is not the present."""
+"""Number of sampling intervals after which the lag of a sample is too old to be shown."""
 
 _log = logging.getLogger(__name__)
 
 
 class ClusterWatch:
-    """One cluster, one query. `settings` are those of this cluster as if it were the only one."""
+    """The watch of one cluster, with one query. `settings` are the settings of this cluster only."""
 
     def __init__(self, settings: Settings, now_ms: Callable[[], int]) -> None:
         self._settings = settings
         self.cluster = settings.kafka.cluster
         self._clock = ClusterClock(self.cluster, now_ms)
         self.monitor_state = MonitorState()
-        self.is_under_way = False
+        self.has_session = False
         self._is_polled = settings.source.kind == ADMIN_API_SOURCE
         self.monitor_state.put_health(source=settings.source.kind)
 
     @property
     def stale_after_seconds(self) -> float:
-        """The age from which on a sample is not the present any more."""
+        """The age from which a sample is too old to be shown, in seconds."""
         return max(30.0, STALE_INTERVALS * self._settings.sampling.interval_seconds)
 
     def connect(self) -> Connection:
-        """Reach a broker. Raises BrokerUnreachableError or AccessRefusedError."""
+        """Connect to the cluster. Raises BrokerUnreachableError or AccessRefusedError."""
         return Connection(self._settings.kafka, self._settings.sampling.request_timeout_seconds)
 
     @contextmanager
     def cluster_session(self, connection: Connection, stop: threading.Event) -> Iterator[ClusterSession]:
-        """Hold what a run needs of cluster and checkpoint. Raises a RemedyError for what it cannot have."""
-        self.is_under_way = True
+        """Open what a run needs of the cluster and the checkpoint. Raises RemedyError if something is not available."""
+        self.has_session = True
         try:
-            with self._held(connection, stop) as held:
-                yield held
+            with self._open_session(connection, stop) as session:
+                yield session
         finally:
-            self.is_under_way = False
+            self.has_session = False
 
     @contextmanager
-    def _held(self, connection: Connection, stop: threading.Event) -> Iterator[ClusterSession]:
+    def _open_session(self, connection: Connection, stop: threading.Event) -> Iterator[ClusterSession]:
         brokers = Brokers(self.cluster, connection, self._clock.now_ms, samples_offsets_topic=not self._is_polled)
         partitions = [] if self._is_polled else self._offsets_topic_partitions(brokers, stop)
         security = self._settings.kafka.security
@@ -79,19 +80,22 @@ class ClusterWatch:
             yield ClusterSession(connection, brokers, partitions, spark_options(security, file), lock)
 
     def _offsets_topic_partitions(self, brokers: Brokers, stop: threading.Event) -> list[int]:
-        """A young cluster has no `__consumer_offsets` until somebody commits: wait for it, not ready."""
-        is_said = False
+        """Return the partitions of `__consumer_offsets`, or an empty list after `stop`.
+
+        A new cluster has no `__consumer_offsets` until the first commit. Until then, wait and stay not ready.
+        """
+        is_reported = False
         while not stop.is_set():
             try:
                 return brokers.offsets_topic_partitions()
-            except OffsetsTopicMissingError as missing:  # noqa: PERF203 - it waits seconds in between
-                _log.log(logging.DEBUG if is_said else logging.WARNING, "%s: %s; waiting", self.cluster, missing)
-                is_said = True
+            except OffsetsTopicMissingError as missing:  # noqa: PERF203 - the loop waits seconds between attempts
+                _log.log(logging.DEBUG if is_reported else logging.WARNING, "%s: %s; waiting", self.cluster, missing)
+                is_reported = True
                 stop.wait(2.0)
         return []
 
     def run(self, cluster_session: ClusterSession, shared: SharedResources, stop: threading.Event) -> None:
-        """Restore and watch until `stop` is set."""
+        """Restore the state and watch the cluster until `stop` is set."""
         use_pool(shared.session, self.cluster)
         cluster_session.lock.write_holder(jvm_pid(shared.session))
         ClusterRun(

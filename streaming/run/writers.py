@@ -1,16 +1,20 @@
-"""One monitor writes a cluster's rows into the tables. A second one is found at its start, and while both run.
+"""Ensure that only one monitor writes the rows of a cluster into the tables.
 
-Two checkpoints of one cluster over the same tables would write every row twice: Delta knows a batch by its checkpoint.
+A second monitor is detected at its start, and also while both run. Two checkpoints of one cluster with the same tables
+would write every row twice, because Delta identifies a batch by its checkpoint.
 
-1. A monitor keeps a record below the tables (`_writers/`), one file for a cluster and checkpoint. It renews the record
-   every `RENEW_SECONDS` and removes it when it stops. A checkpoint that `rebuild` puts in an old one's place is the
-   same writer's.
-2. At the start, and at each renewal, the records of the same cluster's other writers are read. Whether their writer
-   lives: on this machine its process is there or not. Elsewhere its record is renewed while we look, or not. No two
-   clocks are compared. A start waits `WATCH_SECONDS` for that at most, so a writer that crashed blocks nobody for long.
-3. Of two that live, one gives way (`gives_way`): one that starts to one that writes, else the later to the earlier.
-4. Everybody who reads the tables may read a record, and another monitor prints it: it has no user and no password.
-5. A record that cannot be read or written stops nobody: it is reported once, and a second writer then goes unnoticed.
+1. A monitor keeps a record in the folder `_writers/` of the tables, one file per cluster and checkpoint. It renews the
+   record every `RENEW_SECONDS` and removes it when it stops. A checkpoint that `rebuild` puts in the place of an old
+   one uses the same record.
+2. At the start, and at each renewal, a monitor reads the records of other writers of the same cluster. A writer on
+   this machine is alive if its process exists. A writer on a different machine is alive if it renews its record during
+   the check. Clocks are never compared. A start waits at most `WATCH_SECONDS`, so a writer that crashed does not block
+   others for long.
+3. If two writers are alive, one gives way (`gives_way`): a starting writer to one that writes, otherwise the later one
+   to the earlier one.
+4. Every reader of the tables can read a record, and other monitors print it. So a record has no user and no password.
+5. A record that cannot be read or written does not stop the monitor. The failure is logged once, and then a second
+   writer is not detected.
 """
 
 from __future__ import annotations
@@ -38,9 +42,9 @@ from streaming.spark.files import Files
 FOLDER = "_writers"
 RENEW_SECONDS = 15.0
 WATCH_SECONDS = 40.0
-"""More than two renewals: one may be late."""
+"""Longer than two renewal intervals, because one renewal may be late."""
 
-_LOOK_SECONDS = 2.0
+_CHECK_SECONDS = 2.0
 _STORAGE_ERRORS = (OSError, Py4JError)
 
 _log = logging.getLogger(__name__)
@@ -53,7 +57,7 @@ class SecondWriterError(RemedyError):
 
 
 class Writer(msgspec.Struct, frozen=True):
-    """Who writes: one run of a monitor. `machine` is empty where processes of another run cannot be looked at."""
+    """One run of a monitor that writes rows. `machine` is empty if the processes of other runs are not visible."""
 
     run_id: str
     cluster: str
@@ -68,14 +72,14 @@ class Writer(msgspec.Struct, frozen=True):
 
 
 def gives_way(mine: Writer, other: Writer) -> bool:
-    """Rule 3. Of any two writers exactly one gives way."""
+    """Return whether `mine` gives way to `other` (rule 3). Of any two writers exactly one gives way."""
     if mine.is_writing != other.is_writing:
         return other.is_writing
     return (other.began_ms, other.run_id) < (mine.began_ms, mine.run_id)
 
 
 class WriterClaim:
-    """Holds the right to write a cluster's rows; a context. `refusal` is set when another monitor has the right."""
+    """The right to write a cluster's rows, as a context manager. `refusal` is set if this monitor must give way."""
 
     def __init__(
         self,
@@ -86,7 +90,7 @@ class WriterClaim:
         stop: threading.Event,
     ) -> None:
         self._open_files = open_files
-        self._opened: Files | None = None
+        self._opened_files: Files | None = None
         self._stop = stop
         self._own_name = _name(cluster, checkpoint)
         self._prefix = _digest(cluster)
@@ -102,11 +106,11 @@ class WriterClaim:
             began_ms=now_ms(),
         )
         self._renewals: dict[str, int] = {}
-        self._is_said = False
+        self._is_reported = False
         self.refusal: SecondWriterError | None = None
 
     def __enter__(self) -> Self:
-        """Take it. Raises SecondWriterError where another writer lives, at the latest after `WATCH_SECONDS`."""
+        """Take the right to write. Raises SecondWriterError, within `WATCH_SECONDS`, if another one is alive."""
         try:
             self._write()
             self._await_others()
@@ -121,67 +125,67 @@ class WriterClaim:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Let go, unless another run has the record by now."""
+        """Remove the record, unless it belongs to a different run by now."""
         with contextlib.suppress(*_STORAGE_ERRORS):
-            found = self._read(self._own_name)
-            if found is not None and found.run_id == self._mine.run_id:
+            record = self._read(self._own_name)
+            if record is not None and record.run_id == self._mine.run_id:
                 self._remove(self._own_name)
 
     def keep(self, stop: threading.Event) -> None:
-        """Renew until `stop` is set or another writer has to be left to it."""
+        """Renew the record until `stop` is set or this writer must give way."""
         while not stop.wait(RENEW_SECONDS) and self.refusal is None:
             try:
                 self.renew()
-            except SecondWriterError as refusal:  # noqa: PERF203 - it waits seconds in between
+            except SecondWriterError as refusal:  # noqa: PERF203 - the loop waits seconds between renewals
                 self.refusal = refusal
             except _STORAGE_ERRORS as error:
                 self._report(error)
 
     def check(self) -> None:
-        """Raise SecondWriterError once another writer has to be left to it."""
+        """Raise SecondWriterError if this writer must give way."""
         if self.refusal is not None:
             raise self.refusal
 
     def renew(self) -> None:
-        """Look for others, then renew. Raises SecondWriterError."""
-        found = self._read(self._own_name)
-        if found is not None and found.run_id != self._mine.run_id:
-            raise self._refused(self._own_name, found, "took over")
+        """Check for other writers, then renew the record. Raises SecondWriterError if this writer must give way."""
+        record = self._read(self._own_name)
+        if record is not None and record.run_id != self._mine.run_id:
+            raise self._second_writer_error(self._own_name, record, "took over")
         for name, other in self._others().items():
-            if self._lives(name, other) and gives_way(self._mine, other):
-                raise self._refused(name, other, "writes with")
+            if self._is_alive(name, other) and gives_way(self._mine, other):
+                raise self._second_writer_error(name, other, "writes with")
         self._write()
 
     def _await_others(self) -> None:
-        """Rule 2. Records of writers that are dead are removed."""
+        """Wait until the state of every other writer is known (rule 2). Remove the records of dead writers."""
         deadline = time.monotonic() + WATCH_SECONDS
-        unsure = self._others()
-        while unsure:
-            for name, other in [*unsure.items()]:
-                is_here, is_alive = self._is_here(other), self._lives(name, other)
+        unknown = self._others()
+        while unknown:
+            for name, other in [*unknown.items()]:
+                is_here, is_alive = self._is_here(other), self._is_alive(name, other)
                 if is_alive and gives_way(self._mine, other):
-                    raise self._refused(name, other, "writes with")
+                    raise self._second_writer_error(name, other, "writes with")
                 if is_here and not is_alive:
                     self._remove(name)
                 if is_here or is_alive:
-                    del unsure[name]
-            if unsure and time.monotonic() >= deadline:
-                for name in unsure:
+                    del unknown[name]
+            if unknown and time.monotonic() >= deadline:
+                for name in unknown:
                     self._remove(name)
                 return
-            if unsure:
-                if self._stop.wait(_LOOK_SECONDS):
+            if unknown:
+                if self._stop.wait(_CHECK_SECONDS):
                     return
-                unsure = {name: self._read(name) or other for name, other in unsure.items()}
+                unknown = {name: self._read(name) or other for name, other in unknown.items()}
 
     @property
     def _files(self) -> Files:
-        """Where the records are. Storage that Spark has no client for fails here."""
-        if self._opened is None:
-            self._opened = self._open_files()
-        return self._opened
+        """The folder of the tables, opened at the first use. Storage that Spark has no client for fails here."""
+        if self._opened_files is None:
+            self._opened_files = self._open_files()
+        return self._opened_files
 
-    def _lives(self, name: str, other: Writer) -> bool:
+    def _is_alive(self, name: str, other: Writer) -> bool:
         if self._is_here(other):
             return _is_running(other)
         before = self._renewals.setdefault(name, other.renewals)
@@ -192,15 +196,15 @@ class WriterClaim:
         return bool(other.machine) and other.machine == self._mine.machine
 
     def _others(self) -> dict[str, Writer]:
-        found = {}
+        others = {}
         for name in self._files.names(FOLDER):
             path = f"{FOLDER}/{name}"
             if name.startswith(self._prefix) and path != self._own_name and (other := self._read(path)) is not None:
-                found[path] = other
-        return found
+                others[path] = other
+        return others
 
     def _read(self, name: str) -> Writer | None:
-        """None, too, for what is no record: half of one is replaced at the next renewal."""
+        """Read a record. None if there is none, or if it is damaged; the next renewal replaces a damaged record."""
         stored = self._files.read(name)
         try:
             return None if stored is None else msgspec.json.decode(stored, type=Writer)
@@ -216,18 +220,20 @@ class WriterClaim:
         with contextlib.suppress(*_STORAGE_ERRORS):
             self._files.delete(name)
 
-    def _refused(self, name: str, other: Writer, does: str) -> SecondWriterError:
-        who = f"process {other.pid} on {other.host} {does} checkpoint {other.checkpoint} for cluster {other.cluster!r}"
+    def _second_writer_error(self, name: str, other: Writer, verb: str) -> SecondWriterError:
+        writer = (
+            f"process {other.pid} on {other.host} {verb} checkpoint {other.checkpoint} for cluster {other.cluster!r}"
+        )
         return SecondWriterError(
-            f"{self._files.uri(name)}: {who}, and every row would be in the tables twice: stop one of the two monitors,"
-            " or give this one another paths.tables"
+            f"{self._files.uri(name)}: {writer}. The tables would have every row twice: stop one of the two monitors,"
+            " or set a different paths.tables for this one"
         )
 
     def _report(self, error: Exception) -> None:
-        level = logging.DEBUG if self._is_said else logging.WARNING
+        level = logging.DEBUG if self._is_reported else logging.WARNING
         reason = str(error).partition("\n")[0]
-        _log.log(level, "%s: a second writer would go unnoticed: %s: %s", self._mine.cluster, self._own_name, reason)
-        self._is_said = True
+        _log.log(level, "%s: cannot check for a second writer: %s: %s", self._mine.cluster, self._own_name, reason)
+        self._is_reported = True
 
 
 def _is_running(other: Writer) -> bool:
@@ -238,7 +244,7 @@ def _is_running(other: Writer) -> bool:
 
 
 def _machine() -> str:
-    """Name the boot of the system and the namespace of processes. Empty where the system does not name them."""
+    """Return an id of this boot and of this process namespace. Empty if the system does not have these ids."""
     try:
         boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot_id} {Path('/proc/self/ns/pid').readlink()}"

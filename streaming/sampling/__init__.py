@@ -1,1 +1,1 @@
-"""What the log does not say, asked of the brokers with kafka-python: offsets of topics, partition counts, racks."""
+"""Requests to the brokers, with kafka-python, for values that no record has: offsets, partitions, racks, groups."""

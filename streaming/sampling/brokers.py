@@ -1,4 +1,4 @@
-"""Questions about topics: their partitions, their offsets, their racks. `groups.py` asks about groups."""
+"""Request partitions, offsets and racks of topics from the brokers. `groups.py` has the requests about groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streaming.events import OFFSETS_TOPIC, TopicMetadata
 from streaming.group.topic_names import TopicNames
 from streaming.protocol.primitives import uuid_text
 from streaming.sampling.connection import Connection
-from streaming.sampling.tails import seen_at
+from streaming.sampling.tails import read_log_tails
 
 _log = logging.getLogger(__name__)
 
@@ -29,20 +29,20 @@ Offsets = Mapping[tuple[str, int], int]
 
 
 class OffsetsTopicMissingError(RemedyError):
-    """The cluster has no `__consumer_offsets`, or we may not see it."""
+    """The cluster has no `__consumer_offsets`, or the monitor has no right to see it."""
 
 
 class OffsetsTopicUnreadableError(RemedyError):
-    """We have no right to read `__consumer_offsets`."""
+    """The monitor has no right to read `__consumer_offsets`."""
 
 
 class Brokers:
-    """Asks the brokers. Every answer is a value with its time; what could not be had is left out, not invented."""
+    """Requests about topics. Results have the time of the request. Unknown values are left out, never guessed."""
 
     def __init__(
         self, cluster: str, connection: Connection, now_ms: Callable[[], int], *, samples_offsets_topic: bool = True
     ) -> None:
-        """Without `samples_offsets_topic` no right on `__consumer_offsets` is needed, and its ends are not told."""
+        """Without `samples_offsets_topic`, samples do not have its ends, and no right on the topic is needed."""
         self._cluster = cluster
         self._admin = connection.admin
         self._now_ms = now_ms
@@ -53,40 +53,41 @@ class Brokers:
         self._failed_before: frozenset[str] = frozenset()
 
     def offsets_topic_partitions(self) -> list[int]:
-        """The partition numbers of `__consumer_offsets`.
+        """Return the partition numbers of `__consumer_offsets`.
 
-        Raises OffsetsTopicMissingError where there is none yet, OffsetsTopicUnreadableError where we may not read it.
+        Raises OffsetsTopicMissingError if the topic does not exist yet, and OffsetsTopicUnreadableError if the monitor
+        has no right to read it.
         """
         [topic] = self._admin.describe_topics([OFFSETS_TOPIC])
         if not _is_readable(topic):
             raise OffsetsTopicUnreadableError(
-                f"reading {OFFSETS_TOPIC} is not allowed: grant READ and DESCRIBE on it, or set"
-                f' source.kind = "{ADMIN_API_SOURCE}" to ask the brokers instead, which tells less'
+                f"the monitor has no right to read {OFFSETS_TOPIC}: grant READ and DESCRIBE on it, or set"
+                f' source.kind = "{ADMIN_API_SOURCE}" to poll the brokers instead, which shows less'
             )
         if topic["error_code"] != NoError.errno or not topic["partitions"]:
             raise OffsetsTopicMissingError(
-                f"the cluster has no topic {OFFSETS_TOPIC}: it is made when the first consumer group commits;"
-                f' some managed clusters hide it, there set source.kind = "{ADMIN_API_SOURCE}"'
+                f"the cluster has no topic {OFFSETS_TOPIC}. Kafka creates it at the first commit of a consumer group."
+                f' If a managed cluster hides it, set source.kind = "{ADMIN_API_SOURCE}"'
             )
         return list(range(len(topic["partitions"])))
 
     def topic_names(self) -> TopicNames:
-        """Names of all topics by id, as of now; none from brokers that have no ids. Raises KafkaError."""
+        """Request the names of all topics by id. Empty if the brokers have no topic ids. Raises KafkaError."""
         asked_at_ms = self._now_ms()
         described = self._admin.describe_topics()
         ids = ((_topic_id(topic["topic_id"]), topic["name"]) for topic in described if topic["name"])
         return TopicNames(asked_at_ms, {topic_id: name for topic_id, name in ids if topic_id is not None})
 
     def sample(self, topics: Iterable[str]) -> ClusterSample:
-        """Metadata and offsets of the topics and the ends of `__consumer_offsets`, as of now.
+        """Sample metadata and offsets of the topics, and the ends of `__consumer_offsets`.
 
-        Call it after the commits it is to be compared with were read. Raises KafkaError when nobody answers.
+        Read the commits that are compared with the sample before this call. Raises KafkaError if no broker answers.
         """
-        self._failed = {}  # a sample that broke off leaves nothing to tell of
+        self._failed = {}  # forget the failures of a sample that was not completed
         sampled_at_ms = self._now_ms()
-        wanted = sorted({*topics, *self._own_topics})
+        topic_names = sorted({*topics, *self._own_topics})
         brokers = self._admin.describe_cluster()["brokers"]
-        known = self._describe(wanted, brokers)
+        known = self._describe(topic_names, brokers)
         partitions = [
             TopicPartition(topic, partition)
             for topic, sampled in known.items()
@@ -109,16 +110,20 @@ class Brokers:
         return sample
 
     def last_stable_offsets(self, partitions: Iterable[tuple[str, int]]) -> Offsets:
-        """Where the log ends for consumers under read_committed. What could not be had is left out."""
+        """Return the log ends for read_committed consumers. Partitions without an answer are left out."""
         asked = [TopicPartition(topic, partition) for topic, partition in partitions]
         return self._offsets(asked, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
 
     def look(self, looks: Sequence[TailFetch]) -> Mapping[TailFetch, FetchResult]:
-        """Read the log once for each look, where its leader was at the last sample."""
-        return seen_at(self._connection, looks, self._leaders)
+        """Read the log once for each look, from the partition's leader at the last sample."""
+        return read_log_tails(self._connection, looks, self._leaders)
 
     def _offsets_topic_ends(self, partitions: int) -> Mapping[int, LogEnds]:
-        """High watermark first: what is written between the two questions must not look like an open transaction."""
+        """Return the ends of `__consumer_offsets` by partition.
+
+        The high watermarks are requested first. Otherwise a record that is written between the two requests would look
+        like an open transaction.
+        """
         asked = [TopicPartition(OFFSETS_TOPIC, partition) for partition in range(partitions)]
         high_watermarks = self._offsets(asked, OffsetSpec.LATEST)
         stable = self._offsets(asked, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
@@ -132,7 +137,7 @@ class Brokers:
         }
 
     def _describe(self, topics: Iterable[str], brokers: Iterable[Mapping[str, Any]]) -> Mapping[str, TopicMetadata]:
-        """Topics that exist, and topics the broker says it has none of; other errors leave a topic out."""
+        """Describe topics. The partition count of a missing topic is None. Topics with other errors are left out."""
         sampled_at_ms = self._now_ms()
         racks = {broker["broker_id"]: broker["rack"] for broker in brokers}
         described = self._admin.describe_topics(list(topics))
@@ -151,7 +156,10 @@ class Brokers:
         spec: OffsetSpec,
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> Offsets:
-        """All at once; where one partition spoils the answer, topic by topic, so that only its topic is unknown."""
+        """Request the offsets of all partitions at once. If this fails, request them topic by topic.
+
+        So one bad partition makes only the offsets of its topic unknown.
+        """
         asked = dict.fromkeys(partitions, spec)
         try:
             return self._ask_offsets(asked, isolation_level) if asked else {}
@@ -170,7 +178,7 @@ class Brokers:
         return answers
 
     def _report_failed(self) -> None:
-        """Warn of topics whose offsets have become unknown; that they still are is for DEBUG."""
+        """Log topics without offsets: as a warning the first time, as DEBUG while they stay unknown."""
         for topic, error in self._failed.items():
             level = logging.DEBUG if topic in self._failed_before else logging.WARNING
             _log.log(level, "%s: offsets of topic %s are unknown for now: %s", self._cluster, topic, error)
@@ -182,7 +190,7 @@ class Brokers:
 
 
 def _is_readable(topic: Mapping[str, Any]) -> bool:
-    """Whether we may read the topic, as far as the broker says: those before 2.3 do not tell our rights."""
+    """Return whether the monitor may read the topic. True if the broker does not report rights (before 2.3)."""
     if topic["error_code"] == TopicAuthorizationFailedError.errno:
         return False
     operations = topic.get("authorized_operations")
@@ -194,7 +202,7 @@ def _partition_count(topics: Mapping[str, TopicMetadata], topic: str) -> int:
 
 
 def _leaders(topic: Mapping[str, Any]) -> Mapping[int, int]:
-    """The leader of each partition that has one."""
+    """Return the leader of each partition that has a leader."""
     leaders = {partition["partition_index"]: partition.get("leader_id", -1) for partition in topic["partitions"]}
     return {partition: leader for partition, leader in leaders.items() if leader >= 0}
 
@@ -208,6 +216,6 @@ def _topic_metadata(topic: Mapping[str, Any], racks: Mapping[int, str | None], s
 
 
 def _topic_id(described: str | None) -> str | None:
-    """The id as Kafka prints it, of the hexadecimal form kafka-python has; None from brokers older than topic ids."""
+    """Convert kafka-python's hexadecimal topic id to Kafka's text form. None if the broker has no topic ids."""
     topic_id = UUID(described or "0" * 32)
     return uuid_text(topic_id.bytes) if topic_id.int else None

@@ -1,4 +1,4 @@
-"""The one connection to the cluster: whoever asks the brokers anything asks over this."""
+"""The connection to a cluster. All requests to its brokers use it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from streaming.errors import RemedyError
 from streaming.security.python_client import client_arguments, refusal, suspicion
 
 Message = Any
-"""A class or an object of kafka-python's protocol; it has types for none of them."""
+"""A class or an object of kafka-python's protocol, which has no types for them."""
 
-Question = tuple[int | None, Message]
-"""A request and the id of the broker it is for; None for any broker."""
+BrokerRequest = tuple[int | None, Message]
+"""The id of a broker (None for any broker) and the request for it."""
 
 
 Received = tuple[bytes, KafkaError | None]
-"""What a socket had to give, and how the connection ended, if it did."""
+"""The bytes that were read from a socket, and the error if the connection has ended."""
 
 
 class BrokerUnreachableError(RemedyError):
@@ -35,20 +35,20 @@ class BrokerUnreachableError(RemedyError):
 
 
 class AccessRefusedError(RemedyError):
-    """A broker answered, and it or we refused the other."""
+    """A broker answered, but the broker or the client refused the connection."""
 
 
 @dataclass
-class _Start:
-    """How it goes until the first broker has answered."""
+class _BootstrapState:
+    """The state of the connection until the first broker has answered."""
 
     security: SecuritySettings
     client: KafkaNetClient | None = None
     failure: BaseException | None = None
     is_over: bool = False
 
-    def give_up(self) -> None:
-        """End what the client started: it would leave a thread and its sockets behind at every start that failed."""
+    def close_client(self) -> None:
+        """Close the client. Otherwise every failed start would leave a thread and its sockets."""
         if self.client is not None:
             self.client.close()
 
@@ -56,16 +56,17 @@ class _Start:
         return None if self.is_over or self.failure is None else refusal(self.failure, self.security)
 
 
-class _Connections(KafkaConnectionManager):  # type: ignore[misc]
-    """The client's own, that gives up while it starts on what no second try can change.
+class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
+    """The connection manager of kafka-python, with two changes.
 
-    kafka-python 3.0 tries refused credentials and unknown certificates again until its time is up, and then says that
-    it timed out. Once it has started, trying again is right: a broker that comes back may not know its users yet.
-
-    And that hears a broker's last words: brokers say that they refuse credentials and hang up, both in one packet.
+    1. During the start it fails at once on errors that a second attempt cannot fix. The library (kafka-python 3.0)
+       retries refused credentials and unknown certificates until the timeout. Then it reports only a timeout. After
+       the start, a retry is right, because a restarted broker may not know its users yet.
+    2. It reads the last message of a broker. A broker that refuses credentials sends its answer and closes the
+       connection in one packet.
     """
 
-    def __init__(self, net: NetworkSelector, start: _Start, **configs: Any) -> None:  # noqa: ANN401 - the library's own
+    def __init__(self, net: NetworkSelector, start: _BootstrapState, **configs: Any) -> None:  # noqa: ANN401 - the library's signature
         self._start = start
         super().__init__(net, **configs)
 
@@ -78,38 +79,39 @@ class _Connections(KafkaConnectionManager):  # type: ignore[misc]
 
     async def _build_transport(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - the library's signature
         transport = await super()._build_transport(*args, **options)
-        transport._sock_recv = partial(_received, transport._sock_recv)  # noqa: SLF001 - it has no public way in
+        transport._sock_recv = partial(_bytes_before_end, transport._sock_recv)  # noqa: SLF001 - it has no public method
         return transport
 
     def _note(self, error: BaseException) -> None:
         self._start.failure = error
 
 
-def _received(receive: Callable[[], Received]) -> Received:
-    """What was read, and only then the end of the connection: kafka-python 3.0 drops what it reads together with it.
+def _bytes_before_end(receive: Callable[[], Received]) -> Received:
+    """Return the bytes first, and report the end of the connection only at the next call.
 
-    The end is still there at the next look.
+    The library (kafka-python 3.0) drops bytes that it reads together with the end of a connection. The next read
+    returns the end again.
     """
     content, error = receive()
     return content, None if content else error
 
 
 class Connection:
-    """KafkaAdminClient, and a way to put requests to chosen brokers that it has no method for.
+    """A KafkaAdminClient that can also send other requests to chosen brokers.
 
-    Safe for several threads: the client does its reading and writing on a thread of its own.
+    Several threads can use it, because the client reads and writes on its own thread.
     """
 
     def __init__(self, kafka: KafkaSettings, request_timeout_seconds: float) -> None:
         """Connect. Raises BrokerUnreachableError if no broker answers in time, AccessRefusedError at once."""
-        start = _Start(kafka.security)
+        start = _BootstrapState(kafka.security)
         try:
             self._connect(kafka, request_timeout_seconds, start)
         except BaseException:
-            start.give_up()
+            start.close_client()
             raise
 
-    def _connect(self, kafka: KafkaSettings, request_timeout_seconds: float, start: _Start) -> None:
+    def _connect(self, kafka: KafkaSettings, request_timeout_seconds: float, start: _BootstrapState) -> None:
         try:
             self.admin = KafkaAdminClient(
                 bootstrap_servers=kafka.bootstrap_servers.split(","),
@@ -126,52 +128,52 @@ class Connection:
                 f"no broker at {kafka.bootstrap_servers} answered within {kafka.connect_timeout_seconds:g} s"
                 f" ({type(error).__name__}): {suspicion(start.failure, kafka.security)}"
             ) from None
-        # The client has no public way to send a request of one's own to a broker of one's choice.
+        # The client has no public method to send an arbitrary request to a chosen broker.
         self._manager = self.admin._manager  # noqa: SLF001
         start.is_over = True
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.admin.close()
 
     def broker_ids(self) -> list[int]:
-        """Every live broker, asked anew. Raises KafkaError when nobody answers."""
+        """Request the ids of all live brokers, sorted. Raises KafkaError if no broker answers."""
         self._manager.run(self._manager.cluster.refresh_metadata)
         return sorted(broker.node_id for broker in self._manager.cluster.brokers())
 
-    def ask_each(self, questions: Sequence[Question]) -> list[Message | KafkaError]:
-        """The answer to each question at its place: a response, or the error that there was instead.
+    def ask_each(self, requests: Sequence[BrokerRequest]) -> list[Message | KafkaError]:
+        """Send requests and return the response or the error of each, in the same order.
 
-        Brokers are asked at the same time, each of them one question after another: more under way on one connection
-        than the client allows would be refused, not kept waiting.
+        All brokers are asked in parallel, but each broker gets one request after another. The client rejects requests
+        above its limit of open requests per connection and does not queue them.
         """
-        answers: list[Message | KafkaError] = [None] * len(questions)
-        self._manager.run(self._ask_brokers, questions, answers)
+        answers: list[Message | KafkaError] = [None] * len(requests)
+        self._manager.run(self._ask_brokers, requests, answers)
         return answers
 
-    async def _ask_brokers(self, questions: Sequence[Question], answers: list[Message | KafkaError]) -> None:
+    async def _ask_brokers(self, requests: Sequence[BrokerRequest], answers: list[Message | KafkaError]) -> None:
         places: dict[int | None, list[int]] = defaultdict(list)
-        for place, (broker_id, _) in enumerate(questions):
+        for place, (broker_id, _) in enumerate(requests):
             places[broker_id].append(place)
         under_way = [
-            self._manager.call_soon(self._ask_one_after_another, questions, of_broker, answers)
+            self._manager.call_soon(self._ask_in_sequence, requests, of_broker, answers)
             for of_broker in places.values()
         ]
         for one_broker in under_way:
             await one_broker
 
-    async def _ask_one_after_another(
-        self, questions: Sequence[Question], places: Sequence[int], answers: list[Message | KafkaError]
+    async def _ask_in_sequence(
+        self, requests: Sequence[BrokerRequest], places: Sequence[int], answers: list[Message | KafkaError]
     ) -> None:
         for place in places:
-            broker_id, request = questions[place]
+            broker_id, request = requests[place]
             try:
                 answers[place] = await self._manager.send(request, node_id=broker_id)
             except KafkaError as error:
                 answers[place] = error
 
 
-def _client(start: _Start, **configs: Any) -> KafkaNetClient:  # noqa: ANN401 - the library's own
+def _client(start: _BootstrapState, **configs: Any) -> KafkaNetClient:  # noqa: ANN401 - the library's signature
     net = NetworkSelector(**configs)
-    start.client = KafkaNetClient(net=net, manager=_Connections(net, start, **configs), **configs)
+    start.client = KafkaNetClient(net=net, manager=_ConnectionManager(net, start, **configs), **configs)
     return start.client

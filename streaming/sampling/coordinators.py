@@ -1,4 +1,7 @@
-"""Requests that each group's coordinator has to answer: many groups a request, and once more where one has moved."""
+"""Send requests to the coordinators of groups, with many groups per request.
+
+If a coordinator has moved, the request is sent again to the new one.
+"""
 
 from __future__ import annotations
 
@@ -17,31 +20,34 @@ from streaming.sampling.connection import Connection, Message
 Answer = TypeVar("Answer")
 
 GROUPS_PER_REQUEST = 500
-"""Groups asked for at once: an answer stays some megabytes, and a broker is not held up by one request."""
+"""Maximum number of groups per request. So a response has a few megabytes, and one request does not block a broker."""
 
 
-def error_word(error: type[KafkaError] | KafkaError) -> str:
-    """Kafka's name of an error in lower case; of the client's own errors the name of their class.
+def error_name(error: type[KafkaError] | KafkaError) -> str:
+    """Return Kafka's name of an error in lower case. For an error of the client itself, return its class name.
 
-    >>> error_word(for_code(30)), error_word(KafkaError())
+    >>> error_name(for_code(30)), error_name(KafkaError())
     ('group_authorization_failed', 'KafkaError')
     """
     error_class = error if isinstance(error, type) else type(error)
     return str(getattr(error_class, "message", "")).lower() or error_class.__name__
 
 
-def refusal(error_code: int) -> Unanswered | None:
-    """What an error code of an answer says, None where it says that all is well."""
-    return None if error_code == NoError.errno else Unanswered(error_word(for_code(error_code)))
+def read_error_code(error_code: int) -> Unanswered | None:
+    """Convert the error code of a response. None if there was no error."""
+    return None if error_code == NoError.errno else Unanswered(error_name(for_code(error_code)))
 
 
-UNSUPPORTED_VERSION = Unanswered(error_word(IncompatibleBrokerVersion))
-_MOVED = Unanswered(error_word(NotCoordinatorError))
+UNSUPPORTED_VERSION = Unanswered(error_name(IncompatibleBrokerVersion))
+_MOVED = Unanswered(error_name(NotCoordinatorError))
 
 
 @dataclass(frozen=True, slots=True)
 class GroupApi(Generic[Answer]):
-    """A request about several groups, and what a response to it says of each, given the ids asked for."""
+    """A kind of request about several groups.
+
+    `request` creates it from group ids. `answers` reads the answer for each group from the group ids and the response.
+    """
 
     request: Callable[[Sequence[str]], Message]
     answers: Callable[[Sequence[str], Message], Mapping[str, Answer]]
@@ -49,24 +55,24 @@ class GroupApi(Generic[Answer]):
 
 
 class Coordinators:
-    """Knows who coordinates which group, as far as it was told, and asks brokers for the rest."""
+    """The known coordinators of groups. Unknown ones are requested from the brokers."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._known: Mapping[str, int] = {}
 
-    def learn(self, coordinators: Mapping[str, int]) -> None:
-        """Take over what a listing told, in place of all that was known: groups that are gone take no memory."""
+    def use_coordinators(self, coordinators: Mapping[str, int]) -> None:
+        """Replace the known coordinators by those of a listing, so that deleted groups use no memory."""
         self._known = coordinators
 
     def ask(self, ids: Sequence[str], api: GroupApi[Answer]) -> dict[str, Answer | Unanswered]:
-        """Ask each group's coordinator. Every id has an answer."""
+        """Send a request to each group's coordinator. Return an answer or Unanswered for every id."""
         answers = self._ask({group_id: self._known[group_id] for group_id in ids if group_id in self._known}, api)
         moved = [group_id for group_id in ids if answers.get(group_id, _MOVED) == _MOVED]
-        found = self._find(moved)
-        anew = self._ask({group_id: where for group_id, where in found.items() if isinstance(where, int)}, api)
-        nowhere = {group_id: where for group_id, where in found.items() if isinstance(where, Unanswered)}
-        return {**answers, **anew, **nowhere}
+        coordinators = self._find_coordinators(moved)
+        new_answers = self._ask({group_id: one for group_id, one in coordinators.items() if isinstance(one, int)}, api)
+        unknown = {group_id: one for group_id, one in coordinators.items() if isinstance(one, Unanswered)}
+        return {**answers, **new_answers, **unknown}
 
     def _ask(self, coordinators: Mapping[str, int], api: GroupApi[Answer]) -> dict[str, Answer | Unanswered]:
         by_broker: dict[int, list[str]] = defaultdict(list)
@@ -78,43 +84,43 @@ class Coordinators:
         responses = self._connection.ask_each([(broker_id, api.request(chunk)) for broker_id, chunk in batches])
         answers: dict[str, Answer | Unanswered] = {}
         for (_, chunk), response in zip(batches, responses, strict=True):
-            answers.update(_read(chunk, response, api.answers))
+            answers.update(_answers_by_group(chunk, response, api.answers))
         return answers
 
-    def _find(self, ids: Sequence[str]) -> Mapping[str, int | Unanswered]:
+    def _find_coordinators(self, ids: Sequence[str]) -> Mapping[str, int | Unanswered]:
         chunks = list(_chunks(ids, GROUPS_PER_REQUEST))
-        responses = self._connection.ask_each([(None, _find_coordinators(chunk)) for chunk in chunks])
+        responses = self._connection.ask_each([(None, _coordinators_request(chunk)) for chunk in chunks])
         if any(isinstance(response, IncompatibleBrokerVersion) for response in responses):
-            chunks = [[group_id] for group_id in ids]  # brokers before 3.0 are asked for one at a time
-            responses = self._connection.ask_each([(None, _find_coordinator(group_id)) for group_id in ids])
-        found: dict[str, int | Unanswered] = {}
+            chunks = [[group_id] for group_id in ids]  # brokers before 3.0 accept one group per request
+            responses = self._connection.ask_each([(None, _coordinator_request(group_id)) for group_id in ids])
+        coordinators: dict[str, int | Unanswered] = {}
         for chunk, response in zip(chunks, responses, strict=True):
-            found.update(_read(chunk, response, _coordinators))
-        return found
+            coordinators.update(_answers_by_group(chunk, response, _read_coordinators))
+        return coordinators
 
 
-def _read(
+def _answers_by_group(
     ids: Sequence[str], response: Message, answers: Callable[[Sequence[str], Message], Mapping[str, Answer]]
 ) -> Mapping[str, Answer | Unanswered]:
-    """What a response says of each group; a group it passes over has no answer, as all have if there is none."""
+    """Return the answer for each group. A group that is missing in the response is Unanswered."""
     unanswered: dict[str, Answer | Unanswered] = dict.fromkeys(ids, Unanswered("no_answer"))
     if isinstance(response, KafkaError):
-        return dict.fromkeys(ids, Unanswered(error_word(response)))
+        return dict.fromkeys(ids, Unanswered(error_name(response)))
     return {**unanswered, **answers(ids, response)}
 
 
-def _coordinators(ids: Sequence[str], response: Message) -> Mapping[str, int | Unanswered]:
-    """Before version 4 a response names no group: it is about the one that was asked for."""
+def _read_coordinators(ids: Sequence[str], response: Message) -> Mapping[str, int | Unanswered]:
+    """Read the coordinator of each group. Before version 4, a response has no group id and is for one group."""
     if response.API_VERSION < 4:
-        return {ids[0]: refusal(response.error_code) or response.node_id}
-    return {found.key: refusal(found.error_code) or found.node_id for found in response.coordinators}
+        return {ids[0]: read_error_code(response.error_code) or response.node_id}
+    return {one.key: read_error_code(one.error_code) or one.node_id for one in response.coordinators}
 
 
-def _find_coordinators(ids: Sequence[str]) -> Message:
+def _coordinators_request(ids: Sequence[str]) -> Message:
     return FindCoordinatorRequest(key_type=CoordinatorType.GROUP.value, coordinator_keys=list(ids), min_version=4)
 
 
-def _find_coordinator(group_id: str) -> Message:
+def _coordinator_request(group_id: str) -> Message:
     return FindCoordinatorRequest(key=group_id, key_type=CoordinatorType.GROUP.value, max_version=3)
 
 

@@ -1,7 +1,7 @@
-"""How a group of each type is asked for and how the answer reads: four requests, one kind of value.
+"""Describe groups of each type: four kinds of request, whose responses become the same kind of value.
 
-What the brokers' classes are called: `DescribeGroupsResponse`, `ConsumerGroupDescribeResponse` (KIP-848),
-`ShareGroupDescribeResponse` (KIP-932), `StreamsGroupDescribeResponse` (KIP-1071).
+The responses in Kafka's protocol are `DescribeGroupsResponse`, `ConsumerGroupDescribeResponse` (KIP-848),
+`ShareGroupDescribeResponse` (KIP-932) and `StreamsGroupDescribeResponse` (KIP-1071).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from streaming.group.listing import (
 from streaming.group.snapshot import DEAD
 from streaming.protocol.primitives import uuid_text
 from streaming.sampling.connection import Message
-from streaming.sampling.coordinators import GroupApi, refusal
+from streaming.sampling.coordinators import GroupApi, read_error_code
 from streaming.sampling.messages import (
     ConsumerGroupDescribeRequest,
     ShareGroupDescribeRequest,
@@ -33,27 +33,27 @@ from streaming.sampling.messages import (
 )
 
 
-def _reading(
+def _response_reader(
     read: Callable[[Message], DescribedGroup],
 ) -> Callable[[Sequence[str], Message], Mapping[str, Description]]:
-    """How the answers of a type's response are read; `read` is for a group without an error."""
+    """Return a function that reads all groups of a response. `read` reads one group without an error."""
 
     def answers(_ids: Sequence[str], response: Message) -> Mapping[str, Description]:
-        return {group.group_id: _answer(group, read) for group in response.groups}
+        return {group.group_id: _read_group(group, read) for group in response.groups}
 
     return answers
 
 
-def _answer(group: Message, read: Callable[[Message], DescribedGroup]) -> Description:
+def _read_group(group: Message, read: Callable[[Message], DescribedGroup]) -> Description:
     if group.error_code == GroupIdNotFoundError.errno:
         return GroupNotFound()
-    if (refused := refusal(group.error_code)) is not None:
+    if (refused := read_error_code(group.error_code)) is not None:
         return refused
-    # Before version 6 of DescribeGroups (Kafka 4.0) a group that is not there is described as Dead, without error.
+    # Before version 6 of DescribeGroups (Kafka 4.0), a group that does not exist is returned as Dead, without an error.
     return GroupNotFound() if group.group_state == DEAD else read(group)
 
 
-def _classic(group: Message) -> DescribedGroup:
+def _read_classic(group: Message) -> DescribedGroup:
     members = tuple(
         DescribedMember(
             member_id=member.member_id,
@@ -68,34 +68,34 @@ def _classic(group: Message) -> DescribedGroup:
     return DescribedGroup(CLASSIC, group.group_state, group.protocol_type, group.protocol_data or None, members)
 
 
-def _consumer(group: Message) -> DescribedGroup:
+def _read_consumer(group: Message) -> DescribedGroup:
     members = tuple(
         _with_epoch(
             member,
             group_instance_id=member.instance_id,
             subscribed_topics=tuple(member.subscribed_topic_names),
             subscribed_regex=member.subscribed_topic_regex or None,
-            held=_held(member.assignment.topic_partitions),
-            target=_held(member.target_assignment.topic_partitions),
+            held=_held_topics(member.assignment.topic_partitions),
+            target=_held_topics(member.target_assignment.topic_partitions),
         )
         for member in group.members
     )
     return _with_epochs(CONSUMER, group, "consumer", group.assignor_name or None, members)
 
 
-def _share(group: Message) -> DescribedGroup:
+def _read_share(group: Message) -> DescribedGroup:
     members = tuple(
         _with_epoch(
             member,
             subscribed_topics=tuple(member.subscribed_topic_names),
-            held=_held(member.assignment.topic_partitions),
+            held=_held_topics(member.assignment.topic_partitions),
         )
         for member in group.members
     )
     return _with_epochs(SHARE, group, "share", group.assignor_name or None, members)
 
 
-def _streams(group: Message) -> DescribedGroup:
+def _read_streams(group: Message) -> DescribedGroup:
     members = tuple(
         _with_epoch(
             member,
@@ -111,7 +111,7 @@ def _streams(group: Message) -> DescribedGroup:
 
 
 def _with_epoch(member: Message, **more: Any) -> DescribedMember:  # noqa: ANN401 - fields of one type of group
-    """A member with what every type of group but the classic one tells of it."""
+    """Return a member with the fields that all group types except classic have."""
     return DescribedMember(
         member_id=member.member_id,
         client_id=member.client_id,
@@ -134,7 +134,7 @@ def _with_epochs(
     )
 
 
-def _held(topics: Iterable[Message]) -> tuple[HeldTopic, ...]:
+def _held_topics(topics: Iterable[Message]) -> tuple[HeldTopic, ...]:
     held = (
         HeldTopic(uuid_text(topic.topic_id.bytes), topic.topic_name, tuple(sorted(topic.partitions)))
         for topic in topics
@@ -154,10 +154,10 @@ DescribeApi = GroupApi[Description]
 
 DESCRIBE_APIS: Mapping[str, DescribeApi] = MappingProxyType(
     {
-        CLASSIC: GroupApi(_describe_groups, _reading(_classic)),
-        CONSUMER: GroupApi(_by_group_ids(ConsumerGroupDescribeRequest), _reading(_consumer)),
-        SHARE: GroupApi(_by_group_ids(ShareGroupDescribeRequest), _reading(_share)),
-        STREAMS: GroupApi(_by_group_ids(StreamsGroupDescribeRequest), _reading(_streams)),
+        CLASSIC: GroupApi(_describe_groups, _response_reader(_read_classic)),
+        CONSUMER: GroupApi(_by_group_ids(ConsumerGroupDescribeRequest), _response_reader(_read_consumer)),
+        SHARE: GroupApi(_by_group_ids(ShareGroupDescribeRequest), _response_reader(_read_share)),
+        STREAMS: GroupApi(_by_group_ids(StreamsGroupDescribeRequest), _response_reader(_read_streams)),
     }
 )
-"""By group type."""
+"""The request of each group type."""

@@ -1,9 +1,9 @@
-"""Looks at the log of users' topics: one fetch for each, of which only the headers of the batches are read.
+"""Read the log of users' topics at given offsets: one fetch per look, of which only the batch headers are read.
 
-A request is about one partition: a broker returns the first batch of the first partition whatever its size, and leaves
-the batches of further partitions out if they are larger than the limit (KIP-74). So an empty answer means that nothing
-follows before the last stable offset. Under read_committed the answer names the transactions that were aborted. READ on
-the topic is needed, and optional.
+Each request has one partition. A broker returns the first batch of the first partition at any size. It leaves out
+batches of further partitions that exceed the limit (KIP-74). So an empty response means that no batch follows before
+the last stable offset. With read_committed the response names the aborted transactions. The monitor needs READ on the
+topic for this. Without READ, the next record of a group stays unknown.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from streaming.protocol.record_batches import AbortedTransaction, Tail, next_rec
 from streaming.sampling.connection import Connection, Message
 
 _MAX_BYTES = 4096
-"""Room for some markers. A larger first batch comes whole."""
+"""Enough bytes for some transaction markers. A broker returns a larger first batch completely."""
 
 _LAST_VERSION_WITH_NAMES = 12
 _NO_SESSION_EPOCH = -1
 
 
-def seen_at(
+def read_log_tails(
     connection: Connection, looks: Sequence[TailFetch], leaders: Mapping[str, Mapping[int, int]]
 ) -> Mapping[TailFetch, FetchResult]:
-    """What each look shows. One that fails costs no other one."""
+    """Return the result of each look. A failed look does not affect other looks."""
     answers: dict[TailFetch, FetchResult] = dict.fromkeys(looks, FetchFailure.FAILED)
-    placed = [(look, leaders.get(look.topic, {}).get(look.partition)) for look in looks]
-    asked = [(look, leader) for look, leader in placed if leader is not None]
-    responses = connection.ask_each([(leader, _fetch(look)) for look, leader in asked])
-    answers.update({look: _seen(look, response) for (look, _), response in zip(asked, responses, strict=True)})
+    with_leaders = [(look, leaders.get(look.topic, {}).get(look.partition)) for look in looks]
+    requested = [(look, leader) for look, leader in with_leaders if leader is not None]
+    responses = connection.ask_each([(leader, _fetch(look)) for look, leader in requested])
+    answers.update({look: _seen(look, response) for (look, _), response in zip(requested, responses, strict=True)})
     return answers
 
 
@@ -66,7 +66,7 @@ def _seen(look: TailFetch, response: Message | KafkaError) -> FetchResult:
 
 
 def _tail(look: TailFetch, partition: Message) -> Tail | None:
-    """What the batches show. Where there is none, no record stands up to the last stable offset."""
+    """Return the next record in the batches. Without batches, no record exists up to the last stable offset."""
     if not partition.records:
         end = max(look.from_offset, partition.last_stable_offset)
         return Tail(end, is_record=False, read_to=end)

@@ -1,9 +1,9 @@
-"""Spark, and nothing but wiring: which source, which steps, which state, which checkpoint.
+"""The Spark part of the monitor: session, sources, Python steps, state and checkpoint.
 
-session.py     the SparkSession and every setting it needs, each with its reason
+session.py     the SparkSession and all its settings, each with its reason
 source.py      `__consumer_offsets` as a stream
-steps.py       the two Python steps: combine (Arrow) and the per-group state function (pandas)
-query.py       the plan from source to foreachBatch
-checkpoint.py  the checkpoint folder: who holds it, what version wrote it, where a batch ends
-state.py       reading back what the state store holds
+steps.py       the two Python steps: combine (Arrow) and the state function per group (pandas)
+query.py       the plan from the source to foreachBatch
+checkpoint.py  the checkpoint folder: its lock, its version, the end positions of its batches
+state.py       reads the state store
 """

@@ -1,10 +1,10 @@
-"""Why something failed, in one line: the innermost reason of what Java, Spark or a Python worker say in a page.
+"""Find the cause of a failure in one line: the innermost reason in a long text of Java, Spark or a Python worker.
 
-1. Of a Java trace: the last `Caused by:`.
-2. Of a Python trace within it: its last line that is not indented, which names the exception.
-3. Of Py4J: the second line, for the first only names a call.
-4. Of delta-rs: the last line behind an arrow.
-5. Otherwise the first line. The names of Java's packages, and Spark's codes, are left out.
+1. In a Java stack trace: the last `Caused by:`.
+2. In a Python traceback inside it: the first line that is not indented. It names the exception.
+3. In a text of Py4J: the second line, because the first line only names a call.
+4. In a text of delta-rs: the last line that starts with an arrow.
+5. In other texts: the first line. Java package names and Spark error codes are removed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _LONGEST = 300
 
 
 def plain_cause(error: BaseException) -> str:
-    """Return the reason of an error in one line."""
+    """Return the cause of an error in one line."""
     return "Spark is gone" if is_spark_gone(error) else plain_reason(str(error)) or type(error).__name__
 
 
 def is_spark_gone(error: BaseException) -> bool:
-    """Whether the error is of a JVM that does not answer any more. A Java error asks it even for its own text."""
+    """Return whether the JVM no longer answers. A Java error needs the JVM even for its own text."""
     try:
         str(error)
     except (Py4JError, OSError):
@@ -35,8 +35,8 @@ def is_spark_gone(error: BaseException) -> bool:
     return isinstance(error, Py4JNetworkError | ConnectionError)
 
 
-def plain_reason(said: str) -> str:
-    r"""Return the innermost reason of a text.
+def plain_reason(text: str) -> str:
+    r"""Return the innermost reason in an error text.
 
     >>> plain_reason("An error occurred while calling o17.load.\n: java.io.IOException: No space left\n\tat X.java:12")
     'IOException: No space left'
@@ -44,7 +44,7 @@ def plain_reason(said: str) -> str:
     ...     '  File "batches.py", line 71\nOSError: disk full\n')
     'OSError: disk full'
     """
-    lines = [line for line in _COLOURS.sub("", said).splitlines() if line.strip()]
+    lines = [line for line in _COLOURS.sub("", text).splitlines() if line.strip()]
     arrows = [line.partition("↳")[2].strip() for line in lines if line.lstrip().startswith("↳")]
     causes = [line.partition("Caused by: ")[2] for line in lines if line.lstrip().startswith("Caused by: ")]
     traces = [at for at, line in enumerate(lines) if _PYTHON_TRACE in line]

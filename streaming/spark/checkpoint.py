@@ -1,9 +1,9 @@
-"""The checkpoint folder: whose it is, which version made it, and where its batches end.
+"""The checkpoint folder: its identity, its lock, and the end positions of its batches.
 
-monitor.json     identity: written last when a checkpoint is made, so that half a checkpoint is none
-query/           Spark's own: offsets, commits, state
-feedback/     facts on their way back to groups
-origin/          what the tables held when the checkpoint was made: positions not to be written again, and seeds
+monitor.json     identity, written last when a checkpoint is created, so that an incomplete checkpoint has none
+query/           files of Spark: offsets, commits, state
+feedback/        external facts for the groups
+origin/          summary of the tables when the checkpoint was created: positions that have rows, and initial states
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class CheckpointError(RemedyError):
 
 
 class CheckpointInUseError(CheckpointError):
-    """Another process on this machine holds it; it may be about to end."""
+    """A different process on this machine uses the checkpoint. It may end soon."""
 
     exit_code = MAY_PASS
 
@@ -64,7 +64,7 @@ class CheckpointDamagedError(CheckpointError):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What a checkpoint is bound to for its life. `origin`: checksums of its files, by name; unknown in older ones."""
+    """The values that a checkpoint can never change. `origin` has the checksums of its `origin/` files, by name."""
 
     version: int
     checkpoint_id: str
@@ -80,12 +80,12 @@ def new_identity(
     source: str = OFFSETS_TOPIC_SOURCE,
     origin: Mapping[str, int] = MappingProxyType({}),
 ) -> Identity:
-    """Make the identity of a checkpoint that is being made now."""
+    """Return the identity of a new checkpoint."""
     return Identity(CHECKPOINT_VERSION, uuid.uuid4().hex, cluster, shuffle_partitions, source, dict(origin))
 
 
 def read_identity(files: Folder) -> Identity | None:
-    """Read the identity; None where no checkpoint was made. Raises CheckpointError for another version's."""
+    """Read the identity. None if there is no checkpoint. Raises CheckpointError for a different version."""
     stored = files.read(IDENTITY)
     if stored is None:
         return None
@@ -96,8 +96,8 @@ def read_identity(files: Folder) -> Identity | None:
         version = "unreadable"
     if version != CHECKPOINT_VERSION:
         raise CheckpointError(
-            f"checkpoint {uri} has version {version}, this monitor writes {CHECKPOINT_VERSION}: "
-            "run `rebalance-monitor rebuild`, or the version of the monitor that made it"
+            f"checkpoint {uri} has version {version}, but this monitor needs version {CHECKPOINT_VERSION}: "
+            "run `rebalance-monitor rebuild`, or use the version of the monitor that created it"
         )
     try:
         return msgspec.json.decode(stored, type=Identity)
@@ -106,25 +106,26 @@ def read_identity(files: Folder) -> Identity | None:
 
 
 def check_files(uri: str) -> None:
-    """Check a checkpoint on a local disk as far as its files show. Raises CheckpointError with file and remedy.
+    """Check the files of a checkpoint on a local disk. Raises CheckpointError with the file and the remedy.
 
-    What a start can do without is removed, with a warning. A checkpoint on remote storage is checked as Spark reads it.
+    Damaged files that a start does not need are removed with a warning. A checkpoint on remote storage is not checked
+    here: Spark reports damage when it reads the file.
     """
     folder = local_folder(uri)
     if folder is None:
         return
     try:
         if refusal := folder.refusal():
-            raise CheckpointError(_refused(uri, refusal))
+            raise CheckpointError(_storage_error_text(uri, refusal))
         if damage := find_damaged_file(uri):
             raise CheckpointDamagedError(uri, damage)
         _remove_disposable(folder)
     except OSError as error:
-        raise CheckpointError(_refused(uri, error)) from None
+        raise CheckpointError(_storage_error_text(uri, error)) from None
 
 
 def find_damaged_file(uri: str) -> DamagedFile | None:
-    """The first missing or damaged file of a checkpoint on a local disk. Raises OSError for an unreadable one."""
+    """Find the first missing or damaged file of a checkpoint on a local disk. Raises OSError for an unreadable file."""
     folder = local_folder(uri)
     if folder is None:
         return None
@@ -135,12 +136,12 @@ def find_damaged_file(uri: str) -> DamagedFile | None:
 
 
 @contextmanager
-def naming_refusals(uri: str) -> Iterator[None]:
-    """Turn what the storage of a checkpoint refuses into a CheckpointError with the remedy."""
+def raising_checkpoint_errors(uri: str) -> Iterator[None]:
+    """Convert an error of the checkpoint's storage into a CheckpointError with the remedy."""
     try:
         yield
     except OSError as error:
-        raise CheckpointError(_refused(uri, error)) from error
+        raise CheckpointError(_storage_error_text(uri, error)) from error
 
 
 def _remove_disposable(folder: LocalFolder) -> None:
@@ -149,43 +150,46 @@ def _remove_disposable(folder: LocalFolder) -> None:
         (folder.root / file.name).unlink()
     if disposable:
         _log.warning(
-            "removed %d damaged files of %s that are not needed: %s",
+            "removed %d damaged files that are not needed from %s: %s",
             len(disposable),
             folder.root,
             "; ".join(map(str, disposable[:3])),
         )
 
 
-def _refused(uri: str, error: OSError) -> str:
+def _storage_error_text(uri: str, error: OSError) -> str:
     return (
         f"checkpoint {uri} cannot be used ({error.filename}: {error.strerror}): {storage_remedy(error)},"
-        " or choose another paths.checkpoint"
+        " or choose a different paths.checkpoint"
     )
 
 
 def write_identity(files: Files, identity: Identity) -> None:
-    """Make the checkpoint one."""
+    """Write the identity, which completes a new checkpoint."""
     files.write(IDENTITY, msgspec.json.encode(identity))
 
 
 def check_identity(
     identity: Identity, cluster: str, shuffle_partitions: int, uri: str, source: str = OFFSETS_TOPIC_SOURCE
 ) -> None:
-    """Refuse what a checkpoint cannot change in its life: offsets of a log and numbers of polls have no one order."""
-    for name, mine, found in (
+    """Refuse settings that differ from those of the checkpoint. Raises CheckpointError.
+
+    For example, offsets of a log and numbers of polls cannot be compared, so the source cannot change.
+    """
+    for name, configured, stored in (
         ("source.kind", source, identity.source),
         ("kafka.cluster", cluster, identity.cluster),
         ("spark.shuffle_partitions", shuffle_partitions, identity.shuffle_partitions),
     ):
-        if mine != found:
+        if configured != stored:
             raise CheckpointError(
-                f"checkpoint {uri} was made with {name} = {found!r}, not {mine!r}: "
-                "set it back, choose another paths.checkpoint, or run `rebalance-monitor rebuild`"
+                f"checkpoint {uri} was created with {name} = {stored!r}, not {configured!r}: "
+                "change the setting back, choose a different paths.checkpoint, or run `rebalance-monitor rebuild`"
             )
 
 
 def batch_end_positions(files: Files, batch_id: int, topic: str) -> dict[int, int]:
-    """The position after a batch, per partition: Spark writes it down before the batch runs."""
+    """Return the position after a batch, per partition. Spark writes it before the batch runs."""
     stored = files.read(f"{QUERY}/offsets/{batch_id}")
     for line in (stored or b"").decode().splitlines():
         if line.startswith("{") and topic in (parsed := json.loads(line)):
@@ -194,21 +198,21 @@ def batch_end_positions(files: Files, batch_id: int, topic: str) -> dict[int, in
 
 
 def last_committed_batch(files: Files) -> int | None:
-    """The last batch that is wholly done; None before the first."""
+    """Return the last committed batch. None before the first."""
     done = [int(name) for name in files.names(f"{QUERY}/commits") if name.isdigit()]
     return max(done, default=None)
 
 
 def last_begun_batch(files: Folder) -> int:
-    """The last batch whose end was written down; -1 before the first."""
+    """Return the last batch that was started. -1 before the first."""
     return max((int(name) for name in files.names(f"{QUERY}/offsets") if name.isdigit()), default=-1)
 
 
 class CheckpointLock:
-    """One monitor a checkpoint. A second one on this machine is refused by name.
+    """The lock of a checkpoint. It refuses a second monitor on this machine, with the process id of the first one.
 
-    The lock dies with this process. Its Spark may live some moments longer, so a new holder waits for that to end.
-    For a checkpoint on remote storage it guards against monitors on this machine only.
+    The lock ends with this process. Its Spark JVM may run a little longer, so a new holder waits until the JVM has
+    ended. For a checkpoint on remote storage, the lock protects only against monitors on this machine.
     """
 
     def __init__(self, checkpoint: str) -> None:
@@ -217,12 +221,12 @@ class CheckpointLock:
         self._descriptor = -1
 
     def __enter__(self) -> Self:
-        """Take it. Raises CheckpointInUseError if another process holds it."""
+        """Take the lock. Raises CheckpointInUseError if a different process has it."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise CheckpointError(_refused(self._checkpoint, error)) from None
+            raise CheckpointError(_storage_error_text(self._checkpoint, error)) from None
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -230,7 +234,7 @@ class CheckpointLock:
             os.close(self._descriptor)
             raise CheckpointInUseError(
                 f"checkpoint {self._checkpoint} is in use by process {holder[0] if holder else 'unknown'}: "
-                "stop it, or choose another paths.checkpoint"
+                "stop it, or choose a different paths.checkpoint"
             ) from None
         self._wait_for_leftover_jvm()
         self.write_holder(None)
@@ -239,20 +243,20 @@ class CheckpointLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Let go."""
+        """Release the lock."""
         os.close(self._descriptor)
 
     def write_holder(self, jvm_pid: int | None) -> None:
-        """Note who holds it, and the JVM that will have to be waited for should this process be killed."""
+        """Write the id of this process and of its JVM. If this process is killed, the next holder waits for the JVM."""
         try:
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"{os.getpid()} {jvm_pid or ''}".encode(), 0)
         except OSError as error:
             error.filename = str(self._path)
-            raise CheckpointError(_refused(self._checkpoint, error)) from None
+            raise CheckpointError(_storage_error_text(self._checkpoint, error)) from None
 
     def _holder(self) -> list[str]:
-        """The process that wrote the file last, and its JVM if it had one; nothing if the content is not ours."""
+        """Return the ids of the last holder and of its JVM, if any. Empty if the content is not that of a lock file."""
         words = os.pread(self._descriptor, 200, 0).decode(errors="replace").split()
         return words if all(word.isascii() and word.isdigit() for word in words) else []
 
@@ -271,15 +275,15 @@ def _is_java(pid: int) -> bool:
         return False
 
 
-def canonical_place(uri: str) -> str:
-    """One name for one folder, by whatever way it is named: links are followed."""
+def canonical_location(uri: str) -> str:
+    """Return one canonical name of a folder or URI. Symbolic links are resolved."""
     parsed = urlparse(uri)
     return str(Path(parsed.path).resolve()) if parsed.scheme in ("", "file") else uri.rstrip("/")
 
 
 def _lock_path(checkpoint: str) -> Path:
-    """One lock for one folder."""
-    place = canonical_place(checkpoint)
+    """Return the path of the lock file, the same for every name of the checkpoint."""
+    place = canonical_location(checkpoint)
     if urlparse(place).scheme == "":
         folder = Path(place)
         return folder.with_name(f"{folder.name}.lock")

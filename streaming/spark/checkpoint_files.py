@@ -1,23 +1,23 @@
-"""Which files of a checkpoint the next start needs, and what is wrong with them. Rules, without Spark.
+"""Check the files of a checkpoint that the next start needs, without Spark.
 
-A kill at any moment leaves a legal checkpoint: Spark and this monitor write a file under another name and rename it.
-So temporary files, checksum files that are missing, and a batch that was begun and not finished are no damage.
+A kill at any moment leaves a valid checkpoint, because Spark and this monitor write a file under a temporary name and
+rename it. So temporary files, missing checksum files, and a batch that was started and not committed are not damage.
 
-1. `monitor.json` is written last when a checkpoint is made. A query without it is damage.
-2. `origin/` is complete and unchanged: `monitor.json` has a checksum of each file. Without these positions rows would
-   be written twice. (A checkpoint from before there were checksums: what is there can be read.)
-3. `query/offsets`: the last batch that was begun and the one before it. `query/commits`: the last batch that is done,
-   which was begun, and is the last or the last but one that was begun.
-4. `query/sources/N`: what the file source has seen, from its last compaction on, at least up to the last batch begun.
-5. `query/state`: for each state partition the last snapshot up to the next batch, and each change since then.
-6. `query/metadata`, and what Spark writes down of the state's form, can be read.
+1. `monitor.json` is written last when a checkpoint is created. A query without it is damage.
+2. `origin/` must be complete and unchanged: `monitor.json` has a checksum of each file. Without these positions, rows
+   would be written twice.
+3. `query/offsets` needs the last batch that was started and the one before it. `query/commits` needs the last
+   committed batch, which must be the last started batch or the one before it.
+4. `query/sources/N` needs the log of the file source from its last compaction up to the last started batch.
+5. `query/state` needs, for each state partition, the last snapshot up to the next batch and all changes after it.
+6. `query/metadata`, and Spark's metadata and schema of the state, must be readable.
 
-Two kinds of files are removed with a warning, for a start can do without them:
+Two kinds of damaged files are removed with a warning, because a start does not need them:
 
-7. A checksum file whose file is missing. Spark could not write the file again beside it.
-8. `feedback/`: facts that cannot be read. The driver finds out that they are missing and sends them again.
+7. A checksum file whose file is missing. With it, Spark could not write the file again.
+8. A file in `feedback/` that cannot be read. The driver notices that its facts are missing and sends them again.
 
-What was needed by earlier batches only may be missing or damaged: nobody reads it.
+Files that only earlier batches needed may be missing or damaged, because they are never read again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streaming.config.settings import OFFSETS_TOPIC_SOURCE
-from streaming.spark.checksums import checksum_name, is_as_written
+from streaming.spark.checksums import checksum_name, matches_checksums
 from streaming.spark.folder import DamagedFile, Folder
 from streaming.spark.state_files import check_changes, check_schema, check_snapshot, needed_files
 
@@ -50,9 +50,9 @@ class _DamagedError(Exception):
 
 
 def find_damage(folder: Folder, origin: Mapping[str, int], source: str, shuffle_partitions: int) -> DamagedFile | None:
-    """The first file that a start cannot do without and that is missing or damaged. Raises OSError for unreadable."""
+    """Find the first needed file that is missing or damaged. Raises OSError for an unreadable file."""
     try:
-        _check_as_written(folder, IDENTITY, folder.read(IDENTITY) or b"")
+        _check_checksums(folder, IDENTITY, folder.read(IDENTITY) or b"")
         _check_origin(folder, origin)
         _check_query(folder, source, shuffle_partitions)
     except _DamagedError as damaged:
@@ -61,12 +61,12 @@ def find_damage(folder: Folder, origin: Mapping[str, int], source: str, shuffle_
 
 
 def find_query_without_identity(folder: Folder) -> DamagedFile | None:
-    """Rule 1, where `monitor.json` is missing."""
+    """Return the damage if a query exists (rule 1). Call it if `monitor.json` is missing."""
     return DamagedFile(IDENTITY, "is missing") if _numbers(folder, f"{QUERY}/offsets") else None
 
 
 def find_disposable(folder: Folder) -> Sequence[DamagedFile]:
-    """Damaged files that a start can do without (rules 7 and 8). Raises OSError for an unreadable one."""
+    """Find damaged files that a start does not need (rules 7 and 8). Raises OSError for an unreadable file."""
     logs = [
         "offsets",
         "commits",
@@ -79,17 +79,17 @@ def find_disposable(folder: Folder) -> Sequence[DamagedFile]:
         for name in _orphaned_checksums(folder.names(log))
     ]
     facts = [f"{FEEDBACK_FOLDER}/{name}" for name in folder.names(FEEDBACK_FOLDER) if name.endswith(".json")]
-    return [*orphans, *(DamagedFile(name, wrong) for name in facts if (wrong := _wrong_with_facts(folder, name)))]
+    return [*orphans, *(DamagedFile(name, wrong) for name in facts if (wrong := _find_damage_in_facts(folder, name)))]
 
 
 def _orphaned_checksums(names: Sequence[str]) -> Sequence[str]:
-    there = set(names)
-    return [name for name in names if name[:1] == "." and name.endswith(".crc") and name[1:-4] not in there]
+    existing = set(names)
+    return [name for name in names if name[:1] == "." and name.endswith(".crc") and name[1:-4] not in existing]
 
 
-def _wrong_with_facts(folder: Folder, name: str) -> str | None:
+def _find_damage_in_facts(folder: Folder, name: str) -> str | None:
     try:
-        for line in _needed(folder, name).decode(errors="replace").splitlines():
+        for line in _read_needed(folder, name).decode(errors="replace").splitlines():
             if not _object(name, line).keys() >= _FACT_KEYS:
                 return "has no facts"
     except _DamagedError as damaged:
@@ -98,7 +98,7 @@ def _wrong_with_facts(folder: Folder, name: str) -> str | None:
 
 
 def checksum(content: bytes) -> int:
-    """What `monitor.json` notes of a file in `origin/`."""
+    """Return the checksum that `monitor.json` stores for a file in `origin/`."""
     return binascii.crc32(content)
 
 
@@ -106,13 +106,13 @@ def _check_origin(folder: Folder, origin: Mapping[str, int]) -> None:
     for name, expected in sorted(origin.items()):
         content = folder.read(name)
         if content is None or checksum(content) != expected:
-            raise _DamagedError(name, "is missing" if content is None else "is not what was written")
-        _check_as_written(folder, name, content)
+            raise _DamagedError(name, "is missing" if content is None else "has unexpected content")
+        _check_checksums(folder, name, content)
 
 
 def _check_query(folder: Folder, source: str, shuffle_partitions: int) -> None:
     offsets, commits = _numbers(folder, f"{QUERY}/offsets"), _numbers(folder, f"{QUERY}/commits")
-    _check_if_there(folder, f"{QUERY}/metadata", _check_query_id)
+    _check_if_exists(folder, f"{QUERY}/metadata", _check_query_id)
     if not offsets:
         if commits or folder.names(f"{QUERY}/state"):
             raise _DamagedError(f"{QUERY}/offsets", "has no batch")
@@ -127,7 +127,7 @@ def _check_query(folder: Folder, source: str, shuffle_partitions: int) -> None:
         _check_offsets(folder, last - 1, source)
     if last_done >= 0:
         name = f"{QUERY}/commits/{last_done}"
-        _object_lines(name, _needed(folder, name))
+        _object_lines(name, _read_needed(folder, name))
     _check_file_source(folder, 1 if source == OFFSETS_TOPIC_SOURCE else 0, batch.sources[-1])
     if last_done >= 0 and batch.conf.get(_STATE_PROVIDER, _ROCKSDB).endswith(_ROCKSDB):
         is_lz4 = batch.conf.get(_STATE_COMPRESSION, "lz4") == "lz4"
@@ -136,7 +136,7 @@ def _check_query(folder: Folder, source: str, shuffle_partitions: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """One file of `query/offsets`. A source that had nothing yet is None."""
+    """One file of `query/offsets`. A source without an offset yet is None."""
 
     conf: Mapping[str, str]
     sources: list[Mapping[str, Any] | None]
@@ -144,10 +144,10 @@ class _Batch:
 
 def _check_offsets(folder: Folder, number: int, source: str) -> _Batch:
     name = f"{QUERY}/offsets/{number}"
-    lines = _lines(name, _needed(folder, name))
-    wanted = 3 if source == OFFSETS_TOPIC_SOURCE else 2
-    if len(lines) != wanted:
-        raise _DamagedError(name, f"has {len(lines)} of {wanted} lines")
+    lines = _lines(name, _read_needed(folder, name))
+    expected_lines = 3 if source == OFFSETS_TOPIC_SOURCE else 2
+    if len(lines) != expected_lines:
+        raise _DamagedError(name, f"has {len(lines)} of {expected_lines} lines")
     metadata, *sources = (None if line == "-" else _object(name, line) for line in lines)
     if metadata is None or not isinstance(metadata.get("conf"), dict):
         raise _DamagedError(name, "has no settings")
@@ -155,26 +155,26 @@ def _check_offsets(folder: Folder, number: int, source: str) -> _Batch:
 
 
 def _check_file_source(folder: Folder, source: int, offset: Mapping[str, Any] | None) -> None:
-    """Rule 4."""
+    """Check the log of the file source (rule 4). `offset` is its offset in the last started batch."""
     path = f"{QUERY}/sources/{source}"
     names = folder.names(path)
     compact = [int(name.removesuffix(".compact")) for name in names if _is_number(name.removesuffix(".compact"))]
-    begun = -1 if offset is None else int(offset.get("logOffset", -1))
-    last = max([begun, *compact])
+    last_started = -1 if offset is None else int(offset.get("logOffset", -1))
+    last = max([last_started, *compact])
     compacted = {number for number in compact if f"{number}.compact" in names}
     first = max(compacted, default=0)
     for number in range(first, last + 1):
         name = f"{path}/{number}.compact" if number in compacted else f"{path}/{number}"
-        for entry in _object_lines(name, _needed(folder, name)):
+        for entry in _object_lines(name, _read_needed(folder, name)):
             if not entry.keys() >= _FILE_SOURCE_KEYS:
                 raise _DamagedError(name, "names no file")
 
 
 def _check_state(folder: Folder, shuffle_partitions: int, version: int, *, is_lz4: bool) -> None:
-    """Rule 5, for the state after so many batches."""
-    _check_if_there(folder, f"{QUERY}/state/0/_metadata/metadata", _object_lines)
+    """Check the state after `version` batches (rule 5)."""
+    _check_if_exists(folder, f"{QUERY}/state/0/_metadata/metadata", _object_lines)
     schema = f"{QUERY}/state/0/0/_metadata/schema"
-    if wrong := check_schema(_needed(folder, schema)):
+    if wrong := check_schema(_read_needed(folder, schema)):
         raise _DamagedError(schema, wrong)
     for partition in range(shuffle_partitions):
         path = f"{QUERY}/state/0/{partition}"
@@ -182,40 +182,40 @@ def _check_state(folder: Folder, shuffle_partitions: int, version: int, *, is_lz
         if snapshot is not None:
             _check_snapshot(folder, path, snapshot)
         for change in changes:
-            stored = _needed(folder, f"{path}/{change}")
+            stored = _read_needed(folder, f"{path}/{change}")
             if is_lz4 and (wrong := check_changes(stored)):
                 raise _DamagedError(f"{path}/{change}", wrong)
 
 
 def _check_snapshot(folder: Folder, path: str, snapshot: str) -> None:
     try:
-        listed = check_snapshot(_needed(folder, f"{path}/{snapshot}"))
+        listed = check_snapshot(_read_needed(folder, f"{path}/{snapshot}"))
     except ValueError as wrong:
         raise _DamagedError(f"{path}/{snapshot}", str(wrong)) from None
     for name, size_bytes in listed:
-        if size_bytes and len(stored := _needed(folder, f"{path}/{name}")) != size_bytes:
+        if size_bytes and len(stored := _read_needed(folder, f"{path}/{name}")) != size_bytes:
             raise _DamagedError(f"{path}/{name}", f"has {len(stored)} of {size_bytes} bytes")
 
 
-def _needed(folder: Folder, name: str) -> bytes:
+def _read_needed(folder: Folder, name: str) -> bytes:
     content = folder.read(name)
     if content is None:
         raise _DamagedError(name, "is missing")
     if not content:
         raise _DamagedError(name, "is empty")
-    _check_as_written(folder, name, content)
+    _check_checksums(folder, name, content)
     return content
 
 
-def _check_as_written(folder: Folder, name: str, content: bytes) -> None:
-    """Whatever reads the file by Hadoop's client fails where its checksums differ."""
-    if not is_as_written(content, folder.read(checksum_name(name))):
+def _check_checksums(folder: Folder, name: str, content: bytes) -> None:
+    """Check the content against its checksum file. Hadoop's client cannot read a file whose checksums differ."""
+    if not matches_checksums(content, folder.read(checksum_name(name))):
         raise _DamagedError(name, f"does not match its checksums in {checksum_name(name).rpartition('/')[2]}")
 
 
-def _check_if_there(folder: Folder, name: str, check: Callable[[str, bytes], object]) -> None:
+def _check_if_exists(folder: Folder, name: str, check: Callable[[str, bytes], object]) -> None:
     if folder.read(name) is not None:
-        check(name, _needed(folder, name))
+        check(name, _read_needed(folder, name))
 
 
 def _check_query_id(name: str, stored: bytes) -> None:
@@ -224,7 +224,7 @@ def _check_query_id(name: str, stored: bytes) -> None:
 
 
 def _lines(name: str, stored: bytes) -> list[str]:
-    """The lines after the version. Spark's first file of a Kafka source begins with a zero byte."""
+    """Return the lines after the version line. Spark's first file of a Kafka source starts with a zero byte."""
     version, *lines = stored.removeprefix(b"\0").decode(errors="replace").splitlines() or [""]
     if version != "v1":
         raise _DamagedError(name, "does not begin with its version")
@@ -237,16 +237,16 @@ def _object_lines(name: str, stored: bytes) -> list[Mapping[str, Any]]:
 
 def _object(name: str, line: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(line)
+        content = json.loads(line)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        content = None
+    if not isinstance(content, dict):
         raise _DamagedError(name, "is not JSON")
-    return found
+    return content
 
 
 def _numbers(folder: Folder, name: str) -> list[int]:
-    return [int(found) for found in folder.names(name) if _is_number(found)]
+    return [int(entry) for entry in folder.names(name) if _is_number(entry)]
 
 
 def _is_number(name: str) -> bool:

@@ -1,8 +1,9 @@
-"""Hadoop's checksum files: `.NAME.crc` beside each file that Spark or this monitor wrote to a local disk.
+"""Check Hadoop's checksum files: `.NAME.crc` next to each file that Spark or this monitor wrote to a local disk.
 
-A checksum file is `crc`, a zero byte, the number of bytes in a block, and a CRC-32 for each block of the file. A file
-without one is as good: a kill between the two renames leaves none, and so does a copy made by hand. Hadoop ignores a
-checksum file without a whole head; so does this module. Behind a whole head it fails on half a checksum.
+A checksum file has `crc`, a zero byte, the number of bytes per block, and a CRC-32 for each block of the file. A file
+without a checksum file is valid: a kill between the two renames can cause this, and so can a copy by hand. Hadoop and
+this module ignore a checksum file with an incomplete header. After a complete header, an incomplete checksum is an
+error.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _MAGIC = b"crc\0"
 
 
 def checksum_name(name: str) -> str:
-    """The checksum file of a file.
+    """Return the name of the checksum file of a file.
 
     >>> checksum_name("query/offsets/7")
     'query/offsets/.7.crc'
@@ -23,8 +24,8 @@ def checksum_name(name: str) -> str:
     return f"{folder}{slash}.{file}.crc"
 
 
-def is_as_written(content: bytes, checksums: bytes | None) -> bool:
-    """Whether the content has the checksums; true as well if there are none to compare with."""
+def matches_checksums(content: bytes, checksums: bytes | None) -> bool:
+    """Return whether the content matches the checksums. True if there are no checksums to compare."""
     if checksums is None or len(checksums) < 8 or checksums[:4] != _MAGIC:
         return True
     block_bytes = int.from_bytes(checksums[4:8], "big")

@@ -1,11 +1,11 @@
-"""Where Spark's Python workers are forked from: `spark.python.daemon.module`.
+"""The process from which Spark forks its Python workers (`spark.python.daemon.module`).
 
-Spark starts this module once and forks every worker from it. What is imported here is there in each worker already, and
-its memory is shared by all of them. Otherwise each of the first batch's four workers would import pandas, pyarrow and
-our steps for itself, on the two cores that the batch needs.
+Spark starts this module once and forks every worker from it. So each worker already has the modules that are imported
+here, and all workers share their memory. Otherwise each of the four workers of the first batch would import pandas,
+pyarrow and the steps itself. This would slow down the batch, which runs on the same two cores.
 
-Spark puts PySpark and Py4J on the path a second time, as archives. Each task has Python forget what it knows of every
-archive and read its directory again: 40 ms of a task that often takes no longer.
+Spark puts PySpark and Py4J on the path a second time, as archives. At each task, Python reads the directory of every
+archive again. This takes 40 ms, about as long as many tasks take in total.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from zipimport import zipimporter
 
 from pyspark.daemon import manager
 
-import streaming.spark.steps  # noqa: F401 - imported to be there
+import streaming.spark.steps  # noqa: F401 - imported for the workers
 
 
 def keep_directories_of_archives() -> None:
-    """Have `importlib.invalidate_caches` pass over archives: none of them changes as long as a worker lives.
+    """Make `importlib.invalidate_caches` skip archives, because archives do not change while a worker lives.
 
-    To take them off the path is not enough: every part of PySpark that a task is the first to need brings one back.
+    Removing them from the path is not enough, because imports of further PySpark modules put them back.
     """
 
-    def pass_over(self: zipimporter) -> None:
-        """Keep what is known of the archive."""
+    def keep_cache(self: zipimporter) -> None:
+        """Keep the cached directory of the archive."""
 
-    zipimporter.invalidate_caches = pass_over  # type: ignore[method-assign]
+    zipimporter.invalidate_caches = keep_cache  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Small files on whatever file system Spark can reach, through Hadoop's own client: whole or not at all."""
+"""Read and write small files on any file system that Spark supports, with Hadoop's client. Writes are atomic."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ERROR_NUMBERS = {
 
 
 class Files:
-    """Files below one root URI. Names are relative, with `/`. What Hadoop refuses is an OSError."""
+    """The files below one root URI. Names are relative, with `/`. Errors of Hadoop are raised as OSError."""
 
     def __init__(self, session: SparkSession, root: str) -> None:
         self._jvm = session.sparkContext._jvm  # noqa: SLF001 - Spark's documented way to Hadoop's API from Python
@@ -33,22 +33,22 @@ class Files:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self._root}/{name}" if name else self._root)  # type: ignore[union-attr]
 
     @contextmanager
-    def _failing_as_os_error(self, name: str) -> Iterator[None]:
+    def _raising_os_errors(self, name: str) -> Iterator[None]:
         try:
             yield
         except Py4JJavaError as error:
-            said = str(error.java_exception)
-            number = next((number for words, number in _ERROR_NUMBERS.items() if words in said), errno.EIO)
-            raise OSError(number, said.partition("\n")[0], self.uri(name)) from None
+            text = str(error.java_exception)
+            number = next((number for words, number in _ERROR_NUMBERS.items() if words in text), errno.EIO)
+            raise OSError(number, text.partition("\n")[0], self.uri(name)) from None
 
     def uri(self, name: str) -> str:
-        """The full URI of a name."""
+        """Return the full URI of a name."""
         return f"{self._root}/{name}"
 
     def read(self, name: str) -> bytes | None:
-        """The file's bytes; None where there is none."""
+        """Return the content of a file. None if the file does not exist."""
         path = self._path(name)
-        with self._failing_as_os_error(name):
+        with self._raising_os_errors(name):
             if not self._fs.exists(path):
                 return None
             stream = self._fs.open(path)
@@ -58,10 +58,10 @@ class Files:
                 stream.close()
 
     def write(self, name: str, content: bytes) -> None:
-        """Put the file there at one stroke, in place of an older one."""
+        """Write a file under a temporary name, then rename it. It replaces an existing file."""
         partial = self._path(f"{name.rpartition('/')[0]}/.{uuid.uuid4().hex}.partial".lstrip("/"))
         target = self._path(name)
-        with self._failing_as_os_error(name):
+        with self._raising_os_errors(name):
             stream = self._fs.create(partial, True)
             try:
                 stream.write(content)
@@ -72,37 +72,37 @@ class Files:
                 raise OSError(errno.EIO, "cannot be written", self.uri(name))
 
     def delete(self, name: str) -> None:
-        """Remove the file; fine if there is none."""
-        with self._failing_as_os_error(name):
+        """Delete the file if it exists."""
+        with self._raising_os_errors(name):
             self._fs.delete(self._path(name), False)
 
     def make_folder(self, name: str) -> None:
-        """Make a folder and those above it; fine if it is there."""
-        with self._failing_as_os_error(name):
+        """Create a folder and its parents if they do not exist."""
+        with self._raising_os_errors(name):
             self._fs.mkdirs(self._path(name))
 
     def names(self, folder: str) -> list[str]:
-        """Names of the entries of a folder, sorted; none where there is no such folder."""
+        """Return the names of the entries of a folder, sorted. Empty if the folder does not exist."""
         path = self._path(folder)
-        with self._failing_as_os_error(folder):
+        with self._raising_os_errors(folder):
             if not self._fs.exists(path):
                 return []
             return sorted(status.getPath().getName() for status in self._fs.listStatus(path))
 
     def exists(self) -> bool:
-        """Whether the root is there."""
-        with self._failing_as_os_error(""):
+        """Return whether the root exists."""
+        with self._raising_os_errors(""):
             return bool(self._fs.exists(self._path("")))
 
     def move_to(self, root: str) -> None:
-        """Rename the root itself. Its files are known by the new root from then on."""
+        """Rename the root. After that, names are relative to the new root."""
         target = self._jvm.org.apache.hadoop.fs.Path(root)  # type: ignore[union-attr]
-        with self._failing_as_os_error(""):
+        with self._raising_os_errors(""):
             if not self._fs.rename(self._path(""), target):
                 raise OSError(errno.EIO, f"cannot be renamed to {root}", self._root)
         self._root = root.rstrip("/")
 
     def remove(self) -> None:
-        """Remove the root with all that is in it; fine if it is not there."""
-        with self._failing_as_os_error(""):
+        """Delete the root with its content if it exists."""
+        with self._raising_os_errors(""):
             self._fs.delete(self._path(""), True)

@@ -1,4 +1,4 @@
-"""A folder of this machine, read without Spark: what can be checked of a checkpoint before a JVM starts."""
+"""Read a folder on this machine without Spark, to check a checkpoint before a JVM starts."""
 
 from __future__ import annotations
 
@@ -9,63 +9,63 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlparse
 
-ROOM_BYTES = 1 << 20
-"""With less free space a disk counts as full: not even a batch's own notes would fit for long."""
+MIN_FREE_BYTES = 1 << 20
+"""Free space below which a disk counts as full, in bytes. Spark's files of a few batches would fill it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DamagedFile:
-    """A file by its name below the folder, and what is wrong with it: "is empty"."""
+    """A damaged file: its name below the folder, and the damage as a verb phrase, for example "is empty"."""
 
     name: str
     what: str
 
     def __str__(self) -> str:
-        """The name first: it is what an operator looks for."""
+        """Return the name and the damage."""
         return f"{self.name} {self.what}"
 
 
 class Folder(Protocol):
-    """Names and bytes of the files below one root. Names are relative, with `/`."""
+    """Read access to the files below one root. Names are relative, with `/`."""
 
     def uri(self, name: str) -> str:
-        """The full URI of a name."""
+        """Return the full URI of a name."""
 
     def names(self, folder: str) -> list[str]:
-        """Names of the entries of a folder, sorted; none if the folder does not exist."""
+        """Return the names of the entries of a folder, sorted. Empty if the folder does not exist."""
 
     def read(self, name: str) -> bytes | None:
-        """The file's bytes; None if the file does not exist."""
+        """Return the content of a file. None if the file does not exist."""
 
 
 class LocalFolder:
-    """A folder on a local disk. Every failure other than "does not exist" is an OSError."""
+    """A folder on a local disk. Every error except "does not exist" is raised as OSError."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def names(self, folder: str) -> list[str]:
-        """Names of the entries of a folder, sorted; none if the folder does not exist."""
+        """Return the names of the entries of a folder, sorted. Empty if the folder does not exist."""
         try:
             return sorted(entry.name for entry in (self.root / folder).iterdir())
         except FileNotFoundError:
             return []
 
     def read(self, name: str) -> bytes | None:
-        """The file's bytes; None if the file does not exist."""
+        """Return the content of a file. None if the file does not exist."""
         try:
             return (self.root / name).read_bytes()
         except FileNotFoundError:
             return None
 
     def uri(self, name: str) -> str:
-        """The full path of a name."""
+        """Return the full path of a name."""
         return f"{self.root}/{name}"
 
     def refusal(self) -> OSError | None:
-        """Why this process cannot list, enter or write one of the folders; None if it can everywhere.
+        """Return the reason why this process cannot list, enter or write one of the folders. None if nothing is wrong.
 
-        If the root does not exist, the nearest folder above it is asked: the root will be made in it.
+        If the root does not exist, its nearest existing parent is checked, because the root will be created in it.
         """
         top = self.root
         while not top.exists() and top != top.parent:
@@ -75,7 +75,7 @@ class LocalFolder:
 
 
 def folder_refusal(folder: Path) -> OSError | None:
-    """Why this process cannot list, enter or write a folder that exists; None if it can."""
+    """Return the reason why this process cannot list, enter or write an existing folder. None if nothing is wrong."""
     number = None
     disk = os.statvfs(folder)
     if not folder.is_dir():
@@ -84,13 +84,13 @@ def folder_refusal(folder: Path) -> OSError | None:
         number = errno.EROFS
     elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         number = errno.EACCES
-    elif disk.f_bavail * disk.f_frsize < ROOM_BYTES:
+    elif disk.f_bavail * disk.f_frsize < MIN_FREE_BYTES:
         number = errno.ENOSPC
     return None if number is None else OSError(number, os.strerror(number), str(folder))
 
 
 def local_folder(uri: str) -> LocalFolder | None:
-    """The folder of a path or a `file:` URI; None for storage of another kind.
+    """Return the folder of a path or a `file:` URI. None for other storage.
 
     >>> local_folder("file:///var/lib/checkpoint").root, local_folder("s3a://bucket/checkpoint")
     (PosixPath('/var/lib/checkpoint'), None)

@@ -1,4 +1,4 @@
-"""The plan, from the topic to the driver."""
+"""Build, start and stop the query: the Spark plan from the topic to the driver."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark code
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
@@ -17,19 +17,22 @@ from streaming.spark.source import STATE_ROWS
 from streaming.spark.steps import CombineFunction, StateFunction
 
 STORED_STATE = StructType([StructField("version", IntegerType()), StructField("encoded", BinaryType())])
-"""The state's schema as the checkpoint freezes it. What the bytes mean is the version's affair, so it never changes."""
+"""The schema of the state. A checkpoint cannot change it, so it has only a format version and encoded bytes."""
 
 BATCH_GRACE_SECONDS = 10.0
 
 BatchFunction = Callable[[DataFrame, int], None]
 
 
-def state_rows_of(records: DataFrame, combine_tasks: int, own_partitions: OwnPartitions) -> DataFrame:
-    """Records as lane rows. Few wide tasks: a Python step over 50 narrow ones costs three times the CPU."""
+def combine_records(records: DataFrame, combine_tasks: int, own_partitions: OwnPartitions) -> DataFrame:
+    """Combine records into state rows, in few large tasks.
+
+    With 50 small tasks, a Python step needs three times the CPU time.
+    """
     return records.coalesce(combine_tasks).mapInArrow(CombineFunction(own_partitions), STATE_ROWS)
 
 
-def start_query(  # noqa: PLR0913 - all of a query
+def start_query(  # noqa: PLR0913 - everything that a query needs, as keywords
     *,
     state_rows: DataFrame,
     cluster: str,
@@ -38,7 +41,7 @@ def start_query(  # noqa: PLR0913 - all of a query
     checkpoint: str,
     trigger_seconds: float,
 ) -> StreamingQuery:
-    """Start the one query. Every batch reaches `on_batch` as lane rows, after the state step."""
+    """Start the query. `on_batch` gets the state rows of every batch after the state step."""
     keyed = state_rows.select(F.lit(cluster).alias("cluster"), *STATE_ROWS.names)
     advanced = keyed.groupBy("cluster", "state_kind", "state_key").applyInPandasWithState(
         state_function, STATE_ROWS, STORED_STATE, "append", GroupStateTimeout.NoTimeout
@@ -48,7 +51,7 @@ def start_query(  # noqa: PLR0913 - all of a query
 
 
 def await_query(query: StreamingQuery, is_over: Callable[[], bool]) -> None:
-    """Wait until it ends by itself, or stop it as soon as `is_over`. Raises what ended it."""
+    """Wait until the query ends, or stop it when `is_over` returns true. Raises the error that ended the query."""
     while not is_over():
         if query.awaitTermination(1):
             return
@@ -56,10 +59,11 @@ def await_query(query: StreamingQuery, is_over: Callable[[], bool]) -> None:
 
 
 def stop_query(query: StreamingQuery) -> None:
-    """Stop it between two batches, if that is soon: stopped in its middle, a batch is only run again.
+    """Stop the query between two batches if possible, because a batch that is stopped in progress must run again.
 
-    Spark's Kafka source asks for offsets where nothing can interrupt it, for minutes if the broker is gone. It is left
-    behind then (`spark.sql.streaming.stopTimeout`) and ends with Spark: whatever it does, it does no batch any more.
+    Wait at most `BATCH_GRACE_SECONDS` for the end of the batch. If a broker does not answer, Spark's Kafka source
+    waits for offsets for minutes and cannot be interrupted. Then its thread goes on after
+    `spark.sql.streaming.stopTimeout` and ends with Spark. It runs no more batches.
     """
     deadline = time.monotonic() + BATCH_GRACE_SECONDS
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:

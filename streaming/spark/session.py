@@ -1,19 +1,21 @@
-"""The SparkSession the monitor runs in.
+"""Start, configure and stop the SparkSession of the monitor.
 
-1. Started by itself, the monitor starts Spark: settings.spark says which master and how much memory.
-2. Started by `spark-submit`, Spark runs already: master, memory, jars, addresses and the JVM's options are what
-   spark-submit was told (`SUBMITTED`), and what settings.spark says of these is passed over. All else is set as always.
-3. Driver and executors talk over loopback only where they are on one machine: with a master called local.
-4. Several clusters have a query each. `local[n]` is then n tasks at a time for each of them, and jobs take turns (a
-   pool each): a cluster that catches up, or whose broker leaves its tasks waiting, takes no other one's place.
-5. A value of `spark.conf` that may be a secret is on no command line, which every user of the machine may read: the JVM
-   hears it when it runs. Spark's pages and logs show none of them. Options of the JVM itself are an exception.
-6. Spark's files (its own, PySpark's, native libraries) lie in a folder of this run. If we are killed, the next start
-   removes it once the JVM is gone, too. `SPARK_LOCAL_DIRS` and `spark.local.dir` win; nothing is removed there.
-7. `spark.conf` of the settings wins over ours. The JVM's options come behind ours, so that one option more does not
-   cost the log its settings. Of one option said twice Java takes the last; another collector needs ours switched off.
-8. With a local master our jars are on the JVM's class path, first. As `spark.jars`, Spark copies 24 MB of them at each
-   start and looks for each of their classes in its own 280 jars first. Executors on other machines need `spark.jars`.
+1. If the monitor runs alone, it starts Spark. `settings.spark` has the master and the memory.
+2. If `spark-submit` started the monitor, Spark already runs. Master, memory, jars, addresses and JVM options are those
+   of spark-submit (`SUBMITTED`). The same values in `settings.spark` are ignored. All other settings apply as usual.
+3. Driver and executors use the loopback address only if they run on one machine: with a master `local...`.
+4. Each cluster has its own query. With several clusters, `local[n]` means n tasks per cluster, and each query has its
+   own scheduler pool. So a cluster that catches up, or whose broker does not answer, does not delay the others.
+5. A value of `spark.conf` that may be a secret is not on a command line, which every user of the machine can read. The
+   JVM gets it after its start. Spark's web pages and logs do not show these values. JVM options are an exception.
+6. Temporary files (of Spark, PySpark and native libraries) are in a folder of this run. If the monitor is killed, the
+   next start removes the folder after the JVM has ended. `SPARK_LOCAL_DIRS` and `spark.local.dir` take precedence, and
+   nothing is removed there.
+7. `spark.conf` in the settings takes precedence over the monitor's values. Its JVM options are appended to the
+   monitor's options, which configure the log. If an option occurs twice, Java uses the last one. To use a
+   different garbage collector, also switch off the monitor's collector.
+8. With a local master the jars are first on the JVM's class path. With `spark.jars`, Spark would copy 24 MB at each
+   start, and would search each class in its own 280 jars first. Executors on other machines need `spark.jars`.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _CLASS_PATH = "spark.driver.extraClassPath"
 _REDACTION = "spark.redaction.regex"
 _REDACTED_BY_SPARK = "(?i)secret|password|token|access[.]?key"
-_OF_LAUNCH = re.compile(r"spark\.(driver\.(extra|default)|jars|files|archives|submit|plugins|master|redaction|log)")
-"""Names that only the launch can use."""
+_LAUNCH_ONLY = re.compile(r"spark\.(driver\.(extra|default)|jars|files|archives|submit|plugins|master|redaction|log)")
+"""Names of settings that have an effect only when the JVM is launched."""
 ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 SUBMITTED = frozenset(
@@ -62,14 +64,14 @@ SUBMITTED = frozenset(
         "spark.driver.bindAddress",
     }
 )
-"""What a driver that runs already can't be told any more, or was told better."""
+"""Settings that cannot change in a running driver, or that spark-submit has set (rule 2)."""
 
 
 @contextmanager
 def spark_session(
     settings: SparkSettings, jars: Sequence[Path], java_home: Path, clusters: int = 1
 ) -> Iterator[SparkSession]:
-    """Run Spark for so many clusters while the block runs. Another session may be started afterwards."""
+    """Run Spark for this number of clusters while the block runs. A new session can be started afterwards."""
     with private_folder(_FOLDER_PREFIX) as folder:
         session = _start(settings, jars, java_home, clusters, folder)
         try:
@@ -81,21 +83,21 @@ def spark_session(
 def _start(
     settings: SparkSettings, jars: Sequence[Path], java_home: Path, clusters: int, folder: PrivateFolder
 ) -> SparkSession:
-    """Workers run this very interpreter: the driver's `sys.path` is not theirs."""
+    """Start Spark. Python workers use the interpreter of this process, because they do not get its `sys.path`."""
     os.environ["JAVA_HOME"] = str(java_home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName("kafka-rebalance-monitor")
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     conf = session_conf(settings, jars, folder.path, submitted=submitted, clusters=clusters)
     on_command_line = SparkConf(loadDefaults=False).setAll(list(launch_conf(conf, settings.conf).items()))
-    # The session would launch it with all of the options, and without the folder's lock.
+    # The session itself would launch the JVM with all options on its command line, and without the folder's lock.
     launched_with = {"pass_fds": [folder.lock]}
     gateway = SparkContext._gateway or launch_gateway(on_command_line, launched_with)  # type: ignore[no-untyped-call]  # noqa: SLF001 - as below
-    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - PySpark has no public way to it
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - PySpark has no public method for it
     for name, value in conf.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
-    AccumulatorServer.handle_error = _pass_over  # type: ignore[method-assign,assignment]
+    AccumulatorServer.handle_error = _ignore_error  # type: ignore[method-assign,assignment]
     session.sparkContext.setLogLevel(settings.log_level)
     return session
 
@@ -103,28 +105,28 @@ def _start(
 def session_conf(
     settings: SparkSettings, jars: Sequence[Path], folder: Path, *, submitted: bool, clusters: int = 1
 ) -> Mapping[str, str]:
-    """Return all that the session is told, by rules 1 to 7. Spark's own files go into the folder.
+    """Return all settings of the session by rules 1 to 7. Spark's temporary files go into `folder`.
 
-    Example: `session_conf(SparkSettings(), [], Path("/tmp"), submitted=True)` says nothing of `spark.master`.
+    Example: `session_conf(SparkSettings(), [], Path("/tmp"), submitted=True)` has no `spark.master`.
     """
     loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     is_here = settings.master.startswith("local")
     master = re.sub(r"^local\[(\d+)\]$", lambda slots: f"local[{int(slots[1]) * clusters}]", settings.master)
     own = _conf(settings, jars, folder)
-    given = {name: value.get_secret_value() for name, value in settings.conf.items()}
-    reported = {"spark.master": master, **(loopback if is_here else {}), **own, **given, **_redaction(given)}
+    user_conf = {name: value.get_secret_value() for name, value in settings.conf.items()}
+    conf = {"spark.master": master, **(loopback if is_here else {}), **own, **user_conf, **_redaction(user_conf)}
     for name, separator in ((_JAVA_OPTIONS, " "), (_CLASS_PATH, os.pathsep)):
-        if name in own and name in given:
-            reported[name] = f"{own[name]}{separator}{given[name]}"
-    return {name: value for name, value in reported.items() if not (submitted and name in SUBMITTED)}
+        if name in own and name in user_conf:
+            conf[name] = f"{own[name]}{separator}{user_conf[name]}"
+    return {name: value for name, value in conf.items() if not (submitted and name in SUBMITTED)}
 
 
-def _pass_over(server: BaseServer, request: object, client_address: Any) -> None:  # noqa: ANN401 - as the base has it
-    """A JVM that ends hangs up on PySpark's own server, which would print a page about it on standard error."""
+def _ignore_error(server: BaseServer, request: object, client_address: Any) -> None:  # noqa: ANN401 - signature of the base class
+    """Ignore the closed connection when the JVM ends. PySpark's server would print a long text on standard error."""
 
 
-def launch_conf(conf: Mapping[str, str], given: Collection[str]) -> Mapping[str, str]:
-    """The part of it that the JVM is launched with (rule 5); `given` are the names that `spark.conf` has.
+def launch_conf(conf: Mapping[str, str], user_conf: Collection[str]) -> Mapping[str, str]:
+    """Return the settings for the JVM's command line (rule 5). `user_conf` are the names in `spark.conf`.
 
     >>> launch_conf({"spark.sql.session.timeZone": "UTC", "spark.hadoop.fs.s3a.key": "x"}, ["spark.hadoop.fs.s3a.key"])
     {'spark.sql.session.timeZone': 'UTC'}
@@ -132,24 +134,26 @@ def launch_conf(conf: Mapping[str, str], given: Collection[str]) -> Mapping[str,
     return {
         name: value
         for name, value in conf.items()
-        if name not in given or _OF_LAUNCH.match(name) or (is_harmless(name) and value == without_credentials(value))
+        if name not in user_conf
+        or _LAUNCH_ONLY.match(name)
+        or (is_harmless(name) and value == without_credentials(value))
     }
 
 
-def _redaction(given: Mapping[str, str]) -> Mapping[str, str]:
-    """What Spark is to hide on its pages and in its logs: by a name, or by what a value looks like."""
-    theirs = given.get(_REDACTION, _REDACTED_BY_SPARK)
-    hidden = (name.removeprefix("spark.hadoop.") for name in sorted(given) if not is_harmless(name))
-    return {_REDACTION: "|".join([theirs, *map(re.escape, hidden), "://[^/\\s]*:.*@"])}
+def _redaction(user_conf: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the pattern of values that Spark hides on its web pages and in its logs. It matches names or values."""
+    user_pattern = user_conf.get(_REDACTION, _REDACTED_BY_SPARK)
+    hidden = (name.removeprefix("spark.hadoop.") for name in sorted(user_conf) if not is_harmless(name))
+    return {_REDACTION: "|".join([user_pattern, *map(re.escape, hidden), "://[^/\\s]*:.*@"])}
 
 
 def use_pool(session: SparkSession, name: str) -> None:
-    """Have the jobs of this thread, and of queries started in it, take turns with those of other pools (rule 4)."""
+    """Use a separate scheduler pool for the jobs of this thread and of the queries that it starts (rule 4)."""
     session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
 
 
 def is_running(session: SparkSession) -> bool:
-    """Whether Spark still can do anything: a JVM without memory, or killed, takes every query with it."""
+    """Return whether Spark is running. If the JVM was killed or has no memory left, all queries have ended."""
     process = session.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - as below
     try:
         is_over = process is not None and process.poll() is not None
@@ -159,38 +163,38 @@ def is_running(session: SparkSession) -> bool:
 
 
 def jvm_pid(session: SparkSession) -> int:
-    """The process of Spark's JVM: the one we started, or else `spark-submit`, which started us."""
-    process = session.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no public way to it
+    """Return the process id of Spark's JVM: the one of this monitor, or `spark-submit`, the parent process."""
+    process = session.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no public API
     return os.getppid() if process is None else int(process.pid)
 
 
 def _stop(session: SparkSession) -> None:
-    """Stop the session and its JVM, and return when that is gone: `session.stop()` alone leaves it running.
+    """Stop the session and its JVM, and wait until the JVM has ended. `session.stop()` alone does not stop the JVM.
 
-    The JVM that `spark-submit` started ends with this process.
+    A JVM that `spark-submit` started ends with this process.
     """
     gateway = session.sparkContext._gateway  # noqa: SLF001 - as above
     process = gateway.proc  # type: ignore[union-attr]
     if process is None:
         session.stop()
         return
-    if process.poll() is None:  # of a JVM that is gone already nothing can be asked
+    if process.poll() is None:  # a JVM that has ended cannot be called
         session.stop()
-        gateway.shutdown()  # type: ignore[union-attr]  # or py4j goes on telling it which objects nobody needs
-    process.stdin.close()  # at which it exits
+        gateway.shutdown()  # type: ignore[union-attr]  # otherwise py4j keeps sending it the objects to release
+    process.stdin.close()  # the JVM exits when its standard input is closed
     try:
         process.wait(_JVM_EXIT_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    # PySpark keeps the way to the JVM for its next session, and never asks whether it still leads anywhere.
+    # PySpark keeps its gateway to the JVM for the next session, and does not check whether that JVM still runs.
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - as above
-    # Its translator of Java's errors asks that JVM, on behalf of every user of py4j in this process.
+    # PySpark replaced this function of py4j for the whole process by one that calls the ended JVM.
     py4j.java_gateway.get_return_value = py4j.protocol.get_return_value
 
 
-def _where_jars_are(master: str, jars: Sequence[str]) -> Mapping[str, str]:
-    """Rule 8. Executors of `local-cluster` are processes of their own."""
+def _jar_conf(master: str, jars: Sequence[str]) -> Mapping[str, str]:
+    """Return the setting that names the jars (rule 8). With `local-cluster`, executors are separate processes."""
     is_one_jvm = re.match(r"local(\[|$)", master)
     return {_CLASS_PATH: os.pathsep.join(jars)} if is_one_jvm else {"spark.jars": ",".join(jars)}
 
@@ -198,37 +202,37 @@ def _where_jars_are(master: str, jars: Sequence[str]) -> Mapping[str, str]:
 def _conf(settings: SparkSettings, jars: Sequence[Path], folder: Path) -> Mapping[str, str]:
     level = settings.log_level
     return {
-        **_where_jars_are(settings.master, [str(jar) for jar in jars]),
+        **_jar_conf(settings.master, [str(jar) for jar in jars]),
         "spark.driver.memory": settings.driver_memory,
-        # Workers find pandas, Arrow and our steps imported: 2 CPU seconds less in a cold start's first batch.
+        # Workers start with pandas, Arrow and the steps imported. This saves 2 CPU seconds in the first batch.
         "spark.python.daemon.module": "streaming.spark.daemon",
-        # A batch is throughput, not latency: G1 costs 37 CPU seconds over 2 M records, this 35.
+        # Throughput is more important than latency: G1 needs 37 CPU seconds for 2 million records, this collector 35.
         _JAVA_OPTIONS: (
             f"-XX:+UseParallelGC -Dlog4j2.configurationFile={_LOGGING} -Drebalance.monitor.log.level={level}"
-            f' "-Djava.io.tmpdir={folder}"'  # where Spark puts its files unless it is told otherwise
+            f' "-Djava.io.tmpdir={folder}"'  # Spark's default folder for temporary files
         ),
         "spark.scheduler.mode": "FAIR",
         "spark.ui.showConsoleProgress": "false",
         "spark.ui.enabled": "false",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        # Nothing is kept in Spark's own catalog, but it makes its folder: not in whatever folder we were started in.
+        # The monitor does not use Spark's catalog, but Spark creates its folder. Keep it out of the working directory.
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
-        # The source's newer offset fetching leaves internal topics out without a word: no rows from __consumer_offsets.
+        # The newer offset fetching of Spark's Kafka source ignores internal topics: no rows from __consumer_offsets.
         "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
         "spark.sql.streaming.stateStore.providerClass": ROCKSDB_PROVIDER,
-        # Half the floor of a stateful batch: 0.5 s instead of 0.9 s.
+        # This almost halves the minimum time of a stateful batch: 0.5 s instead of 0.9 s.
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        # Frozen by the checkpoint, so it is ours to say, never Spark's default of 200.
+        # A checkpoint cannot change it, so the monitor sets it and does not use Spark's default of 200.
         "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
         "spark.sql.adaptive.enabled": "false",
-        # Rows are few and small after the combine step; before it, large Arrow batches save half the time.
+        # Large Arrow batches halve the time of the combine step. After this step, rows are few and small.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.metricsEnabled": "false",
-        # A source that asks a dead broker cannot be interrupted: without an end to patience that took 44 s of a stop.
+        # A source that waits for a dead broker cannot be interrupted. Without this timeout a stop took 44 s.
         "spark.sql.streaming.stopTimeout": "5s",
-        # Delta's log is read once, when a checkpoint is made: one partition instead of fifty for a few files.
+        # Delta's log is read once, when a checkpoint is created. One partition instead of 50 is enough for few files.
         "spark.databricks.delta.snapshotPartitions": "1",
     }

@@ -1,4 +1,4 @@
-"""`__consumer_offsets` as a stream of records, and the driver's own facts as a second one."""
+"""The two sources of the query: the records of `__consumer_offsets`, and the feedback files of the driver."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark code
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
 from streaming.combine.combiner import StateRow
@@ -21,8 +21,10 @@ STATE_ROWS = StructType(
         StructField("payload", BinaryType()),
     ]
 )
-"""All nullable although none ever is: a file source makes its columns so, and a batch in which one of the two sources
-has nothing new takes the other's word. The state store refuses a key whose nullability changed since the last start.
+"""The schema of state rows. All columns are nullable, although they never have null values.
+
+The columns of a file source are always nullable. If only one of the two sources has new rows, a batch gets its
+nullability from that source. The state store refuses a key whose nullability changed since the last start.
 """
 
 
@@ -33,7 +35,7 @@ def offsets_topic_records(
     partitions: Sequence[int],
     more_options: Mapping[str, str],
 ) -> DataFrame:
-    """Key, value and position of every record, in log order per partition; aborted transactions left out."""
+    """Return key, value and position of every record, in log order per partition, without aborted transactions."""
     options = {**_options(kafka, source, partitions), **more_options}
     records = session.readStream.format("kafka").options(**options).load()
     return records.select(
@@ -48,23 +50,25 @@ def offsets_topic_records(
 def _options(kafka: KafkaSettings, source: SourceSettings, partitions: Sequence[int]) -> Mapping[str, str]:
     return {
         "kafka.bootstrap.servers": kafka.bootstrap_servers,
-        # `subscribe` would leave a consumer group behind at every start, in the very topic we watch.
+        # `subscribe` would add a consumer group to the watched topic at every start.
         "assign": json.dumps({OFFSETS_TOPIC: sorted(partitions)}),
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": str(source.max_records_per_batch),
         "kafka.isolation.level": "read_committed",
-        # Segments of a compacted topic come and go; a query must not die of it. Missing offsets are counted instead.
+        # Compaction removes records, and this must not end the query. The monitor counts missing offsets itself.
         "failOnDataLoss": "false",
-        # At the end of the log a fetch waits this long for more to come: 12.3 s against 1.1 s for the last batch.
+        # At the end of the log a fetch waits this time for more records. The default takes 12.3 s for the last batch,
+        # this value 1.1 s.
         "kafka.fetch.max.wait.ms": "10",
         "kafka.max.partition.fetch.bytes": str(8 << 20),
-        # Kafka's 500 make a fetch of 8 MiB more than a hundred polls: some 5 of 40 CPU seconds over 2 M records.
+        # With Kafka's default of 500, a fetch of 8 MiB needs more than a hundred polls. They take about 5 of 40 CPU
+        # seconds for 2 million records.
         "kafka.max.poll.records": "10000",
     }
 
 
 def state_rows_file(rows: Iterable[StateRow]) -> bytes:
-    """The content of a file for `feedback_rows`: one JSON line a row."""
+    """Return the content of a file for `feedback_rows`, with one JSON line per row."""
     lines = (
         json.dumps({"state_kind": state_kind, "state_key": state_key, "payload": base64.b64encode(payload).decode()})
         for state_kind, state_key, payload in rows
@@ -73,9 +77,9 @@ def state_rows_file(rows: Iterable[StateRow]) -> bytes:
 
 
 def feedback_rows(session: SparkSession, folder: str) -> DataFrame:
-    """Facts the driver hands back to groups, and polls; files vanish once their batch is committed."""
+    """Read the external facts and the polls of the driver. Spark deletes a file after its batch is committed."""
     reader = session.readStream.schema(STATE_ROWS).option("cleanSource", "delete").option("maxFilesPerTrigger", "500")
-    # A fact that is lost is found missing and sent again. A file that is lost or damaged must not stop every batch.
+    # The driver sends a lost fact again. So a file that is lost or damaged must not stop every batch.
     reader = reader.options(mode="DROPMALFORMED", ignoreMissingFiles="true", ignoreCorruptFiles="true")
-    # A payload is one JSON string: commits of a large cluster's first poll are beyond the 20 million letters of old.
+    # A payload is one JSON string. In the first poll of a large cluster it exceeds the default limit of 20 million.
     return reader.option("maxStringLen", str(2**31 - 1)).json(folder)

@@ -1,11 +1,11 @@
-"""Reading back what the state store holds, as of the last batch that is wholly done."""
+"""Read the state store, as of the last committed batch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark code
 
 from streaming.combine.combiner import GROUP_KIND
 from streaming.combine.partition_state import PARTITION_CODEC, PartitionSnapshot
@@ -13,7 +13,7 @@ from streaming.evaluation.group_update import GROUP_CODEC, GroupState
 
 
 def stored_state(session: SparkSession, query_checkpoint: str) -> tuple[list[GroupState], list[PartitionSnapshot]]:
-    """Every group and every Kafka partition the checkpoint knows."""
+    """Return the state of every group and of every `__consumer_offsets` partition in the checkpoint."""
     state = session.read.format("statestore").load(query_checkpoint)
     rows = state.select(
         F.col("key.state_kind").alias("state_kind"),

@@ -1,7 +1,7 @@
-"""Files of one state partition, as Spark's RocksDB state store writes them: snapshots, and the changes of each batch.
+"""Check the files of Spark's RocksDB state store for one state partition: snapshots, and the changes of each batch.
 
-`V.zip` is the state after V batches. It lists RocksDB's own files, which lie beside it. `V.changelog` is what batch V
-changed: LZ4 blocks as lz4-java frames them (magic, token, two lengths, a checksum), the last of which is empty.
+`V.zip` is the state after V batches. It lists RocksDB's own files, which are in the same folder. `V.changelog` has the
+changes of batch V as LZ4 blocks of lz4-java (magic, token, two lengths, a checksum). The last block is empty.
 """
 
 from __future__ import annotations
@@ -18,18 +18,20 @@ _BLOCK_HEADER_BYTES = 21
 
 
 def needed_files(names: Iterable[str], version: int) -> tuple[str | None, Sequence[str]]:
-    """The snapshot to begin with (None: from nothing) and the changes after it, up to a version, whether there or not.
+    """Return the needed snapshot (None if there is none) and the names of the needed changes after it.
+
+    The changes reach up to `version`. Their files may be missing in `names`.
 
     >>> needed_files(["2.zip", "3.changelog", "9.zip"], 4)
     ('2.zip', ['3.changelog', '4.changelog'])
     """
-    snapshots = [int(found[1]) for name in names if (found := _SNAPSHOT.fullmatch(name))]
+    snapshots = [int(match[1]) for name in names if (match := _SNAPSHOT.fullmatch(name))]
     first = max((number for number in snapshots if number <= version), default=0)
     return f"{first}.zip" if first else None, [f"{number}.changelog" for number in range(first + 1, version + 1)]
 
 
 def check_snapshot(stored: bytes) -> Sequence[tuple[str, int]]:
-    """RocksDB's files that the snapshot lists, each with its size. Raises ValueError for a snapshot that is damaged."""
+    """Return RocksDB's files that a snapshot lists, and their sizes in bytes. Raises ValueError if it is damaged."""
     try:
         with zipfile.ZipFile(io.BytesIO(stored)) as archive:
             damaged = archive.testzip()
@@ -42,30 +44,31 @@ def check_snapshot(stored: bytes) -> Sequence[tuple[str, int]]:
             *((f"logs/{file['dfsLogFileName']}", int(file["sizeBytes"])) for file in metadata.get("logFiles") or []),
         ]
     except (zipfile.BadZipFile, KeyError, TypeError, AttributeError, UnicodeDecodeError, json.JSONDecodeError) as wrong:
-        raise ValueError("is no snapshot of the state") from wrong
+        raise ValueError("is not a snapshot of the state") from wrong
 
 
 def check_changes(stored: bytes) -> str | None:
-    """What is wrong with the LZ4 blocks of one batch's changes; None if nothing is.
+    """Return the damage in the LZ4 blocks of one batch's changes. None if there is no damage.
 
-    Example: `check_changes(whole[:-1])` is "is cut off".
+    Example: `check_changes(changes[:-1])` returns "is truncated".
     """
     at = 0
     while stored.startswith(_BLOCK_MAGIC, at):
         header = stored[at : at + _BLOCK_HEADER_BYTES]
         if len(header) < _BLOCK_HEADER_BYTES:
-            return "is cut off"
+            return "is truncated"
         packed, unpacked = int.from_bytes(header[9:13], "little"), int.from_bytes(header[13:17], "little")
         at += _BLOCK_HEADER_BYTES + packed
         if unpacked == 0:
             return None
-    return "is cut off" if at >= len(stored) else "is not what was written"
+    return "is truncated" if at >= len(stored) else "has unexpected content"
 
 
 def check_schema(stored: bytes) -> str | None:
-    """What is wrong with the schema of the state; None if nothing is, or if it is of a version not known here.
+    """Return the damage in the schema file of the state. None if there is no damage, or if its version is unknown.
 
-    Java's `writeUTF` of the version, then for keys and for values the number of pieces and each piece by `writeUTF`.
+    The file has the version, then for keys and for values the number of pieces and each piece. All texts are written
+    by Java's `writeUTF`.
     """
     if not re.match(rb"\0[\x02-\x09]v[0-9]+", stored):
         return "does not begin with its version"
@@ -77,5 +80,5 @@ def check_schema(stored: bytes) -> str | None:
         while pieces and at < len(stored):
             pieces, at = pieces - 1, at + 2 + int.from_bytes(stored[at : at + 2], "big")
         if pieces:
-            return "is cut off"
-    return None if at == len(stored) > 4 else "is cut off"
+            return "is truncated"
+    return None if at == len(stored) > 4 else "is truncated"

@@ -1,4 +1,4 @@
-"""The two Python steps of the plan. Each only unpacks Spark's rows, calls the pure core and packs the answer."""
+"""The two Python steps of the plan. Each step only decodes Spark's rows, calls the pure core and encodes the result."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames
 PandasChunks = Iterable[pd.DataFrame]
 
 ROWS_PER_BATCH = 256
-"""Lane rows in one Arrow batch: few enough for payloads of megabytes, enough that batches are not the cost."""
+"""Maximum number of state rows in one Arrow batch. Payloads can have megabytes, and tiny batches would cost time."""
 
 
 @dataclass(frozen=True)
 class CombineFunction:
-    """`mapInArrow`: one task's records to lane rows. An object for the reason that `StateFunction` is one."""
+    """The function of `mapInArrow`: combines the records of one task into state rows. See StateFunction on pickling."""
 
     own_partitions: OwnPartitions
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take the batches of one task."""
+        """Combine the batches of one task."""
         combiner = Combiner(self.own_partitions)
         for batch in batches:
             combiner.add(batch)
@@ -63,26 +63,27 @@ class CombineFunction:
 
 @dataclass(frozen=True)
 class StateFunction:
-    """`applyInPandasWithState`: advance one group or one Kafka partition.
+    """The function of `applyInPandasWithState`: advances one group or one `__consumer_offsets` partition.
 
-    An object of an importable class, not a closure: Spark then ships its fields and nothing it happens to refer to.
-    `users_references` are users' own strategies as (name, module:attribute); each worker runs them guarded, in
-    processes of their own. `initial_state` are stored group records (of `seed_version`) that a new checkpoint starts
-    from; they are shipped once, when the query starts, and serve a group until it has a state of its own. So are the
-    `names` of all topics.
+    It is an object of an importable class. So Spark pickles only its fields. A closure would bring everything that it
+    refers to. Spark ships the fields once, when the query starts.
+
+    `users_references` are users' own strategies as (name, module:attribute). Each worker runs them in separate guarded
+    processes. `initial_state` has encoded group states of the version `initial_state_version`. A group starts from it
+    if a new checkpoint has no state of the group yet. `names` has the names of all topics by id.
     """
 
     strategies: tuple[str, ...]
     users_references: tuple[tuple[str, str], ...] = ()
     users_limit_seconds: float = LIMIT_SECONDS
     initial_state: Mapping[str, bytes] = field(default_factory=dict)
-    seed_version: int = GROUP_CODEC.version
+    initial_state_version: int = GROUP_CODEC.version
     limits: Limits = DEFAULT_LIMITS
     names: TopicNames = NO_TOPIC_NAMES
     own_partitions: OwnPartitions = ANY_PARTITION
 
     def __call__(self, key: tuple[Any, ...], chunks: PandasChunks, state: SparkState) -> Iterator[pd.DataFrame]:
-        """Take the rows of one (cluster, lane, state_key) and give back the rows for the driver."""
+        """Apply the rows of one (cluster, state_kind, state_key). Yield the rows for the driver."""
         _, state_kind, state_key = key
         payloads = [payload for chunk in chunks for payload in chunk["payload"]]
         if state_kind == GROUP_KIND:
@@ -94,7 +95,7 @@ class StateFunction:
     def _advance_group(self, group_id: str, payloads: list[bytes], state: SparkState) -> bytes:
         events = [decode_event(payload) for payload in payloads]
         if not state.exists and not any(isinstance(event, LogEvent) for event in events):
-            # Facts for a group that was forgotten meanwhile must not bring it back, least of all from its seed.
+            # Facts for a group that was removed in the meantime must not create it again.
             return encode_update(GroupUpdate(GroupState(GroupSnapshot(group_id)), forgotten=True))
         users = users_assignors(self.users_references, self.users_limit_seconds)
         assignors = [*(AS_JAVA_LEADER[strategy] for strategy in self.strategies), *users]
@@ -110,14 +111,14 @@ class StateFunction:
         if state.exists:
             return GROUP_CODEC.decode(*state.get)
         if group_id in self.initial_state:
-            return GROUP_CODEC.decode(self.seed_version, self.initial_state[group_id])
+            return GROUP_CODEC.decode(self.initial_state_version, self.initial_state[group_id])
         return GroupState(GroupSnapshot(group_id))
 
 
 def _advance_partition(
     offsets_topic_partition: int, payloads: list[bytes], state: SparkState, stuck_after_seconds: float
 ) -> list[bytes]:
-    """Advance the lane; what the driver is to hear are the events themselves and the commit gaps that closed."""
+    """Advance a partition state. Return the events and the closed commit gaps, encoded for the driver."""
     snapshot = PARTITION_CODEC.decode(*state.get) if state.exists else PartitionSnapshot(offsets_topic_partition)
     reported: list[PartitionEvent] = []
     for payload in payloads:

@@ -1,4 +1,4 @@
-"""The present, as `/metrics` shows it. Threads put whole values in; a scrape takes whole values out."""
+"""The shared current state of one cluster. Threads replace whole values, and a scrape reads one consistent view."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from streaming.group.listing import GroupListing, rebalancing_since_ms
 from streaming.group.snapshot import REBALANCING, GroupSnapshot
 from streaming.integrity.read_up_to import ReadUpTo, add_sampled_end, advance_position
 from streaming.state.monitor_view import Health, MonitorView, WorkShares
-from streaming.state.reports import ReportBook, Reports
+from streaming.state.reports import ReportCache, Reports
 
 
 class MonitorState:
-    """Holds the present. Values inside are immutable; only the references change, under a lock."""
+    """The current view of a cluster. Values are immutable. Only references change, under a lock."""
 
     def __init__(self) -> None:
         self._view = MonitorView()
         self._lock = threading.Lock()
-        self._committed_offsets = ReportBook()
-        self._making = threading.Lock()
+        self._report_cache = ReportCache()
+        self._reports_lock = threading.Lock()
 
     def view(self) -> MonitorView:
-        """The present as one consistent value."""
+        """Return the current view as one consistent value."""
         with self._lock:
             return self._view
 
     def reports(self, view: MonitorView, *, is_fresh: bool) -> Reports:
-        """Every group's report as of a present. Many who ask at the same time cost no more than one."""
-        with self._making:
-            return self._committed_offsets.reports(view, is_fresh=is_fresh)
+        """Return the report of every group for a view. Simultaneous calls for the same view compute it once."""
+        with self._reports_lock:
+            return self._report_cache.reports(view, is_fresh=is_fresh)
 
     def put_batch(
         self,
@@ -47,7 +47,7 @@ class MonitorState:
         partition_states: Iterable[PartitionSnapshot],
         forgotten: Iterable[str] = (),
     ) -> None:
-        """Take in what a batch changed: records whole, lanes without keys, and the ids of groups to keep nothing of."""
+        """Store the changes of a batch: group states, partition states without keys, and ids of removed groups."""
         with self._lock:
             groups = {**self._view.groups, **{record.snapshot.group_id: record for record in records}}
             for group_id in forgotten:
@@ -73,7 +73,7 @@ class MonitorState:
             )
 
     def put_gap_totals(self, closed: Iterable[GapsClosed]) -> None:
-        """Take in the totals of commit gaps that changed; those of a group that ended are kept no longer."""
+        """Store changed totals of commit gaps. Remove the totals of groups that no longer exist."""
         with self._lock:
             totals: dict[str, GapTotals | None] = {**self._view.gap_totals}
             for event in closed:
@@ -82,7 +82,7 @@ class MonitorState:
             self._view = replace(self._view, gap_totals=known)
 
     def put_sample(self, sample: ClusterSample, lag: LagEvaluation | None, listing: GroupListing | None = None) -> None:
-        """Take in what the brokers said and the lag that follows; None where no lag could be told."""
+        """Store a sample of the brokers and the lag computed from it. `lag` is None if it could not be computed."""
         with self._lock:
             since_ms = rebalancing_since_ms(self._view.rebalancing_since_ms, listing)
             self._view = replace(
@@ -97,12 +97,12 @@ class MonitorState:
     def put_conditions(
         self, conditions: Mapping[str, tuple[Condition, ...]], unowned: Mapping[str, UnownedNow] | None = None
     ) -> None:
-        """Take in what held at the last sample, and which partitions had no owner, by group."""
+        """Store the conditions that were active at the last sample, and the unowned partitions, by group."""
         with self._lock:
             self._view = replace(self._view, conditions=conditions, unowned=unowned or {})
 
     def put_poll(self, last_number: int, polled_at_ms: int) -> None:
-        """Take in that coordinators said everything up to a time, in answers up to a number."""
+        """Store that a poll was complete: its start time and the number of the last row that it produced."""
         with self._lock:
             known = self._view.read_up_to.get(POLLED_PARTITION, ReadUpTo())
             position = self._view.health.positions.get(POLLED_PARTITION, 0)
@@ -110,12 +110,12 @@ class MonitorState:
             self._view = replace(self._view, read_up_to={**self._view.read_up_to, POLLED_PARTITION: read})
 
     def put_work(self, work: Mapping[str, WorkShares]) -> None:
-        """Take in how groups share lag and throughput, of all groups it is known of."""
+        """Store the measured shares of lag and throughput of all groups that were measured."""
         with self._lock:
             self._view = replace(self._view, work=work)
 
     def put_rewound(self, partitions: Iterable[int]) -> frozenset[int]:
-        """Take in which partitions are rewound; tells those of which it is new. With any, nothing is ready."""
+        """Store rewound partitions and return the new ones. With a rewound partition the cluster is never ready."""
         with self._lock:
             health = self._view.health
             new = frozenset(partitions) - health.rewound
@@ -124,7 +124,7 @@ class MonitorState:
         return new
 
     def put_health(self, **changes: object) -> None:
-        """Change some of the health's fields."""
+        """Change some fields of the health."""
         with self._lock:
             health = replace(self._view.health, **changes)  # type: ignore[arg-type]
             known, positions = self._view.read_up_to, health.positions
@@ -132,10 +132,10 @@ class MonitorState:
             self._view = replace(_with_health(self._view, health), read_up_to=read_up_to)
 
     def put_readiness(self, *, ready: bool, before: Health) -> bool:
-        """Take in a verdict made of what was known `before`, and tell whether it is ready now.
+        """Store whether the cluster is ready, as computed from the health `before`. Return whether it is ready now.
 
-        Other threads go on while a verdict is made: a query that failed since then is not alive, and a partition that
-        was found rewound stays so.
+        Other threads can change the health in the meantime. If the query failed since then, or a partition was found
+        to be rewound, the cluster is not ready.
         """
         with self._lock:
             known = self._view.health
@@ -152,10 +152,10 @@ def _with_skips(groups: Mapping[str, GroupState]) -> Iterator[GroupSnapshot]:
 
 
 def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) -> bool:
-    """Whether a record came by which the group is in no rebalance: the one that was listed is over.
+    """Return whether a new record shows that the listed rebalance of the group is over.
 
-    A listing that shows a rebalance afterwards shows the next one. Record times are not compared with listing times,
-    because they are of two clocks. Where coordinators are asked, an answer may itself show the rebalance.
+    If a later listing shows a rebalance, it is the next one. Record times and listing times are not compared, because
+    they come from two clocks. In the polling mode the new state itself can show a rebalance.
     """
     if after is None:
         return False
@@ -164,14 +164,14 @@ def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) ->
 
 
 def _with_health(view: MonitorView, health: Health) -> MonitorView:
-    """What holds of every health: rewound is never ready, and work is known only while ready."""
+    """Return the view with this health. A rewound cluster is never ready, and work is known only while ready."""
     if health.rewound:
         health = replace(health, ready=False)
     return replace(view, health=health, work=view.work if health.ready else {})
 
 
 def _with_ends(view: MonitorView, sample: ClusterSample) -> Mapping[int, ReadUpTo]:
-    """How far reading has come in time, by the ends of the partitions at the moment of the sample."""
+    """Return the time up to which each partition was read, computed from its end at the time of the sample."""
     sampled = {
         number: add_sampled_end(
             view.read_up_to.get(number, ReadUpTo()),

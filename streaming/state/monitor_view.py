@@ -1,4 +1,4 @@
-"""Everything that is known at one moment, as values."""
+"""Values that describe everything the monitor knows about one cluster at one moment."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ from streaming.integrity.read_up_to import ReadUpTo
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How the monitor itself fares.
+    """The state of the monitor itself for one cluster.
 
-    `not_known` is what its source leaves open of every group. `rewound` are partitions of `__consumer_offsets` that
-    were found to end before where they were read to, since the start: with any, nothing is ready. `times_ready` counts
-    how often it became ready.
+    `not_known` lists the values that the source cannot provide for any group. `rewound` lists the partitions of
+    `__consumer_offsets` whose end was found before the position already read, since the monitor started. With a
+    rewound partition the cluster is never ready. `positions` maps a partition to the next offset to read.
+    `times_ready` counts the changes from not ready to ready. `was_ready` is true after the first of them.
     """
 
     ready: bool = False
@@ -43,7 +44,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class WorkShares:
-    """How a group shares lag and throughput among members and hosts, by the assignment evaluated at `position`."""
+    """The shares of lag and throughput per member and host of a group, for the assignment evaluated at `position`."""
 
     position: Position
     imbalances: tuple[Imbalance, ...]
@@ -51,14 +52,14 @@ class WorkShares:
 
 @dataclass(frozen=True, slots=True)
 class MonitorView:
-    """Everything a scrape shows, as of one moment.
+    """Everything that a scrape shows, at one moment.
 
-    `groups` holds dead groups too, as long as their totals are kept. `rebalancing_since_ms` is, by group, the time of
-    the first listing since the group's last record that showed it in the middle of a rebalance. `read_up_to` tells by
-    partition of `__consumer_offsets` up to which time it was read, and by -1 up to which time coordinators were asked.
-    `conditions` are those that held at the last sample, by group, and `unowned` the partitions that had no owner;
-    groups without any are left out. `gap_totals` are those of commit gaps by group. `work` is as of the last time it
-    was measured, which is done only while the monitor is ready: there is none while it is not.
+    `groups` also has dead groups, while their totals are kept. `rebalancing_since_ms` has a time per group: the first
+    listing after the group's last record that showed the group in a rebalance. `read_up_to` has per partition of
+    `__consumer_offsets` the time up to which it was read. Its key -1 has the time of the last complete poll of the
+    coordinators. `conditions` has the active conditions of the last sample per group, and `unowned` the unowned
+    partitions. Groups without any are left out. `gap_totals` has the totals of commit gaps per group. `work` has the
+    last measured shares. They are measured only while the monitor is ready, so `work` is empty while it is not.
     """
 
     groups: Mapping[str, GroupState] = field(default_factory=dict)
@@ -76,17 +77,17 @@ class MonitorView:
     decided_skips: SkipDecisions = field(default_factory=dict)
 
     def alive_groups(self) -> Mapping[str, GroupState]:
-        """Groups that exist, by id, sorted."""
+        """Return the groups that exist, sorted by id."""
         return {group: record for group, record in sorted(self.groups.items()) if not record.snapshot.is_over}
 
     def cluster_ms(self, monitor_ms: int) -> int:
-        """The cluster's time, by which all times here are told, at a time of the monitor's clock."""
+        """Convert a time of the monitor's clock to the cluster's time. All times of the view are in cluster time."""
         return monitor_ms + (0 if self.sample is None else self.sample.clock_correction_ms)
 
     def blocked_groups(self) -> Callable[[str], bool]:
-        """Return a function that checks if an open transaction blocks a group.
+        """Return a function that checks whether a group is blocked by an open transaction.
 
-        Under read_committed nothing behind the first open transaction of a partition is handed out, other groups'
-        records included. What such a group does now is unknown.
+        Under read_committed a consumer receives no record after the first open transaction of a partition. This
+        includes records of other groups. The current state of such a group is unknown.
         """
         return blocked_groups(self.sample or ClusterSample(0))

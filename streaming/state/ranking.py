@@ -1,10 +1,10 @@
-"""The groups in the order of `evaluation.severity.rank`, kept from scrape to scrape.
+"""Keep the order of the groups by `evaluation.severity.rank` from scrape to scrape.
 
-1. Groups are ranked anew with each sample: that is when lag, statuses and conditions change. In between all scrapes
-   see the same order.
-2. Groups that were shown in full at the last scrape that left something out are held. As soon as nothing is left out,
-   nobody is.
-3. A group that nobody ranked (it came after the sample) stands behind all others, by its id.
+1. Groups are ranked once per sample, because lag, statuses and conditions change with a sample. All scrapes between
+   two samples use the same order.
+2. If the last scrape showed only some groups in full, these groups are held: they keep their worst rank for some
+   time. If it showed all groups in full, no group is held.
+3. A group that appeared after the sample has no rank. It comes after all ranked groups, in the order of ids.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from streaming.state.reports import Reports
 
 
 class Ranking:
-    """Who is worse than whom. Scrapes come side by side: each method is whole in itself."""
+    """The ranking of one cluster's groups. Several scrapes can use it at the same time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -28,13 +28,13 @@ class Ranking:
     def worst_first(
         self, sample: ClusterSample | None, reports: Reports, group_ids: Sequence[str], now_ms: int
     ) -> list[int]:
-        """The places of the groups in `group_ids`, that of the worst group first; `sample` is None if none is fresh."""
+        """Return the indexes into `group_ids`, the worst group first. `sample` is None if the last one is too old."""
         ranked = self._ranked_entries(sample, reports, now_ms)
         rank = {group_id: number for number, group_id in enumerate(ranked)}
         return sorted(range(len(group_ids)), key=lambda at: (rank.get(group_ids[at], len(rank)), group_ids[at]))
 
     def hold(self, group_ids: Iterable[str]) -> None:
-        """Remember which groups were shown in full (rule 2)."""
+        """Remember the groups that a scrape showed in full (rule 2)."""
         with self._lock:
             ranked = self._ranked[1] if self._ranked else {}
             self._held = {group_id: ranked[group_id] for group_id in group_ids if group_id in ranked}

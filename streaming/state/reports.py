@@ -1,4 +1,4 @@
-"""Every group's report (`evaluation.evaluate`), from the present.
+"""Compute the report of every group (`evaluation.evaluate`) from a view.
 
 1. Before the monitor has read the log to its end for the first time, there are no reports.
 2. Without a fresh sample, all values from samples are unknown: lag, status, conditions, listed states, measured work.
@@ -27,8 +27,8 @@ from streaming.group.listing import GroupListing, shown_state
 from streaming.state.monitor_view import MonitorView, WorkShares
 
 
-class _OfSample(NamedTuple):
-    """What of the present rests on the last sample."""
+class _SampleValues(NamedTuple):
+    """The parts of a view that come from the last sample."""
 
     lag: LagEvaluation | None = None
     listing: GroupListing | None = None
@@ -38,93 +38,98 @@ class _OfSample(NamedTuple):
     unowned: Mapping[str, UnownedNow] = MappingProxyType({})
 
 
-_NOTHING_SAMPLED, _NO_LAG, _NOTHING_DECIDED = _OfSample(), GroupLag(), dict[tuple[str, int], bool]()
+_NOTHING_SAMPLED, _NO_LAG, _NOTHING_DECIDED = _SampleValues(), GroupLag(), dict[tuple[str, int], bool]()
 
 
-def _of_sample(view: MonitorView) -> _OfSample:
+def _sample_values(view: MonitorView) -> _SampleValues:
     since_ms = view.rebalancing_since_ms
-    return _OfSample(view.lag, view.listing, since_ms, view.work, view.conditions, view.unowned)
+    return _SampleValues(view.lag, view.listing, since_ms, view.work, view.conditions, view.unowned)
 
 
 class Reports(Mapping[str, GroupReport]):
-    """By group id, sorted. `recorded` are the same without what a sample adds."""
+    """Reports by group id, sorted. `recorded` has the same reports without the values from the sample."""
 
-    def __init__(self, recorded: Mapping[str, GroupReport], of_sample: _OfSample) -> None:
+    def __init__(self, recorded: Mapping[str, GroupReport], sample_values: _SampleValues) -> None:
         self.recorded = recorded
-        self._of_sample = of_sample
+        self._sample_values = sample_values
         self._whole: dict[str, GroupReport] = {}
 
     @cached_property
     def with_findings(self) -> Sequence[str]:
-        """Groups with a condition or an unowned partition in the last sample."""
-        seen = self._of_sample
-        return sorted((seen.conditions.keys() | seen.unowned.keys()) & self.recorded.keys())
+        """Ids of the groups with a condition or an unowned partition in the last sample, sorted."""
+        sample_values = self._sample_values
+        return sorted((sample_values.conditions.keys() | sample_values.unowned.keys()) & self.recorded.keys())
 
     @cached_property
     def _lags(self) -> Mapping[str, GroupLag]:
-        """Every group's lag, taken out of the columns at once."""
-        lag = self._of_sample.lag
+        """Lag of every group. All columns are converted at once."""
+        lag = self._sample_values.lag
         if lag is None:
             return {}
         ids, *columns = (lag.groups[name].to_pylist() for name in GROUP_LAGS_SCHEMA.names)
         return dict(zip(ids, map(GroupLag, *columns), strict=True))
 
     def __getitem__(self, group_id: str) -> GroupReport:
-        """The group with what the sample adds. Raises KeyError."""
+        """Return the report of a group, with the values from the sample. Raises KeyError."""
         whole = self._whole.get(group_id)
         if whole is None:
-            seen, unowned = self._of_sample, self._of_sample.unowned.get(group_id)
+            sample_values, unowned = self._sample_values, self._sample_values.unowned.get(group_id)
             sampled = SampleValues(
                 self._lags.get(group_id, _NO_LAG),
-                seen.conditions.get(group_id, ()),
+                sample_values.conditions.get(group_id, ()),
                 unowned.records() if unowned else None,
             )
             whole = self._whole[group_id] = with_sample(self.recorded[group_id], sampled)
         return whole
 
     def __iter__(self) -> Iterator[str]:
-        """Group ids, sorted."""
+        """Iterate over the group ids, sorted."""
         return iter(self.recorded)
 
     def __len__(self) -> int:
-        """How many groups there are."""
+        """Return the number of groups."""
         return len(self.recorded)
 
 
-class ReportBook:
-    """The reports of one cluster, kept from one present to the next. One thread at a time may ask."""
+class ReportCache:
+    """The reports of one cluster, kept from view to view. Only one thread at a time may call it."""
 
     def __init__(self) -> None:
-        self._kept: Mapping[str, tuple[RecordedGroup, GroupReport]] = {}
+        self._reports_by_group: Mapping[str, tuple[RecordedGroup, GroupReport]] = {}
         self._last: tuple[MonitorView, bool, Reports] | None = None
 
     def reports(self, view: MonitorView, *, is_fresh: bool) -> Reports:
-        """All groups; none before the log was read to its end once."""
+        """Return the reports of all groups. Empty until the log was read to its end once (rule 1)."""
         last = self._last
         if last is not None and last[0] is view and last[1] == is_fresh:
             return last[2]
-        seen = _of_sample(view) if is_fresh else _NOTHING_SAMPLED
-        known, self._kept = self._kept, {}
+        sample_values = _sample_values(view) if is_fresh else _NOTHING_SAMPLED
+        known, self._reports_by_group = self._reports_by_group, {}
         if view.health.was_ready:
-            self._kept = {one.group_id: _kept(known.get(one.group_id), one) for one in _recorded(view, seen)}
-        made = Reports({group_id: report for group_id, (_, report) in self._kept.items()}, seen)
-        self._last = (view, is_fresh, made)
-        return made
+            self._reports_by_group = {
+                one.group_id: _kept_or_new(known.get(one.group_id), one) for one in _recorded(view, sample_values)
+            }
+        reports = Reports({group_id: report for group_id, (_, report) in self._reports_by_group.items()}, sample_values)
+        self._last = (view, is_fresh, reports)
+        return reports
 
 
-def _kept(
+def _kept_or_new(
     known: tuple[RecordedGroup, GroupReport] | None, recorded: RecordedGroup
 ) -> tuple[RecordedGroup, GroupReport]:
-    """What is known while its inputs are the same. An equal record that is another object takes the other's place."""
+    """Return the kept report if its inputs are unchanged. Otherwise evaluate the group again.
+
+    A new group state object also causes an evaluation, even if it is equal to the old one.
+    """
     if known is None or known[0].record is not recorded.record or known[0] != recorded:
         return recorded, evaluate(recorded)
     return known
 
 
-def _recorded(view: MonitorView, seen: _OfSample) -> Iterator[RecordedGroup]:
-    """What each group's report is made of, sorted by group id (rules 2 and 3)."""
+def _recorded(view: MonitorView, sample_values: _SampleValues) -> Iterator[RecordedGroup]:
+    """Yield the inputs of each group's report, sorted by group id (rules 2 and 3)."""
     is_blocked, gap_totals = view.blocked_groups(), view.gap_totals
-    listing, work, since_ms = seen.listing, seen.work, seen.rebalancing_since_ms
+    listing, work, since_ms = sample_values.listing, sample_values.work, sample_values.rebalancing_since_ms
     committing = frozenset[str]() if view.lag is None else view.lag.group_ids
     for group_id in sorted(committing.union(view.groups)):
         record = view.groups.get(group_id)
@@ -134,7 +139,7 @@ def _recorded(view: MonitorView, seen: _OfSample) -> Iterator[RecordedGroup]:
                 yield RecordedGroup(group_id, None, is_blocked(group_id), listed=listed)
             continue
         snapshot, evaluation, shares = record.snapshot, record.evaluation, work.get(group_id)
-        stands = shares and evaluation and shares.position == evaluation.position
+        is_current = shares and evaluation and shares.position == evaluation.position
         yield RecordedGroup(
             group_id,
             record,
@@ -142,7 +147,7 @@ def _recorded(view: MonitorView, seen: _OfSample) -> Iterator[RecordedGroup]:
             shown_state(snapshot, listing),
             None,
             since_ms.get(group_id),
-            shares.imbalances if shares and stands else (),
+            shares.imbalances if shares and is_current else (),
             gap_totals.get(group_id),
             decide_skips(view.decided_skips, [snapshot], {}) if snapshot.unsettled_skips else _NOTHING_DECIDED,
         )

@@ -98,7 +98,7 @@ def _a_second_checkpoint_over_the_same_tables_is_refused(monitor: MonitorProcess
     second = MonitorProcess(monitor.bootstrap_servers, monitor.folder.with_name("second"), tables)
     said = second.refused_command("run")
     assert f"process {monitor.process.pid} on" in said
-    assert "stop one of the two monitors, or give this one another paths.tables" in said
+    assert "stop one of the two monitors, or set a different paths.tables for this one" in said
     assert len(said.splitlines()) == 1
 
 

@@ -18,7 +18,7 @@ from tests.end_to_end.monitor_process import MonitorProcess, until
 pytestmark = pytest.mark.slow
 
 GROWN = OFFSETS_TOPIC_PARTITIONS + 3
-REPORTED = f"{OFFSETS_TOPIC} has {GROWN} partitions, and had {OFFSETS_TOPIC_PARTITIONS}"
+REPORTED = f"{OFFSETS_TOPIC} has {GROWN} partitions now, and had {OFFSETS_TOPIC_PARTITIONS} before"
 
 
 def test_groups_are_followed_to_the_partitions_they_have_among_more(lost_broker: LostBroker, name: str):

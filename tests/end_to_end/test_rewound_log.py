@@ -44,7 +44,7 @@ def test_a_log_created_anew_is_said_in_one_line_not_ready_until_it_is_rebuilt(lo
         group.join([name])
         _outgrow(broker, old_ends)
         _is_told(monitor.start(), times=1)
-        assert f"{OFFSETS_TOPIC} was deleted and created anew" in monitor.log.read_text()
+        assert f"{OFFSETS_TOPIC} was deleted and recreated" in monitor.log.read_text()
         assert monitor.stop() == 0
         monitor.run_command("rebuild")
         monitor.start().wait_until_ready()

@@ -209,7 +209,7 @@ def test_where_the_log_may_not_be_read_run_names_the_other_source_and_that_one_n
     hint = 'set source.kind = "admin-api"'
     by_log = monitor(secure, tmp_path / "by-log", latency_probe)
     refused = by_log.refused_command("run")
-    assert "reading __consumer_offsets is not allowed" in refused
+    assert "the monitor has no right to read __consumer_offsets" in refused
     assert hint in refused
     secure.deny((ResourceType.TOPIC, OFFSETS_TOPIC, ACLOperation.DESCRIBE), "latency_probe")
     assert hint in by_log.refused_command("run")
@@ -282,7 +282,7 @@ def _page(ui_port: int, path: str) -> str:
         ),
         (
             {**SCRAM, "username": "stranger"},
-            "reading __consumer_offsets is not allowed: grant READ and DESCRIBE on it, or set",
+            "the monitor has no right to read __consumer_offsets: grant READ and DESCRIBE on it, or set",
         ),
     ],
     ids=["wrong password", "unknown authority", "missing right"],

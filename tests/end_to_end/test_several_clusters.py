@@ -151,7 +151,7 @@ def test_a_cluster_that_is_added_or_lost_leaves_the_others_untouched(
     assert {name: counters(four, name) for name in ("prod", "eu")} == counted
     assert identity(four.folder / "checkpoint") == of_prod
     assert identity(four.folder / "checkpoint-clusters" / "eu") == of_eu
-    until("the one line", lambda: "nobody cannot be watched and is tried again: no broker at" in four.log.read_text())
+    until("the one line", lambda: "nobody cannot be watched; trying again: no broker at" in four.log.read_text())
     eu.join()
     until("the next member", lambda: _members(four, "eu") == 2)
     _each_has_every_generation_once(four, clusters)
@@ -163,7 +163,7 @@ def test_a_cluster_that_is_added_or_lost_leaves_the_others_untouched(
 
 def _refused_credentials_are_tried_again(monitor: MonitorProcess) -> None:
     """Of one cluster alone they would end the start: somebody waits at the terminal."""
-    said = "locked cannot be watched and is tried again: no access to"
+    said = "locked cannot be watched; trying again: no access to"
     until("the line", lambda: said in monitor.log.read_text())
     assert "the broker refuses user 'monitor' with PLAIN" in monitor.log.read_text()
     until("further tries", lambda: _restarts(monitor, "locked") >= 3)

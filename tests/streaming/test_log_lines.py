@@ -10,8 +10,8 @@ import pytest
 
 STREAMING = Path(__file__).parents[2] / "streaming"
 OF_ALL = {
-    "the tables could not be tidied (%s); trying again in %g s": "the tables are shared",
-    "passwords for the HTTP port cross the network in the clear: set metrics.tls_certificate_file": "so is the port",
+    "the maintenance of the tables failed (%s); trying again in %g s": "the tables are shared",
+    "passwords for the HTTP port are sent unencrypted: set metrics.tls_certificate_file": "so is the port",
     "metrics at %s://%s:%d/metrics, pages at /": "so is the port",
     "the certificate of the HTTP port was renewed": "so is the port",
     "the renewed certificate cannot be used, the old one stays: %s": "so is the port",
@@ -22,8 +22,8 @@ OF_ALL = {
     "%d rows appended to %s in %.1f ms": "the tables are shared",
     "no checkpoint of %s: %s": "the tables are shared",
     "%s has new columns: %s": "the tables are shared",
-    "removed %d damaged files of %s that are not needed: %s": "a checkpoint's folder is one cluster's",
-    "upkeep of the tables took %.1f s": "the tables are shared",
+    "removed %d damaged files that are not needed from %s: %s": "a checkpoint's folder is one cluster's",
+    "the maintenance of the tables took %.1f s": "the tables are shared",
     "stopped": "the whole process",
 }
 """Lines about what all clusters share, and why."""
@@ -71,7 +71,7 @@ def test_every_line_about_all_clusters_is_still_said():
         ('_log.log(level, "%s: waiting", self.cluster)', True),
         ('_log.warning("offsets of topic %s are unknown", topic)', False),
         ('_log.warning("%s: no such topic", topic)', False),
-        ('_log.debug("the whole failure:", exc_info=failure)', False),
+        ('_log.debug("stack trace of the failure:", exc_info=failure)', False),
     ],
 )
 def test_the_check_tells_named_lines_from_others(call: str, is_named: bool):

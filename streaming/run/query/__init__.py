@@ -1,4 +1,4 @@
-"""Spark's query: what it needs to start, how it is kept running, and what the driver does with each micro-batch.
+"""Spark's query: its start, its restarts, and the work of the driver for each micro-batch.
 
-May import all modules of `run` but `cluster_run`, `watch`, `monitor` and `rebuild`.
+The package may import all modules of `run` except `cluster_run`, `watch`, `monitor` and `rebuild`.
 """

@@ -1,7 +1,7 @@
-"""What the driver does with each micro-batch: registry first, tables after.
+"""Apply each micro-batch in the driver: first to the monitor state, then to the tables.
 
-The registry comes first because somebody on call waits for it. Both are safe to repeat: the registry takes absolute
-values, the tables know the batches they have.
+The monitor state comes first because an on-call engineer waits for it. Both steps can be repeated safely. The monitor
+state stores absolute values, and the tables know which batches they have.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ _log = logging.getLogger(__name__)
 
 
 class BatchFailedError(Exception):
-    """A batch failed. The message is one line, because Spark cannot take a long one.
+    """A batch failed. The message is one line, because Spark cannot process a long message.
 
-    Spark 4.0 searches the message for signs of an interruption. Its expression overflows the stack on a long trace of
-    Java's: a stop in the middle of a batch printed a thousand lines.
+    Spark 4.0 searches the message for signs of an interruption with a regular expression. On a long Java stack trace
+    this expression overflows the stack. So a stop in the middle of a batch printed a thousand lines.
     """
 
 
 class BatchSink:
-    """`foreachBatch`: takes the lane rows of a batch to registry and tables."""
+    """The function of `foreachBatch`: applies the state rows of a batch to the monitor state and the tables."""
 
-    def __init__(  # noqa: PLR0913 - everything a batch touches, named
+    def __init__(  # noqa: PLR0913 - everything that a batch changes, as keywords
         self,
         *,
         cluster: str,
@@ -82,27 +82,30 @@ class BatchSink:
         self._clock = clock
         self._foreign_records = ForeignRecords(cluster)
         self.failure: Exception | None = None
-        """What the last batch failed with: of an error in here Spark only shows a page of text."""
+        """The failure of the last batch. For an error in this class, Spark itself shows only a long text."""
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
-        """Take one batch."""
+        """Apply one batch. Raises BatchFailedError."""
         self.failure = None
         try:
-            taken_bytes = self._take(batch, batch_id)
-        except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the query
+            batch_bytes = self._apply(batch, batch_id)
+        except Exception as failure:  # noqa: BLE001 - any error ends the query
             self.failure = failure
             raise BatchFailedError(plain_cause(failure)) from None
-        if taken_bytes >= LARGE_BYTES:
+        if batch_bytes >= LARGE_BYTES:
             return_freed_memory()
 
-    def _take(self, batch: DataFrame, batch_id: int) -> int:
-        """Returns the size of the batch. It is collected once: a second action would run the stateful plan again."""
+    def _apply(self, batch: DataFrame, batch_id: int) -> int:
+        """Apply a batch and return its size in bytes.
+
+        The batch is collected only once, because a second Spark action would run the stateful plan again.
+        """
         started = time.monotonic()
         collected = batch.toArrow()
-        updates, partition_events = _by_kind(collected)
+        updates, partition_events = _split_by_kind(collected)
         received_ms = self._clock.monitor_ms()
         partition_batches = [event for event in partition_events if isinstance(event, PartitionBatch)]
-        partition_states = self._merged_partitions(partition_batches)
+        partition_states = self._merge_partitions(partition_batches)
         forgotten = [update.record.snapshot.group_id for update in updates if update.forgotten]
         closed = [event for event in partition_events if isinstance(event, GapsClosed)]
         self._monitor_state.put_batch([update.record for update in updates], partition_states.values(), forgotten)
@@ -133,12 +136,12 @@ class BatchSink:
         return int(collected.nbytes)
 
     def _positions(self, batch_id: int) -> Mapping[int, int]:
-        """How far is read: of the log up to where Spark went, of coordinators' answers up to the last number."""
+        """Return the next offset per partition after the batch. In the polling mode: the next number of an answer."""
         in_log = batch_end_positions(self._files, batch_id, OFFSETS_TOPIC)
         return in_log or polled_positions(self._monitor_state.view().partition_states)
 
-    def _merged_partitions(self, partition_batches: Iterable[PartitionBatch]) -> Mapping[int, PartitionSnapshot]:
-        """The lanes after the batch, without their commits: those are in the book."""
+    def _merge_partitions(self, partition_batches: Iterable[PartitionBatch]) -> Mapping[int, PartitionSnapshot]:
+        """Return the changed partition states after the batch, without commits, which are in CommittedOffsets."""
         partition_states = dict(self._monitor_state.view().partition_states)
         changed = {}
         for batch in partition_batches:
@@ -162,7 +165,7 @@ class BatchSink:
         decode_failures = (record for batch in partition_batches for record in batch.decode_failures)
         rows.update(quarantine_rows(self._cluster, decode_failures))
         rows.update(commit_gap_rows(self._cluster, gaps))
-        repeated = self._tables.append_batches(
+        already_written = self._tables.append_batches(
             {
                 table: self._unwritten(table, arrow_table(table, of_table))
                 for table, of_table in rows.items()
@@ -170,24 +173,25 @@ class BatchSink:
             },
             batch_id,
         )
-        for table in repeated:
-            _log.info("%s: batch %d is in %s already", self._cluster, batch_id, table.name)
+        for table in already_written:
+            _log.info("%s: batch %d is already in table %s", self._cluster, batch_id, table.name)
 
     def _unwritten(self, table: Table, rows: pa.Table) -> pa.Table:
-        """Leave out records whose rows an earlier checkpoint wrote."""
+        """Remove rows that an earlier checkpoint has written."""
         written = self._bootstrap.positions.get(table.name)
         if written is None or not len(written):
             return rows
         positions = position_numbers(rows["offsets_topic_partition"], rows["offsets_topic_offset"])
         unwritten = ~np.isin(positions, written)
         if table is GROUP_GENERATIONS:
-            # The end of a group that no record tells of has the position of its last record, whose row there may be.
+            # If a group ended without a record (Gone), the row has the position of its last record. The row of that
+            # record may already be in the table.
             unwritten |= pc.equal(rows["state"], GONE).to_numpy()
         return rows.filter(pa.array(unwritten))
 
 
 def _records(received_ms: int, commits: Iterable[pa.Table], updates: Iterable[GroupUpdate]) -> ReceivedRecords:
-    """Where a batch's records stand in the log, and their times. Answers of coordinators have no place in the log."""
+    """Return positions and times of a batch's records. Rows of the polling mode are left out: they have no position."""
     positions = [update.record.snapshot.position for update in updates]
     of_groups = [
         (one.offsets_topic_partition, one.offsets_topic_offset, one.timestamp_ms)
@@ -202,12 +206,12 @@ def _records(received_ms: int, commits: Iterable[pa.Table], updates: Iterable[Gr
 
 
 def polled_positions(partition_states: Mapping[int, PartitionSnapshot]) -> Mapping[int, int]:
-    """The number after the last answer taken in; empty where coordinators were never asked."""
+    """Return the number after the last answer that was read. Empty if coordinators were never polled."""
     polled = partition_states.get(POLLED_PARTITION)
     return {} if polled is None else {POLLED_PARTITION: polled.last_offset + 1}
 
 
-def _by_kind(rows: pa.Table) -> tuple[list[GroupUpdate], list[PartitionEvent]]:
+def _split_by_kind(rows: pa.Table) -> tuple[list[GroupUpdate], list[PartitionEvent]]:
     updates, partition_events = [], []
     for state_kind, payload in zip(rows["state_kind"].to_pylist(), rows["payload"].to_pylist(), strict=True):
         if state_kind == GROUP_KIND:

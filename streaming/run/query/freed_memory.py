@@ -1,8 +1,9 @@
-"""Freed memory, given back to the operating system.
+"""Return freed memory to the operating system.
 
-Three allocators share the driver: C's for Python's larger objects, Arrow's, and the one of delta-rs. Each keeps what is
-freed for the next request. delta-rs' gives it back after ten seconds. The other two keep the most that was ever in use
-at one time: after one large batch the driver stayed at four times its size (figures: `DESIGN.md`, one level up).
+The driver uses three allocators: the C library's (for large Python objects), Arrow's, and the one of delta-rs. Each
+keeps freed memory for later requests. The allocator of delta-rs returns it after ten seconds. The other two keep the
+highest amount that was ever in use. So after one large batch the driver stayed at four times its size (measurements:
+`streaming/DESIGN.md`).
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ import ctypes
 import pyarrow as pa
 
 LARGE_BYTES = 16 << 20
-"""A batch with less leaves nothing worth mentioning. To give back half a GB takes a tenth of a second."""
+"""Size of a batch after which memory is returned, in bytes. Smaller batches leave little freed memory.
+
+Returning 0.5 GB takes 0.1 seconds.
+"""
 
 
 def return_freed_memory() -> None:
-    """Give back what Arrow and C's allocator keep. On systems whose C library cannot do that, Arrow's alone."""
+    """Return the freed memory of Arrow and of the C library. Without `malloc_trim`, only that of Arrow."""
     pa.default_memory_pool().release_unused()
     if (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
         trim(0)

@@ -1,4 +1,4 @@
-"""One cluster's query: started, and started again where it fails or its topic has grown."""
+"""Run the query of one cluster. Start it again if it fails or if partitions of its topic are added."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from streaming.evaluation.rebalances.detectors import Limits
 from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames
 from streaming.run.cluster_clock import ClusterClock
 from streaming.run.query.batches import BatchSink
-from streaming.run.query.no_use import check_what_a_run_stands_on
 from streaming.run.query.partition_counts import own_partitions
 from streaming.run.query.prepare import Bootstrap
+from streaming.run.query.restart_check import check_restart_helps
 from streaming.run.query.source_group import NoCoordinatorError, candidate_ids, source_group
 from streaming.run.retry_state import RetryState
 from streaming.run.samples.readiness import Readiness
@@ -30,7 +30,7 @@ from streaming.sampling.groups import Groups
 from streaming.spark.causes import plain_cause
 from streaming.spark.checkpoint_files import FEEDBACK_FOLDER, QUERY
 from streaming.spark.files import Files
-from streaming.spark.query import await_query, start_query, state_rows_of
+from streaming.spark.query import await_query, combine_records, start_query
 from streaming.spark.source import feedback_rows, offsets_topic_records
 from streaming.spark.steps import StateFunction
 from streaming.state.committed_offsets import CommittedOffsets
@@ -40,9 +40,9 @@ _log = logging.getLogger(__name__)
 
 
 class QueryKeeper:
-    """Keeps the query going. `readiness` starts over with each start of it."""
+    """Runs the query and restarts it. Each start of the query resets `readiness`."""
 
-    def __init__(  # noqa: PLR0913 - everything a query stands on, named
+    def __init__(  # noqa: PLR0913 - everything that a query needs, as keywords
         self,
         *,
         settings: Settings,
@@ -71,11 +71,14 @@ class QueryKeeper:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the query runs."""
+        """Whether the query is running."""
         return self._query is not None and self._query.isActive
 
     def keep(self, tables: DeltaTables, bootstrap: Bootstrap, claim: WriterClaim, stop: threading.Event) -> None:
-        """Run it until `stop` is set, starting it again where it fails (rules 3 and 4 of `run.watch`)."""
+        """Run the query until `stop` is set (rules 3 and 4 of `run.watch`).
+
+        Raises RemedyError if a restart of the query cannot help, and SecondWriterError if this monitor must give way.
+        """
         sink = BatchSink(
             cluster=self._cluster,
             monitor_state=self._monitor_state,
@@ -93,9 +96,9 @@ class QueryKeeper:
                 await_query(self._query, lambda: stop.is_set() or claim.refusal is not None or self._has_grown())
             except (PySparkException, Py4JError, NoCoordinatorError) as failure:
                 if not stop.is_set():
-                    self._check_ground(tables)
+                    check_restart_helps(self._shared_resources.session, self._files, tables)
                     cause = sink.failure or failure
-                    self._report_failed(cause, is_new=retry_state.take_failed(cause))
+                    self._report_failed(cause, is_new=retry_state.record_failure(cause))
                     stop.wait(retry_state.pause_seconds)
             else:
                 claim.check()
@@ -105,7 +108,7 @@ class QueryKeeper:
 
     @property
     def _partitions(self) -> int:
-        """How many partitions of `__consumer_offsets` are read."""
+        """The number of partitions of `__consumer_offsets` that the query reads."""
         return self._own_partitions.counts[-1] if self._own_partitions.counts else 0
 
     def _partitions_sampled(self) -> int:
@@ -113,23 +116,19 @@ class QueryKeeper:
         return 0 if sample is None else sample.offsets_topic_partitions
 
     def _has_grown(self) -> bool:
-        """Whether there are more partitions than are read."""
+        """Return whether `__consumer_offsets` has more partitions than the query reads."""
         return self._partitions_sampled() > self._partitions
 
     def use_partitions(self, partitions: int) -> None:
-        """Read so many partitions from the next start of the query on; none where coordinators are asked."""
+        """Read this number of partitions from the next start of the query on. Do nothing in the polling mode."""
         if not self._is_polled:
             self._own_partitions = own_partitions(self._cluster, self._files, partitions)
             self._committed_offsets.use_partitions(self._own_partitions)
 
-    def _check_ground(self, tables: DeltaTables) -> None:
-        """Raise a RemedyError where starting the query again is no use."""
-        check_what_a_run_stands_on(self._shared_resources.session, self._files, tables)
-
     def _report_failed(self, failure: Exception, *, is_new: bool) -> None:
         level = logging.ERROR if is_new else logging.DEBUG
-        _log.log(level, "%s: the query failed and is started again: %s", self._cluster, plain_cause(failure))
-        _log.debug("%s: the whole failure:", self._cluster, exc_info=failure)
+        _log.log(level, "%s: the query failed; starting it again: %s", self._cluster, plain_cause(failure))
+        _log.debug("%s: stack trace of the failure:", self._cluster, exc_info=failure)
 
     def _start_query(self, sink: BatchSink, bootstrap: Bootstrap, stop: threading.Event) -> StreamingQuery:
         settings, cluster_session, session = self._settings, self._cluster_session, self._shared_resources.session
@@ -138,14 +137,14 @@ class QueryKeeper:
             group_id = source_group(Groups(cluster_session.connection, self._clock.now_ms), stop, candidate_ids())
             options = {**cluster_session.security_options, "kafka.group.id": group_id}
             records = offsets_topic_records(session, settings.kafka, settings.source, range(self._partitions), options)
-            state_rows = state_rows_of(records, settings.spark.combine_tasks, self._own_partitions).unionByName(
+            state_rows = combine_records(records, settings.spark.combine_tasks, self._own_partitions).unionByName(
                 state_rows
             )
         function = StateFunction(
             strategies=settings.evaluation.strategies,
             users_references=self._shared_resources.users_references,
             initial_state=bootstrap.initial_state.records,
-            seed_version=bootstrap.initial_state.version,
+            initial_state_version=bootstrap.initial_state.version,
             limits=self._limits,
             names=NO_TOPIC_NAMES if self._is_polled else self._topic_names(),
             own_partitions=self._own_partitions,
@@ -160,9 +159,13 @@ class QueryKeeper:
         )
 
     def _topic_names(self) -> TopicNames:
-        """Names of all topics, asked before the first record is read. Without them rows wait for the next sample."""
+        """Request the names of all topics. If the request fails, rows with topic ids wait for the next sample."""
         try:
             return self._cluster_session.brokers.topic_names()
         except KafkaError as error:
-            _log.warning("%s: brokers gave no topic names (%s); rows wait for a sample", self._cluster, error)
+            _log.warning(
+                "%s: brokers did not return topic names (%s); some table rows wait for the next sample",
+                self._cluster,
+                error,
+            )
             return NO_TOPIC_NAMES

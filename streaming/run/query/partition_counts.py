@@ -1,4 +1,4 @@
-"""The partition counts that `__consumer_offsets` has had since the checkpoint was made (`combine.own_partitions`)."""
+"""Store the partition counts of `__consumer_offsets` since the checkpoint was created (`combine.own_partitions`)."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from streaming.spark.checkpoint import batch_end_positions, last_committed_batch
 from streaming.spark.files import Files
 
 STORED_COUNTS = "offsets_topic_partition_counts"
-"""A file of its own beside the checkpoint's other ones. Without it the count is the one that was read last."""
+"""A separate file in the checkpoint. If it does not exist, the only known count is that of the last batch."""
 
 _log = logging.getLogger(__name__)
 
 
 def own_partitions(cluster: str, files: Files, view: int) -> OwnPartitions:
-    """Store the present count behind the earlier ones, and log a warning if it is a different one."""
+    """Append the present count `view` to the stored counts. Log a warning if it differs from the last one."""
     known = _stored_counts(cluster, files) or _last_read_count(files)
     counts = (*(count for count in known if count != view), view)
     if counts != known:
         files.write(STORED_COUNTS, msgspec.json.encode(counts))
     if known and known[-1] != view:
         _log.warning(
-            "%s: %s has %d partitions, and had %d. A broker uses the new count after its restart. Then groups begin"
-            " anew in different partitions, where Kafka finds none of their committed offsets. Both are read",
+            "%s: %s has %d partitions now, and had %d before. A broker uses the new count after its restart. Then"
+            " groups use different partitions, and Kafka does not find their committed offsets. The monitor reads the"
+            " old and the new partitions",
             cluster,
             OFFSETS_TOPIC,
             view,
@@ -42,13 +43,13 @@ def _stored_counts(cluster: str, files: Files) -> tuple[int, ...]:
     except (OSError, msgspec.DecodeError):
         counts = (0,)
     if min(counts, default=1) < 1:
-        _log.warning("%s: %s is damaged and dropped: earlier counts are not known", cluster, STORED_COUNTS)
+        _log.warning("%s: %s is damaged and ignored. Earlier partition counts are unknown", cluster, STORED_COUNTS)
         return ()
     return counts
 
 
 def _last_read_count(files: Files) -> tuple[int, ...]:
-    """What an earlier version of the monitor read, which stored no count."""
+    """Return the number of partitions in the last batch, for a checkpoint without stored counts."""
     batch_id = last_committed_batch(files)
     read = {} if batch_id is None else batch_end_positions(files, batch_id, OFFSETS_TOPIC)
     return (len(read),) if read else ()

@@ -1,7 +1,7 @@
-"""What a run stands on: a checkpoint and tables that fit each other, made or checked.
+"""Create or check the checkpoint and the tables of a run, and ensure that they match.
 
-A new checkpoint reads the topic from its start, over tables that may have rows already. So when it is made, the tables'
-own content is written down beside it (`Bootstrap`): positions that need no second row, and the totals each group had.
+A new checkpoint reads the topic from its start, and the tables may already have rows. So the new checkpoint stores a
+summary of the tables (`Bootstrap`): the positions of records that have rows, and the totals of each group.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own custom
+from pyspark.sql import functions as F  # noqa: N812 - the usual name in Spark code
 
 from streaming.combine.wire import Int64Array
 from streaming.config.load import Settings
@@ -62,7 +62,7 @@ _OFFSET_BITS = 48
 
 
 class InitialState(msgspec.Struct, frozen=True):
-    """Stored group records a new checkpoint starts from, by group id."""
+    """Encoded group states that a new checkpoint starts from, by group id."""
 
     version: int = GROUP_CODEC.version
     records: dict[str, bytes] = {}
@@ -70,23 +70,23 @@ class InitialState(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """What the tables held when the checkpoint was made: sorted position numbers by table name, and seeds."""
+    """Summary of the tables at the creation of the checkpoint: sorted position numbers by table, and initial states."""
 
     positions: Mapping[str, Int64Array] = field(default_factory=dict)
     initial_state: InitialState = field(default_factory=InitialState)
 
 
-def position_numbers(kafka_partitions: pa.ChunkedArray, kafka_offsets: pa.ChunkedArray) -> Int64Array:
-    """Positions as single numbers, so that a million of them are compared at once."""
-    partitions = kafka_partitions.to_numpy().astype(np.int64)
-    numbers: Int64Array = (partitions << _OFFSET_BITS) | kafka_offsets.to_numpy()
+def position_numbers(offsets_topic_partitions: pa.ChunkedArray, offsets_topic_offsets: pa.ChunkedArray) -> Int64Array:
+    """Encode each position as one number, so that a million positions can be compared at once."""
+    partitions = offsets_topic_partitions.to_numpy().astype(np.int64)
+    numbers: Int64Array = (partitions << _OFFSET_BITS) | offsets_topic_offsets.to_numpy()
     return numbers
 
 
 def prepare_checkpoint(
     session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
 ) -> tuple[DeltaTables, Bootstrap]:
-    """Make the checkpoint or check it; open the tables. Raises CheckpointError or TableVersionError, each by name."""
+    """Open the tables, and create the checkpoint or check it. Raises CheckpointError or TableVersionError."""
     identity = read_identity(files)
     if identity is None:
         return make_checkpoint(session, settings, files, tables)
@@ -95,42 +95,48 @@ def prepare_checkpoint(
     tables.open_all()
     own_tables = tables.written_by(identity.checkpoint_id)
     check_age(files, own_tables.last_batch())
-    files.make_folder(FEEDBACK_FOLDER)  # the query's second source cannot do without it, and needs no file in it
-    return own_tables, _read_origin(files)
+    files.make_folder(FEEDBACK_FOLDER)  # the query's second source fails if the folder does not exist
+    return own_tables, _read_bootstrap(files)
 
 
 def check_age(files: Files, last_written: int) -> None:
-    """Refuse a checkpoint that is older than the tables: they would leave out its next batches as repeated."""
+    """Refuse a checkpoint that is older than the tables, because they would ignore its next batches as repeated.
+
+    `last_written` is the last batch in the tables. Raises CheckpointDamagedError.
+    """
     last_begun = last_begun_batch(files)
     if last_written > last_begun:
         raise CheckpointDamagedError(
             files.uri(""),
-            f"it is older than the tables: ends at batch {last_begun}, and they have batch {last_written}",
+            f"it is older than the tables: it ends at batch {last_begun}, and the tables have batch {last_written}",
         )
 
 
 def make_checkpoint(
     session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
 ) -> tuple[DeltaTables, Bootstrap]:
-    """Make a checkpoint where there is none. It is one when its identity is written, which is done last."""
+    """Create a checkpoint. The identity is written last, and without it a checkpoint does not count as created.
+
+    Raises TableDamagedError if the tables cannot be read.
+    """
     cluster, source = settings.kafka.cluster, settings.source.kind
     tables.open_all()
     try:
-        bootstrap = origin_of(session, tables, cluster, is_polled=source == ADMIN_API_SOURCE)
+        bootstrap = summarize_tables(session, tables, cluster, is_polled=source == ADMIN_API_SOURCE)
     except (PySparkException, Py4JJavaError) as failure:
         raise TableDamagedError(
-            f"tables {tables.root} cannot be read ({plain_cause(failure)}): check their disk, or run"
-            " `rebalance-monitor rebuild --repair-tables`, which keeps what it replaces"
+            f"tables {tables.root} cannot be read ({plain_cause(failure)}): check the disk, or run"
+            " `rebalance-monitor rebuild --repair-tables`, which keeps the parts that it replaces"
         ) from failure
-    checksums = _write_origin(files, bootstrap)
+    checksums = _write_bootstrap(files, bootstrap)
     identity = new_identity(cluster, settings.spark.shuffle_partitions, source, checksums)
     files.make_folder(FEEDBACK_FOLDER)
     write_identity(files, identity)
     return tables.written_by(identity.checkpoint_id), bootstrap
 
 
-def origin_of(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> Bootstrap:
-    """Read what the tables hold of this cluster. Groups go on counting from rows of their source's own kind."""
+def summarize_tables(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> Bootstrap:
+    """Summarize the tables of this cluster. Totals continue only from rows of the same kind of source."""
     positions = {table.name: _positions(session, tables, table, cluster) for table in _KEYED_BY_POSITION}
     if not len(positions[GROUP_GENERATIONS.name]):
         return Bootstrap(positions)
@@ -143,8 +149,8 @@ def _positions(session: SparkSession, tables: DeltaTables, table: Table, cluster
     rows = session.read.format("delta").load(tables.path(table)).where(F.col("cluster") == cluster)
     if "sampled_time" in rows.columns:
         rows = rows.where(F.col("sampled_time").isNull())
-    found = rows.select("offsets_topic_partition", "offsets_topic_offset").distinct().toArrow()
-    return np.sort(position_numbers(found["offsets_topic_partition"], found["offsets_topic_offset"]))
+    positions = rows.select("offsets_topic_partition", "offsets_topic_offset").distinct().toArrow()
+    return np.sort(position_numbers(positions["offsets_topic_partition"], positions["offsets_topic_offset"]))
 
 
 def _initial_state(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> InitialState:
@@ -153,30 +159,32 @@ def _initial_state(session: SparkSession, tables: DeltaTables, cluster: str, *, 
     rebalances = {row["group_id"]: row for row in _last_rows(session, tables, REBALANCES, of_cluster)}
     generations = _last_rows(session, tables, GROUP_GENERATIONS, of_cluster)
     records = {
-        row["group_id"]: GroupState(_seed(row), rebalance_history=_rebalance_history(rebalances.get(row["group_id"])))
+        row["group_id"]: GroupState(
+            _initial_snapshot(row), rebalance_history=_rebalance_history(rebalances.get(row["group_id"]))
+        )
         for row in generations
     }
     return InitialState(records={group_id: GROUP_CODEC.encode(record)[1] for group_id, record in records.items()})
 
 
 def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_cluster: Column) -> list[dict[str, Any]]:
-    """Each group's last row, without its members.
+    """Return the last row of each group, without its members.
 
-    In one partition that is the row of the highest offset. The end of a group that no record tells (Gone) has the
-    offset of the group's last record and a later time. Of two partitions the later time decides: once a group has
-    moved, nothing more is told of it in the earlier one.
+    In one partition this is the row with the highest offset. If a group ended without a record (Gone), its last row
+    has the offset of the last record and a later time. If a group has rows of two partitions, the later time decides.
+    A group that has moved gets no more records in the earlier partition.
     """
     if tables.is_empty(table):
         return []
     rows = session.read.format("delta").load(tables.path(table)).where(of_cluster)
-    kept = [name for name in rows.columns if name not in {"members", "changes", "date"}]
-    last_of_all = F.max_by(F.struct(*kept), F.struct("offsets_topic_offset", "record_time")).alias("last")
-    last = rows.groupBy("group_id", "offsets_topic_partition").agg(last_of_all)
-    return last_by_group(last.select("last.*").toArrow().to_pylist())
+    columns = [name for name in rows.columns if name not in {"members", "changes", "date"}]
+    last_row = F.max_by(F.struct(*columns), F.struct("offsets_topic_offset", "record_time")).alias("last")
+    last = rows.groupBy("group_id", "offsets_topic_partition").agg(last_row)
+    return latest_by_group(last.select("last.*").toArrow().to_pylist())
 
 
-def last_by_group(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The latest row of each group, of the last rows of each partition it was in."""
+def latest_by_group(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the latest row of each group, given the last row of the group in each partition."""
     latest: dict[str, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: row["record_time"]):
         latest[row["group_id"]] = row
@@ -184,7 +192,7 @@ def last_by_group(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _rebalance_history(row: Mapping[str, Any] | None) -> RebalanceHistory:
-    """A story that is to be read again and goes on counting after its last row."""
+    """Return the rebalance history of a group that is read again. Its totals continue after its last row."""
     if row is None:
         return RebalanceHistory()
     totals = RebalanceTotals(
@@ -196,8 +204,8 @@ def _rebalance_history(row: Mapping[str, Any] | None) -> RebalanceHistory:
     )
 
 
-def _seed(row: Mapping[str, Any]) -> GroupSnapshot:
-    """A group that is to be read again and goes on counting after its last row."""
+def _initial_snapshot(row: Mapping[str, Any]) -> GroupSnapshot:
+    """Return the state of a group that is read again. Its totals continue after its last row."""
     totals = GroupTotals(
         rebalances=row["rebalances_total"],
         rebalances_failed=row["rebalances_failed_total"] or 0,
@@ -215,8 +223,8 @@ def _seed(row: Mapping[str, Any]) -> GroupSnapshot:
     return GroupSnapshot(row["group_id"], totals=totals, resume=resume)
 
 
-def _write_origin(files: Files, bootstrap: Bootstrap) -> Mapping[str, int]:
-    """Write it down. Returns the checksum of each file."""
+def _write_bootstrap(files: Files, bootstrap: Bootstrap) -> Mapping[str, int]:
+    """Write the bootstrap files. Return the checksum of each file by name."""
     stored = {
         **{
             f"origin/{name}.positions": numbers.astype("<i8").tobytes() for name, numbers in bootstrap.positions.items()
@@ -229,15 +237,15 @@ def _write_origin(files: Files, bootstrap: Bootstrap) -> Mapping[str, int]:
     return {name: checksum(content) for name, content in stored.items()}
 
 
-def _read_origin(files: Files) -> Bootstrap:
+def _read_bootstrap(files: Files) -> Bootstrap:
     try:
         positions = {
             table.name: np.frombuffer(files.read(f"origin/{table.name}.positions") or b"", dtype="<i8")
             for table in _KEYED_BY_POSITION
         }
-        stored_seeds = files.read("origin/seeds")
+        stored_states = files.read("origin/seeds")
         return Bootstrap(
-            positions, msgspec.msgpack.decode(stored_seeds, type=InitialState) if stored_seeds else InitialState()
+            positions, msgspec.msgpack.decode(stored_states, type=InitialState) if stored_states else InitialState()
         )
     except (ValueError, msgspec.DecodeError) as damaged:
         raise CheckpointDamagedError(files.uri(""), f"origin: {damaged}") from None

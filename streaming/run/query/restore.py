@@ -1,4 +1,4 @@
-"""What an earlier run knew, read back from the state store."""
+"""Restore the monitor state and the committed offsets of an earlier run from the state store."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def restore(
     monitor_state: MonitorState,
     committed_offsets: CommittedOffsets,
 ) -> None:
-    """Rebuild registry and book, as of the last batch that is wholly done. Raises CheckpointDamagedError."""
+    """Restore monitor state and committed offsets, as of the last committed batch. Raises CheckpointDamagedError."""
     batch_id, cluster = last_committed_batch(files), settings.kafka.cluster
     if batch_id is None:
         return
@@ -52,7 +52,7 @@ def restore(
     )
     return_freed_memory()
     _log.info(
-        "%s: restored %d groups and %d partitions as of batch %d", cluster, len(groups), len(partition_states), batch_id
+        "%s: restored %d groups and %d partitions of batch %d", cluster, len(groups), len(partition_states), batch_id
     )
 
 
@@ -64,5 +64,5 @@ def _stored_state(
     except (PySparkException, Py4JError, msgspec.DecodeError, ArrowException) as failure:
         if is_spark_gone(failure):
             raise SparkEndedError from None
-        what = f"{QUERY}/state cannot be read: {plain_cause(failure)}"
-        raise CheckpointDamagedError(settings.paths.checkpoint, what) from failure
+        damage = f"{QUERY}/state cannot be read: {plain_cause(failure)}"
+        raise CheckpointDamagedError(settings.paths.checkpoint, damage) from failure

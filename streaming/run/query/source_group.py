@@ -1,9 +1,10 @@
-"""The group id of Spark's Kafka source. The source joins no group, but it asks a group coordinator before it reads.
+"""Choose the group id of Spark's Kafka source, so that a coordinator answers its requests.
 
-It asks what its group has committed, which is nothing. It repeats the question until there is an answer, and nothing
-can interrupt it. The group id decides which coordinator is asked, and Spark makes a random id. A coordinator that
-cannot load its partition of `__consumer_offsets`, for example because of a damaged record, never answers: the query
-waited for ever, and no line said so. So the id is one whose coordinator has answered the monitor.
+The source joins no group, but before it reads it requests the committed offsets of its group. It repeats this request
+until a coordinator answers, and the request cannot be interrupted. The group id determines the coordinator, and Spark
+uses a random id. If a coordinator cannot load its partition of `__consumer_offsets`, for example because of a damaged
+record, it never answers. Then the query waited forever without a log line. So the monitor chooses an id whose
+coordinator has answered it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from streaming.sampling.groups import Groups
 
 _CANDIDATES = 20
 _TRIES = 30
-"""With pauses: a coordinator that has just started answers after it has loaded its groups."""
+"""Number of attempts, with pauses. A coordinator that has just started answers after it has loaded its groups."""
 _PAUSE_SECONDS = 1.0
 
 
@@ -26,16 +27,16 @@ class NoCoordinatorError(Exception):
 
 
 def candidate_ids() -> tuple[str, ...]:
-    """Return ids that no other query has. Their hashes spread over the partitions of `__consumer_offsets`.
+    """Return ids that no other query uses. Their hashes spread over the partitions of `__consumer_offsets`.
 
-    Spark keeps its consumers by group id and topic partition, but not by cluster: the queries of two clusters with one
-    group id shared consumers, and failed.
+    Spark caches its consumers by group id and topic partition, but not by cluster. Queries of two clusters with the
+    same group id shared consumers, and failed.
     """
     return tuple(f"kafka-rebalance-monitor-{uuid4()}" for _ in range(_CANDIDATES))
 
 
 def source_group(groups: Groups, stop: threading.Event, candidates: Collection[str]) -> str:
-    """Return an id whose coordinator answers. Raises NoCoordinatorError after some 30 s, or when `stop` is set."""
+    """Return an id whose coordinator answers. Raises NoCoordinatorError after about 30 s, or when `stop` is set."""
     reason = "stopped"
     for _ in range(_TRIES):
         for group_id, answer in groups.group_offsets(candidates).items():

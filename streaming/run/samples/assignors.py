@@ -1,4 +1,4 @@
-"""At each sample, ask coordinators for the assignors that no record has (`feedback.assignors`)."""
+"""Request from the coordinators, at each sample, the assignors that no record names (`feedback.assignors`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streaming.events import CONSUMER
 from streaming.feedback.assignors import AssignorRequest, answered_request, is_due, lacks_assignor, pending_assignor
 from streaming.group.listing import Description, GroupListing, Unanswered
 from streaming.run.samples.feedback_writer import PendingFacts
-from streaming.sampling.coordinators import error_word
+from streaming.sampling.coordinators import error_name
 from streaming.sampling.groups import Groups
 from streaming.state.monitor_view import MonitorView
 
@@ -20,11 +20,14 @@ _log = logging.getLogger(__name__)
 
 GROUPS_PER_SAMPLE = 200
 MEMBERS_PER_SAMPLE = 2_000
-"""An answer describes every member with its partitions. A larger group is asked about alone."""
+"""Maximum number of members per sample. A group with more members is requested alone.
+
+A response describes every member with its partitions, so it grows with the number of members.
+"""
 
 
 class AssignorRequests:
-    """Remembers the last request about each group. It asks about few groups per sample, the longest unasked first."""
+    """The requests for assignors. Each sample requests a few groups, first those whose last request is oldest."""
 
     def __init__(self, cluster: str, groups: Groups) -> None:
         self._cluster = cluster
@@ -33,7 +36,7 @@ class AssignorRequests:
         self._reasons: frozenset[str] = frozenset()
 
     def reported(self, now: MonitorView, listing: GroupListing, now_seconds: float) -> PendingFacts:
-        """Ask about the groups that are due. Return what was reported and the groups do not have yet."""
+        """Send the requests that are due. Return the reported assignors that the group states do not have yet."""
         lacking = {
             group_id: record
             for group_id, record in now.groups.items()
@@ -60,11 +63,11 @@ class AssignorRequests:
             yield group_id
 
     def _ask(self, due: Mapping[str, GroupState]) -> Mapping[str, Description]:
-        """Descriptions by group. A failed request is no answer and stops nothing."""
+        """Return the descriptions by group. If the request fails, every group is unanswered."""
         try:
             answers = self._groups.describe_groups(dict.fromkeys(due, CONSUMER))
         except KafkaError as error:
-            answers = dict.fromkeys(due, Unanswered(error_word(error)))
+            answers = dict.fromkeys(due, Unanswered(error_name(error)))
         reasons = frozenset(answer.reason for answer in answers.values() if isinstance(answer, Unanswered))
         if reasons - self._reasons:
             _log.warning(

@@ -1,4 +1,4 @@
-"""The sampler's part in groups' conditions: evaluate them once a sample, show them, write down what began or ended."""
+"""Evaluate the conditions of all groups once per sample, show them, and write their starts and ends to the tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from streaming.state.monitor_view import MonitorView
 
 
 def limits_of(evaluation: EvaluationSettings) -> Limits:
-    """Return the limits by which conditions are evaluated, as they are set."""
+    """Return the limits of the conditions from the settings."""
     return Limits(
         window_seconds=evaluation.storm_window_seconds,
         storm_rebalances=evaluation.storm_rebalances,
@@ -32,38 +32,39 @@ def limits_of(evaluation: EvaluationSettings) -> Limits:
 
 
 class GroupConditions:
-    """One thread's: the sampler's.
+    """The conditions of all groups. Only the sampler's thread uses it.
 
-    What holds is compared with the table's last rows: read from it at the first sample and whenever an append raised,
-    which it may after it was committed. So a kill between evaluating and writing loses nothing (the next start finds
-    the condition missing from the table and writes it, as of then) and one after writing repeats nothing.
+    Active conditions are compared with the last rows of the table. These rows are read at the first sample. They are
+    read again after an append that raised an error, because it may have been committed. So a kill between evaluation
+    and append loses nothing: the next start writes the missing condition, with the later time. A kill after the append
+    repeats nothing.
     """
 
     def __init__(self, cluster: str, monitor_state: MonitorState, tables: DeltaTables, limits: Limits) -> None:
         self._cluster = cluster
         self._monitor_state = monitor_state
         self._tables = tables
-        self._watch = ConditionTracker(limits)
-        self._is_in_doubt = True
+        self._tracker = ConditionTracker(limits)
+        self._must_restore = True
 
     def after_sample(self, sample: ClusterSample, lag: LagEvaluation, silence: Silence) -> None:
-        """Judge by the sample, which the registry has taken in."""
-        if self._is_in_doubt:
+        """Evaluate the conditions after the sample was stored in the monitor state."""
+        if self._must_restore:
             self._restore()
         view = self._monitor_state.view()
         unowned = unowned_now(view.alive_groups(), lag.partitions, sample)
-        evaluation = self._watch.evaluate(_facts(view, sample, silence, unowned))
+        evaluation = self._tracker.evaluate(_condition_inputs(view, sample, silence, unowned))
         self._monitor_state.put_conditions(evaluation.active, unowned)
         if evaluation.changes:
-            self._is_in_doubt = True
+            self._must_restore = True
             rows = condition_rows(self._cluster, sample.sampled_at_ms, evaluation.changes)
             self._tables.append(GROUP_CONDITIONS, arrow_table(GROUP_CONDITIONS, rows))
-        self._is_in_doubt = False
-        self._watch.commit(evaluation)
+        self._must_restore = False
+        self._tracker.commit(evaluation)
 
     def _restore(self) -> None:
         rows = active_conditions(self._tables.root, self._cluster)
-        self._watch.restore(
+        self._tracker.restore(
             {
                 (row["group_id"], row["condition"]): Condition(
                     row["condition"], timestamp_ms(row["since_time"]), row["detail"]
@@ -73,7 +74,7 @@ class GroupConditions:
         )
 
 
-def _facts(
+def _condition_inputs(
     view: MonitorView, sample: ClusterSample, silence: Silence, unowned: Mapping[str, UnownedNow]
 ) -> ConditionInputs:
     blocked = blocked_partitions(sample)

@@ -1,4 +1,4 @@
-"""What a sample gives back to groups: facts that they wait for, and the end of those that are gone."""
+"""Send feedback to the groups after each sample: external facts that they wait for, and the end of deleted groups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from streaming.state.monitor_view import MonitorView
 
 
 class Feedback:
-    """One thread's: the sampler's. If coordinators are polled, there is nothing to reconcile or to request."""
+    """The feedback of one cluster. Only the sampler's thread uses it.
+
+    In the polling mode `reconciler` and `assignors` are None, because the polls contain everything.
+    """
 
     def __init__(
         self, feedback_writer: FeedbackWriter, reconciler: Reconciler | None, assignors: AssignorRequests | None = None
@@ -23,23 +26,23 @@ class Feedback:
         self._assignors = assignors
 
     def send(self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample) -> bool:
-        """Send what groups could know by now; `before` is what was known before the listing.
+        """Send the facts that groups do not have yet. `before` is the view from before the listing.
 
-        Returns whether none of them was waiting.
+        Return whether no group waited for a fact of the sample.
         """
         pending = pending_by_group(now, sample)
         vanished = self._reconciler.vanished_groups(before, now, listing, sample) if self._reconciler else {}
         now_seconds = time.monotonic()
         assignors = self._assignors.reported(now, listing, now_seconds) if self._assignors else {}
-        facts = _both(_both(pending, assignors), vanished)
+        facts = _merge_facts(_merge_facts(pending, assignors), vanished)
         self._feedback_writer.send(facts, now_seconds, now.health.batch_seconds or 0)
         return not pending
 
     def send_vanished(self, now: MonitorView, sample: ClusterSample) -> None:
-        """Send which commits are gone."""
+        """Send the commits that the coordinators have deleted."""
         if self._reconciler:
             self._feedback_writer.send_vanished(self._reconciler.vanished_commits(now, sample, time.monotonic()))
 
 
-def _both(one: PendingFacts, other: PendingFacts) -> PendingFacts:
+def _merge_facts(one: PendingFacts, other: PendingFacts) -> PendingFacts:
     return {group_id: (*one.get(group_id, ()), *other.get(group_id, ())) for group_id in {**one, **other}}

@@ -1,4 +1,4 @@
-"""Facts on their way back to groups: small files where the query's second source finds them."""
+"""Send external facts to the groups: write small files that the query's second source reads."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ from streaming.spark.source import state_rows_file
 from streaming.state.monitor_view import MonitorView
 
 SEND_AGAIN_SECONDS = 30.0
-"""Facts without effect for so long were lost on the way (a batch takes a second): they are sent once more."""
+"""Seconds after which facts without an effect count as lost and are sent again. A batch takes about one second."""
 
 SEND_AGAIN_BATCHES = 3
-"""So many times a batch's own length they are given at least. A batch that takes ten thousand groups at once can take
-minutes where the processor is shared; what it is about to take in, sent again, would be another such batch after it."""
+"""Facts are sent again only after this number of batch durations.
+
+A batch of ten thousand groups can take minutes on a shared processor. If the facts that it is processing were sent
+again, the next batch would take as long.
+"""
 
 PendingFacts = Mapping[str, tuple[ExternalFact, ...]]
 
 
 def pending_by_group(view: MonitorView, sample: ClusterSample) -> PendingFacts:
-    """What each group could know by now and does not; groups that want for nothing are left out."""
+    """Return the known facts that each group's state does not have yet. Groups without such facts are left out."""
     pending = {}
     for group_id, record in view.groups.items():
         if events := pending_facts(record.snapshot, sample, view.decided_skips, record.pending):
@@ -35,29 +38,32 @@ def pending_by_group(view: MonitorView, sample: ClusterSample) -> PendingFacts:
 
 
 class FeedbackWriter:
-    """Writes awaited facts, each once; the same again only after a while without effect."""
+    """Writes pending facts once. It writes the same facts again only if they had no effect for some time."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
         self._sent: dict[str, tuple[frozenset[Hashable], float]] = {}
 
     def send(self, pending: PendingFacts, now_seconds: float, batch_seconds: float = 0) -> None:
-        """Send what is not under way yet; `batch_seconds` is how long the last batch took."""
-        patience_seconds = max(SEND_AGAIN_SECONDS, SEND_AGAIN_BATCHES * batch_seconds)
+        """Send facts that were not sent recently. `batch_seconds` is the duration of the last batch."""
+        send_again_seconds = max(SEND_AGAIN_SECONDS, SEND_AGAIN_BATCHES * batch_seconds)
         fresh = {
             group_id: events
             for group_id, events in pending.items()
-            if not self._is_under_way(group_id, events, now_seconds - patience_seconds)
+            if not self._is_under_way(group_id, events, now_seconds - send_again_seconds)
         }
         self._sent = {group_id: sent for group_id, sent in self._sent.items() if group_id in pending}
         if not fresh:
             return
         facts = ((group_id, event) for group_id, events in sorted(fresh.items()) for event in events)
         self._write((GROUP_KIND, group_id, encode_event(event)) for group_id, event in facts)
-        self._sent.update({group_id: (_gist(events), now_seconds) for group_id, events in fresh.items()})
+        self._sent.update({group_id: (_fact_content(events), now_seconds) for group_id, events in fresh.items()})
 
     def send_vanished(self, vanished: Mapping[int, CommitsVanished]) -> None:
-        """Send what is gone of each Kafka partition's commits. Whoever found it finds it again if it gets lost."""
+        """Send the deleted commits of each `__consumer_offsets` partition.
+
+        If the file is lost, a later round of the reconciler finds the same commits again.
+        """
         if vanished:
             facts = sorted(vanished.items())
             self._write((PARTITION_KIND, str(at), encode_partition_event(event)) for at, event in facts)
@@ -66,15 +72,15 @@ class FeedbackWriter:
         self._files.write(f"{FEEDBACK_FOLDER}/{uuid.uuid4().hex}.json", state_rows_file(rows))
 
     def _is_under_way(self, group_id: str, events: Sequence[ExternalFact], lost_if_sent_by_seconds: float) -> bool:
-        gist, sent_seconds = self._sent.get(group_id, (frozenset(), 0.0))
-        return gist == _gist(events) and sent_seconds > lost_if_sent_by_seconds
+        content, sent_seconds = self._sent.get(group_id, (frozenset(), 0.0))
+        return content == _fact_content(events) and sent_seconds > lost_if_sent_by_seconds
 
 
-def _gist(events: Sequence[ExternalFact]) -> frozenset[Hashable]:
-    """What the facts say, without when it was learned: a newer sample of the same count is the same fact."""
-    return frozenset(_topics_gist(event) if isinstance(event, TopicsSampled) else event for event in events)
+def _fact_content(events: Sequence[ExternalFact]) -> frozenset[Hashable]:
+    """Return the content of the facts without their times. A newer sample with the same values is the same fact."""
+    return frozenset(_topics_content(event) if isinstance(event, TopicsSampled) else event for event in events)
 
 
-def _topics_gist(sampled: TopicsSampled) -> Hashable:
+def _topics_content(sampled: TopicsSampled) -> Hashable:
     topics = sampled.topics.items()
     return tuple(sorted((topic, known.partitions or 0, known.racks, known.topic_id or "") for topic, known in topics))

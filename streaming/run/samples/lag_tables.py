@@ -1,4 +1,4 @@
-"""Lag, status and how work is shared, written to the tables now and then. The registry has the shares as of then."""
+"""Write lag, status and work shares to the tables at a fixed interval. Update the work shares in the monitor state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streaming.state.monitor_state import MonitorState
 
 
 class LagTables:
-    """One thread's: the sampler's."""
+    """The writer of the lag tables. Only the sampler's thread uses it."""
 
     def __init__(self, cluster: str, monitor_state: MonitorState, tables: DeltaTables, every_seconds: float) -> None:
         self._cluster = cluster
@@ -30,15 +30,15 @@ class LagTables:
         self._written_seconds = float("-inf")
 
     @property
-    def are_due(self) -> bool:
-        """Whether the last time is long enough ago."""
+    def is_due(self) -> bool:
+        """Whether the interval since the last write has passed."""
         return time.monotonic() - self._written_seconds >= self._every_seconds
 
     def write(self, lag: LagEvaluation, rates: Weights) -> None:
-        """Write what changed since the last time; `rates` are records per second of each topic partition."""
+        """Write the rows that changed since the last write. `rates` are records per second of each topic partition."""
         now_seconds = time.monotonic()
         for table, numbers in _WRITTEN_WHEN_CHANGED.items():
-            changed = lag.partitions if self._written is None else _changed(lag.partitions, self._written, numbers)
+            changed = lag.partitions if self._written is None else _changed_rows(lag.partitions, self._written, numbers)
             if changed.num_rows:
                 self._tables.append(table, lag_rows(table, self._cluster, lag.report.sampled_at_ms, changed))
         self._written, self._written_seconds = lag.partitions, now_seconds
@@ -53,11 +53,11 @@ class LagTables:
 
 _LAG_NUMBERS = ("committed_offset", "end_offset", "log_start_offset", "lag")
 _WRITTEN_WHEN_CHANGED = {GROUP_LAG: _LAG_NUMBERS, PARTITION_STATUS: ("status", "records_lost")}
-"""By table the columns a change of which makes a new row; of what merely grows with time none does."""
+"""By table, the columns whose change causes a new row. Columns that only grow with time cause no row."""
 
 
-def _changed(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa.Table:
-    """Rows that were not there like this. Unknowns (null) are compared as -1, which no offset or status is."""
+def _changed_rows(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa.Table:
+    """Return the rows of `now` that differ from `before`. Null is compared as -1, an invalid offset and status."""
 
     def comparable(rows: pa.Table) -> pa.Table:
         for name in numbers:

@@ -1,4 +1,4 @@
-"""What every sample adds to what is known of lag, and what is kept of it over a restart."""
+"""Compute lag at every sample, and keep the sampled offsets across restarts."""
 
 from __future__ import annotations
 
@@ -40,10 +40,13 @@ from streaming.state.monitor_view import MonitorView
 
 STORED = "samples/lag"
 STORE_SECONDS = 60.0
-"""How much of the samples a kill may cost. Writing 100,000 topic partitions takes a second of CPU."""
+"""Interval between writes of the samples. A kill loses at most these seconds.
+
+Writing 100,000 topic partitions takes one CPU second.
+"""
 
 _SAMPLES_IN_WINDOW = 2.5
-"""A rate needs two samples: where they come seldom, it is told of a longer time."""
+"""A rate needs two samples. If samples are rare, the rate covers a longer time, in sampling intervals."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,20 +54,20 @@ Versioned = tuple[int, bytes]
 
 
 class LogReader(Protocol):
-    """The questions to brokers: what there is of topics, and what a group reads next."""
+    """Requests to the brokers: about topics, and about the records that groups read next."""
 
     def sample(self, topics: Collection[str]) -> ClusterSample:
-        """What they say of these topics now."""
+        """Sample metadata and offsets of these topics."""
 
     def last_stable_offsets(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Where the log ends for consumers under read_committed."""
+        """Return the last stable offsets, which are the log ends for read_committed consumers."""
 
     def look(self, looks: Sequence[TailFetch]) -> Mapping[TailFetch, FetchResult]:
         """Read the log once for each look."""
 
 
 class _Stored(msgspec.Struct, frozen=True):
-    """Each part with the version of its own form."""
+    """The stored samples. Each part has the version of its own format."""
 
     ends: Versioned
     starts: Versioned
@@ -73,9 +76,9 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 class LagWatch:
-    """One thread's: the sampler's."""
+    """The lag of one cluster, and the sampled offsets that it needs. Only the sampler's thread uses it."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - all that is kept or asked, named
+    def __init__(  # noqa: PLR0913, PLR0917 - everything that is stored or requested
         self,
         cluster: str,
         committed_offsets: CommittedOffsets,
@@ -99,9 +102,9 @@ class LagWatch:
         self._stored_seconds = time.monotonic()
 
     def restore(self) -> None:
-        """Take up what an earlier run knew. The book must hold the last commits already.
+        """Restore the samples of an earlier run. CommittedOffsets must already have the last commits.
 
-        Samples are a cache: without them lag in seconds is unknown for a while. So damaged ones are dropped.
+        Samples are a cache, so damaged ones are dropped. Without them lag in seconds is unknown for some time.
         """
         try:
             encoded = self._files.read(STORED)
@@ -112,20 +115,25 @@ class LagWatch:
             starts = SampledOffsets.decode(*stored.starts, LOG_START_POINTS)
             self._committed_offsets.restore_windows(*stored.windows)
         except (OSError, ValueError, KeyError, msgspec.DecodeError, ArrowException, StateVersionError) as damaged:
-            what = str(damaged).partition("\n")[0]
-            _log.warning("%s: %s is dropped, lag in seconds is unknown for a while: %s", self._cluster, STORED, what)
+            reason = str(damaged).partition("\n")[0]
+            _log.warning(
+                "%s: %s is damaged and ignored. Lag in seconds is unknown for some time: %s",
+                self._cluster,
+                STORED,
+                reason,
+            )
             return
         self._ends, self._starts = ends, starts
         self._clock.restore(stored.clock_corrections_ms)
         _log.info("%s: restored samples of %d topic partitions", self._cluster, len(self._ends))
 
     def store_if_due(self, now_seconds: float) -> None:
-        """Write down what is known, now and then."""
+        """Store the samples if the interval has passed."""
         if now_seconds - self._stored_seconds >= STORE_SECONDS:
             self.store()
 
     def store(self) -> None:
-        """Write down what is known."""
+        """Store the samples."""
         self._stored_seconds = time.monotonic()
         corrections_ms = dict(self._clock.corrections_ms())
         stored = _Stored(
@@ -133,22 +141,27 @@ class LagWatch:
         )
         self._files.write(STORED, msgspec.msgpack.encode(stored))
 
-    def read_partitions(self, monitor: MonitorView) -> CommittedOffsetsView:
-        """The commits known now, without those of partitions that their groups have left for good."""
+    def current_commits(self, monitor: MonitorView) -> CommittedOffsetsView:
+        """Return the last commits, without commits of partitions that their groups no longer subscribe to."""
         view = self._committed_offsets.view()
-        left = is_unsubscribed(view.commits, self._topics_read(monitor))
-        return view.only(~left.to_numpy(zero_copy_only=False))
+        left = is_unsubscribed(view.commits, self._topics_by_group(monitor))
+        return view.select(~left.to_numpy(zero_copy_only=False))
 
     def sample(self, topics: Collection[str]) -> ClusterSample:
-        """Sample the brokers, with the times of their clocks."""
+        """Sample the brokers. Times are corrected to the brokers' clocks."""
         return self._clock.take_sample(self._brokers.sample(topics))
 
     def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:
-        """Judge the view's commits by a sample made after it; `before` is what was known when the view was taken."""
+        """Compute the lag of the view's commits from a later sample. `before` is the monitor view of the same time."""
         for topic, partition in self._ends.add(sample.end_offsets, sample.sampled_at_ms):
-            _log.info("%s: %s-%d ends before where it did: deleted and created anew", self._cluster, topic, partition)
+            _log.info(
+                "%s: the end offset of %s-%d went back: the topic was deleted and recreated",
+                self._cluster,
+                topic,
+                partition,
+            )
         self._starts.add(sample.log_start_offsets, sample.sampled_at_ms)
-        report = self._from_next_offsets(view, lag_report(view.commits, sample))
+        report = self._count_from_next_offsets(view, lag_report(view.commits, sample))
         ends, next_offsets = (report.partitions[name].fill_null(0).to_numpy() for name in ("end_offset", "next_offset"))
         windows = self._committed_offsets.observe(view, next_offsets, ends, observed_rows(report))
         times_ms = {number: read.read_up_to_ms for number, read in before.read_up_to.items()}
@@ -160,8 +173,8 @@ class LagWatch:
         self._suspects = frozenset(view.rows[is_suspect(evaluated.partitions)].tolist())
         return evaluated
 
-    def _from_next_offsets(self, view: CommittedOffsetsView, report: LagReport) -> LagReport:
-        """The report with lag counted from the records that groups read next, as far as looks at the log show them."""
+    def _count_from_next_offsets(self, view: CommittedOffsetsView, report: LagReport) -> LagReport:
+        """Count lag from the record that a group reads next, if a read of the log shows this record."""
         if self._unmoved[0] != view.numbering:
             self._unmoved, self._suspects = (view.numbering, UnmovedCommits()), frozenset()
         committed, now_ms = report.partitions["committed_offset"].to_numpy(), report.sampled_at_ms
@@ -174,18 +187,21 @@ class LagWatch:
         return self._next_offsets.apply(report, rows)
 
     def silence(self, lag: LagEvaluation) -> Silence:
-        """What the last evaluation says of groups that hang."""
+        """Return the detector of silent groups for an evaluation."""
         return Silence(lag, self._ends, self._limits)
 
     def end_offset_rates(self, interval_seconds: float) -> Mapping[TopicPartition, float]:
-        """Records per second of each topic partition as of the last sample; samples come every so many seconds."""
+        """Return records per second of each topic partition at the last sample.
+
+        `interval_seconds` is the time between two samples.
+        """
         if self._sampled_at_ms is None:
             return {}
         window_ms = max(WINDOW_MS, int(_SAMPLES_IN_WINDOW * interval_seconds * 1000))
         return end_offset_rates(self._ends, self._sampled_at_ms, window_ms)
 
-    def _topics_read(self, view: MonitorView) -> Mapping[str, ReadTopics]:
-        """What each group reads; looked at again only where its snapshot is another."""
+    def _topics_by_group(self, view: MonitorView) -> Mapping[str, ReadTopics]:
+        """Return the topics that each group reads. They are computed again only if the group's snapshot changed."""
         known, self._read_topics = self._read_topics, {}
         for group_id, record in view.groups.items():
             snapshot, reads = known.get(group_id, (None, None))

@@ -1,7 +1,7 @@
-"""Whether what we show is the present: caught up with the log, the query alive, verdicts made.
+"""Decide whether a cluster is ready: the query has read the log to its end, it is running, and groups are evaluated.
 
-Catching up is told by consumer positions, not by records: a partition may end in transaction markers that no client is
-ever handed, and waiting for its last record would be waiting for ever.
+The end is reached by consumer positions, not by records. A partition can end in transaction markers, which no client
+receives. So the monitor must not wait for a record at the last offset.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping
 from streaming.evaluation.lag.lag import ClusterSample
 
 EVALUATED_WITHIN_SAMPLES = 10
-"""Samples made after the log was read, a second apart: verdicts that take longer are not waited for."""
+"""Number of samples after the log was read, one second apart, after which readiness no longer waits for verdicts."""
 
 
 class Readiness:
-    """Remembers the positions that have to be reached; told anew whenever the query starts again.
+    """The positions that the query must reach. They are determined again after each start of the query.
 
-    `targets_of` tells them, from the first sample on by which they can be told: the ends of the log, or what the first
-    poll sent where coordinators are asked instead.
+    `targets_of` returns them for a sample, or None if the sample does not determine them. They are the ends of the
+    log. In the polling mode they are the end of the first complete poll.
 
-    One thread starts the query, another samples: what the one says must not be undone by what the other is about to.
+    The thread that starts the query and the sampler's thread both use it, under a lock.
     """
 
     def __init__(
@@ -37,16 +37,16 @@ class Readiness:
         self._lock = threading.Lock()
 
     def start_over(self) -> None:
-        """The query starts (again): what was written meanwhile has to be read first."""
+        """Reset when the query starts: it must first read everything that was written in the meantime."""
         with self._lock:
             self._targets, self._caught_up, self._samples_since_read = None, False, 0
 
     def after(self, positions: Mapping[int, int], sample: ClusterSample, *, is_evaluated: bool) -> bool:
-        """Judge after a sample.
+        """Return whether the cluster is ready after a sample.
 
-        `positions` are those of the commits that its lag was told from; `is_evaluated` says that no group waits for a
-        fact that is known. On a cluster where new groups come all the time some group always does, so that is not
-        waited for longer than `EVALUATED_WITHIN_SAMPLES`.
+        `positions` are the positions from before the sample, as for the commits that lag was computed from.
+        `is_evaluated` means that no group waits for a known fact. If new groups appear all the time, some group always
+        waits. So readiness waits at most `EVALUATED_WITHIN_SAMPLES` samples for it.
         """
         with self._lock:
             if self._targets is None:
@@ -58,12 +58,12 @@ class Readiness:
 
 
 def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:
-    """Where reading has to get; None where the end of some partition was not sampled: who knows how far it is."""
+    """Return the position that reading must reach in each partition. None if the end of a partition was not sampled."""
     if not 0 < sample.offsets_topic_partitions == len(sample.offsets_topic):
         return None
     return {partition: ends.last_stable_offset for partition, ends in sample.offsets_topic.items()}
 
 
 def is_caught_up(positions: Mapping[int, int], targets: Mapping[int, int]) -> bool:
-    """Whether every partition was read up to its target; a partition never read counts as position 0."""
+    """Return whether every partition was read up to its target. A partition that was never read has position 0."""
     return all(positions.get(partition, 0) >= target for partition, target in targets.items())

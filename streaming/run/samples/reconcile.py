@@ -1,4 +1,4 @@
-"""At each sample, ask coordinators about groups and commits that they may have deleted (`integrity.reconcile`)."""
+"""Ask the coordinators at each sample about groups and commits that they may have deleted (`integrity.reconcile`)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,14 @@ from streaming.state.monitor_view import MonitorView
 _log = logging.getLogger(__name__)
 
 GROUPS_PER_SAMPLE = 500
-"""So many groups are described, and so many asked for their offsets, in one beat: some 50 ms of CPU each."""
+"""Maximum number of groups per sample to describe, and to fetch offsets of. Each of the two takes about 50 CPU ms."""
 
 
 class Reconciler:
-    """Remembers suspects between beats. Groups are looked at in every beat, commits in rounds through all groups."""
+    """Groups and commits that may have been deleted. Only the sampler's thread uses it.
+
+    Groups are checked at every sample. Commits are checked in rounds through all groups, some groups per sample.
+    """
 
     def __init__(
         self, cluster: str, groups: Groups, committed_offsets: CommittedOffsets, stuck_after_seconds: float
@@ -43,7 +46,7 @@ class Reconciler:
         self._committed_offsets = committed_offsets
         self._stuck_after_seconds = stuck_after_seconds
         self._suspects: Mapping[str, Suspect] = {}
-        self._gone: dict[str, Suspect] = {}
+        self._deleted: dict[str, Suspect] = {}
         self._to_ask: list[str] = []
         self._round_started_seconds = float("-inf")
         self._missing_since_last_sample: list[pa.Table] = []
@@ -52,35 +55,40 @@ class Reconciler:
     def vanished_groups(
         self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample
     ) -> PendingFacts:
-        """Groups proven to be gone, as facts for them. `before` is what was known when the listing was asked for."""
+        """Return facts for groups that are proven to be deleted. `before` is the view from before the listing."""
         self._suspects = keep_silent_suspects(self._suspects, now.groups, listing)
-        self._gone = {group_id: suspect for group_id, suspect in self._gone.items() if group_id in self._suspects}
-        ripe = dict(islice(self._to_confirm(now.health.positions), GROUPS_PER_SAMPLE))
-        if ripe:
-            types = {group_id: now.groups[group_id].snapshot.group_type for group_id in ripe}
+        self._deleted = {group_id: suspect for group_id, suspect in self._deleted.items() if group_id in self._suspects}
+        to_confirm = dict(islice(self._to_confirm(now.health.positions), GROUPS_PER_SAMPLE))
+        if to_confirm:
+            types = {group_id: now.groups[group_id].snapshot.group_type for group_id in to_confirm}
             answers = self._groups.describe_groups(types)
-            self._gone |= {name: suspect for name, suspect in ripe.items() if isinstance(answers[name], GroupNotFound)}
+            self._deleted |= {
+                name: suspect for name, suspect in to_confirm.items() if isinstance(answers[name], GroupNotFound)
+            }
         self._suspects = {**suspected_groups(before.groups, listing, sample), **self._suspects}
         return {
             group_id: (GroupVanished(suspect.after_offset, suspect.listed_at_ms, suspect.offsets_topic_partition),)
-            for group_id, suspect in self._gone.items()
+            for group_id, suspect in self._deleted.items()
         }
 
     def _to_confirm(self, positions: Mapping[int, int]) -> Iterator[tuple[str, Suspect]]:
         for group_id, suspect in self._suspects.items():
-            if group_id not in self._gone and is_read(suspect, positions):
+            if group_id not in self._deleted and is_read(suspect, positions):
                 yield group_id, suspect
 
     def vanished_commits(
         self, now: MonitorView, sample: ClusterSample, now_seconds: float
     ) -> Mapping[int, CommitsVanished]:
-        """Commits proven to be gone, by Kafka partition. Asks for some groups' offsets; all of them once a round."""
+        """Return commits that are proven to be deleted, by `__consumer_offsets` partition.
+
+        Each sample fetches the offsets of some groups, and each round the offsets of all groups.
+        """
         for missing in self._missing_since_last_sample:
             self._unread += missing_by_partition(missing, sample)
-        ripe = [commits for commits in self._unread if is_read(commits.suspect, now.health.positions)]
-        self._unread = [commits for commits in self._unread if commits not in ripe]
+        proven = [commits for commits in self._unread if is_read(commits.suspect, now.health.positions)]
+        self._unread = [commits for commits in self._unread if commits not in proven]
         self._missing_since_last_sample = self._ask_some(sample, now_seconds)
-        return {commits.suspect.offsets_topic_partition: commits.vanished for commits in ripe}
+        return {commits.suspect.offsets_topic_partition: commits.vanished for commits in proven}
 
     def _ask_some(self, sample: ClusterSample, now_seconds: float) -> list[pa.Table]:
         if not self._to_ask and now_seconds - self._round_started_seconds >= self._stuck_after_seconds:
@@ -89,8 +97,8 @@ class Reconciler:
         some, self._to_ask = self._to_ask[:GROUPS_PER_SAMPLE], self._to_ask[GROUPS_PER_SAMPLE:]
         if not some:
             return []
-        known = self._committed_offsets.keyed(some)
+        known = self._committed_offsets.commits_of_groups(some)
         missing = suspected_commits(known, self._groups.group_offsets(some), sample.topics)
         if missing.num_rows:
-            _log.info("%s: %d commits that the coordinators do not know (any more)", self._cluster, missing.num_rows)
+            _log.info("%s: the coordinators do not return %d known commits", self._cluster, missing.num_rows)
         return [missing]

@@ -1,6 +1,6 @@
-"""The slower beat beside the batches: sample the brokers, tell lag, evaluate readiness, hand facts back to groups.
+"""Run the sampling loop: sample the brokers, compute lag, evaluate readiness, and send feedback to groups.
 
-Runs on its own clock, because lag grows and topics change also while nobody commits and no batch runs.
+The loop has its own interval, because lag grows and topics change also when no consumer commits and no batch runs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 from kafka.errors import KafkaError
 
-from streaming.run.failures import Failures
+from streaming.run.failures import FailureLog
 from streaming.run.log_integrity import LogWatch
 from streaming.run.samples.conditions import GroupConditions
 from streaming.run.samples.feedback import Feedback
@@ -29,7 +29,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AfterSample:
-    """What follows a sample, in this order: the last three only where the monitor is ready."""
+    """The steps after a sample, in this order. The last two run only while the monitor is ready.
+
+    Conditions are evaluated after the monitor was ready for the first time.
+    """
 
     feedback: Feedback
     log: LogWatch
@@ -39,9 +42,9 @@ class AfterSample:
 
 
 class Sampler:
-    """One beat after another until stopped."""
+    """The sampling loop of one cluster."""
 
-    def __init__(  # noqa: PLR0913 - everything a beat touches, named
+    def __init__(  # noqa: PLR0913 - everything that a sample uses, as keywords
         self,
         *,
         cluster: str,
@@ -59,42 +62,42 @@ class Sampler:
         self._readiness = readiness
         self._after = after
         self._interval_seconds = interval_seconds
-        self._failures = Failures(cluster, "a sample")
-        self._is_out_of_touch = False
+        self._failures = FailureLog(cluster, "a sample")
+        self._is_unreachable = False
 
     def run(self, stop: threading.Event) -> None:
-        """Beat until `stop` is set. A broker that does not answer makes us not ready; it never ends the beat."""
+        """Sample until `stop` is set. If brokers do not answer, the cluster becomes not ready and sampling goes on."""
         while not stop.is_set():
             started = time.monotonic()
             try:
                 self.take_sample()
-                self._report_touch()
-                self._failures.take_success()
+                self._report_reachability()
+                self._failures.reset()
             except KafkaError as error:
-                self._report_touch(error)
+                self._report_reachability(error)
                 self._monitor_state.put_health(ready=False)
-            except Exception as error:  # noqa: BLE001 - whatever it is, on-call must see "not ready", not a dead thread
-                self._failures.take(error)
+            except Exception as error:  # noqa: BLE001 - after any error, show "not ready" instead of a dead thread
+                self._failures.report(error)
                 self._monitor_state.put_health(ready=False)
             stop.wait(max(0.2, self._pause_seconds() - (time.monotonic() - started)))
 
-    def _report_touch(self, error: KafkaError | None = None) -> None:
-        """One line when brokers fall silent and one when they are back; what is tried in between is for DEBUG."""
-        was_out_of_touch, self._is_out_of_touch = self._is_out_of_touch, error is not None
+    def _report_reachability(self, error: KafkaError | None = None) -> None:
+        """Log one line when brokers stop answering and one when they answer again. Repeated failures are DEBUG."""
+        was_unreachable, self._is_unreachable = self._is_unreachable, error is not None
         if error is not None:
-            level = logging.DEBUG if was_out_of_touch else logging.WARNING
+            level = logging.DEBUG if was_unreachable else logging.WARNING
             _log.log(level, "%s: brokers do not answer (%s); trying again", self._cluster, error)
-        elif was_out_of_touch:
+        elif was_unreachable:
             _log.info("%s: brokers answer again", self._cluster)
 
     def _pause_seconds(self) -> float:
-        """Look more often until ready: an operator waits for it."""
+        """Return the pause between samples, in seconds. It is shorter until the cluster is ready."""
         return self._interval_seconds if self._monitor_state.view().health.ready else min(1.0, self._interval_seconds)
 
     def take_sample(self) -> None:
-        """Commits first, end offsets after: lag is only ever overstated."""
+        """Take one sample. Commits are read before end offsets, so lag is never understated."""
         before, after = self._monitor_state.view(), self._after
-        view = self._lag_watch.read_partitions(before)
+        view = self._lag_watch.current_commits(before)
         listing = self._groups.list_groups()
         subscribed = {topic for record in before.groups.values() for topic in record.topics_to_sample()}
         sample = self._lag_watch.sample(subscribed.union(pc.unique(view.commits["topic"]).to_pylist()))
@@ -111,7 +114,7 @@ class Sampler:
             after.conditions.after_sample(sample, lag, self._lag_watch.silence(lag))
         if ready:
             after.feedback.send_vanished(now, sample)
-            if after.lag_tables.are_due:
+            if after.lag_tables.is_due:
                 after.lag_tables.write(lag, self._lag_watch.end_offset_rates(self._interval_seconds))
             self._lag_watch.store_if_due(time.monotonic())
-            after.upkeep.if_due(sample.sampled_at_ms)
+            after.upkeep.start_if_due(sample.sampled_at_ms)

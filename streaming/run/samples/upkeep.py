@@ -1,4 +1,4 @@
-"""The tables' upkeep, beside everything else: no sample and no batch waits for more than one step of it."""
+"""Maintain the tables in a separate thread. Samples and batches wait for one step of the maintenance at most."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.spark.causes import plain_cause
 
 FIRST_AFTER_SECONDS = 60.0
-"""A monitor that restarts more often than every `maintenance_interval_seconds` must have its tables tidied, too."""
+"""Delay of the first maintenance. It is short for monitors that restart within `maintenance_interval_seconds`."""
 
 _END_SECONDS = 10.0
 
@@ -22,9 +22,10 @@ _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """Tidies the tables now and then; a table that cannot be tidied is reported and tried again the next time.
+    """The periodic maintenance of the tables. If it fails, the failure is logged, and the next interval tries again.
 
-    All clusters' samplers ask; the first one for which it is due starts it. There is one at a time.
+    The samplers of all clusters call it. The first call after the interval starts the maintenance. Only one runs at a
+    time.
     """
 
     def __init__(self, tables: DeltaTables, retention_days: int, maintenance_interval_seconds: float) -> None:
@@ -32,12 +33,12 @@ class Upkeep:
         self._retention = timedelta(days=retention_days)
         self._maintenance_interval_seconds = maintenance_interval_seconds
         self._due_seconds = time.monotonic() + min(FIRST_AFTER_SECONDS, maintenance_interval_seconds)
-        self._asking = threading.Lock()
+        self._lock = threading.Lock()
         self._running: threading.Thread | None = None
 
-    def if_due(self, now_ms: int) -> None:
-        """Start tidying if the last time is long enough ago and over."""
-        with self._asking:
+    def start_if_due(self, now_ms: int) -> None:
+        """Start the maintenance if the interval has passed and the last one has ended. `now_ms` is cluster time."""
+        with self._lock:
             is_running = self._running is not None and self._running.is_alive()
             if is_running or time.monotonic() < self._due_seconds:
                 return
@@ -47,7 +48,7 @@ class Upkeep:
             self._running.start()
 
     def close(self) -> None:
-        """Wait for what runs. Killed in between, it is only done again: each step is one commit or none."""
+        """Wait some seconds for a running maintenance. A kill is harmless, because each step is one atomic commit."""
         if self._running is not None:
             self._running.join(_END_SECONDS)
 
@@ -57,8 +58,8 @@ class Upkeep:
             self._tables.tidy(keep_from)
         except (DeltaError, OSError) as error:
             _log.warning(
-                "the tables could not be tidied (%s); trying again in %g s",
+                "the maintenance of the tables failed (%s); trying again in %g s",
                 plain_cause(error),
                 self._maintenance_interval_seconds,
             )
-        _log.debug("upkeep of the tables took %.1f s", time.monotonic() - started_seconds)
+        _log.debug("the maintenance of the tables took %.1f s", time.monotonic() - started_seconds)

@@ -1,8 +1,8 @@
-"""How groups share lag and throughput, measured at the slower beat of the lag tables.
+"""Measure how groups share lag and throughput, at the interval of the lag tables.
 
-Only the assignments that were evaluated are measured, each taken apart once; a group whose work is what it was the last
-time is not measured again. What is written of it: the first measure of an assignment, and after that what became
-another (`is_another`).
+Only evaluated assignments are measured. Each assignment is divided by member only once. A group whose work did not
+change is not measured again. A row is written for the first measurement of an assignment, and after that for each
+share that changed enough (`has_changed`).
 """
 
 from __future__ import annotations
@@ -26,63 +26,66 @@ from streaming.events import Position
 from streaming.group.snapshot import GroupSnapshot
 from streaming.state.monitor_view import MonitorView, WorkShares
 
-ANOTHER_SCORE = 10.0
-"""Points by which a score must differ from the one written last, to be written again."""
+SCORE_CHANGE = 10.0
+"""Points by which a score must differ from the last written one to be written again."""
 
 _Key = tuple[str, str, str | None]
-_NOTHING: Weights = {}
+_NO_WEIGHTS: Weights = {}
 _ROWS_AT_A_TIME = 2_000
 
 
 @dataclass(slots=True)
-class _Watched:
-    """An evaluated assignment, its last measured work by measure, and the last written row of each share."""
+class _MeasuredGroup:
+    """An evaluated assignment, with the last measured work by measure and the last written score of each share."""
 
     snapshot: GroupSnapshot
     position: Position
     division: Division
     amounts: dict[str, tuple[float | None, ...]] = field(default_factory=dict)
-    shown: dict[str, tuple[Imbalance, ...]] = field(default_factory=dict)
+    shares: dict[str, tuple[Imbalance, ...]] = field(default_factory=dict)
     written: dict[_Key, tuple[float | None, str]] = field(default_factory=dict)
 
 
 class WorkWatch:
-    """One thread's: the sampler's."""
+    """The work shares of all groups. Only the sampler's thread uses it."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
-        self._watched: dict[str, _Watched] = {}
+        self._measured_groups: dict[str, _MeasuredGroup] = {}
 
     def measure(
         self, view: MonitorView, lag: LagEvaluation, rates: Weights
     ) -> tuple[Mapping[str, WorkShares], pa.Table]:
-        """All groups' shares, and the rows of ASSIGNMENT_IMBALANCE; `rates` are of the sample of `lag`."""
+        """Return the shares of all groups and the new rows of ASSIGNMENT_IMBALANCE.
+
+        `rates` are records per second of each topic partition, from the same sample as `lag`.
+        """
         of_groups, is_blocked = lag.by_partition, view.blocked_groups()
-        known, self._watched = self._watched, {}
+        known, self._measured_groups = self._measured_groups, {}
         work: dict[str, WorkShares] = {}
         rows = _Rows()
         for group_id, record in view.alive_groups().items():
-            evaluation = measurable(record)
+            evaluation = current_evaluation(record)
             if evaluation is None or is_blocked(group_id):
                 continue
-            watched = _watched(known.get(group_id), record.snapshot, evaluation.position)
-            self._watched[group_id] = watched
+            measured = _measured_group(known.get(group_id), record.snapshot, evaluation.position)
+            self._measured_groups[group_id] = measured
             changed = [
-                *_measured(watched, LAG, of_groups.get(group_id, _NOTHING)),
-                *_measured(watched, THROUGHPUT, rates),
+                *_measure_changed(measured, LAG, of_groups.get(group_id, _NO_WEIGHTS)),
+                *_measure_changed(measured, THROUGHPUT, rates),
             ]
             rows.add(work_rows(self._cluster, group_id, evaluation, lag.report.sampled_at_ms, changed))
-            shares = (one for measure in (LAG, THROUGHPUT) for one in watched.shown[measure])
+            shares = (one for measure in (LAG, THROUGHPUT) for one in measured.shares[measure])
             work[group_id] = WorkShares(evaluation.position, tuple(shares))
         return work, rows.table()
 
     def forget_written(self) -> None:
-        """The last rows did not reach the table: all that is known is written at the next beat."""
-        self._watched = {}
+        """Forget the written rows after a failed append. The next measurement writes all shares again."""
+        self._measured_groups = {}
 
 
 class _Rows:
-    """Rows on their way into a table; as values they take ten times the memory, so few are kept as such."""
+    """New table rows. Python rows need ten times the memory of Arrow, so they are converted in small chunks."""
 
     def __init__(self) -> None:
         self._tables: list[pa.Table] = []
@@ -102,43 +105,46 @@ class _Rows:
         self._rows = []
 
 
-def measurable(record: GroupState) -> Evaluation | None:
-    """The evaluation on the assignment that stands, if there is one."""
+def current_evaluation(record: GroupState) -> Evaluation | None:
+    """Return the evaluation of the present assignment. None if it does not exist or has no imbalances."""
     evaluation = record.evaluation
     if evaluation is None or not evaluation.imbalances or evaluation.generation_id != record.snapshot.generation_id:
         return None
     return evaluation
 
 
-def _watched(known: _Watched | None, snapshot: GroupSnapshot, position: Position) -> _Watched:
-    """What is known of it while its snapshot is the same; of another under the same verdict what was written."""
+def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, position: Position) -> _MeasuredGroup:
+    """Return the known entry if the snapshot is the same, otherwise a new entry.
+
+    A new snapshot of the same evaluation keeps the written scores.
+    """
     if known is not None and known.snapshot is snapshot:
         return known
     division = divide_work(shared_work(snapshot, assignment_inputs(snapshot)))
     written = known.written if known is not None and known.position == position else {}
-    return _Watched(snapshot, position, division, written=written)
+    return _MeasuredGroup(snapshot, position, division, written=written)
 
 
-def _measured(watched: _Watched, measure: str, weights: Weights) -> Iterator[Imbalance]:
-    """Measure one kind of work if it is another than the last time; give what is to be written of it."""
-    amounts = watched.division.amounts(weights)
-    if watched.amounts.get(measure) == amounts:
+def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -> Iterator[Imbalance]:
+    """Measure one kind of work if it changed since the last time. Yield the shares that must be written."""
+    amounts = measured.division.amounts(weights)
+    if measured.amounts.get(measure) == amounts:
         return
-    found = watched.division.imbalance(measure, amounts)
-    watched.amounts[measure] = amounts
-    watched.shown[measure] = tuple(one for one in found if one.scope != TOPIC)
-    for one in found:
+    imbalances = measured.division.imbalance(measure, amounts)
+    measured.amounts[measure] = amounts
+    measured.shares[measure] = tuple(one for one in imbalances if one.scope != TOPIC)
+    for one in imbalances:
         key = (measure, one.scope, one.topic)
-        if is_another(watched.written.get(key), one):
-            watched.written[key] = (one.score, one.unknown_reason or one.score_reason)
+        if has_changed(measured.written.get(key), one):
+            measured.written[key] = (one.score, one.unknown_reason or one.score_reason)
             yield one
 
 
-def is_another(written: tuple[float | None, str] | None, now: Imbalance) -> bool:
-    """Whether a share is worth another row after the one written last, of which the score and the reason are given.
+def has_changed(written: tuple[float | None, str] | None, now: Imbalance) -> bool:
+    """Return whether a share needs a new row. `written` has score and reason of the last written row, if any.
 
     >>> now = Imbalance(measure=LAG, scope="member", score=80)
-    >>> is_another(None, now), is_another((75, ""), now), is_another((70, ""), now), is_another((None, "x"), now)
+    >>> has_changed(None, now), has_changed((75, ""), now), has_changed((70, ""), now), has_changed((None, "x"), now)
     (True, False, True, True)
     """
     if written is None:
@@ -146,4 +152,4 @@ def is_another(written: tuple[float | None, str] | None, now: Imbalance) -> bool
     score, reason = written
     if score is None or now.score is None:
         return (score, reason) != (now.score, now.unknown_reason or now.score_reason)
-    return abs(score - now.score) >= ANOTHER_SCORE
+    return abs(score - now.score) >= SCORE_CHANGE

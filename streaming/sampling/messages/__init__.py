@@ -1,7 +1,7 @@
-"""Requests that kafka-python does not know: its message classes, made from definitions that lie beside this file.
+"""Requests that kafka-python does not have: its message classes, generated from the JSON definitions in this folder.
 
-The definitions hold what is on the wire and nothing else: API key, versions, names, types. Source: KIP-848, KIP-932,
-KIP-1071 and the messages of Kafka 4.2 by the same names.
+The definitions have only the wire format: API key, versions, names, types. Source: KIP-848, KIP-932, KIP-1071, and the
+messages of Kafka 4.2 with the same names.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ from streaming.sampling.connection import Message
 
 
 def _message(name: str) -> Message:
-    """Make a class of kafka-python from `<name>.json`. It must be kept: the client remembers responses weakly."""
+    """Create a class of kafka-python from `<name>.json`.
+
+    Keep a reference to it, because the client has only weak references to response classes.
+    """
     return type(ApiMessage)(name, (ApiMessage,), {"__slots__": ()}, load_json=__name__)
 
 
 ConsumerGroupDescribeRequest = _message("ConsumerGroupDescribeRequest")
-"""Groups of the consumer protocol, by id (KIP-848; brokers from 3.7 on)."""
+"""Request to describe groups of the consumer protocol by id (KIP-848, brokers from 3.7)."""
 ConsumerGroupDescribeResponse = _message("ConsumerGroupDescribeResponse")
 
 ShareGroupDescribeRequest = _message("ShareGroupDescribeRequest")
-"""Share groups, by id (KIP-932; brokers from 4.1 on)."""
+"""Request to describe share groups by id (KIP-932, brokers from 4.1)."""
 ShareGroupDescribeResponse = _message("ShareGroupDescribeResponse")
 
 StreamsGroupDescribeRequest = _message("StreamsGroupDescribeRequest")
-"""Groups of the streams protocol, by id (KIP-1071; brokers from 4.1 on)."""
+"""Request to describe groups of the streams protocol by id (KIP-1071, brokers from 4.1)."""
 StreamsGroupDescribeResponse = _message("StreamsGroupDescribeResponse")

@@ -99,7 +99,7 @@ def test_a_clock_that_is_off_is_one_line_and_its_correction_survives_a_restart(
         story.run(100, 1)
     (line,) = [message for message in caplog.messages if "clock" in message]
     assert line.startswith("prod: the clock of broker 1 is ")
-    assert line.endswith("behind the monitor's clock; times are corrected: synchronize the clocks with NTP")
+    assert line.endswith(" corrects its times for this. Synchronize the clocks with NTP")
     view = story.monitor.monitor_state.view()
     assert view.sample is not None
     offset = view.sample.clock_offsets[1]

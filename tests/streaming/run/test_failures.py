@@ -19,12 +19,12 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.delta.tables import REBALANCES
 from streaming.errors import MAY_PASS, STAYS, RemedyError
 from streaming.run.failures import (
-    Failures,
+    FailureLog,
     SparkEndedError,
 )
-from streaming.run.query import no_use as no_use_module
+from streaming.run.query import restart_check as restart_check_module
 from streaming.run.query.batches import BatchFailedError, BatchSink
-from streaming.run.query.no_use import CheckpointRemovedError, check_what_a_run_stands_on
+from streaming.run.query.restart_check import CheckpointRemovedError, check_restart_helps
 from streaming.spark import folder as folder_module
 from streaming.spark.checkpoint import CheckpointDamagedError
 from tests.streaming.spark.checkpoints import remove, truncate, unpack_checkpoint
@@ -41,11 +41,11 @@ def caplog_of_all(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 def test_a_reason_is_one_line_until_it_went_well_in_between(caplog_of_all: pytest.LogCaptureFixture) -> None:
     """A full disk was a page of traces, each second."""
-    failures = Failures("eu", "a sample")
+    failures = FailureLog("eu", "a sample")
     for _ in range(3):
-        failures.take(FULL)
-    failures.take_success()
-    failures.take(FULL)
+        failures.report(FULL)
+    failures.reset()
+    failures.report(FULL)
     said = [record for record in caplog_of_all.records if record.levelno == logging.ERROR]
     line = "eu: a sample failed; trying again: [Errno 28] No space left on device: '/tables/rebalances'"
     assert [record.getMessage() for record in said] == [line] * 2
@@ -56,10 +56,10 @@ def test_what_nobody_thought_of_comes_with_its_trace_and_a_spark_that_is_gone_is
     caplog_of_all: pytest.LogCaptureFixture,
 ) -> None:
     """A killed JVM was a screen of Py4J from each thread."""
-    failures = Failures("eu", "a sample")
-    failures.take(ValueError("a bug"))
-    failures.take(Py4JNetworkError("Answer from Java side is empty"))
-    failures.take(ConnectionRefusedError("[Errno 111] Connection refused"))
+    failures = FailureLog("eu", "a sample")
+    failures.report(ValueError("a bug"))
+    failures.report(Py4JNetworkError("Answer from Java side is empty"))
+    failures.report(ConnectionRefusedError("[Errno 111] Connection refused"))
     bug, *gone = caplog_of_all.records
     assert bug.exc_info
     assert [record.levelno for record in gone] == [logging.DEBUG] * 2
@@ -84,12 +84,12 @@ def test_a_batch_keeps_what_it_failed_with_and_tells_spark_in_one_line(monkeypat
     def fail(*_: object) -> None:
         raise FULL
 
-    monkeypatch.setattr(sink, "_take", fail)
+    monkeypatch.setattr(sink, "_apply", fail)
     with pytest.raises(BatchFailedError, match=r"No space left on device") as reported:
         sink(None, 7)  # type: ignore[arg-type]
     assert reported.value.__suppress_context__
     assert sink.failure is FULL
-    monkeypatch.setattr(sink, "_take", lambda *_: 0)
+    monkeypatch.setattr(sink, "_apply", lambda *_: 0)
     sink(None, 8)  # type: ignore[arg-type]
     assert sink.failure is None
 
@@ -127,12 +127,12 @@ class Stands:
     def check(self) -> None:
         """Ask whether the query may be started again."""
         tables = SimpleNamespace(root=self.root, last_batch=lambda: self.last_batch)
-        check_what_a_run_stands_on(None, self.files, tables)  # type: ignore[arg-type]
+        check_restart_helps(None, self.files, tables)  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stands:
-    monkeypatch.setattr(no_use_module, "is_running", lambda _: True)
+    monkeypatch.setattr(restart_check_module, "is_running", lambda _: True)
     return Stands(tmp_path)
 
 
@@ -143,7 +143,7 @@ def test_a_query_on_whole_files_is_started_again(stands: Stands) -> None:
 @pytest.mark.parametrize(
     ("happens", "error", "exit_code", "why"),
     [
-        (shutil.rmtree, CheckpointRemovedError, MAY_PASS, "the next start makes a new one"),
+        (shutil.rmtree, CheckpointRemovedError, MAY_PASS, "the next start creates a new one"),
         (lambda at: shutil.rmtree(at / "query"), CheckpointDamagedError, STAYS, "it would begin at batch 0 again"),
         (lambda at: remove(at / "monitor.json"), CheckpointDamagedError, STAYS, "nobody knows whose it is"),
         (lambda at: truncate(at / "query/commits/20"), CheckpointDamagedError, STAYS, "no try will heal it"),
@@ -164,12 +164,14 @@ def test_a_query_on_damaged_files_ends_the_run(
 def test_a_checkpoint_older_than_the_tables_ends_the_run(stands: Stands) -> None:
     """Restored from a backup, it would repeat numbers of batches, which the tables leave out: rows would be lost."""
     stands.last_batch = 22
-    with pytest.raises(CheckpointDamagedError, match="older than the tables: ends at batch 21, and they have batch 22"):
+    with pytest.raises(
+        CheckpointDamagedError, match="older than the tables: it ends at batch 21, and the tables have batch 22"
+    ):
         stands.check()
 
 
 def test_a_spark_that_is_gone_is_one_line(stands: Stands, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(no_use_module, "is_running", lambda _: False)
+    monkeypatch.setattr(restart_check_module, "is_running", lambda _: False)
     with pytest.raises(SparkEndedError) as ended:
         stands.check()
     assert ended.value.exit_code == MAY_PASS

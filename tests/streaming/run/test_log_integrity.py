@@ -24,8 +24,8 @@ def test_a_rewound_partition_is_said_once_and_nothing_is_ready_until_a_new_start
         report_rewound("eu", monitor_state, found)
     health = monitor_state.view().health
     assert (health.ready, health.was_ready, health.rewound) == (False, True, {1, 2, 3})
-    assert [line.split(": cut off")[0] for line in caplog.messages] == [
-        f"eu: {OFFSETS_TOPIC} ends before where it was read to, in partition {partitions}"
+    assert [line.split(". It was")[0] for line in caplog.messages] == [
+        f"eu: partition {partitions} of {OFFSETS_TOPIC} ends before the offset that the monitor has already read"
         for partitions in ("1, 3", "2")
     ]
     assert all("`rebalance-monitor rebuild --cluster eu`" in line for line in caplog.messages), "as it is to be typed"
@@ -47,9 +47,9 @@ def test_records_that_retention_was_quicker_to_take_are_counted_once(caplog: pyt
     lost_records.report({0: 20, 4: 5}, {0: 10, 4: 7})
     lost_records.report({0: 25}, {0: 10})
     lost_records.report({0: 3}, {0: 99})
-    assert [line.split(" before")[0] for line in caplog.messages] == [
-        "eu: __consumer_offsets lost up to 25 records in partition 0, 4",
-        "eu: __consumer_offsets lost up to 3 records in partition 0",
+    assert [line.split(" were deleted")[0] for line in caplog.messages] == [
+        "eu: up to 25 records in partition 0, 4 of __consumer_offsets",
+        "eu: up to 3 records in partition 0 of __consumer_offsets",
     ]
 
 
@@ -85,7 +85,7 @@ def test_a_topic_created_anew_while_nobody_looked_is_said_at_the_next_start_unti
             started.report(NEW, positions)
         assert monitor_state.view().health.rewound == {0, 1}
         (line,) = caplog.messages[caplog_before:]
-        assert line.startswith(f"eu: {OFFSETS_TOPIC} was deleted and created anew: its id is {NEW}, and was {OLD}")
+        assert line.startswith(f"eu: {OFFSETS_TOPIC} was deleted and recreated: its topic id is {NEW}, and was {OLD}")
         assert "`rebalance-monitor rebuild --cluster eu`" in line
 
 

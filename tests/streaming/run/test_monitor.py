@@ -71,11 +71,11 @@ def test_of_several_one_that_is_not_there_is_said_once_and_tried_until_told_to_s
         thread.join(60)
     assert not thread.is_alive()
     (line,) = [record.getMessage() for record in caplog.records if record.name.startswith("streaming")]
-    assert line.startswith("eu cannot be watched and is tried again: no broker at 127.0.0.1:")
+    assert line.startswith("eu cannot be watched; trying again: no broker at 127.0.0.1:")
     health = watch.monitor_state.view().health
     assert not health.ready
     assert health.query_restarts >= 3
-    assert not watch.is_under_way
+    assert not watch.has_session
 
 
 def test_what_a_run_fails_with_each_time_is_said_once_until_it_was_ready_in_between(
@@ -100,7 +100,7 @@ def test_what_a_run_fails_with_each_time_is_said_once_until_it_was_ready_in_betw
     monkeypatch.setattr(watch, "run", fail)
     with caplog.at_level(logging.ERROR):
         monitor._keep_watching(watch, None)  # type: ignore[arg-type]
-    assert caplog.messages == ["default cannot be watched and is tried again: the checkpoint is damaged"] * 2
+    assert caplog.messages == ["default cannot be watched; trying again: the checkpoint is damaged"] * 2
     assert watch.monitor_state.view().health.query_restarts == 6
 
 
@@ -150,7 +150,7 @@ def test_of_all_clusters_that_ask_one_tidies_the_tables(tmp_path: Path, monkeypa
     monkeypatch.setattr(tables, "tidy", lambda keep_from: (tidied.append(keep_from), time.sleep(0.05)))
     upkeep = Upkeep(tables, 90, maintenance_interval_seconds=0.5)
     time.sleep(0.5)
-    asking = [threading.Thread(target=upkeep.if_due, args=(0,)) for _ in range(8)]
+    asking = [threading.Thread(target=upkeep.start_if_due, args=(0,)) for _ in range(8)]
     for thread in asking:
         thread.start()
     for thread in asking:

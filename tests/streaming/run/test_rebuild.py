@@ -15,7 +15,7 @@ from streaming.config.load import Settings, load_settings
 from streaming.delta.table_files import TableDamagedError
 from streaming.delta.tables import REBALANCES
 from streaming.run import rebuild as rebuild_module
-from streaming.run.rebuild import RebuildError, Rebuilt, rebuild_checkpoint
+from streaming.run.rebuild import RebuildError, RebuildResult, rebuild_checkpoint
 from streaming.run.writers import SecondWriterError
 from streaming.spark.files import Files
 
@@ -86,7 +86,7 @@ def folders(settings: Settings) -> Sequence[str]:
 
 def test_a_rebuild_puts_the_new_checkpoint_in_place_and_keeps_the_old_one(settings: Settings) -> None:
     checkpoint = Path(settings.paths.checkpoint)
-    assert rebuild_checkpoint(settings, STAMP) == Rebuilt(f"{checkpoint}.{STAMP}")
+    assert rebuild_checkpoint(settings, STAMP) == RebuildResult(f"{checkpoint}.{STAMP}")
     assert (checkpoint / "monitor.json").read_text() == "new"
     assert Path(f"{checkpoint}.{STAMP}", "monitor.json").read_text() == "old"
     assert folders(settings) == ["checkpoint", f"checkpoint.{STAMP}", "tables"]
@@ -94,7 +94,7 @@ def test_a_rebuild_puts_the_new_checkpoint_in_place_and_keeps_the_old_one(settin
 
 def test_where_there_was_no_checkpoint_a_rebuild_makes_one(settings: Settings) -> None:
     shutil.rmtree(settings.paths.checkpoint)
-    assert rebuild_checkpoint(settings, STAMP) == Rebuilt(None)
+    assert rebuild_checkpoint(settings, STAMP) == RebuildResult(None)
     assert folders(settings) == ["checkpoint", "tables"]
 
 
@@ -112,7 +112,7 @@ def test_a_rebuild_that_fails_leaves_the_old_checkpoint_where_it_was(
     monkeypatch.setattr(rebuild_module, "make_checkpoint", failing(failure))
     with pytest.raises(RebuildError) as refused:
         rebuild_checkpoint(settings, STAMP)
-    assert str(refused.value).startswith(f"nothing was rebuilt, checkpoint {settings.paths.checkpoint} is as it was (")
+    assert str(refused.value).startswith(f"the rebuild failed, checkpoint {settings.paths.checkpoint} is unchanged (")
     assert said in str(refused.value)
     assert refused.value.exit_code == 78
     assert folders(settings) == ["checkpoint", "tables"]
@@ -132,7 +132,7 @@ def test_if_the_new_checkpoint_cannot_take_its_place_the_old_one_is_put_back(
         move_to(files, root)
 
     monkeypatch.setattr(LocalFiles, "move_to", fail_at_the_second)
-    with pytest.raises(RebuildError, match="is as it was"):
+    with pytest.raises(RebuildError, match="is unchanged"):
         rebuild_checkpoint(settings, STAMP)
     assert folders(settings) == ["checkpoint", "tables"]
     assert Path(settings.paths.checkpoint, "monitor.json").read_text() == "old"

@@ -32,7 +32,7 @@ def test_each_try_that_fails_is_not_ready_and_counts_as_a_restart(monitor_state:
     """Rule 1: who counts only failures within a query sees nothing of a cluster that fails before it has one."""
     retry_state = RetryState(monitor_state)
     for number in (1, 2, 3):
-        retry_state.take_failed(RemedyError("no broker at 127.0.0.1:9092"))
+        retry_state.record_failure(RemedyError("no broker at 127.0.0.1:9092"))
         health = monitor_state.view().health
         assert (health.ready, health.was_ready, health.query_restarts) == (False, True, number)
 
@@ -52,9 +52,9 @@ def test_a_reason_is_said_when_it_is_another(
 ) -> None:
     """Rule 2."""
     retry_state = RetryState(monitor_state)
-    assert retry_state.take_failed(first)
-    assert retry_state.take_failed(second) is is_said, why
-    assert not retry_state.take_failed(second)
+    assert retry_state.record_failure(first)
+    assert retry_state.record_failure(second) is is_said, why
+    assert not retry_state.record_failure(second)
 
 
 def test_pauses_grow_until_it_was_ready_and_then_all_is_new(monitor_state: MonitorState) -> None:
@@ -64,7 +64,7 @@ def test_pauses_grow_until_it_was_ready_and_then_all_is_new(monitor_state: Monit
     for ready_before in (False, False, False, False, False, False, False, True, False):
         if ready_before:
             becomes_ready(monitor_state)
-        said.append(retry_state.take_failed(RemedyError("broken")))
+        said.append(retry_state.record_failure(RemedyError("broken")))
         pauses.append(retry_state.pause_seconds)
     assert pauses == [1, 2, 4, 8, 16, LONGEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, 1, 2]
     assert said == [True, *[False] * 6, True, False]
@@ -73,5 +73,5 @@ def test_pauses_grow_until_it_was_ready_and_then_all_is_new(monitor_state: Monit
 def test_years_of_pauses_are_no_number_too_large(monitor_state: MonitorState) -> None:
     retry_state = RetryState(monitor_state)
     for _ in range(2_000):
-        retry_state.take_failed(RemedyError("broken"))
+        retry_state.record_failure(RemedyError("broken"))
     assert retry_state.pause_seconds == LONGEST_PAUSE_SECONDS

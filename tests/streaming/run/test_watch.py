@@ -24,6 +24,7 @@ def test_a_query_that_fails_for_one_reason_is_said_once_until_it_was_ready_in_be
     run = object.__new__(QueryKeeper)
     run._cluster, run._monitor_state, run._clock = "eu", monitor_state, ClusterClock("eu", lambda: 0)
     run._committed_offsets = run._files = None  # type: ignore[assignment]
+    run._shared_resources = SimpleNamespace(session=None)  # type: ignore[assignment]
     run._readiness = SimpleNamespace(start_over=lambda: None)  # type: ignore[assignment]
 
     def fail(*_: object) -> None:
@@ -35,7 +36,7 @@ def test_a_query_that_fails_for_one_reason_is_said_once_until_it_was_ready_in_be
         raise PySparkException(f"offsets of task {len(started)} are out of range")
 
     monkeypatch.setattr(run, "_start_query", fail)
-    monkeypatch.setattr(run, "_check_ground", lambda _: None)
+    monkeypatch.setattr("streaming.run.query.keeper.check_restart_helps", lambda *_: None)
     with caplog.at_level(logging.ERROR):
         run.keep(None, None, None, stop)  # type: ignore[arg-type]
     assert len(started) == 5

@@ -62,7 +62,7 @@ def files(tmp_path: Path) -> LocalFiles:
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writers, "WATCH_SECONDS", 0.05)
-    monkeypatch.setattr(writers, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(writers, "_CHECK_SECONDS", 0.01)
 
 
 def claim(files: Files, checkpoint: str, cluster: str = "c", began_ms: int = 1) -> WriterClaim:
@@ -106,7 +106,7 @@ def test_a_second_checkpoint_of_a_cluster_is_refused_while_the_first_one_writes(
             "/first",
             "'c'",
             "stop one of the two monitors",
-            "another paths.tables",
+            "a different paths.tables",
         ):
             assert named in said
         assert list(records(files)) == ["/first"], "the one that was refused leaves no record"
@@ -201,7 +201,7 @@ def test_storage_that_fails_stops_nobody_and_is_reported_once(
         keeping.join()
         held.check()
     assert len(caplog.messages) == 1
-    assert "a second writer would go unnoticed" in caplog.messages[0]
+    assert "cannot check for a second writer" in caplog.messages[0]
 
 
 def test_a_record_that_is_no_record_stops_nobody(files: LocalFiles) -> None:

@@ -23,7 +23,7 @@ from streaming.config.settings import KafkaSettings
 from streaming.embedded import EmbeddedBroker
 from streaming.embedded.ports import free_port
 from streaming.errors import RemedyError
-from streaming.sampling.connection import AccessRefusedError, BrokerUnreachableError, Connection, _received
+from streaming.sampling.connection import AccessRefusedError, BrokerUnreachableError, Connection, _bytes_before_end
 
 
 def test_a_cluster_that_does_not_answer_is_one_line_with_the_remedy():
@@ -130,8 +130,8 @@ def test_last_words_are_handed_over_before_the_end_of_the_connection():
         assert (words, type(end)) == (b"refused", KafkaConnectionError), "mended there: ours can go"
     transport = hung_up_on(b"refused")
     with closing(transport._sock):
-        assert _received(transport._sock_recv) == (b"refused", None)
-        words, end = _received(transport._sock_recv)
+        assert _bytes_before_end(transport._sock_recv) == (b"refused", None)
+        words, end = _bytes_before_end(transport._sock_recv)
         assert (words, type(end)) == (b"", KafkaConnectionError)
 
 

@@ -104,7 +104,7 @@ def test_what_a_checkpoint_is_bound_to_cannot_change(
     if refused is None:
         check_identity(identity, cluster, shuffle_partitions, "/c", source)
     else:
-        with pytest.raises(CheckpointError, match=f"/c was made with .*{refused}: set it back"):
+        with pytest.raises(CheckpointError, match=f"/c was created with .*{refused}: change the setting back"):
             check_identity(identity, cluster, shuffle_partitions, "/c", source)
 
 

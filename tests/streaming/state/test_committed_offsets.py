@@ -105,9 +105,9 @@ def test_in_its_home_a_commit_counts_although_its_offset_is_lower() -> None:
         for commits in order:
             known.apply(commits)
         assert shown(known) == {("my-group", "orders", 0): (1, 5)}
-        assert known.keyed(["my-group"]).select(["offsets_topic_offset", "offsets_topic_partition"]).to_pylist() == [
-            {"offsets_topic_offset": 5, "offsets_topic_partition": HOME}
-        ]
+        assert known.commits_of_groups(["my-group"]).select(
+            ["offsets_topic_offset", "offsets_topic_partition"]
+        ).to_pylist() == [{"offsets_topic_offset": 5, "offsets_topic_partition": HOME}]
         view = known.view()
         windows = known.observe(view, np.array([1]), np.array([9]), np.array([True]))
         assert windows is not None

@@ -12,7 +12,7 @@ from streaming.page.watched import Watched
 from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView
 from streaming.state.ranking import Ranking
-from streaming.state.reports import ReportBook, Reports
+from streaming.state.reports import ReportCache, Reports
 from tests.streaming.page.scene import CLUSTER, NOW_MS, scene
 
 
@@ -22,7 +22,7 @@ def monitor_state(tmp_path_factory: pytest.TempPathFactory) -> MonitorState:
 
 
 def reports_of(view: MonitorView, *, is_fresh: bool = True) -> Reports:
-    return ReportBook().reports(view, is_fresh=is_fresh)
+    return ReportCache().reports(view, is_fresh=is_fresh)
 
 
 def order(ranking: Ranking, view: MonitorView, later_ms: int = 0) -> list[str]:

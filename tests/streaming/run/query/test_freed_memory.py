@@ -64,7 +64,7 @@ def test_memory_is_given_back_after_a_large_batch_and_not_after_a_small_one(monk
     """In between it would only be asked for again: a batch comes every two seconds."""
     sink, given_back = object.__new__(BatchSink), []
     monkeypatch.setattr(batches, "return_freed_memory", lambda: given_back.append(batch_id))
-    for batch_id, taken_bytes in enumerate((0, LARGE_BYTES - 1, LARGE_BYTES, 10 * LARGE_BYTES)):
-        monkeypatch.setattr(sink, "_take", lambda *_, taken_bytes=taken_bytes: taken_bytes)
+    for batch_id, batch_bytes in enumerate((0, LARGE_BYTES - 1, LARGE_BYTES, 10 * LARGE_BYTES)):
+        monkeypatch.setattr(sink, "_apply", lambda *_, batch_bytes=batch_bytes: batch_bytes)
         sink(None, batch_id)  # type: ignore[arg-type]
     assert given_back == [2, 3]

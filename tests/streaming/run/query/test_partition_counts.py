@@ -21,7 +21,7 @@ def test_counts_are_kept_over_starts_and_a_changed_one_is_reported_once(
     found = [own_partitions("eu", Folder(tmp_path), view).counts for view in (50, 50, 60, 60)]
     assert found == [(50,), (50,), (50, 60), (50, 60)]
     (line,) = caplog.messages
-    assert line.startswith(f"eu: {OFFSETS_TOPIC} has 60 partitions, and had 50.")
+    assert line.startswith(f"eu: {OFFSETS_TOPIC} has 60 partitions now, and had 50 before.")
 
 
 def test_an_earlier_monitor_stored_no_count_and_its_checkpoint_tells_how_many_partitions_it_read(

@@ -11,7 +11,7 @@ from streaming.evaluation.group_update import GroupState, apply_batch
 from streaming.evaluation.rebalances.rebalance_history import RebalanceHistory
 from streaming.events import GroupEvent
 from streaming.group.snapshot import GroupSnapshot
-from streaming.run.query.prepare import _rebalance_history, last_by_group
+from streaming.run.query.prepare import _rebalance_history, latest_by_group
 from tests.streaming.evaluation.rebalances.test_rebalance_history import generations
 
 
@@ -32,7 +32,7 @@ def test_a_group_goes_on_from_its_latest_row_also_when_it_moved_to_a_shorter_par
         for partition, offset, time in ((12, 9_000, 100), (42, 3, 200))
     ]
     for in_any_order in (rows, rows[::-1]):
-        assert last_by_group(in_any_order) == rows[1:]
+        assert latest_by_group(in_any_order) == rows[1:]
 
 
 def test_a_group_without_a_row_starts_a_story() -> None:

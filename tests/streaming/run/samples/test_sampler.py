@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.evaluation.lag.lag import LAG_SCHEMA
-from streaming.run.samples.lag_tables import _LAG_NUMBERS, _changed
+from streaming.run.samples.lag_tables import _LAG_NUMBERS, _changed_rows
 from streaming.run.samples.readiness import Readiness
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.run.samples.test_conditions import Monitor
@@ -42,7 +42,7 @@ def test_what_was_written_like_this_is_left_out_and_all_else_is_kept_in_order(
 ) -> None:
     """An unknown that became known is a change, and so is the reverse; a commit repeated at another time is none."""
     known = [_said(row) for row in before]
-    assert _changed(table(now), table(before), _LAG_NUMBERS).to_pylist() == [
+    assert _changed_rows(table(now), table(before), _LAG_NUMBERS).to_pylist() == [
         row for row in now if _said(row) not in known
     ]
 
@@ -50,8 +50,8 @@ def test_what_was_written_like_this_is_left_out_and_all_else_is_kept_in_order(
 def test_a_cluster_without_a_single_commit_has_nothing_to_write() -> None:
     """Comparing nothing with nothing once raised, and the monitor of an idle cluster was never ready for long."""
     empty = WRITTEN.empty_table()
-    assert _changed(empty, empty, _LAG_NUMBERS).num_rows == 0
-    assert _changed(empty, empty, _LAG_NUMBERS).schema == WRITTEN
+    assert _changed_rows(empty, empty, _LAG_NUMBERS).num_rows == 0
+    assert _changed_rows(empty, empty, _LAG_NUMBERS).schema == WRITTEN
 
 
 def nothing(_: MonitorState) -> None:

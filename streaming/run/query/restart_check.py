@@ -1,7 +1,7 @@
-"""Where starting a query again is no use.
+"""Check whether a restart of a failed query can help.
 
-If a query failed and the checkpoint or a table is damaged, the run ends: no try will heal that. If the checkpoint is
-gone, the run ends so that the next one makes a new checkpoint.
+If the checkpoint or a table is damaged, the run ends, because a restart cannot repair it. If the checkpoint was
+removed, the run ends, and the next run creates a new checkpoint.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from streaming.spark.session import is_running
 
 
 class CheckpointRemovedError(RemedyError):
-    """The checkpoint was removed while the monitor ran. The next start makes a new one."""
+    """The checkpoint was removed while the monitor ran. The next start creates a new one."""
 
 
-def check_what_a_run_stands_on(session: SparkSession, files: Files, tables: DeltaTables) -> None:
-    """Raise a RemedyError where starting the query again is no use, if Spark, checkpoint or tables are gone."""
+def check_restart_helps(session: SparkSession, files: Files, tables: DeltaTables) -> None:
+    """Raise RemedyError if Spark has ended, or if the checkpoint or a table is missing or damaged."""
     if not is_running(session):
         raise SparkEndedError
     uri = files.uri("").rstrip("/")
@@ -32,7 +32,7 @@ def check_what_a_run_stands_on(session: SparkSession, files: Files, tables: Delt
         if damage := find_damaged_file(uri):
             raise CheckpointDamagedError(uri, damage)
         if read_identity(files) is None:
-            raise CheckpointRemovedError(f"checkpoint {uri} was removed: the next start makes a new one")
+            raise CheckpointRemovedError(f"checkpoint {uri} was removed: the next start creates a new one")
         check_age(files, tables.last_batch())
     except OSError as error:
         raise CheckpointError(f"checkpoint {uri} cannot be read: {plain_cause(error)}") from error
