@@ -19,7 +19,7 @@ REBALANCES_FAILED: Final = Signal(
     name="rebalance_monitor_rebalances_failed_total",
     kind=COUNTER,
     unit="rebalances",
-    help="Generations that members joined and that were never synced. Only proven ones are counted.",
+    help="Generations that members joined, but that never received an assignment. Only proven ones are counted.",
     unknown="The group is a classic group and `source.kind` is `admin-api`: the coordinators do not report failed"
     " rebalances.",
     example="increase(rebalance_monitor_rebalances_failed_total[1h]) > 0",
