@@ -58,7 +58,7 @@ class DeltaTables:
     def open_all(self) -> None:
         """Create missing tables and check the others.
 
-        Raises TableVersionError for a table of a different version, and TableDamagedError for one that cannot be opened.
+        Raises TableVersionError if a table has a different version, and TableDamagedError if it cannot be opened.
         """
         for table in TABLES:
             if table.name not in self._open:

@@ -1,4 +1,4 @@
-"""Writes all definitions as one Markdown page. `python -m tests.metrics_reference` stores it in dashboards/METRICS.md."""
+"""Writes all definitions as one Markdown page, `dashboards/METRICS.md`. Run `python -m tests.metrics_reference`."""
 
 from __future__ import annotations
 

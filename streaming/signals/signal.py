@@ -32,8 +32,8 @@ TOPIC: Final = "topic"
 PARTITION: Final = "partition"
 MEMBER: Final = "member"
 GRANULARITIES: Final[tuple[Granularity, ...]] = (CLUSTER, GROUP, TOPIC, PARTITION, MEMBER)
-"""All granularities, the coarsest first. Metrics of the monitor itself have the granularity `cluster`, even if they have
-more labels. Each of them has at most one series per partition of `__consumer_offsets`.
+"""All granularities, the coarsest first. Metrics of the monitor itself have the granularity `cluster`, even with more
+labels. Each of them has at most one series per partition of `__consumer_offsets`.
 """
 
 FamilySet = Literal["own", "kafka_exporter", "kafka_lag_exporter"]
