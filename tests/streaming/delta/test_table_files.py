@@ -158,5 +158,5 @@ def test_tables_that_the_monitor_may_not_use_are_refused_by_name(table: Path, cl
             check_tables(root)
 
         said = as_nobody(ask, Path(root))
-    assert said.startswith(f"TableDamagedError: tables {root} cannot be used ({root}")
+    assert said.startswith(f"TableDamagedError: the tables in {root} cannot be used ({root}")
     assert "let the user of the monitor" in said
