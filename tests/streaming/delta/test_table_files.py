@@ -135,7 +135,7 @@ def test_rows_without_a_log_are_a_damaged_table_and_no_folder_is_none(table: Pat
     shutil.rmtree(table / LOG)
     with pytest.raises(TableDamagedError, match=r"_delta_log has no entry"):
         check_tables(str(tmp_path))
-    assert "a new table begins" in repair_table(LocalFolder(table), table.with_name("aside"))
+    assert "creates a new table" in repair_table(LocalFolder(table), table.with_name("aside"))
     check_tables(str(tmp_path / "not" / "there"))
 
 

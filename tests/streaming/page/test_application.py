@@ -374,7 +374,7 @@ def test_a_group_says_how_its_work_is_shared_and_how_long_rebalances_stopped_it(
         f"partitions of 5 members 88 8 {busiest} 5 30 1.33",
         f"lag of 5 members, in records 88 320 {busiest} 200 1,200 1.33",
         "throughput of 5 hosts, records/s 88 80 /10.4.9.97 50 300 1.33",
-        "The time without commits is known for 2 rebalances: 11 s in total, 5.5 s on average.",
+        "Commit gaps: the time without commits is known for 2 rebalances: 11 s in total, 5.5 s on average.",
     ):
         assert said in text
     assert "1 time longer than 1 min" in Seen(ask(pages, "/groups/clickstream").text).text

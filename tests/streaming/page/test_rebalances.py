@@ -65,7 +65,7 @@ def test_no_other_days_files_are_read(tmp_path: Path) -> None:
         if not any(f"date=2026-11-{day}" in file for day in (16, 17)):
             Path(file).unlink()
     assert len(list((tmp_path / REBALANCES.name).rglob("*.parquet"))) == 2
-    reported = reader(tmp_path)[0].last(msgspec.structs.replace(record, rebalance_history=recent)).reported
+    reported = reader(tmp_path)[0].last(msgspec.structs.replace(record, rebalance_history=recent)).lines
     assert [one.generation_id for one in reported] == [6, 5]
 
 
