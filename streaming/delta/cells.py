@@ -10,7 +10,7 @@ from streaming.events import Position
 Row = dict[str, Any]
 
 LAST_MS = 253_402_300_799_000
-"""The last second of the year 9999, in milliseconds since 1970. Python and SQL have no later times."""
+"""The last second of the year 9999, in milliseconds since 1970. Later times are invalid in Python and in SQL."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

@@ -1,8 +1,9 @@
 """Opens the Delta tables, appends rows to them and maintains them.
 
 Two libraries use the tables. Users query with delta-spark. It also reads history in bulk when a checkpoint is made.
-Only delta-rs (`deltalake`) commits. A small append takes 6-8 ms, and a Spark job would take 0.7 s. delta-rs creates
-seven tables in 0.1 s, and Spark would take 5-9 s (measured; see streaming/DESIGN.md). Neither leaves a partial commit.
+Only delta-rs (`deltalake`) writes to the tables. A small append takes 6-8 ms, and a Spark job would take 0.7 s. The
+creation of seven tables takes 0.1 s, and Spark would take 5-9 s (measured; see streaming/DESIGN.md). Neither library
+leaves a partial commit.
 
 Delta's transaction identifier ensures that a batch is appended once. The append of a batch carries (application id,
 batch id). If the batch id is not above the last committed one, the append is omitted. The application id consists of
@@ -207,7 +208,7 @@ class _OpenTable:
             _log.warning("could not write a checkpoint of table %s: %s", self.handle.table_uri, error)
 
     def _refresh(self) -> None:
-        """Read new log entries from the disk. An append that raised may have been committed."""
+        """Read new log entries from the disk. An append may have been committed although it raised an error."""
         self.handle.update_incremental()
         self._is_in_doubt = False
 

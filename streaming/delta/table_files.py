@@ -55,7 +55,7 @@ def check_tables(root: str) -> None:
 
 
 def table_refusal(uri: str) -> OSError | None:
-    """Return why the monitor cannot write into a table on a local disk now. None if it can."""
+    """Return why the monitor cannot write into a table on a local disk now. None if writing is possible."""
     folder = local_folder(uri)
     return None if folder is None else folder_refusal(folder.root)
 

@@ -30,9 +30,9 @@ def compress_gzip(pieces: Iterable[Text]) -> bytes:
 def _join_pieces(pieces: Iterable[Text]) -> Iterator[Text]:
     """Join small pieces to pieces of at least MIN_PIECE_BYTES.
 
-    Each call of the compressor releases Python's lock. If other threads compute, each return waits for one switch
-    interval. So there should be few calls. Joining copies some MB at a time into memory that is used again. Joining the
-    whole response would need new memory.
+    Each call of the compressor releases Python's global lock. While other threads compute, each call waits for one
+    switch interval at its end. So few calls with large pieces are fast. The pieces are not joined to one, because a
+    copy of the whole response would need new memory. A copy of some MB reuses memory.
     """
     pending: list[Text] = []
     pending_bytes = 0

@@ -120,7 +120,7 @@ def plain_answer(status: str, *headers: tuple[str, str]) -> bytes:
 
 
 def path_of(head: bytes) -> str:
-    r"""Return the path of a request line without its query, not decoded. Empty if the line has no path.
+    r"""Return the path of a request line, undecoded and without the query. Empty if the line has no path.
 
     >>> path_of(b"GET /-/ready?cluster=eu HTTP/1.1\r\nHost: x\r\n\r\n"), path_of(b"\x16\x03")
     ('/-/ready', '')

@@ -3,8 +3,8 @@
 A weight of 0 means "not acceptable".
 
 1. `/metrics` is written in the format with the largest weight. The weight of a format is the weight of the most exact
-   header element that matches it. If two formats have equal weights, the format with the more exact element is used,
-   then the first of `FORMATS`.
+   header element that matches it. If two formats have equal weights, the format with the more exact element is used. If
+   these are equal, too, the first of `FORMATS` is used.
 2. If the client accepts no format, the first of `FORMATS` is used. A scraper can then report an error.
 3. gzip is used if its weight is above 0 and not below the weight of `identity`. The weight of gzip is that of `gzip`,
    else of `x-gzip`, else of `*`.

@@ -69,7 +69,7 @@ class _Client:
 
     @contextmanager
     def deadline(self, seconds: float) -> Iterator[None]:
-        """Hang up if the block takes longer than this."""
+        """Cancel the connection if the block takes longer than this."""
         timer = asyncio.get_running_loop().call_later(seconds, self.hang_up)
         try:
             yield
@@ -129,7 +129,7 @@ class Server:
         while True:
             try:
                 connection, (host, *_) = await self._loop.sock_accept(self._listener)
-            except OSError:  # the process has too many open files: to close a connection frees one
+            except OSError:  # the process has too many open files, and closing a connection frees one
                 self._make_room(0)
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue

@@ -5,7 +5,7 @@
    `/groups/?id=<id>`.
 3. If the monitor watches several clusters, an address contains one of them: `?cluster=<name>`. The name is the same as
    in labels.
-4. A lone surrogate is encoded as if UTF-8 could encode it. Bytes that are not valid UTF-8 otherwise match no group.
+4. A lone surrogate is encoded as if UTF-8 could encode it. All other invalid UTF-8 matches no group.
 """
 
 from __future__ import annotations

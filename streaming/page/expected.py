@@ -12,7 +12,7 @@ from streaming.group.printable import in_ranges
 
 _WORDS = {
     verdicts.MATCH: "every partition has the owner that {strategy} assigns",
-    verdicts.EQUIVALENT: "differs from the assignment that we computed by {strategy}, but is equally even",
+    verdicts.EQUIVALENT: "differs from the assignment that the monitor computes for {strategy}, but is equally even",
     verdicts.WITHHELD: "first round of a cooperative rebalance: partitions that get a new owner have no owner yet",
     verdicts.DIFFERS_FROM_JAVA: "breaks no rule, but Java's {strategy} computes a different assignment",
     verdicts.UNKNOWN: "unknown",

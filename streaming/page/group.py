@@ -1,7 +1,7 @@
 """Collects everything that the page of one group shows.
 
 1. Values that an open transaction hides are not shown (see `evaluation.evaluate`).
-2. Partitions with unknown lag come first, then the partitions with the largest lag. The page shows the first rows.
+2. Partitions with unknown lag come first, then the partitions with the largest lag. The page shows the first 20.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _partition_lags(watched: WatchedCluster, group: GroupReport) -> tuple[Partit
 
 
 def _sort_key(one: PartitionLag) -> tuple[bool, int, str, int]:
-    """Return the key of rule 2."""
+    """Return the sort key (rule 2)."""
     return (one.lag is not None, -(one.lag or 0), one.topic, one.partition)
 
 

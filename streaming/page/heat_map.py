@@ -2,10 +2,10 @@
 
 1. A cell counts the target partitions of the member: those that the leader or the coordinator assigned to it. While the
    group reconciles (KIP-848), the cell also has the partitions that the member has not received yet, and those that it
-   has not given up yet, with their numbers. So an exchange of one partition for one other partition is visible.
+   has not given up yet, with their numbers. So an exchange of one partition for a different one is visible.
 2. The busiest member comes first. Equally busy members are sorted by name. The topic with the most partitions comes
    first.
-3. `level` is 0 for a cell without partitions. The levels 1 to 5 are fifths of the fullest cell in the map.
+3. `level` is 0 for a cell without partitions. The levels 1 to 5 divide the partition count of the fullest cell by five.
 4. Members and topics beyond the limits are counted, but not shown.
 5. A member has no cell for a topic that it does not subscribe to, unless it has partitions of this topic nevertheless.
    A member whose partitions are unknown has no cells.
@@ -88,7 +88,7 @@ def heat_map(
 ) -> HeatMap:
     """Make the heat map.
 
-    `expected` is the number of partitions that each member should have, by member id. `lag` is the lag of partitions.
+    `expected` has the number of partitions that each member should have, by member id. `lag` has the lag of partitions.
 
     >>> member = GroupMember("m-1", None, "app", "/h", None, ("t",), None, None, None, (("t", 0),), (("t", 0),), ())
     >>> row = heat_map([member], lag={("t", 0): 7}).rows[0]

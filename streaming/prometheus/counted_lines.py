@@ -1,4 +1,4 @@
-"""Lines of the selected series. They are counted first. Then `series_limit` decides which of them are shown."""
+"""Counts the lines of the selected series before they are written, because `series_limit` needs the counts."""
 
 from __future__ import annotations
 

@@ -56,8 +56,8 @@ def _header(signal: Signal, encoder: Encoder) -> bytes:
 def garbage_collection_paused() -> Iterator[None]:
     """Pause the garbage collection.
 
-    If several scrapes overlap, the end of the first one ends the pause for all of them. This is too early, never too
-    late.
+    If several scrapes overlap, the pause ends for all of them at the end of the scrape that began first. So the pause
+    may be too short, but never too long.
     """
     was_enabled = gc.isenabled()
     gc.disable()

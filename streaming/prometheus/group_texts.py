@@ -4,8 +4,7 @@ Rules:
 
 1. The samples of these metrics depend only on the *stable parts* of a group's report. Lag and conditions are not among
    them, because they change without a record of the group. Other modules write their metrics.
-2. The stable parts are the key of the cached text. If one part changes, the text is written again. Two references to
-   the same object are equal.
+2. The stable parts are stored with the cached text. If one part changes, the text is written again.
 3. The text of a group that is no longer shown is removed from the cache.
 """
 
@@ -100,8 +99,8 @@ class GroupTexts:
         previous, current = self._cache, {}
         for report in reports:
             cached, parts = previous.get(report.group_id), _stable_parts(report)
-            # Equal parts may be different objects. The newest objects are kept, because the next scrape compares with
-            # the same objects again, and this comparison is fast.
+            # Equal parts may be different objects. The newest ones are kept, because the next scrape usually has the
+            # same objects. Then the comparison is fast, and the old objects use no memory.
             current[report.group_id] = (
                 cached._replace(parts=parts)
                 if cached is not None and cached.parts == parts

@@ -1,4 +1,4 @@
-"""The values of the last sample as tables. A row is one group, topic or partition. Null means unknown.
+"""Makes tables from the values of the last sample. A row is one group, topic or partition. Null means unknown.
 
 Rules:
 

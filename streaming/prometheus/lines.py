@@ -5,7 +5,7 @@
 2. Labels are sorted by name. Values are escaped. A lone surrogate, which UTF-8 cannot encode, becomes `?`, so it does
    not break the whole scrape.
 3. Labels with one value for all samples of a writer, for example the cluster, are formatted once.
-4. Many samples are written as columns. Arrow joins the columns to lines. A null has no line.
+4. Many samples are written as columns. Arrow joins the columns to lines. A null value produces no line.
 """
 
 from __future__ import annotations

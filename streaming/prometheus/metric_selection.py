@@ -1,4 +1,4 @@
-"""The part of all metrics that the settings select: metrics by granularity and family set, groups and topics by name.
+"""Selects metrics by granularity and family set, and groups and topics by name, as the settings define.
 
 Values that are not selected still count in totals. For example, a group's lag includes topics that are not shown.
 Metrics of the monitor itself are always shown, and they count all groups and topics.

@@ -4,11 +4,12 @@
    its series down to this granularity are shown, and none beyond. So a sum over a group is never incomplete.
 2. `top_k`: the K worst groups are shown down to the configured granularity, all others down to `group`. 0 means that
    all groups are shown down to the configured granularity.
-3. `max_series`: if there are more series, the finest granularity is dropped first. It is dropped for the best group
-   first, then for the next better group, and so on. Then the next coarser granularity is dropped in the same order,
-   and in the end the groups' own series. So every group has its own series before any group has details.
-4. Series of topics without a group count as one more group. This group ranks as the best one. `top_k` does not apply
-   to it.
+3. `max_series`: if there are more series, the finest granularity is dropped first. It is dropped for the group with the
+   least trouble first, then for the group with the next least trouble, and so on. Then the next coarser granularity is
+   dropped in the same order. The groups' own series are dropped last. So every group has its own series before any
+   group has details.
+4. Series of topics without a group count as one more group. It ranks as the group with the least trouble. `top_k` does
+   not apply to it.
 5. Series of the monitor itself are always shown. They count towards `max_series`.
 6. Dropped series are counted by the first reason that applies: `top_k`, then `max_series`. Series that the settings do
    not select (denied names, finer granularities) are not counted.

@@ -28,7 +28,7 @@ EMPTY_TRANSITIONS: Final = Signal(
     name="rebalance_monitor_empty_transitions_total",
     kind=COUNTER,
     unit="transitions",
-    help="Times the group's last member left.",
+    help="Number of times that the group's last member left.",
     unknown="The group does not exist. An existing group starts at 0.",
     example="increase(rebalance_monitor_empty_transitions_total[15m]) > 0 and rebalance_monitor_group_members == 0",
 )

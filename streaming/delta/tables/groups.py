@@ -97,8 +97,8 @@ GROUP_GENERATIONS = Table(
                 "rebalances that members joined, but that never received an assignment; only proven ones; null if"
                 " none can be proven",
             ),
-            column("empty_transitions_total", pa.int64(), "times the last member left"),
-            column("incarnations", pa.int32(), "times the group was created, including the first time"),
+            column("empty_transitions_total", pa.int64(), "number of times that the last member left"),
+            column("incarnations", pa.int32(), "number of times that the group was created, including the first time"),
         ]
     ),
 )
