@@ -379,7 +379,7 @@ def test_a_group_says_how_its_work_is_shared_and_how_long_rebalances_stopped_it(
         assert said in text
     assert "1 time longer than 1 min" in Seen(ask(pages, "/groups/clickstream").text).text
     nothing_committed = Seen(ask(pages, group_address("..")).text).text
-    assert "lag of members, in records unknown: lag unknown of 3 partitions" in nothing_committed
+    assert "lag of members, in records unknown: lag unknown (3 partitions)" in nothing_committed
     assert "The time without commits" not in nothing_committed
 
 
