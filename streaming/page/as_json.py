@@ -17,7 +17,7 @@ from streaming.evaluation.facts import FairnessReport
 from streaming.evaluation.report import GroupReport
 from streaming.page.group import GroupDetail
 from streaming.page.last_rebalances import LastRebalances
-from streaming.page.overview import ListedGroup
+from streaming.page.overview import OverviewEntry
 from streaming.page.watched import WatchedCluster
 from streaming.page.what_if import WhatIfAnswers
 
@@ -46,7 +46,9 @@ def monitors_json(clusters: Sequence[WatchedCluster]) -> dict[str, Any]:
     return {**(each[0] if len(each) == 1 else {}), "clusters": each}
 
 
-def groups_json(clusters: Sequence[WatchedCluster], groups: Iterable[ListedGroup], total_groups: int) -> dict[str, Any]:
+def groups_json(
+    clusters: Sequence[WatchedCluster], groups: Iterable[OverviewEntry], total_groups: int
+) -> dict[str, Any]:
     """Return the document of a list of groups. `total_groups` also counts groups beyond the limit."""
     listed = [{"cluster": one.cluster, **_summary(one.group)} for one in groups]
     return {**monitors_json(clusters), "total_groups": total_groups, "groups": listed}

@@ -15,7 +15,7 @@ DEFAULT_ROWS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class ListedGroup:
+class OverviewEntry:
     """One group of a cluster. `is_fresh` is True if the last sample of the cluster is fresh."""
 
     group: GroupReport
@@ -27,14 +27,14 @@ class ListedGroup:
 class Overview:
     """All groups, the worst first. `in_trouble` counts groups with a trouble of rules 1 to 8 (`severity.trouble`)."""
 
-    groups: tuple[ListedGroup, ...]
+    groups: tuple[OverviewEntry, ...]
     in_trouble: int
 
-    def filter_ids(self, text: str) -> tuple[ListedGroup, ...]:
+    def filter_ids(self, text: str) -> tuple[OverviewEntry, ...]:
         """Return the groups whose id contains the text. Upper and lower case are equal.
 
         >>> from streaming.evaluation.facts import Membership
-        >>> orders = ListedGroup(GroupReport("Orders", Membership("classic")), "prod", is_fresh=True)
+        >>> orders = OverviewEntry(GroupReport("Orders", Membership("classic")), "prod", is_fresh=True)
         >>> Overview((orders,), 0).filter_ids("order") == (orders,), Overview((orders,), 0).filter_ids("x")
         (True, ())
         """
@@ -46,7 +46,7 @@ def overview(watched: WatchedCluster) -> Overview:
     """Return all groups of a cluster. Empty before its log was read to its end for the first time."""
     cluster, is_fresh = watched.cluster, watched.is_fresh
     reports = sorted(watched.reports.values(), key=attrgetter("place"))
-    groups = tuple(ListedGroup(report, cluster, is_fresh) for report in reports)
+    groups = tuple(OverviewEntry(report, cluster, is_fresh) for report in reports)
     return Overview(groups, sum(bool(report.troubles) and report.troubles[0].rule <= 8 for report in reports))
 
 
