@@ -25,7 +25,7 @@ from streaming.page.addresses import GROUP_API, GROUP_PAGE, addressed_group, arg
 from streaming.page.as_json import encode, group_json, groups_json, monitors_json
 from streaming.page.clusters import ClusterView, clusters_with_group, select_clusters
 from streaming.page.group import group_detail
-from streaming.page.overview import DEFAULT_ROWS, OverviewEntry, Overview, merge_overviews
+from streaming.page.overview import DEFAULT_ROWS, Overview, OverviewEntry, merge_overviews
 from streaming.page.rendering import asset, page
 from streaming.page.watched import CATCHING_UP, NOT_READY, READY, STALE, WatchedCluster
 from streaming.page.what_if import compute_what_if
