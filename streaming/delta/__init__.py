@@ -1,4 +1,4 @@
-"""The Delta tables: their schemas (`tables`), verdicts as rows, the tables on disk, their upkeep and their repair.
+"""The Delta tables: schemas (`tables`), rows, files on disk, upkeep and repair.
 
-May import `evaluation`, `spark` and what lies below them; nothing of `state`.
+May import `evaluation`, `spark` and all packages below them, but not `state`.
 """

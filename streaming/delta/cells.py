@@ -1,4 +1,4 @@
-"""What rows of all tables share: times, and the cells of the record a row stems from."""
+"""Makes the cells that rows of all tables share: times and the position of a record."""
 
 from __future__ import annotations
 
@@ -10,23 +10,26 @@ from streaming.events import Position
 Row = dict[str, Any]
 
 LAST_MS = 253_402_300_799_000
-"""The last second of the year 9999, beyond which neither Python nor SQL has a calendar."""
+"""The last second of the year 9999, in milliseconds since 1970. Later times are invalid in Python and in SQL."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def utc(timestamp_ms: int) -> datetime:
-    """Kafka's milliseconds as a time in UTC; times beyond the calendar (hostile records) at its nearest end."""
+    """Convert Kafka's milliseconds since 1970 to a time in UTC.
+
+    A time before 1970 becomes 1970, and a time after 9999 becomes the end of 9999. Hostile records have such times.
+    """
     return _EPOCH + timedelta(milliseconds=min(max(timestamp_ms, 0), LAST_MS))
 
 
 def timestamp_ms(time: datetime) -> int:
-    """A time in UTC as Kafka's milliseconds: the other way round."""
+    """Convert a time in UTC to Kafka's milliseconds since 1970."""
     return (time - _EPOCH) // timedelta(milliseconds=1)
 
 
 def record_cells(cluster: str, position: Position) -> Row:
-    """The key of a row that stems from a record."""
+    """Return the key cells of a row that describes a record."""
     record_time = utc(position.timestamp_ms)
     return {
         "cluster": cluster,

@@ -1,4 +1,4 @@
-"""Rows of how fairly work is shared, and of what each strategy would make of a group."""
+"""Makes the rows of the tables `assignment_imbalance` and `what_if`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from streaming.evaluation.snapshot_evaluation import Evaluation
 
 
 def partition_rows(key: Row, evaluation: Evaluation) -> Iterator[Row]:
-    """How an evaluated generation shares its partitions; `key` has the cells of its record and group."""
+    """Return the rows that show how an evaluated generation shares its partitions.
+
+    `key` has the cells of its record and group.
+    """
     for imbalance in evaluation.imbalances:
-        is_whole = (imbalance.measure, imbalance.scope) == (PARTITIONS, MEMBER)
+        skew = evaluation.skew if (imbalance.measure, imbalance.scope) == (PARTITIONS, MEMBER) else None
         yield {
             **key,
             "generation_id": evaluation.generation_id,
-            **_measured(imbalance),
-            "topic_skew": _skew(evaluation.skew) if is_whole and evaluation.skew else None,
+            **_imbalance_cells(imbalance),
+            "topic_skew": _skew_cell(skew) if skew else None,
             "not_known": list(evaluation.not_known),
         }
 
@@ -27,7 +30,7 @@ def partition_rows(key: Row, evaluation: Evaluation) -> Iterator[Row]:
 def work_rows(
     cluster: str, group_id: str, evaluation: Evaluation, sampled_at_ms: int, imbalances: Iterable[Imbalance]
 ) -> Iterator[Row]:
-    """How it shares lag or throughput as of a sample."""
+    """Return the rows that show how a generation shares lag or throughput at a sample."""
     sampled_time = utc(sampled_at_ms)
     for imbalance in imbalances:
         yield {
@@ -36,33 +39,37 @@ def work_rows(
             "sampled_time": sampled_time,
             "group_id": group_id,
             "generation_id": evaluation.generation_id,
-            **_measured(imbalance),
+            **_imbalance_cells(imbalance),
             "not_known": list(evaluation.not_known),
         }
 
 
-def _measured(imbalance: Imbalance) -> Row:
+def _imbalance_cells(imbalance: Imbalance) -> Row:
     return {field: getattr(imbalance, field) for field in imbalance.__struct_fields__}
 
 
-def _skew(skew: TopicSkew) -> Row:
+def _skew_cell(skew: TopicSkew) -> Row:
     return {"members": list(skew.members), "topics": skew.topics, "surplus_partitions": skew.surplus_partitions}
 
 
-def alternative_rows(cluster: str, group_id: str, found: Alternatives) -> Iterator[Row]:
-    """What each strategy would make of a group."""
-    key = {**record_cells(cluster, found.position), "group_id": group_id, "generation_id": found.generation_id}
-    for outcome in found.outcomes:
-        is_remedy = outcome.change == AS_IT_IS and outcome.strategy == found.remedy
+def alternative_rows(cluster: str, group_id: str, alternatives: Alternatives) -> Iterator[Row]:
+    """Return one row of `what_if` for each strategy and change of a group."""
+    key = {
+        **record_cells(cluster, alternatives.position),
+        "group_id": group_id,
+        "generation_id": alternatives.generation_id,
+    }
+    for outcome in alternatives.outcomes:
+        is_remedy = outcome.change == AS_IT_IS and outcome.strategy == alternatives.remedy
         yield {
             **key,
-            **_outcome(outcome),
-            "is_group_strategy": outcome.strategy == found.group_strategy,
-            "removes_topic_skew": is_remedy if found.is_skewed else None,
+            **_outcome_cells(outcome),
+            "is_group_strategy": outcome.strategy == alternatives.group_strategy,
+            "removes_topic_skew": is_remedy if alternatives.is_skewed else None,
         }
 
 
-def _outcome(outcome: Alternative) -> Row:
+def _outcome_cells(outcome: Alternative) -> Row:
     cells = {field: getattr(outcome, field) for field in outcome.__struct_fields__}
     cells["failure"], cells["failure_detail"] = outcome.failure or ("", "")
     return cells

@@ -1,13 +1,13 @@
-"""The Delta tables on disk.
+"""Opens the Delta tables, appends rows to them and maintains them.
 
-Two libraries, each for what it does best. delta-spark reads history in bulk when a checkpoint is made, and is what
-users query with. delta-rs (`deltalake`) is the only one that commits: a small append takes it 6-8 ms, where a Spark job
-takes 0.7 s, seven tables are made in 0.1 s instead of 5-9 s (measured; see streaming/DESIGN.md), and it never leaves a
-half-written commit either.
+Two libraries use the tables. Users query with delta-spark. It also reads history in bulk when a checkpoint is made.
+Only delta-rs (`deltalake`) writes to the tables. A small append takes 6-8 ms, and a Spark job would take 0.7 s. The
+creation of seven tables takes 0.1 s, and Spark would take 5-9 s (measured; see streaming/DESIGN.md). Neither library
+leaves a partial commit.
 
-"Once" is Delta's own transaction identifier: a batch's append carries (application id, batch id), and an append whose
-batch id is not above the last one committed is left out. The application id names the table and the checkpoint, for a
-new checkpoint counts its batches from 0 again.
+Delta's transaction identifier ensures that a batch is appended once. The append of a batch carries (application id,
+batch id). If the batch id is not above the last committed one, the append is omitted. The application id consists of
+the table and the checkpoint, because a new checkpoint counts its batches from 0 again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from streaming.delta.stored import rust_uri
 from streaming.delta.table_files import TableDamagedError, table_refusal
-from streaming.delta.table_upkeep import COMMITS_PER_CHECKPOINT, kept_properties, set_properties, upkeep_steps
+from streaming.delta.table_upkeep import COMMITS_PER_CHECKPOINT, retention_properties, set_properties, upkeep_steps
 from streaming.delta.tables import PARTITIONED_BY, SCHEMA_VERSION, TABLES, Table
 from streaming.errors import STAYS, RemedyError
 from streaming.spark.causes import plain_cause
@@ -38,15 +38,16 @@ _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_lo
 
 
 class TableVersionError(RemedyError):
-    """A table was written by a version of the monitor with another schema."""
+    """A table was written by a version of the monitor with a different schema."""
 
     exit_code = STAYS
 
 
 class DeltaTables:
-    """All tables below one root. `checkpoint_id` names the writer for Delta's transaction identifiers.
+    """All tables below one root. `checkpoint_id` identifies the writer in Delta's transaction identifiers.
 
-    Several checkpoints' batches go into the same tables, each through its own `written_by`: they take turns.
+    Batches of several checkpoints go into the same tables. Each checkpoint uses its own `for_checkpoint`. A lock per
+    table allows one append at a time.
     """
 
     def __init__(self, root: str, checkpoint_id: str = "", versions_kept_hours: int = VERSIONS_KEPT_HOURS) -> None:
@@ -56,22 +57,25 @@ class DeltaTables:
         self._open: dict[str, _OpenTable] = {}
 
     def open_all(self) -> None:
-        """Create what is missing and check what is there. Raises TableVersionError for a table of another version."""
+        """Create missing tables and check the others.
+
+        Raises TableVersionError if a table has a different version, and TableDamagedError if it cannot be opened.
+        """
         for table in TABLES:
             if table.name not in self._open:
                 try:
-                    self._open[table.name] = _OpenTable(self._opened(table))
+                    self._open[table.name] = _OpenTable(self._open_table(table))
                 except (DeltaError, OSError) as error:
                     raise TableDamagedError(
                         f"table {self.path(table)} cannot be opened ({plain_cause(error)}): check its disk, or run"
-                        " `rebalance-monitor rebuild --repair-tables`, which keeps what it replaces"
+                        " `rebalance-monitor rebuild --repair-tables`, which keeps the files that it replaces"
                     ) from error
 
-    def written_by(self, checkpoint_id: str) -> DeltaTables:
-        """The same tables, opened and locked as one, for the batches of another checkpoint."""
-        another = copy.copy(self)
-        another._checkpoint_id = checkpoint_id  # noqa: SLF001 - one of us
-        return another
+    def for_checkpoint(self, checkpoint_id: str) -> DeltaTables:
+        """Return the same tables for the batches of a different checkpoint. Handles and locks are shared."""
+        tables = copy.copy(self)
+        tables._checkpoint_id = checkpoint_id  # noqa: SLF001 - the same class
+        return tables
 
     @property
     def root(self) -> str:
@@ -79,15 +83,15 @@ class DeltaTables:
         return self._root
 
     def path(self, table: Table) -> str:
-        """Where a table lies."""
+        """Return the folder of a table."""
         return f"{self._root}/{table.name}"
 
     def is_empty(self, table: Table) -> bool:
-        """Whether the table has no file at all."""
+        """Return True if the table has no file of rows."""
         return not self._open[table.name].handle.file_uris()
 
     def last_batch(self) -> int:
-        """The last batch of this checkpoint that any table has; -1 before the first."""
+        """Return the id of this checkpoint's last batch in any table. -1 if no table has a batch."""
         versions = (self._open[table.name].handle.transaction_version(self._application_id(table)) for table in TABLES)
         return max((version for version in versions if version is not None), default=-1)
 
@@ -95,11 +99,14 @@ class DeltaTables:
         return f"{table.name}/{self._checkpoint_id}"
 
     def append_batch(self, table: Table, rows: pa.Table, batch_id: int) -> bool:
-        """Append a batch's rows once. False where this batch had been appended before."""
+        """Append the rows of a batch once. Returns False if the table already has this batch."""
         return self._open[table.name].append(rows, Transaction(self._application_id(table), batch_id))
 
     def append_batches(self, rows_by_table: Mapping[Table, pa.Table], batch_id: int) -> list[Table]:
-        """Append what a batch has for each table; tells which had it before. A table without rows is left alone."""
+        """Append the rows of a batch to each table. Returns the tables that already had this batch.
+
+        A table without rows in the batch is not changed.
+        """
         return [
             table
             for table, rows in rows_by_table.items()
@@ -107,42 +114,42 @@ class DeltaTables:
         ]
 
     def append(self, table: Table, rows: pa.Table) -> None:
-        """Append rows that no batch repeats: a sample has its own time, and is taken once."""
+        """Append rows of a sample. They need no batch id, because a sample is never repeated."""
         if rows.num_rows:
             self._open[table.name].append(rows)
 
     def tidy(self, keep_from: date, replaced_files_kept_hours: int | None = None) -> None:
-        """Delete rows dated before `keep_from`, make few files of many, and remove what no version kept needs.
+        """Delete rows with a date before `keep_from`, compact small files, and remove files that no version needs.
 
-        Batches append every few seconds, a small file and a log entry each: unattended, a table would grow by tens of
-        thousands of files a day.
+        Each batch appends a small file and a log entry every few seconds. Without this, a table would grow by tens of
+        thousands of files per day.
         """
         hours = self._versions_kept_hours if replaced_files_kept_hours is None else replaced_files_kept_hours
         for table in TABLES:
             self._open[table.name].tidy(keep_from, hours)
 
-    def _opened(self, table: Table) -> DeltaTable:
-        delta_table = self._created(table)
+    def _open_table(self, table: Table) -> DeltaTable:
+        delta_table = self._create(table)
         _check_version(delta_table, self.path(table))
         _add_missing_columns(delta_table, table)
         set_properties(delta_table, self._versions_kept_hours)
         return delta_table
 
-    def _created(self, table: Table) -> DeltaTable:
-        """The table, which is left alone if it is there."""
+    def _create(self, table: Table) -> DeltaTable:
+        """Create the table. If it exists, return it unchanged."""
         return DeltaTable.create(
             rust_uri(self.path(table)),
             table.schema,
             mode="ignore",
             partition_by=list(PARTITIONED_BY),
             description=table.row,
-            configuration={_VERSION_PROPERTY: str(SCHEMA_VERSION), **kept_properties(self._versions_kept_hours)},
+            configuration={_VERSION_PROPERTY: str(SCHEMA_VERSION), **retention_properties(self._versions_kept_hours)},
             raise_if_key_not_exists=False,
         )
 
 
 class _OpenTable:
-    """One table's handle, used by one thread at a time. Clusters, samplers and upkeep take turns."""
+    """The handle of one table. Clusters, samplers and upkeep share it, and a lock admits one thread at a time."""
 
     def __init__(self, handle: DeltaTable) -> None:
         self.handle = handle
@@ -151,18 +158,21 @@ class _OpenTable:
         self._is_in_doubt = False
 
     def append(self, rows: pa.Table, transaction: Transaction | None = None) -> bool:
-        """Append rows once. False where the table has the transaction, or a later one of the same application."""
+        """Append rows once.
+
+        Returns False if the table already has this transaction or a later one of the same application.
+        """
         with self._lock:
             if self._is_in_doubt:
                 self._refresh()
             try:
                 return self._append(rows, transaction)
-            except CommitFailedError:  # somebody else changed what the table is: its properties, for instance
+            except CommitFailedError:  # a different process changed the table's metadata, for example its properties
                 self._refresh()
                 return self._append(rows, transaction)
 
     def tidy(self, keep_from: date, replaced_files_kept_hours: int) -> None:
-        """Take all steps of upkeep. Appends may come in between."""
+        """Run all steps of upkeep. Appends are possible between two steps."""
         for step in upkeep_steps(keep_from, replaced_files_kept_hours):
             with self._lock:
                 self._refresh()
@@ -170,7 +180,7 @@ class _OpenTable:
         with self._lock:
             if self.handle.version() > self._checkpoint_version:
                 self._make_checkpoint()
-            self.handle.cleanup_metadata()  # what is before a checkpoint, and old enough
+            self.handle.cleanup_metadata()  # removes log entries that a checkpoint replaces and that are old enough
 
     def _append(self, rows: pa.Table, transaction: Transaction | None) -> bool:
         if transaction is not None:
@@ -178,7 +188,7 @@ class _OpenTable:
             if last is not None and last >= transaction.version:
                 return False
         started_seconds = time.monotonic()
-        if refusal := table_refusal(self.handle.table_uri):  # delta-rs panics on a full disk, in Rust and at length
+        if refusal := table_refusal(self.handle.table_uri):  # delta-rs panics if the disk is full
             raise refusal
         self._is_in_doubt = True
         _commit(self.handle, rows, [] if transaction is None else [transaction])
@@ -190,20 +200,20 @@ class _OpenTable:
         return True
 
     def _make_checkpoint(self) -> None:
-        """The rows are in the table already, so a failure costs nothing but a longer tail of the log."""
+        """Write a checkpoint of the table's log. The rows are committed already, so an error is only logged."""
         try:
             self.handle.create_checkpoint()
-            self._open_anew()
+            self._reopen()
         except (DeltaError, OSError) as error:
-            _log.warning("no checkpoint of %s: %s", self.handle.table_uri, error)
+            _log.warning("could not write a checkpoint of table %s: %s", self.handle.table_uri, error)
 
     def _refresh(self) -> None:
-        """See the table as it is on disk: an append may have been committed although it raised."""
+        """Read new log entries from the disk. An append may have been committed although it raised an error."""
         self.handle.update_incremental()
         self._is_in_doubt = False
 
-    def _open_anew(self) -> None:
-        """Read the table from its last checkpoint (rule 3 of `table_upkeep`)."""
+    def _reopen(self) -> None:
+        """Open the table again from its last checkpoint (rule 3 of `table_upkeep`)."""
         self.handle = DeltaTable(self.handle.table_uri)
         self._checkpoint_version = self.handle.version()
 
@@ -220,9 +230,9 @@ def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Tran
 
 
 def _add_missing_columns(delta_table: DeltaTable, table: Table) -> None:
-    """Add the columns that this version of the monitor brought. They come last, and earlier rows have null in them.
+    """Add the columns that are new in this version of the monitor. They come last. Earlier rows have null in them.
 
-    An earlier version of the monitor cannot append afterwards: Delta refuses rows that lack a column.
+    Afterwards an earlier version of the monitor cannot append, because Delta refuses rows without these columns.
     """
     try:
         _add_columns(delta_table, table)
@@ -235,11 +245,11 @@ def _add_columns(delta_table: DeltaTable, table: Table) -> None:
     known = {field.name for field in delta_table.schema().fields}
     if missing := [field for field in Schema.from_arrow(table.schema).fields if field.name not in known]:
         delta_table.alter.add_columns(missing, post_commithook_properties=_NO_HOOKS)
-        _log.info("%s has new columns: %s", delta_table.table_uri, ", ".join(field.name for field in missing))
+        _log.info("added columns to table %s: %s", delta_table.table_uri, ", ".join(field.name for field in missing))
 
 
 def _without_comments(rows: pa.Table) -> pa.Table:
-    """A table keeps the comments it was made with: Delta refuses rows whose columns are described in other words."""
+    """Return the rows without comments on columns. Delta refuses rows whose comments differ from the table's."""
     return rows.cast(pa.schema([field.remove_metadata() for field in rows.schema]))
 
 
@@ -247,6 +257,6 @@ def _check_version(delta_table: DeltaTable, path: str) -> None:
     found = delta_table.metadata().configuration.get(_VERSION_PROPERTY)
     if found != str(SCHEMA_VERSION):
         raise TableVersionError(
-            f"{path} has schema version {found or 'none'}, this monitor writes {SCHEMA_VERSION}: "
-            "choose another paths.tables, or the version of the monitor that wrote it"
+            f"table {path} has schema version {found or 'none'}, but this monitor writes version {SCHEMA_VERSION}:"
+            " set paths.tables to a different folder, or run the version of the monitor that wrote the table"
         )

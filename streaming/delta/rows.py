@@ -1,4 +1,4 @@
-"""Turns, partition batches and lag as rows of the tables. Pure: values in, Arrow tables out."""
+"""Makes rows of the tables from group updates, decode failures, commit gaps, conditions and lag. Pure functions."""
 
 from __future__ import annotations
 
@@ -37,12 +37,15 @@ from streaming.group.snapshot import GroupSnapshot
 
 
 def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
-    """Rows as the table's schema has them."""
+    """Return the rows as an Arrow table with the schema of the table."""
     return pa.Table.from_pylist(list(rows), schema=table.schema)
 
 
 def update_rows(cluster: str, updates: Iterable[GroupUpdate], decisions: SkipDecisions) -> Mapping[Table, list[Row]]:
-    """What the turns of one batch add to the tables. `decisions` are those on skips that their snapshots have."""
+    """Return the rows that the group updates of one batch add to the tables.
+
+    `decisions` are the decisions on skipped generations of their snapshots.
+    """
     tables = (GROUP_GENERATIONS, REBALANCES, ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, WHAT_IF)
     rows: dict[Table, list[Row]] = {table: [] for table in tables}
     for update in updates:
@@ -59,7 +62,7 @@ def update_rows(cluster: str, updates: Iterable[GroupUpdate], decisions: SkipDec
 
 
 def quarantine_rows(cluster: str, records: Iterable[DecodeFailure]) -> Mapping[Table, list[Row]]:
-    """Records nobody could read, as rows."""
+    """Return the rows of records that could not be decoded."""
     rows = [
         {
             **record_cells(
@@ -76,7 +79,7 @@ def quarantine_rows(cluster: str, records: Iterable[DecodeFailure]) -> Mapping[T
 
 
 def commit_gap_rows(cluster: str, gaps: Iterable[CommitGap]) -> Mapping[Table, list[Row]]:
-    """Commit gaps as rows: the columns are named as their fields are."""
+    """Return the rows of commit gaps. The columns have the names of the fields."""
     rows = []
     for gap in gaps:
         fields = msgspec.structs.asdict(gap)
@@ -87,7 +90,7 @@ def commit_gap_rows(cluster: str, gaps: Iterable[CommitGap]) -> Mapping[Table, l
 def _generation_row(cluster: str, snapshot: GroupSnapshot, decisions: SkipDecisions) -> Row:
     classic, modern, position, totals = snapshot.classic, snapshot.modern, snapshot.position, snapshot.totals
     if position is None:
-        raise ValueError(f"{snapshot.group_id}: a snapshot in the history stems from a record")
+        raise ValueError(f"{snapshot.group_id}: a snapshot in the history must have the position of a record")
     return {
         **record_cells(cluster, position),
         "group_id": snapshot.group_id,
@@ -217,7 +220,7 @@ def _drift_row(key: Row, evaluation: Evaluation, drift: StrategyDrift) -> Row:
 
 
 def condition_rows(cluster: str, sampled_at_ms: int, changes: Iterable[ConditionChange]) -> list[Row]:
-    """Conditions that began or ended by one sample, as rows of `group_conditions`."""
+    """Return the rows of `group_conditions` for conditions that began or ended at one sample."""
     sampled_time = utc(sampled_at_ms)
     return [
         {
@@ -236,7 +239,7 @@ def condition_rows(cluster: str, sampled_at_ms: int, changes: Iterable[Condition
 
 
 def lag_rows(table: Table, cluster: str, sampled_at_ms: int, partitions: pa.Table) -> pa.Table:
-    """Rows of evaluated partitions as the table has them: `group_lag` or `partition_status`."""
+    """Return the rows of evaluated partitions for the table `group_lag` or `partition_status`."""
     sampled_time = utc(sampled_at_ms)
     count = partitions.num_rows
     columns = {

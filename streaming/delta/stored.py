@@ -1,7 +1,7 @@
-"""The tables as they are read back, without Spark: by commands, while a monitor writes or none runs.
+"""Reads rows from the tables without Spark, for commands and pages. A monitor may write at the same time.
 
-DataFusion, which delta-rs brings along, answers the queries. The other way, `to_pyarrow_table`, reads through a Python
-file system from threads of Arrow that may outlive the read: one command in six was aborted at its exit
+DataFusion, which is a part of delta-rs, runs the queries. `to_pyarrow_table` is not used. It reads through a Python
+file system in threads of Arrow that may still run after the read, so one command in six was aborted at its exit
 (https://github.com/apache/arrow/issues/34314).
 """
 
@@ -22,68 +22,72 @@ _ORDER = ("record_time", "sampled_time", "cluster", "offsets_topic_partition", "
 
 
 class NoTableError(RemedyError):
-    """There is no such table below the root, or none that can be read."""
+    """The table does not exist below the root, or it cannot be read."""
 
 
 def rust_uri(path: str) -> str:
-    """delta-rs knows Hadoop's s3a by its plain name."""
+    """Replace Hadoop's scheme `s3a` by `s3`, which delta-rs expects."""
     return path.replace("s3a://", "s3://", 1)
 
 
 def stored_rows(
     root: str, table: Table, dates: Collection[date] | None = None, **equal: str | None
 ) -> Sequence[dict[str, Any]]:
-    """Rows whose columns have the values given (None: any), in the order of log or samples. Raises NoTableError.
+    """Return the rows whose columns have the given values (None: any value). Raises NoTableError.
 
-    Of some `dates` (UTC) alone it reads those files alone.
+    The rows are sorted by time, cluster and position. With `dates` (UTC), only the files of these dates are read.
 
     Example: `stored_rows("/var/lib/tables", REBALANCES, group_id="orders", cluster=None)`.
     """
-    rows = _selected(root, table, f"SELECT * FROM stored WHERE {_condition(equal, dates)}")  # noqa: S608 - quoted
+    rows = _query(root, table, f"SELECT * FROM stored WHERE {_where(equal, dates)}")  # noqa: S608 - quoted
     order = [column for column in _ORDER if column in table.schema.names]
     return sorted(rows, key=lambda row: tuple(row[column] for column in order))
 
 
 def active_conditions(root: str, cluster: str | None, group_id: str | None = None) -> Sequence[dict[str, Any]]:
-    """Rows of `group_conditions` that began and have not ended, by group and condition. Raises NoTableError."""
+    """Return the last row of each active condition, sorted by cluster, group and condition. Raises NoTableError."""
     keys = "cluster, group_id, condition"
-    among = _condition({"cluster": cluster, "group_id": group_id})
-    last = f"SELECT DISTINCT ON ({keys}) * FROM stored WHERE {among} ORDER BY {keys}, sampled_time DESC"  # noqa: S608
-    return [row for row in _selected(root, GROUP_CONDITIONS, last) if row["active"]]
+    where = _where({"cluster": cluster, "group_id": group_id})
+    last = f"SELECT DISTINCT ON ({keys}) * FROM stored WHERE {where} ORDER BY {keys}, sampled_time DESC"  # noqa: S608
+    return [row for row in _query(root, GROUP_CONDITIONS, last) if row["active"]]
 
 
-def _condition(equal: Mapping[str, str | None], dates: Collection[date] | None = None) -> str:
-    """SQL of it. Names of groups hold any character.
+def _where(equal: Mapping[str, str | None], dates: Collection[date] | None = None) -> str:
+    """Return the SQL condition. Values are quoted, because a group id may contain any character.
 
-    >>> _condition({"group_id": "it's", "cluster": None}, [date(2026, 11, 23)])
+    >>> _where({"group_id": "it's", "cluster": None}, [date(2026, 11, 23)])
     "true AND group_id = 'it''s' AND date IN ('2026-11-23')"
     """
-    terms = ["true", *(f"{column} = {_quoted(value)}" for column, value in equal.items() if value is not None)]
+    terms = ["true", *(f"{column} = {_quote(value)}" for column, value in equal.items() if value is not None)]
     if dates is not None:
-        terms.append(f"date IN ({', '.join(_quoted(day.isoformat()) for day in sorted(dates))})" if dates else "false")
+        terms.append(f"date IN ({', '.join(_quote(day.isoformat()) for day in sorted(dates))})" if dates else "false")
     return " AND ".join(terms)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _selected(root: str, table: Table, sql: str) -> list[dict[str, Any]]:
+def _query(root: str, table: Table, sql: str) -> list[dict[str, Any]]:
     path = f"{root.rstrip('/')}/{table.name}"
     try:
         stored = DeltaTable(rust_uri(path))
     except DeltaError as error:
-        raise NoTableError(f"{path} is no Delta table: name the folder of the tables, or start the monitor") from error
+        raise NoTableError(
+            f"{path} is not a Delta table: specify the folder that contains the tables, or start the monitor"
+        ) from error
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise _read_error(path, error) from error
     try:
         found = QueryBuilder().register("stored", stored).execute(sql).read_all()
     except Exception as error:
-        raise _unreadable(path, error) from error
+        raise _read_error(path, error) from error
     rows: list[dict[str, Any]] = pa.table(found).to_pylist()
     return rows
 
 
-def _unreadable(path: str, error: Exception) -> NoTableError:
-    what = str(error).partition("\n")[0]
-    return NoTableError(f"{path} cannot be read ({what}): is the storage reachable, with rights to read?")
+def _read_error(path: str, error: Exception) -> NoTableError:
+    cause = str(error).partition("\n")[0]
+    return NoTableError(
+        f"{path} cannot be read ({cause}): check that the storage is reachable and that you may read it"
+    )

@@ -1,10 +1,11 @@
-"""A way out for a damaged table on a local disk. Nothing is deleted: what is taken out of a table lies beside it.
+"""Repairs a damaged table on a local disk. No file is deleted. Files that are removed from a table are moved aside.
 
-1. Damaged entries at the log's end, and all after the first: taken out. The table is what it was before them.
-2. A damaged checkpoint of the log: taken out, if the entries without it are complete.
-3. A missing entry beside the last checkpoint, which holds all that was in it: one without content takes its place.
-4. Damaged or missing files of rows: taken out, and out of the log (Delta's `FSCK REPAIR TABLE`).
-5. A table that is damaged still: moved aside as a whole. The monitor begins a new one in its place.
+1. The first damaged log entry and all later entries are moved aside. The table returns to its version before them.
+2. A damaged checkpoint of the log is moved aside. This repairs the table if the log entries are complete without it.
+3. A missing log entry with the version of the last checkpoint is replaced by an entry without actions. The checkpoint
+   contains all its actions.
+4. Damaged or missing files of rows are moved aside and removed from the log (Delta's `FSCK REPAIR TABLE`).
+5. A table that is still damaged is moved aside as a whole. The monitor creates a new table in its place.
 """
 
 from __future__ import annotations
@@ -23,60 +24,63 @@ _VERSION = re.compile(r"([0-9]{20})\.json")
 
 
 def repair_table(folder: LocalFolder, aside: Path) -> str:
-    """Make the table whole. Returns one sentence: what was done, and what of it lies in `aside`."""
+    """Repair the table. Returns one sentence that describes the repair. Removed files are moved to `aside`."""
     try:
-        done = [*_repaired_log(folder, aside), *_repaired_rows(folder, aside)]
+        done = [*_repair_log(folder, aside), *_repair_rows(folder, aside)]
         if find_table_damage(folder) is None:
-            taken_out = f"; what was taken out is in {aside}" if aside.exists() else ""
-            return f"{folder.root}: {'; '.join(done)}{taken_out}"
+            removed = f"; removed files are in {aside}" if aside.exists() else ""
+            return f"{folder.root}: {'; '.join(done)}{removed}"
     except (DeltaError, OSError, TableDamagedError):
         pass  # rule 5
-    _take_out(folder.root, aside, aside / folder.root.name)
-    return f"{folder.root}: cannot be repaired; it is {aside / folder.root.name} now, and a new table begins"
+    _move_aside(folder.root, aside, aside / folder.root.name)
+    return (
+        f"{folder.root}: cannot be repaired; it was moved to {aside / folder.root.name}, and the monitor creates a new"
+        " table"
+    )
 
 
-def _repaired_log(folder: LocalFolder, aside: Path) -> list[str]:
-    """Rules 1 to 3."""
+def _repair_log(folder: LocalFolder, aside: Path) -> list[str]:
+    """Repair the log by rules 1 to 3. Returns a description of each step."""
     done: list[str] = []
     while damage := find_log_damage(folder):
         name = damage.name.rpartition("/")[2]
-        found = _VERSION.fullmatch(name)
-        if found and f"{found[1]}.checkpoint.parquet" in folder.names(LOG):
+        match = _VERSION.fullmatch(name)
+        if match and f"{match[1]}.checkpoint.parquet" in folder.names(LOG):
             (folder.root / damage.name).write_text(_NO_ACTION)
-            done.append(f"{damage.name} replaced, its checkpoint has all that was in it")
+            done.append(f"{damage.name} replaced, because its checkpoint contains all its actions")
             continue
-        if found:
-            versions = _entries_from(folder, int(found[1]))
-            done.append(f"restored to version {int(found[1]) - 1}, without the damaged end of its log")
-            if not versions or int(found[1]) == 0:
+        if match:
+            removed = _entries_from(folder, int(match[1]))
+            done.append(f"restored to version {int(match[1]) - 1}, without the damaged end of its log")
+            if not removed or int(match[1]) == 0:
                 break
         else:
-            versions = [entry for entry in folder.names(LOG) if entry in {name, "_last_checkpoint"}]
-            done.append(f"{damage.name} taken out")
-            if not versions:
+            removed = [entry for entry in folder.names(LOG) if entry in {name, "_last_checkpoint"}]
+            done.append(f"{damage.name} removed")
+            if not removed:
                 break
-        for entry in versions:
-            _take_out(folder.root / LOG / entry, aside, aside / LOG / entry)
+        for entry in removed:
+            _move_aside(folder.root / LOG / entry, aside, aside / LOG / entry)
     return done
 
 
 def _entries_from(folder: LocalFolder, version: int) -> list[str]:
     entries = ((name, _VERSION.fullmatch(name)) for name in folder.names(LOG))
-    return [name for name, found in entries if found and int(found[1]) >= version]
+    return [name for name, match in entries if match and int(match[1]) >= version]
 
 
-def _repaired_rows(folder: LocalFolder, aside: Path) -> list[str]:
-    """Rule 4."""
+def _repair_rows(folder: LocalFolder, aside: Path) -> list[str]:
+    """Remove damaged files of rows (rule 4). Returns a description of the step."""
     damaged = list(damaged_rows(folder))
     for file in damaged:
         if (folder.root / file.name).exists():
-            _take_out(folder.root / file.name, aside, aside / file.name)
+            _move_aside(folder.root / file.name, aside, aside / file.name)
     if damaged:
         DeltaTable(str(folder.root)).repair()
-    return [f"{len(damaged)} damaged files of rows taken out"] if damaged else []
+    return [f"{len(damaged)} damaged file{'' if len(damaged) == 1 else 's'} of rows removed"] if damaged else []
 
 
-def _take_out(path: Path, aside: Path, target: Path) -> None:
+def _move_aside(path: Path, aside: Path, target: Path) -> None:
     aside.mkdir(exist_ok=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     path.rename(target)

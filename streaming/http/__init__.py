@@ -1,4 +1,4 @@
-"""The HTTP port (`port.py`): who may ask, slow and hostile clients, what a client accepts, compression.
+"""The HTTP port (`port.py`): TLS and passwords, limits for slow and hostile clients, content negotiation, compression.
 
-May import `prometheus` and what lies below it.
+May import `prometheus` and all packages below it.
 """

@@ -1,7 +1,10 @@
-"""One request and its answer, in memory: the standard library's own WSGI handler, without a socket.
+"""Answers one HTTP request in memory, with the WSGI handler of the standard library but without a socket.
 
-1. The handler reads a head that has arrived as a whole and writes into a list, so it never waits for a client.
-2. Each answer has the headers `ALWAYS`, unless it has one of that name itself: also refusals that no page has made.
+The head of a request is its request line and its headers.
+
+1. The handler reads a complete head and writes into a list. So it never waits for a client.
+2. Each response has the headers `ALWAYS`. A header that the application sets has priority. This also applies to error
+   responses that the handler creates itself.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ Headers = list[tuple[str, str]]
 Environ = dict[str, Any]
 StartResponse = Callable[[str, Headers], object]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
-"""What PEP 3333 calls an application, as far as it is used here."""
+"""A WSGI application (PEP 3333), with the types that are used here."""
 
 ALWAYS: Final[tuple[tuple[str, str], ...]] = (
     ("Cache-Control", "no-store"),
@@ -29,14 +32,14 @@ ALWAYS: Final[tuple[tuple[str, str], ...]] = (
     ("Cross-Origin-Resource-Policy", "same-origin"),
     ("Server", "rebalance-monitor"),
 )
-_LONGEST_HEAD_BYTES = 64 << 10
+_MAX_HEAD_BYTES = 64 << 10
 _TEXT = "text/plain; charset=utf-8"
 
 _T = TypeVar("_T")
 
 
 class Gateway:
-    """Turns the head of a request into an answer of an application."""
+    """Answers requests with a WSGI application."""
 
     def __init__(self, application: Application, host: str, port: int) -> None:
         self._application = application
@@ -44,26 +47,26 @@ class Gateway:
         self.base_environ |= {"REMOTE_HOST": "", "CONTENT_LENGTH": "", "SCRIPT_NAME": ""}
 
     def answer(self, head: bytes, host: str) -> list[bytes]:
-        """Answer the request of a client at this address. A body that came with it is not read."""
+        """Answer the request of a client at this address. The body of the request is not read."""
         exchange = _Exchange(head)
         _Handler(exchange, (host, 0), self)  # type: ignore[arg-type]
         return exchange.answer
 
     def get_app(self) -> Application:
-        """The handler asks its server for the application."""
-        return self._with_headers
+        """Return the application. The handler calls this method of its server."""
+        return self._call_application
 
-    def _with_headers(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        """Rule 2."""
+    def _call_application(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        """Call the application and add missing headers to its response (rule 2)."""
 
         def start(status: str, headers: Headers) -> object:
-            return start_response(status, [*headers, *_missing(headers)])
+            return start_response(status, [*headers, *_missing_headers(headers)])
 
         return self._application(environ, start)
 
 
 class _Exchange:
-    """What the handler takes for a socket."""
+    """The request and response buffers, with the methods of a socket that the handler calls."""
 
     def __init__(self, head: bytes) -> None:
         self.head = head
@@ -78,44 +81,46 @@ class _Exchange:
 
 class _Handler(WSGIRequestHandler):
     server_version, sys_version = "rebalance-monitor", ""
-    default_request_version = "HTTP/1.0"  # so that a refusal has a status line, whatever was sent
+    default_request_version = "HTTP/1.0"  # so an error response has a status line, even if the request line is invalid
     error_content_type, error_message_format = _TEXT, "%(code)d %(message)s\n"
 
     def handle(self) -> None:
-        """Refuse a head that is longer than any client needs: it has not been read to its end."""
+        """Handle the request. Refuse a head that is too long, because its end was not read."""
         head = self.request.head
-        if len(head) <= _LONGEST_HEAD_BYTES:
+        if len(head) <= _MAX_HEAD_BYTES:
             super().handle()
             return
         self.requestline, self.request_version, self.command = "", self.default_request_version, ""
-        is_line = b"\n" not in head
-        self.send_error(HTTPStatus.REQUEST_URI_TOO_LONG if is_line else HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        is_line_too_long = b"\n" not in head
+        self.send_error(
+            HTTPStatus.REQUEST_URI_TOO_LONG if is_line_too_long else HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+        )
 
     def end_headers(self) -> None:
-        """Rule 2, for what the library refuses by itself."""
+        """Add the headers `ALWAYS` to error responses of the library (rule 2)."""
         for name, value in ALWAYS:
             if name != "Server":
                 self.send_header(name, value)
         super().end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing: a scrape every few seconds is no news."""
+        """Log nothing. A line for each scrape would fill the log."""
 
     def get_stderr(self) -> TextIO:
-        """Keep what wsgiref would print."""
+        """Return a buffer, so wsgiref prints nothing to the terminal."""
         return io.StringIO()
 
 
 def plain_answer(status: str, *headers: tuple[str, str]) -> bytes:
-    """A whole answer that says no more than its status."""
+    """Return a complete response with the status as its body."""
     body = f"{status}\n"
     given = [("Content-Type", _TEXT), ("Content-Length", str(len(body))), *headers]
-    lines = [f"{name}: {value}\r\n" for name, value in [*given, *_missing(given)]]
+    lines = [f"{name}: {value}\r\n" for name, value in [*given, *_missing_headers(given)]]
     return f"HTTP/1.0 {status}\r\n{''.join(lines)}\r\n{body}".encode()
 
 
 def path_of(head: bytes) -> str:
-    r"""The path in a request line, as it stands there.
+    r"""Return the path of a request line, undecoded and without the query. Empty if the line has no path.
 
     >>> path_of(b"GET /-/ready?cluster=eu HTTP/1.1\r\nHost: x\r\n\r\n"), path_of(b"\x16\x03")
     ('/-/ready', '')
@@ -124,13 +129,13 @@ def path_of(head: bytes) -> str:
     return words[1].partition(b"?")[0].decode("latin-1") if len(words) > 1 else ""
 
 
-async def in_thread(function: Callable[[], _T]) -> _T:
-    """Run a function in a thread of its own that does not keep the process from ending."""
+async def run_in_thread(function: Callable[[], _T]) -> _T:
+    """Run a function in a new thread. The thread does not prevent the end of the process."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[_T] = loop.create_future()
 
     def settle(result: _T | None, error: Exception | None) -> None:
-        if done.done():  # nobody waits for it any more
+        if done.done():  # the waiting task was cancelled
             return
         if error is not None:
             done.set_exception(error)
@@ -141,15 +146,15 @@ async def in_thread(function: Callable[[], _T]) -> _T:
         result, failure = None, None
         try:
             result = function()
-        except Exception as error:  # noqa: BLE001 - it goes to the one who waits
+        except Exception as error:  # noqa: BLE001 - it is raised in the waiting task
             failure = error
-        with suppress(RuntimeError):  # the server has been closed
+        with suppress(RuntimeError):  # the event loop is closed
             loop.call_soon_threadsafe(settle, result, failure)
 
     threading.Thread(target=work, name="http request", daemon=True).start()
     return await done
 
 
-def _missing(headers: Headers) -> Headers:
+def _missing_headers(headers: Headers) -> Headers:
     given = {name.lower() for name, _ in headers}
     return [(name, value) for name, value in ALWAYS if name.lower() not in given]

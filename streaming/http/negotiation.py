@@ -1,9 +1,13 @@
-"""What a client accepts, by RFC 9110, sections 12.4 and 12.5: a weight of 0 means "not this".
+"""Selects the format and the compression that a client accepts, by RFC 9110, sections 12.4 and 12.5.
 
-1. `/metrics` is written in the format with the largest weight. Each format has the weight of the element that names it
-   most exactly. Of equals it is the one named more exactly, then the first of `FORMATS`.
-2. If no format is accepted, it is the first of `FORMATS`: a scraper can report what it does not understand.
-3. gzip is used if `gzip`, `x-gzip` or else `*` has a weight above 0, and no less than `identity` has.
+A weight of 0 means "not acceptable".
+
+1. `/metrics` is written in the format with the largest weight. The weight of a format is the weight of the most exact
+   header element that matches it. If two formats have equal weights, the format with the more exact element is used. If
+   these are equal, too, the first of `FORMATS` is used.
+2. If the client accepts no format, the first of `FORMATS` is used. A scraper can then report an error.
+3. gzip is used if its weight is above 0 and not below the weight of `identity`. The weight of gzip is that of `gzip`,
+   else of `x-gzip`, else of `*`.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from prometheus_client.exposition import choose_encoder
 from streaming.prometheus.exposition import Encoder
 
 FORMATS = (("text/plain", "0.0.4"), ("application/openmetrics-text", "1.0.0"), ("text/plain", "1.0.0"))
-"""Media types and versions that are written, the preferred one first."""
+"""Supported media types with their versions. The preferred one is first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,26 +32,26 @@ class _Element:
     weight: float = 0.0
 
     def exactness(self, media_type: str, version: str) -> int:
-        """How exactly it names a format; 0 if it does not."""
+        """Return how exactly the element matches a format, 1 to 4. 0 if it does not match."""
         if self.name == media_type:
             return {version: 4, "": 3}.get(self.parameters.get("version", ""), 0)
         return {"*/*": 1, f"{media_type.partition('/')[0]}/*": 2}.get(self.name, 0)
 
 
-def chosen_encoder(accept: str) -> tuple[Encoder, str]:
-    """The encoder for what an Accept header asks for, and its content type (rules 1 and 2).
+def select_encoder(accept: str) -> tuple[Encoder, str]:
+    """Return the encoder and the content type for an Accept header (rules 1 and 2).
 
-    >>> chosen_encoder("application/openmetrics-text;q=0, text/plain")[1]
+    >>> select_encoder("application/openmetrics-text;q=0, text/plain")[1]
     'text/plain; version=0.0.4; charset=utf-8'
     """
     elements = _elements(accept)
-    weight, _, place, escaping = max(_ranked(elements, place) for place in range(len(FORMATS)))
+    weight, _, place, escaping = max(_rank(elements, place) for place in range(len(FORMATS)))
     media_type, version = FORMATS[-place if weight > 0 else 0]
     return choose_encoder(f"{media_type};version={version}{escaping}")
 
 
 def accepts_gzip(accept_encoding: str) -> bool:
-    """Whether an Accept-Encoding header takes gzip (rule 3).
+    """Return True if an Accept-Encoding header accepts gzip (rule 3).
 
     >>> accepts_gzip("gzip, deflate"), accepts_gzip("gzip;q=0, *"), accepts_gzip("*;q=0.5"), accepts_gzip("identity")
     (True, False, True, False)
@@ -57,33 +61,36 @@ def accepts_gzip(accept_encoding: str) -> bool:
     return weight > 0 and weight >= weights.get("identity", 0.0)
 
 
-def _ranked(elements: Sequence[_Element], place: int) -> tuple[float, int, int, str]:
-    """Rule 1 for the format at a place: what is better is greater. The last part says how names are to be escaped."""
-    media_type, version = FORMATS[place]
+def _rank(elements: Sequence[_Element], index: int) -> tuple[float, int, int, str]:
+    """Return the rank of the format with this index in `FORMATS` (rule 1). A better format has a greater rank.
+
+    The rank is (weight, exactness, negative index, parameter for the escaping of names).
+    """
+    media_type, version = FORMATS[index]
     exactness, element = max(
         ((element.exactness(media_type, version), element) for element in elements),
-        key=lambda found: found[0],
+        key=lambda match: match[0],
         default=(0, _Element("")),
     )
     escaping = element.parameters.get("escaping")
-    return element.weight if exactness else 0.0, exactness, -place, f";escaping={escaping}" if escaping else ""
+    return element.weight if exactness else 0.0, exactness, -index, f";escaping={escaping}" if escaping else ""
 
 
 def _elements(header: str) -> list[_Element]:
-    found = []
-    for written in header.split(","):
-        name, *given = (part.strip() for part in written.split(";"))
+    elements = []
+    for text in header.split(","):
+        name, *given = (part.strip() for part in text.split(";"))
         pairs = (parameter.partition("=") for parameter in given)
         parameters = {key.strip().lower(): value.strip().strip('"') for key, _, value in pairs}
         if name:
-            found.append(_Element(name.lower(), parameters, _weight(parameters.get("q", "1"))))
-    return found
+            elements.append(_Element(name.lower(), parameters, _weight(parameters.get("q", "1"))))
+    return elements
 
 
-def _weight(written: str) -> float:
-    """A weight that cannot be read counts as none: the element is accepted."""
+def _weight(text: str) -> float:
+    """Parse a weight. An invalid weight counts as 1, so the element is accepted."""
     try:
-        weight = float(written)
+        weight = float(text)
     except ValueError:
         return 1.0
     return weight if 0 <= weight <= 1 else 1.0

@@ -1,14 +1,15 @@
-"""The server behind the HTTP port: a slow client costs an open socket and a few KB, and probes are always answered.
+"""Serves the HTTP port. A slow client costs an open socket and a few KB, and probes are always answered.
 
-1. One thread takes connections, makes TLS handshakes, reads requests and sends answers, and waits for no client doing
-   it. Only a complete request gets a thread.
-2. A request has `HEAD_SECONDS` to arrive, TLS handshake included, however busy its client looks. An answer is sent for
-   `LONGEST_SECONDS` at most, and for `SILENCE_SECONDS` at most to a client that takes nothing of it.
-3. At most `MOST_WAITING` connections are open whose request has not arrived. A new connection always gets in: if there
-   are more, the address with the most of them loses its oldest.
-4. At most `MOST_REQUESTS` complete requests are open, half of them from one address. One more is answered with 503.
-   `MOST_ANSWERS` are made or sent at a time, half of them for one address.
-5. Probes count for rule 3 only and have `MOST_PROBES` places of their own.
+1. One thread accepts connections, makes TLS handshakes, reads requests and sends responses. It never blocks on a
+   client. Only a complete request gets its own thread.
+2. A request must arrive within `HEAD_SECONDS`, including the TLS handshake. Data that arrives slowly does not extend
+   this time. A response is sent for at most `LONGEST_SECONDS`. If the client reads nothing of it, the server closes the
+   connection after `SILENCE_SECONDS`.
+3. At most `MAX_WAITING` connections are open whose request has not arrived. A new connection is always accepted. If
+   there are too many, the address with the most of them loses its oldest connection.
+4. At most `MAX_REQUESTS` complete requests are open, at most half of them from one address. Each further request gets
+   the status 503. At most `MAX_ANSWERS` responses are computed or sent at a time, at most half of them for one address.
+5. Probes are limited only by rule 3. `MAX_PROBES` probes are answered at a time, in addition to the limits of rule 4.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from streaming.http.access import Certificate
-from streaming.http.exchange import Application, Gateway, in_thread, path_of, plain_answer
+from streaming.http.exchange import Application, Gateway, path_of, plain_answer, run_in_thread
 
 HEAD_SECONDS = 10.0
 SILENCE_SECONDS = 10.0
 LONGEST_SECONDS = 60.0
-MOST_WAITING = 192
-MOST_REQUESTS = 64
-MOST_ANSWERS = 16
-MOST_PROBES = 4
-MOST_HEAD_BYTES = 64 << 10
+MAX_WAITING = 192
+MAX_REQUESTS = 64
+MAX_ANSWERS = 16
+MAX_PROBES = 4
+MAX_HEAD_BYTES = 64 << 10
 
 _BACKLOG = 128
 _RETRY_SECONDS = 0.1
@@ -44,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False, slots=True)
 class _Client:
-    """One connection, from the moment it is taken."""
+    """One accepted connection. `places` limits the responses for its address (rule 4)."""
 
     connection: socket.socket
     host: str
@@ -55,29 +56,32 @@ class _Client:
     has_request: bool = False
 
     def hang_up(self) -> None:
-        """End it, whatever it waits for."""
+        """Cancel the task of this connection, also while it waits."""
         if self.task is not None:
             self.task.cancel()
 
     def close(self) -> None:
-        """Give the socket back."""
+        """Close the socket."""
         if self.writer is not None:
             self.writer.transport.abort()
         else:
             self.connection.close()
 
     @contextmanager
-    def hung_up_after(self, seconds: float) -> Iterator[None]:
-        """Hang up if the block takes longer."""
-        deadline = asyncio.get_running_loop().call_later(seconds, self.hang_up)
+    def deadline(self, seconds: float) -> Iterator[None]:
+        """Cancel the connection if the block takes longer than this."""
+        timer = asyncio.get_running_loop().call_later(seconds, self.hang_up)
         try:
             yield
         finally:
-            deadline.cancel()
+            timer.cancel()
 
 
 class Server:
-    """Listens from the start; `serve_forever` answers until `shutdown`. Raises OSError where it cannot listen."""
+    """An HTTP server that listens as soon as it is created. Raises OSError if it cannot listen.
+
+    `serve_forever` answers requests until `shutdown`. `probes` are the paths of rule 5.
+    """
 
     def __init__(
         self,
@@ -87,23 +91,23 @@ class Server:
         certificate: Certificate | None = None,
         probes: frozenset[str] = frozenset(),
     ) -> None:
-        self._listener = _listening(host, port)
+        self._listener = _open_listener(host, port)
         self.port = int(self._listener.getsockname()[1])
         self._gateway = Gateway(application, host, self.port)
         self._certificate = certificate
         self._probes = probes
         self._clients: dict[_Client, None] = {}  # oldest first
         self._places_by_address: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
-        self._places = asyncio.Semaphore(MOST_ANSWERS)
-        self._probe_places = asyncio.Semaphore(MOST_PROBES)
+        self._places = asyncio.Semaphore(MAX_ANSWERS)
+        self._probe_places = asyncio.Semaphore(MAX_PROBES)
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(
-            lambda _, context: _log.debug("a request on the HTTP port broke off: %s", context)
+            lambda _, context: _log.debug("a connection to the HTTP port failed: %s", context)
         )
         self._accepting = self._loop.create_task(self._accept())
 
     def serve_forever(self) -> None:
-        """Answer until `shutdown`; then every connection is closed."""
+        """Answer requests until `shutdown`. Then close all connections."""
         try:
             with suppress(asyncio.CancelledError):
                 self._loop.run_until_complete(self._accepting)
@@ -111,61 +115,64 @@ class Server:
             for task in tasks:
                 task.cancel()
             self._loop.run_until_complete(asyncio.wait(tasks) if tasks else asyncio.sleep(0))
-            self._loop.run_until_complete(asyncio.sleep(0))  # transports close their sockets in a step of their own
+            self._loop.run_until_complete(asyncio.sleep(0))  # transports close their sockets in a later step
         finally:
             self._loop.close()
             self._listener.close()
 
     def shutdown(self) -> None:
-        """Have `serve_forever` return soon; from any thread."""
-        with suppress(RuntimeError):  # it has returned already
+        """Make `serve_forever` return soon. Any thread may call this."""
+        with suppress(RuntimeError):  # `serve_forever` has returned already
             self._loop.call_soon_threadsafe(self._accepting.cancel)
 
     async def _accept(self) -> None:
         while True:
             try:
                 connection, (host, *_) = await self._loop.sock_accept(self._listener)
-            except OSError:  # the process may open no more files: hanging up on a client gives one back
+            except OSError:  # the process has too many open files, and closing a connection frees one
                 self._make_room(0)
                 await asyncio.sleep(_RETRY_SECONDS)
                 continue
-            self._make_room(MOST_WAITING - 1)
-            self._attend(connection, host)
+            self._make_room(MAX_WAITING - 1)
+            self._start_client(connection, host)
 
-    def _make_room(self, most_waiting: int) -> None:
-        """Rule 3."""
+    def _make_room(self, max_waiting: int) -> None:
+        """Close one waiting connection if there are more than `max_waiting` (rule 3)."""
         waiting = [client for client in self._clients if not client.has_request]
-        if len(waiting) > most_waiting:
-            [(crowded, _)] = Counter(client.address for client in waiting).most_common(1)
-            victim = next(client for client in waiting if client.address == crowded)
-            victim.hang_up()
-            self._forget(victim)
+        if len(waiting) > max_waiting:
+            [(busiest_address, _)] = Counter(client.address for client in waiting).most_common(1)
+            oldest = next(client for client in waiting if client.address == busiest_address)
+            oldest.hang_up()
+            self._forget(oldest)
 
-    def _attend(self, connection: socket.socket, host: str) -> None:
-        address = network_of(host)
-        places = self._places_by_address.setdefault(address, asyncio.Semaphore(MOST_ANSWERS // 2))
+    def _start_client(self, connection: socket.socket, host: str) -> None:
+        address = client_network(host)
+        places = self._places_by_address.setdefault(address, asyncio.Semaphore(MAX_ANSWERS // 2))
         client = _Client(connection, host, places, address)
         self._clients[client] = None
-        client.task = self._loop.create_task(self._converse(client))
+        client.task = self._loop.create_task(self._serve_client(client))
         client.task.add_done_callback(lambda _: self._forget(client))
 
     def _forget(self, client: _Client) -> None:
         self._clients.pop(client, None)
         client.close()
 
-    async def _converse(self, client: _Client) -> None:
-        """Rule 2. A client that goes away, or speaks no HTTP or TLS, is no concern of an operator."""
+    async def _serve_client(self, client: _Client) -> None:
+        """Read one request and answer it (rule 2).
+
+        A client that closes the connection, or does not use HTTP or TLS, is logged only at the level DEBUG.
+        """
         try:
-            with client.hung_up_after(HEAD_SECONDS):
-                reader = await self._connected(client)
-                head = await _head(reader)
+            with client.deadline(HEAD_SECONDS):
+                reader = await self._connect(client)
+                head = await _read_head(reader)
             if head:
                 await self._answer(client, head)
         except (OSError, asyncio.CancelledError):
-            _log.debug("a request on the HTTP port broke off", exc_info=True)
+            _log.debug("a connection to the HTTP port failed", exc_info=True)
 
-    async def _connected(self, client: _Client) -> asyncio.StreamReader:
-        reader = asyncio.StreamReader(limit=MOST_HEAD_BYTES, loop=self._loop)
+    async def _connect(self, client: _Client) -> asyncio.StreamReader:
+        reader = asyncio.StreamReader(limit=MAX_HEAD_BYTES, loop=self._loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=self._loop)
         context = self._certificate.context() if self._certificate else None
         transport, _ = await self._loop.connect_accepted_socket(lambda: protocol, client.connection, ssl=context)
@@ -173,13 +180,13 @@ class Server:
         return reader
 
     async def _answer(self, client: _Client, head: bytes) -> None:
-        """Rules 4 and 5."""
+        """Answer a complete request if the limits allow it (rules 4 and 5)."""
         if path_of(head) in self._probes:
             async with self._probe_places:
                 await self._exchange(client, head)
             return
         by_address = Counter(one.address for one in self._clients if one.has_request)
-        if by_address.total() >= MOST_REQUESTS or by_address[client.address] >= MOST_REQUESTS // 2:
+        if by_address.total() >= MAX_REQUESTS or by_address[client.address] >= MAX_REQUESTS // 2:
             await _send(client, [plain_answer("503 Service Unavailable", ("Retry-After", "1"))])
             return
         client.has_request = True
@@ -188,13 +195,15 @@ class Server:
 
     async def _exchange(self, client: _Client, head: bytes) -> None:
         if client.writer is not None and not client.writer.is_closing():
-            await _send(client, await in_thread(lambda: self._gateway.answer(head, client.host)))
+            await _send(client, await run_in_thread(lambda: self._gateway.answer(head, client.host)))
 
 
-def network_of(host: str) -> str:
-    """What counts as one address: one of IPv4, also where it is written as IPv6, and a /64 of IPv6.
+def client_network(host: str) -> str:
+    """Return the address that limits apply to: a single IPv4 address, or the /64 network of an IPv6 address.
 
-    >>> network_of("10.0.0.7"), network_of("::ffff:10.0.0.7"), network_of("2001:db8::1:2:3:4")
+    An IPv4 address in the form of IPv6 counts as IPv4.
+
+    >>> client_network("10.0.0.7"), client_network("::ffff:10.0.0.7"), client_network("2001:db8::1:2:3:4")
     ('10.0.0.7', '10.0.0.7', '2001:db8::')
     """
     address = ipaddress.ip_address(host.partition("%")[0])
@@ -205,7 +214,7 @@ def network_of(host: str) -> str:
     return str(ipaddress.IPv6Network((address, 64), strict=False).network_address)
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _open_listener(host: str, port: int) -> socket.socket:
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
@@ -221,29 +230,29 @@ def _listening(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def _head(reader: asyncio.StreamReader) -> bytes:
-    """The request line and headers: up to an empty line, the end, or more than any client needs."""
+async def _read_head(reader: asyncio.StreamReader) -> bytes:
+    """Read the request line and the headers, up to an empty line, the end of data, or MAX_HEAD_BYTES."""
     head = bytearray()
-    while len(head) <= MOST_HEAD_BYTES:
-        seen = max(0, len(head) - 3)
-        piece = await reader.read(MOST_HEAD_BYTES)
+    while len(head) <= MAX_HEAD_BYTES:
+        search_from = max(0, len(head) - 3)
+        piece = await reader.read(MAX_HEAD_BYTES)
         head += piece
-        if not piece or head.find(b"\n\r\n", seen) >= 0 or head.find(b"\n\n", seen) >= 0:
+        if not piece or head.find(b"\n\r\n", search_from) >= 0 or head.find(b"\n\n", search_from) >= 0:
             break
     return bytes(head)
 
 
 async def _send(client: _Client, pieces: list[bytes]) -> None:
-    """Rule 2."""
+    """Send a response and close the connection (rule 2)."""
     writer = client.writer
     if writer is None:
         return
-    with client.hung_up_after(LONGEST_SECONDS):
+    with client.deadline(LONGEST_SECONDS):
         for piece in pieces:
             for start in range(0, len(piece), _PIECE_BYTES):
                 writer.write(memoryview(piece)[start : start + _PIECE_BYTES])
-                with client.hung_up_after(SILENCE_SECONDS):
+                with client.deadline(SILENCE_SECONDS):
                     await writer.drain()
         writer.close()
-        with client.hung_up_after(SILENCE_SECONDS), suppress(ConnectionError):  # it may hang up first
+        with client.deadline(SILENCE_SECONDS), suppress(ConnectionError):  # the client may close first
             await writer.wait_closed()

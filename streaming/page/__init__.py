@@ -1,4 +1,4 @@
-"""Web pages and the JSON API on the port of `/metrics`. They render reports of groups.
+"""Web pages and the JSON API on the port of `/metrics`. They show the reports of groups.
 
     GroupReport ──► overview, group, heat_map, ... ──► rendering (HTML) or as_json ──► application (WSGI)
 

@@ -1,9 +1,11 @@
-"""Addresses of groups: whatever Kafka lets a group be called has one, and it leads back to the group.
+"""Converts group ids to addresses and back. Every group id that Kafka allows has an address.
 
-1. A group's page is `/groups/<id>`, its id percent-encoded as UTF-8, slashes included.
-2. `.`, `..` and the empty id would be taken for something else on the way: those are `/groups/?id=<id>`.
-3. Where several clusters are watched, an address names one: `?cluster=<name>`, its name as labels have it.
-4. A lone surrogate, which no UTF-8 has, is encoded as if it had one. Bytes that are nothing else lead nowhere.
+1. The page of a group is `/groups/<id>`. The id is percent-encoded as UTF-8, including slashes.
+2. Browsers change the path segments `.` and `..` and the empty segment. So the address of such an id is
+   `/groups/?id=<id>`.
+3. If the monitor watches several clusters, an address contains one of them: `?cluster=<name>`. The name is the same as
+   in labels.
+4. A lone surrogate is encoded as if UTF-8 could encode it. All other invalid UTF-8 matches no group.
 """
 
 from __future__ import annotations
@@ -12,41 +14,43 @@ from urllib.parse import parse_qs, quote
 
 GROUP_PAGE = "/groups/"
 GROUP_API = "/api/v1/groups/"
-_NEVER_A_SEGMENT = frozenset({"", ".", ".."})
+_NOT_A_SEGMENT = frozenset({"", ".", ".."})
 
 
 def group_address(group_id: str, prefix: str = GROUP_PAGE, cluster: str | None = None) -> str:
-    r"""The address of a group's page, or of its JSON; `cluster` is told where there are several.
+    r"""Return the address of a group's page, or of its JSON (by `prefix`). `cluster` is None if there is only one.
 
     >>> group_address("a/b?<é>"), group_address(".."), group_address("\ud800")
     ('/groups/a%2Fb%3F%3C%C3%A9%3E', '/groups/?id=..', '/groups/%ED%A0%80')
     >>> group_address("a", cluster="eu"), group_address("", cluster="e/u")
     ('/groups/a?cluster=eu', '/groups/?id=&cluster=e%2Fu')
     """
-    path, reported = prefix, [] if cluster is None else [("cluster", cluster)]
-    if group_id in _NEVER_A_SEGMENT:
-        reported = [("id", group_id), *reported]
+    path, parameters = prefix, [] if cluster is None else [("cluster", cluster)]
+    if group_id in _NOT_A_SEGMENT:
+        parameters = [("id", group_id), *parameters]
     else:
-        path += _encoded(group_id)
-    query = "&".join(f"{name}={_encoded(value)}" for name, value in reported)
+        path += _percent_encode(group_id)
+    query = "&".join(f"{name}={_percent_encode(value)}" for name, value in parameters)
     return f"{path}?{query}" if query else path
 
 
 def overview_address(cluster: str) -> str:
-    """The address of all groups of one cluster; of all where it has no name.
+    """Return the address of all groups of one cluster. With an empty name: of all clusters.
 
     >>> overview_address("e/u"), overview_address("")
     ('/?cluster=e%2Fu', '/')
     """
-    return f"/?cluster={_encoded(cluster)}" if cluster else "/"
+    return f"/?cluster={_percent_encode(cluster)}" if cluster else "/"
 
 
-def _encoded(text: str) -> str:
+def _percent_encode(text: str) -> str:
     return quote(text.encode("utf-8", "surrogatepass"), safe="")
 
 
 def addressed_group(rest: str, query: str) -> str | None:
-    r"""The group meant by the path after the prefix, as WSGI hands it over (bytes as Latin-1), and the query.
+    r"""Return the group id of an address. None if the bytes are not UTF-8 (rule 4).
+
+    `rest` is the path after the prefix, as WSGI passes it (bytes as Latin-1).
 
     >>> addressed_group("a/b", ""), addressed_group("\xff", ""), addressed_group("", "id=..")
     ('a/b', None, '..')
@@ -59,7 +63,7 @@ def addressed_group(rest: str, query: str) -> str | None:
 
 
 def argument(query: str, name: str) -> str:
-    """The first value of a name in a query; empty where it is not there, or no such query can be.
+    """Return the first value of a name in a query. Empty if the query has no such name, or is invalid.
 
     >>> argument("q=a+b%2F&q=c", "q"), argument("", "q")
     ('a b/', '')

@@ -1,6 +1,7 @@
-r"""The same values as JSON: names carry units, null is unknown, times are milliseconds since 1970 (UTC).
+r"""Converts reports to JSON.
 
-API.md beside this names every field. Names that others chose are as they are: a lone surrogate is written `\ud800`.
+Names of fields contain units. Null means unknown. Times are milliseconds since 1970 (UTC). API.md in this folder
+describes every field. Names from Kafka and from clients are not changed. A lone surrogate is written as `\ud800`.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from streaming.evaluation.facts import FairnessReport
 from streaming.evaluation.report import GroupReport
 from streaming.page.group import GroupDetail
 from streaming.page.last_rebalances import LastRebalances
-from streaming.page.overview import Listed
-from streaming.page.watched import Watched
-from streaming.page.what_if import Answers
+from streaming.page.overview import OverviewEntry
+from streaming.page.watched import WatchedCluster
+from streaming.page.what_if import WhatIfAnswers
 
 
-def encoded(document: Mapping[str, Any]) -> bytes:
-    """The document in ASCII."""
+def encode(document: Mapping[str, Any]) -> bytes:
+    """Return the document as JSON in ASCII."""
     return json.dumps(document, ensure_ascii=True, allow_nan=False).encode()
 
 
-def monitor_json(watched: Watched) -> dict[str, Any]:
-    """What every answer on one cluster begins with: as of when, and how far that can be trusted."""
+def monitor_json(watched: WatchedCluster) -> dict[str, Any]:
+    """Return the first fields of a response for one cluster: phase, source, times and records not read yet."""
     sample = watched.view.sample
     return {
         "cluster": watched.cluster,
@@ -39,20 +40,24 @@ def monitor_json(watched: Watched) -> dict[str, Any]:
     }
 
 
-def monitors_json(clusters: Sequence[Watched]) -> dict[str, Any]:
-    """What an answer on any number of clusters begins with; of one it says it as it always did, too."""
+def monitors_json(clusters: Sequence[WatchedCluster]) -> dict[str, Any]:
+    """Return the first fields of a response for several clusters. For one cluster, its fields are also at the top."""
     each = [monitor_json(watched) for watched in clusters]
     return {**(each[0] if len(each) == 1 else {}), "clusters": each}
 
 
-def groups_json(clusters: Sequence[Watched], groups: Iterable[Listed], total_groups: int) -> dict[str, Any]:
-    """Groups sorted by trouble; `total_groups` counts those that were left out, too."""
+def groups_json(
+    clusters: Sequence[WatchedCluster], groups: Iterable[OverviewEntry], total_groups: int
+) -> dict[str, Any]:
+    """Return the document of a list of groups. `total_groups` also counts groups beyond the limit."""
     listed = [{"cluster": one.cluster, **_summary(one.group)} for one in groups]
     return {**monitors_json(clusters), "total_groups": total_groups, "groups": listed}
 
 
-def group_json(watched: Watched, detail: GroupDetail, rebalances: LastRebalances, what_if: Answers) -> dict[str, Any]:
-    """One group in full."""
+def group_json(
+    watched: WatchedCluster, detail: GroupDetail, rebalances: LastRebalances, what_if: WhatIfAnswers
+) -> dict[str, Any]:
+    """Return the document of one group."""
     group = detail.group
     return {
         **monitor_json(watched),
@@ -64,10 +69,10 @@ def group_json(watched: Watched, detail: GroupDetail, rebalances: LastRebalances
         "partitions": [asdict(one) for one in detail.partitions],
         "work": [asdict(one) for one in detail.work],
         "commit_gaps": asdict(detail.commit_gaps) if detail.commit_gaps else None,
-        "rebalances": [asdict(one) for one in rebalances.reported],
-        "rebalances_error": rebalances.why_not,
+        "rebalances": [asdict(one) for one in rebalances.lines],
+        "rebalances_error": rebalances.error,
         "what_if": [asdict(one) for one in what_if.changes],
-        "what_if_error": what_if.why_not,
+        "what_if_error": what_if.error,
     }
 
 
@@ -93,7 +98,7 @@ def _summary(group: GroupReport) -> dict[str, Any]:
         "unowned_partitions": assignment.unowned_partitions,
         "unowned_records": group.unowned_records,
         "conditions": [
-            {"condition": held.name, "since_ms": held.since_ms, "detail": held.detail} for held in group.conditions
+            {"condition": one.name, "since_ms": one.since_ms, "detail": one.detail} for one in group.conditions
         ],
         "lag": lag.records,
         "lag_unknown": list(lag.unknown),
@@ -129,10 +134,11 @@ def _whole(amount: float | None) -> int | None:
 
 
 def _member(member: dict[str, Any]) -> dict[str, Any]:
-    return {**member, **{name: _named(member[name]) for name in ("owned", "assigned", "target", "pending_revocation")}}
+    fields = ("owned", "assigned", "target", "pending_revocation")
+    return {**member, **{name: _partitions(member[name]) for name in fields}}
 
 
-def _named(partitions: Iterable[tuple[str, int]] | None) -> list[dict[str, Any]] | None:
+def _partitions(partitions: Iterable[tuple[str, int]] | None) -> list[dict[str, Any]] | None:
     return None if partitions is None else [{"topic": topic, "partition": number} for topic, number in partitions]
 
 

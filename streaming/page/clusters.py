@@ -1,9 +1,11 @@
-"""The clusters that pages show, and which of them is meant.
+"""Selects the clusters of a request.
 
-1. One cluster alone need not be named; a name that is none of ours is nobody's.
-2. Of several, `?cluster=` names one. Without it an overview is of all, and a group is of the cluster that has it.
-3. A group that several clusters have is nobody's until one is named. Where none has it and some log is not read yet, it
-   may be there: the answer is unknown, not "no such group".
+1. If the monitor watches one cluster, `?cluster=` is not necessary. An unknown name selects no cluster.
+2. If the monitor watches several clusters, `?cluster=` selects one. Without it, an overview shows all clusters, and a
+   group is taken from the cluster that has it.
+3. If several clusters have a group with the same id, the request must select one. If no cluster has the group, but a
+   cluster is still reading its log for the first time, the group may exist there. So the response is "catching up", and
+   not "no such group".
 """
 
 from __future__ import annotations
@@ -13,40 +15,43 @@ from collections.abc import Callable, Sequence
 
 from streaming.page.overview import Overview, overview
 from streaming.page.rebalances import RebalanceReader
-from streaming.page.watched import CATCHING_UP, Watched
+from streaming.page.watched import CATCHING_UP, WatchedCluster
 from streaming.state.monitor_view import MonitorView
 
 
 class ClusterView:
-    """One cluster: its present, and its overview, which is made once for one present."""
+    """One cluster with its cached overview. `watch` returns its current view."""
 
-    def __init__(self, cluster: str, watch: Callable[[], Watched], rebalances: RebalanceReader) -> None:
+    def __init__(self, cluster: str, watch: Callable[[], WatchedCluster], rebalances: RebalanceReader) -> None:
         self.cluster = cluster
         self.watch = watch
         self.rebalances = rebalances
         self._last: tuple[MonitorView, bool, Overview] | None = None
-        self._making = threading.Lock()
+        self._lock = threading.Lock()
 
-    def overview(self, watched: Watched) -> Overview:
-        """All its groups. Many who look cost no more than one."""
-        with self._making:
+    def overview(self, watched: WatchedCluster) -> Overview:
+        """Return all groups. The overview is made once per view, and all requests share it."""
+        with self._lock:
             last = self._last
             if last is not None and last[0] is watched.view and last[1] == watched.is_fresh:
                 return last[2]
-            made = overview(watched)
-            self._last = (watched.view, watched.is_fresh, made)
-            return made
+            new = overview(watched)
+            self._last = (watched.view, watched.is_fresh, new)
+            return new
 
 
-def meant(clusters: Sequence[ClusterView], named: str) -> Sequence[ClusterView]:
-    """Rules 1 and 2: those an address is about; none where the name is nobody's."""
-    return [one for one in clusters if named in {"", one.cluster}]
+def select_clusters(clusters: Sequence[ClusterView], name: str) -> Sequence[ClusterView]:
+    """Return the cluster with this name, or all clusters if the name is empty (rules 1 and 2)."""
+    return [one for one in clusters if name in {"", one.cluster}]
 
 
-def holders(clusters: Sequence[ClusterView], group_id: str) -> Sequence[ClusterView]:
-    """Rules 2 and 3: the clusters that have the group; where none has, those that cannot tell yet."""
+def clusters_with_group(clusters: Sequence[ClusterView], group_id: str) -> Sequence[ClusterView]:
+    """Return the clusters that have the group (rules 2 and 3).
+
+    If no cluster has it, return the clusters that are still catching up. A single cluster is always returned.
+    """
     if len(clusters) == 1:
         return clusters
     watched = [(one, one.watch()) for one in clusters]
-    having = [one for one, now in watched if group_id in now.reports]
-    return having or [one for one, now in watched if now.phase == CATCHING_UP]
+    with_group = [one for one, current in watched if group_id in current.reports]
+    return with_group or [one for one, current in watched if current.phase == CATCHING_UP]

@@ -1,4 +1,4 @@
-"""The actual assignment against the expected one, in words."""
+"""Describes the difference between the actual and the expected assignment in words."""
 
 from __future__ import annotations
 
@@ -11,41 +11,43 @@ from streaming.evaluation.assignment.drift import StrategyDrift
 from streaming.group.printable import in_ranges
 
 _WORDS = {
-    verdicts.MATCH: "every partition is where {strategy} puts it",
-    verdicts.EQUIVALENT: "not what our replay of {strategy} gives, but as even",
-    verdicts.WITHHELD: "first round of a cooperative rebalance: partitions that change hands are given to nobody yet",
-    verdicts.DIFFERS_FROM_JAVA: "lawful, but not what Java's {strategy} gives",
+    verdicts.MATCH: "every partition has the owner that {strategy} assigns",
+    verdicts.EQUIVALENT: "differs from the assignment that the monitor computes for {strategy}, but is equally even",
+    verdicts.WITHHELD: "first round of a cooperative rebalance: partitions that get a new owner have no owner yet",
+    verdicts.DIFFERS_FROM_JAVA: "breaks no rule, but Java's {strategy} computes a different assignment",
     verdicts.UNKNOWN: "unknown",
-    verdicts.REBALANCING: "the coordinator is still making the assignment",
+    verdicts.REBALANCING: "the coordinator is still computing the assignment",
     verdicts.NOT_EVALUATED: "not evaluated",
-    verdicts.SAME: "{strategy} would give the same",
-    verdicts.DIFFERS: "{strategy} would place {partitions} elsewhere",
+    verdicts.SAME: "{strategy} would compute the same assignment",
+    verdicts.DIFFERS: "{strategy} would assign {partitions} to a different member",
 }
 
 
 def verdict_in_words(drift: StrategyDrift) -> str:
-    """One strategy's verdict in a sentence.
+    """Return the verdict for one strategy as a sentence.
 
     >>> verdict_in_words(StrategyDrift("range", True, "drift", "", 2, (), ("replay_differs",)))
-    '2 partitions are not where range puts them: replay differs'
+    '2 partitions have the wrong owner by the rules of range: replay differs'
     >>> verdict_in_words(StrategyDrift("sticky", False, "unknown", "metadata_missing"))
     'unknown: metadata missing'
     """
     count = drift.drift_partitions
     partitions = "an unknown number of partitions" if count is None else f"{count} partition{'' if count == 1 else 's'}"
     if drift.verdict == verdicts.DRIFT:
-        are = "is" if count == 1 else "are"
-        text = f"{partitions} {are} not where {drift.strategy} puts {'it' if count == 1 else 'them'}"
-        why = ", ".join(drift.violations)
+        text = f"{partitions} {'has' if count == 1 else 'have'} the wrong owner by the rules of {drift.strategy}"
+        reason = ", ".join(drift.violations)
     else:
         text = _WORDS.get(drift.verdict, drift.verdict).format(strategy=drift.strategy, partitions=partitions)
-        why = drift.reason
-    return f"{text}: {why.replace('_', ' ')}" if why else text
+        reason = drift.reason
+    return f"{text}: {reason.replace('_', ' ')}" if reason else text
 
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """Partitions of one topic, in ranges, that are with the same members and should be with the same other."""
+    """Partitions of one topic with the same wrong owners (`actual`) and the same expected owner.
+
+    `numbers` are ranges of partition numbers, for example `0-3`.
+    """
 
     topic: str
     numbers: str
@@ -54,7 +56,7 @@ class Misplaced:
 
 
 def misplaced_in_short(drift: StrategyDrift, names: Mapping[str, str]) -> tuple[Misplaced, ...]:
-    """What is elsewhere, by topic, members by their `names` where they have one.
+    """Combine misplaced partitions by topic and owners. Members have their name from `names`, or else their id.
 
     >>> from streaming.evaluation.assignment.drift import MisplacedPartition
     >>> both = tuple(MisplacedPartition("t", number, ("a",), "b") for number in (0, 1))

@@ -1,7 +1,7 @@
-"""One group in full: what it is, what is wrong with it, who holds what, and what each strategy says of that.
+"""Collects everything that the page of one group shows.
 
-1. What an open transaction hides is not shown (see `evaluation.evaluate`).
-2. Partitions are listed by lag, the most first, unknown ones before all; the page shows the first of them.
+1. Values that an open transaction hides are not shown (see `evaluation.evaluate`).
+2. Partitions with unknown lag come first, then the partitions with the largest lag. The page shows the first 20.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from streaming.evaluation.report import GroupReport
 from streaming.group.snapshot import UNKNOWN
 from streaming.page.expected import Misplaced, misplaced_in_short
 from streaming.page.heat_map import HeatMap, heat_map
-from streaming.page.watched import Watched
-from streaming.page.work import CommitGaps, SharedOut, commit_gaps, shared_out
+from streaming.page.watched import WatchedCluster
+from streaming.page.work import CommitGaps, WorkShare, commit_gaps, work_shares
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
-    """One committed partition as of the last sample; None is unknown, `unknown_reason` says why there is no lag.
+    """One committed partition at the last sample. None means unknown. If the lag is unknown, `unknown_reason` is set.
 
-    `owner` is the name of the member that reads it; None: nobody, or unknown (`is_owner_known` False).
+    `owner` is the name of the member that owns the partition. None means that it has no owner, or that the owner is
+    unknown (`is_owner_known` is False).
     """
 
     topic: str
@@ -42,22 +43,22 @@ class PartitionLag:
 
 @dataclass(frozen=True, slots=True)
 class GroupDetail:
-    """One group. `misplaced` is what its own strategy would have elsewhere, where that is drift.
+    """One group. `misplaced` are the partitions with the wrong owner, if the verdict on its own strategy is drift.
 
-    `work` is how partitions, lag and throughput are shared among members and hosts, `commit_gaps` how long rebalances
-    kept the group from committing.
+    `work` describes how members and hosts share partitions, lag and throughput. `commit_gaps` describes how long the
+    group did not commit around rebalances.
     """
 
     group: GroupReport
     heat_map: HeatMap
     misplaced: tuple[Misplaced, ...]
     partitions: tuple[PartitionLag, ...]
-    work: tuple[SharedOut, ...]
+    work: tuple[WorkShare, ...]
     commit_gaps: CommitGaps | None
 
 
-def group_detail(watched: Watched, group_id: str) -> GroupDetail | None:
-    """Everything known of a group; None where there is no such group."""
+def group_detail(watched: WatchedCluster, group_id: str) -> GroupDetail | None:
+    """Return the details of a group. None if the group does not exist."""
     group = watched.reports.get(group_id)
     if group is None:
         return None
@@ -69,31 +70,32 @@ def group_detail(watched: Watched, group_id: str) -> GroupDetail | None:
         heat_map=heat_map(group.members.each, group.members.expected_partitions, lag),
         misplaced=misplaced_in_short(own, names) if own else (),
         partitions=partitions,
-        work=shared_out(group),
+        work=work_shares(group),
         commit_gaps=commit_gaps(group.rebalances.commit_gaps),
     )
 
 
-def _partition_lags(watched: Watched, group: GroupReport) -> tuple[PartitionLag, ...]:
+def _partition_lags(watched: WatchedCluster, group: GroupReport) -> tuple[PartitionLag, ...]:
     if watched.view.lag is None or not watched.is_fresh or group.is_blocked:
         return ()
-    of_group = group.members.each
-    owners = {at: member.name for member in of_group for at in member.assigned or ()}
-    only_commits = group.members.snapshot is None
-    is_known = not only_commits and group.membership.state != UNKNOWN
-    is_known = is_known and all(member.assigned is not None for member in of_group)
-    found = [
-        _partition_lag(row, owners.get((row["topic"], row["partition"])), is_all_known=is_known)
+    members = group.members.each
+    owners = {partition: member.name for member in members for partition in member.assigned or ()}
+    has_only_commits = group.members.snapshot is None
+    are_owners_known = not has_only_commits and group.membership.state != UNKNOWN
+    are_owners_known = are_owners_known and all(member.assigned is not None for member in members)
+    partitions = [
+        _partition_lag(row, owners.get((row["topic"], row["partition"])), are_owners_known=are_owners_known)
         for row in watched.view.lag.rows_of(group.group_id)
     ]
-    return tuple(sorted(found, key=_most_lag_first))
+    return tuple(sorted(partitions, key=_sort_key))
 
 
-def _most_lag_first(one: PartitionLag) -> tuple[bool, int, str, int]:
+def _sort_key(one: PartitionLag) -> tuple[bool, int, str, int]:
+    """Return the sort key (rule 2)."""
     return (one.lag is not None, -(one.lag or 0), one.topic, one.partition)
 
 
-def _partition_lag(row: Mapping[str, Any], owner: str | None, *, is_all_known: bool) -> PartitionLag:
+def _partition_lag(row: Mapping[str, Any], owner: str | None, *, are_owners_known: bool) -> PartitionLag:
     return PartitionLag(
         topic=row["topic"],
         partition=row["partition"],
@@ -106,5 +108,5 @@ def _partition_lag(row: Mapping[str, Any], owner: str | None, *, is_all_known: b
         status=row["status"],
         records_lost=row["records_lost"],
         owner=owner,
-        is_owner_known=is_all_known or owner is not None,
+        is_owner_known=are_owners_known or owner is not None,
     )

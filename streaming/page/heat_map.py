@@ -1,13 +1,14 @@
-"""Who holds how much of which topic: members down, topics across.
+"""Makes the heat map of a group: one row per member, one column per topic, partitions in the cells.
 
-1. What counts is what a member shall have once the group is reconciled: what its leader or coordinator decided. Until
-   then (KIP-848) the partitions that it still gets and still gives up stand beside it, counted and by number. They are
-   different partitions, so a member that swaps one for one does not look as if nothing changed.
-2. The busiest member comes first, of equally busy ones the first by name. The widest topic comes first.
-3. `level` is 0 for nothing and 1 to 5 for a fifth of the map's fullest cell each.
-4. A member or topic too many is counted, not shown.
-5. A member that does not subscribe to a topic has no cell there, unless it was given partitions of it all the same.
-   Nor has a member whose partitions are unknown.
+1. A cell counts the target partitions of the member: those that the leader or the coordinator assigned to it. While the
+   group reconciles (KIP-848), the cell also has the partitions that the member has not received yet, and those that it
+   has not given up yet, with their numbers. So an exchange of one partition for a different one is visible.
+2. The busiest member comes first. Equally busy members are sorted by name. The topic with the most partitions comes
+   first.
+3. `level` is 0 for a cell without partitions. The levels 1 to 5 divide the partition count of the fullest cell by five.
+4. Members and topics beyond the limits are counted, but not shown.
+5. A member has no cell for a topic that it does not subscribe to, unless it has partitions of this topic nevertheless.
+   A member whose partitions are unknown has no cells.
 """
 
 from __future__ import annotations
@@ -22,16 +23,17 @@ from streaming.evaluation.assignment.member_shares import lag_of
 from streaming.group.members import GroupMember, TopicPartitions
 from streaming.group.printable import in_ranges
 
-MOST_MEMBERS = 100
-MOST_TOPICS = 24
+MAX_MEMBERS = 100
+MAX_TOPICS = 24
 LEVELS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One member's partitions of one topic: how many and which; then those it gets and gives up until it has them.
+    """One member's partitions of one topic: their number, and their partition numbers as ranges.
 
-    Partitions are in ranges. Where no record tells what the member has, it gets and gives up nothing.
+    `gets` counts partitions that the member has not received yet, `gives_up` those that it has not given up yet. Both
+    are 0 if no record shows the partitions that the member has now.
     """
 
     partitions: int
@@ -45,16 +47,16 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """One member; `cells` are by topic, None where it does not subscribe. `expected` and `lag` None where unknown.
+    """One member. `cells` has one entry per topic, None if the member has no cell (rule 5).
 
-    `beside` tells members of one name apart: how its member id ends, or a static member's host. `partitions` is None
-    if no record holds the member's assignment.
+    `disambiguation` distinguishes members with the same name: the end of the member id, or the host of a static member.
+    `partitions` is None if no record contains the member's assignment. `expected` and `lag` are None if unknown.
     """
 
     member_id: str
     name: str
     is_static: bool
-    beside: str
+    disambiguation: str
     partitions: int | None
     expected: int | None
     lag: int | None
@@ -63,7 +65,10 @@ class MemberRow:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """`topics` are names with the partitions held of them; `left_out_*` count what is not shown."""
+    """The heat map of a group. `topics` are names with their number of assigned partitions.
+
+    `left_out_members` and `left_out_topics` count members and topics that are not shown (rule 4).
+    """
 
     topics: tuple[tuple[str, int], ...]
     rows: tuple[MemberRow, ...]
@@ -72,7 +77,7 @@ class HeatMap:
 
     @property
     def is_reconciling(self) -> bool:
-        """Whether some member still gets or gives up partitions."""
+        """True if a member has not received or not given up some of its partitions yet."""
         return any(cell.gets or cell.gives_up for row in self.rows for cell in row.cells if cell)
 
 
@@ -81,25 +86,27 @@ def heat_map(
     expected: Mapping[str, int] | None = None,
     lag: Mapping[TopicPartition, int | None] | None = None,
 ) -> HeatMap:
-    """Lay out a group. `expected` is the number of partitions each member should have, `lag` that of partitions.
+    """Make the heat map.
+
+    `expected` has the number of partitions that each member should have, by member id. `lag` has the lag of partitions.
 
     >>> member = GroupMember("m-1", None, "app", "/h", None, ("t",), None, None, None, (("t", 0),), (("t", 0),), ())
     >>> row = heat_map([member], lag={("t", 0): 7}).rows[0]
     >>> row.name, row.partitions, row.lag, row.cells[0].numbers, row.cells[0].level
     ('app@h', 1, 7, '0', 5)
     """
-    held = Counter(topic for member in members for topic, _ in member.target or ())
+    assigned = Counter(topic for member in members for topic, _ in member.target or ())
     subscribed = Counter({topic: 0 for member in members for topic in member.subscribed_topics or ()})
-    topics = sorted({**subscribed, **held}, key=lambda topic: (-held[topic], topic))
-    shown = topics[:MOST_TOPICS]
+    topics = sorted({**subscribed, **assigned}, key=lambda topic: (-assigned[topic], topic))
+    shown = topics[:MAX_TOPICS]
     fullest = max(
         (max(Counter(topic for topic, _ in member.target or ()).values(), default=0) for member in members), default=0
     )
     in_order = sorted(members, key=lambda member: (-len(member.target or ()), member.name))
     return HeatMap(
-        topics=tuple((topic, held[topic]) for topic in shown),
-        rows=tuple(_row(member, shown, fullest, expected, lag or {}) for member in in_order[:MOST_MEMBERS]),
-        left_out_members=max(0, len(members) - MOST_MEMBERS),
+        topics=tuple((topic, assigned[topic]) for topic in shown),
+        rows=tuple(_row(member, shown, fullest, expected, lag or {}) for member in in_order[:MAX_MEMBERS]),
+        left_out_members=max(0, len(members) - MAX_MEMBERS),
         left_out_topics=len(topics) - len(shown),
     )
 
@@ -111,18 +118,18 @@ def _row(
     expected: Mapping[str, int] | None,
     lag: Mapping[TopicPartition, int | None],
 ) -> MemberRow:
-    shall, has = _by_topic(member.target or ()), _by_topic(member.assigned or ())
-    subscribed = {*(member.subscribed_topics or ()), *shall, *has}
+    target, current = _by_topic(member.target or ()), _by_topic(member.assigned or ())
+    subscribed = {*(member.subscribed_topics or ()), *target, *current}
     return MemberRow(
         member_id=member.member_id,
         name=member.name,
         is_static=member.group_instance_id is not None,
-        beside=f"…{member.member_id[-7:]}" if member.group_instance_id is None else member.client_host,
+        disambiguation=f"…{member.member_id[-7:]}" if member.group_instance_id is None else member.client_host,
         partitions=None if member.target is None else len(member.target),
         expected=None if expected is None else expected.get(member.member_id, 0),
         lag=lag_of(member.assigned, lag),
         cells=tuple(
-            _cell(shall[topic], has[topic], fullest, should_report=member.assigned is not None)
+            _cell(target[topic], current[topic], fullest, is_current_known=member.assigned is not None)
             if topic in subscribed and (member.target, member.assigned) != (None, None)
             else None
             for topic in topics
@@ -137,12 +144,13 @@ def _by_topic(partitions: TopicPartitions) -> Mapping[str, list[int]]:
     return by_topic
 
 
-def _cell(shall: Sequence[int], has: Sequence[int], fullest: int, *, should_report: bool) -> Cell:
-    level = ceil(LEVELS * len(shall) / fullest) if fullest else 0
-    gets, gives_up = (set(shall) - set(has), set(has) - set(shall)) if should_report else (set[int](), set[int]())
+def _cell(target: Sequence[int], current: Sequence[int], fullest: int, *, is_current_known: bool) -> Cell:
+    level = ceil(LEVELS * len(target) / fullest) if fullest else 0
+    gets = set(target) - set(current) if is_current_known else set[int]()
+    gives_up = set(current) - set(target) if is_current_known else set[int]()
     return Cell(
-        partitions=len(shall),
-        numbers=in_ranges(sorted(shall)),
+        partitions=len(target),
+        numbers=in_ranges(sorted(target)),
         level=level,
         gets=len(gets),
         gets_numbers=in_ranges(sorted(gets)),

@@ -1,4 +1,4 @@
-"""A group's last rebalances as a page shows them."""
+"""Defines the types for the last rebalances of a group, as pages show them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RebalanceLine:
-    """One rebalance, or what else happened to a group's membership, in words. Names in it are as members gave them."""
+    """One rebalance or other change of a group's membership. `text` is a sentence with unescaped names of members."""
 
     timestamp_ms: int
     generation_id: int | None
@@ -17,7 +17,7 @@ class RebalanceLine:
 
 @dataclass(frozen=True, slots=True)
 class LastRebalances:
-    """The last of them, the newest first; `why_not` says why they could not be read."""
+    """The last rebalances, the newest first. If they cannot be read, `error` is the reason."""
 
-    reported: tuple[RebalanceLine, ...] = ()
-    why_not: str | None = None
+    lines: tuple[RebalanceLine, ...] = ()
+    error: str | None = None

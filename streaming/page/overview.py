@@ -1,4 +1,4 @@
-"""All groups on one page: those to look at first first, as many as a person reads."""
+"""Lists all groups on one page, the worst group first."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from heapq import merge
 from operator import attrgetter
 
 from streaming.evaluation.report import GroupReport
-from streaming.page.watched import Watched
+from streaming.page.watched import WatchedCluster
 
-MOST_ROWS = 100
-"""Rows of the page; whoever looks for another group names it."""
+DEFAULT_ROWS = 100
+"""Number of rows on the page. Other groups can be found by name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """A group of a cluster. `is_fresh` says whether the cluster's sample is."""
+class OverviewEntry:
+    """One group of a cluster. `is_fresh` is True if the last sample of the cluster is fresh."""
 
     group: GroupReport
     cluster: str
@@ -25,33 +25,33 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Every group there is, sorted by trouble (`trouble`). `in_trouble` counts those that rules 1 to 8 put there."""
+    """All groups, the worst first. `in_trouble` counts groups with a trouble of rules 1 to 8 (`severity.trouble`)."""
 
-    groups: tuple[Listed, ...]
+    groups: tuple[OverviewEntry, ...]
     in_trouble: int
 
-    def named(self, part: str) -> tuple[Listed, ...]:
-        """Groups whose id has `part` in it, whatever its case.
+    def filter_ids(self, text: str) -> tuple[OverviewEntry, ...]:
+        """Return the groups whose id contains the text. Upper and lower case are equal.
 
         >>> from streaming.evaluation.facts import Membership
-        >>> orders = Listed(GroupReport("Orders", Membership("classic")), "prod", is_fresh=True)
-        >>> Overview((orders,), 0).named("order") == (orders,), Overview((orders,), 0).named("x")
+        >>> orders = OverviewEntry(GroupReport("Orders", Membership("classic")), "prod", is_fresh=True)
+        >>> Overview((orders,), 0).filter_ids("order") == (orders,), Overview((orders,), 0).filter_ids("x")
         (True, ())
         """
-        wanted = part.casefold()
-        return tuple(one for one in self.groups if wanted in one.group.group_id.casefold()) if wanted else self.groups
+        folded = text.casefold()
+        return tuple(one for one in self.groups if folded in one.group.group_id.casefold()) if folded else self.groups
 
 
-def overview(watched: Watched) -> Overview:
-    """Everything that has a report; nothing before the log was read to its end once."""
+def overview(watched: WatchedCluster) -> Overview:
+    """Return all groups of a cluster. Empty before its log was read to its end for the first time."""
     cluster, is_fresh = watched.cluster, watched.is_fresh
-    found = sorted(watched.reports.values(), key=attrgetter("place"))
-    groups = tuple(Listed(group, cluster, is_fresh) for group in found)
-    return Overview(groups, sum(bool(group.troubles) and group.troubles[0].rule <= 8 for group in found))
+    reports = sorted(watched.reports.values(), key=attrgetter("place"))
+    groups = tuple(OverviewEntry(report, cluster, is_fresh) for report in reports)
+    return Overview(groups, sum(bool(report.troubles) and report.troubles[0].rule <= 8 for report in reports))
 
 
-def together(overviews: Sequence[Overview]) -> Overview:
-    """Several clusters' groups as one list, sorted as each of them is."""
+def merge_overviews(overviews: Sequence[Overview]) -> Overview:
+    """Merge the overviews of several clusters into one sorted list."""
     if len(overviews) == 1:
         return overviews[0]
     groups = merge(*(one.groups for one in overviews), key=attrgetter("group.place"))

@@ -1,7 +1,7 @@
-"""Values as HTML. What others named is spelled out (`printable`), then escaped, whatever a template forgets.
+"""Renders values as HTML. Every text is made printable (`printable`) and then escaped, in every template.
 
-Pages hold no script and no style of their own, so the strictest policy does: a name that were taken for markup all the
-same could load nothing and run nothing.
+The pages contain no scripts and no inline styles, so the content security policy forbids both. Even if a name were
+interpreted as markup, it could not load or run anything.
 """
 
 from __future__ import annotations
@@ -21,19 +21,20 @@ from streaming.page.expected import verdict_in_words
 UNKNOWN = "?"
 
 
-def page(template: str, **values: Any) -> bytes:  # noqa: ANN401 - whatever a template shows
+def page(template: str, **values: Any) -> bytes:  # noqa: ANN401 - templates accept all types
     """Render one page as UTF-8."""
     return _ENVIRONMENT.get_template(template).render(values).encode()
 
 
-def _fit_for_a_page(value: object) -> object:
+def _make_printable(value: object) -> object:
+    """Convert a value before Jinja escapes it: None becomes `?`, and text becomes printable."""
     if value is None:
         return UNKNOWN
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def whole(number: float | None) -> str:
-    """A number with separators, or the sign of the unknown.
+    """Format a number without decimals, with separators. None becomes `?`.
 
     >>> whole(1234567), whole(None), whole(0)
     ('1,234,567', '?', '0')
@@ -42,7 +43,7 @@ def whole(number: float | None) -> str:
 
 
 def amount(number: float | None) -> str:
-    """A number that may be small and broken, to its first decimal.
+    """Format a number. A number below 100 that is not an integer gets one decimal. None becomes `?`.
 
     >>> amount(1234.5), amount(12), amount(0.25), amount(None)
     ('1,234', '12', '0.2', '?')
@@ -53,7 +54,7 @@ def amount(number: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time span in its two greatest units.
+    """Format a time span with its two largest units. None becomes `?`.
 
     >>> [duration(span) for span in (0.4, 59, 61, 7_380, 200_000, None)]
     ['0.4 s', '59 s', '1 min 1 s', '2 h 3 min', '2 d 7 h', '?']
@@ -70,7 +71,7 @@ def duration(seconds: float | None) -> str:
 
 
 def utc(timestamp_ms: int | None) -> str:
-    """A time in UTC, to the second; one that no calendar has as its number.
+    """Format a time in UTC, in seconds. A time that the calendar does not have is shown in milliseconds.
 
     >>> utc(0), utc(None), utc(10**18)
     ('1970-01-01 00:00:00', '?', '1000000000000000000 ms')
@@ -84,12 +85,15 @@ def utc(timestamp_ms: int | None) -> str:
 
 
 def asset(name: str) -> bytes:
-    """A file the pages need. The style's address has its digest, so that a browser may keep it until it changes."""
+    """Read a file of the folder `assets`.
+
+    The address of the style sheet contains its digest. So a browser may cache it, and loads it again after a change.
+    """
     return files("streaming.page").joinpath("assets").joinpath(name).read_bytes()
 
 
 def api_address(group_id: str, cluster: str | None = None) -> str:
-    """Where a group's JSON is."""
+    """Return the address of a group's JSON."""
     return group_address(group_id, GROUP_API, cluster)
 
 
@@ -98,7 +102,7 @@ def _environment() -> Environment:
         loader=PackageLoader("streaming.page"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_fit_for_a_page,
+        finalize=_make_printable,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -1,9 +1,12 @@
-"""What every page is made from: one consistent present, the time, and how far both can be trusted.
+"""Defines the input of every page: a consistent view of one cluster, the current time and the phase.
 
-1. `catching_up`: the log was never read to its end since the start. No verdict is shown, only how far reading is.
-2. `stale`: the last sample of the brokers is older than `stale_after_ms`, or there is none. What rests on it (lag,
-   status, listings, conditions) is unknown; members and assignments are as they were last read.
-3. `not_ready`: the present is shown, but the query failed or brokers did not answer at last.
+The phase is the first one that applies:
+
+1. `catching_up`: since its start, the monitor has not read the log to its end. Only the progress is shown, and no
+   verdict.
+2. `stale`: the last sample of the brokers is older than `stale_after_ms`, or there is no sample. Values from samples
+   (lag, status, listings, conditions) are unknown. Members and assignments come from the last records.
+3. `not_ready`: all values are shown, but the query failed, or the brokers did not answer the last request.
 4. `ready`.
 """
 
@@ -13,37 +16,37 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from streaming.state.monitor_view import MonitorView
-from streaming.state.reports import ReportCache, Reports
+from streaming.state.reports import Reports
 
 
-class AllReports(Protocol):
-    """Who makes the reports of a present."""
+class ReportSource(Protocol):
+    """A function that makes the reports of a view."""
 
     def __call__(self, view: MonitorView, *, is_fresh: bool) -> Reports:
-        """Every group's."""
+        """Return the reports of all groups."""
 
 
 CATCHING_UP, STALE, NOT_READY, READY = "catching_up", "stale", "not_ready", "ready"
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """One cluster as of `now_ms`."""
+class WatchedCluster:
+    """The view of one cluster at the time `now_ms`."""
 
     cluster: str
     view: MonitorView
     now_ms: int
     stale_after_ms: int
-    all_reports: AllReports = field(default_factory=lambda: ReportCache().reports)
+    all_reports: ReportSource = field(default_factory=lambda: ReportCache().reports)
 
     @property
     def reports(self) -> Reports:
-        """All its groups."""
+        """The reports of all groups."""
         return self.all_reports(self.view, is_fresh=self.is_fresh)
 
     @property
     def phase(self) -> str:
-        """The first of the four above that applies."""
+        """The phase of the cluster (rules 1 to 4)."""
         if not self.view.health.was_ready:
             return CATCHING_UP
         if not self.is_fresh:
@@ -52,18 +55,21 @@ class Watched:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the last sample is the present."""
+        """True if there is a sample and it is not older than `stale_after_ms`."""
         age_ms = self.sample_age_ms
         return age_ms is not None and age_ms <= self.stale_after_ms
 
     @property
     def sample_age_ms(self) -> int | None:
-        """How old the last sample is; None before the first. A clock that was set back makes it no younger than new."""
+        """Age of the last sample. None without a sample. Never negative, also if the clock was set back."""
         sample = self.view.sample
         return None if sample is None else max(0, self.now_ms - sample.sampled_at_ms)
 
     def records_behind(self) -> int | None:
-        """Records of `__consumer_offsets` not read yet, up to the last stable offset; None where no end was sampled."""
+        """Return the number of unread records of `__consumer_offsets` up to the last stable offset.
+
+        None if the end of `__consumer_offsets` was not sampled.
+        """
         sample, positions = self.view.sample, self.view.health.positions
         if sample is None or not sample.offsets_topic:
             return None
@@ -72,7 +78,7 @@ class Watched:
         )
 
     def records_read(self) -> int:
-        """Records read since the monitor's tables began, of any kind."""
+        """Return the number of records read since the checkpoint was created, of all kinds."""
         return sum(
             sum(partition_state.records_read.values()) for partition_state in self.view.partition_states.values()
         )

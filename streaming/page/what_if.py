@@ -1,14 +1,16 @@
-"""What every strategy would make of a group as it is, with a member more and with a member fewer.
+"""Computes the assignments of all strategies for a group as it is, with one member more and with one member fewer.
 
-1. Nothing is computed for a group that is not evaluated (of Kafka Streams, Connect or share consumers, without members,
-   with commits only), for one that an open transaction hides, or where the number of partitions of a subscribed topic,
-   or a member's subscription or assignment, is not known.
-2. Nor for a group of more than `MOST_PARTITIONS` partitions or `MOST_MEMBERS` members: a page must not take a second
-   from the batches. What was computed with its verdict is shown instead, of the group as it is and without sizes;
-   `rebalance-monitor what-if` answers for changes.
-3. A user's own strategy is not computed here: it runs guarded, in a process of its own. What was computed of it with
-   the verdict stands below the others, or what it did instead of answering.
-4. What was computed with the verdict is shown of the generation that stands, and while the group is as large as then.
+1. Nothing is computed if the group is not evaluated. These are Kafka Streams, Connect and share groups, groups without
+   members, and groups that only commit offsets. Nothing is computed if an open transaction hides the group. Nothing is
+   computed if the partition count of a subscribed topic, or the subscription or assignment of a member, is unknown.
+2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or `MAX_MEMBERS` members, because a page
+   must not delay the batches by a second. The page shows the stored result instead. It covers the group as it is, and
+   has no sizes. The stored result was computed together with the verdict. For changes, the user runs
+   `rebalance-monitor what-if`.
+3. Users' own strategies are not computed here, because they run in a separate, guarded process. Their stored results or
+   failures are shown below the built-in strategies.
+4. A stored result is shown only for the current generation, and only while the numbers of members and partitions are
+   the same.
 """
 
 from __future__ import annotations
@@ -28,19 +30,19 @@ from streaming.group.members import GroupMember
 from streaming.group.not_known import unknown_inputs
 from streaming.group.snapshot import GroupSnapshot
 
-MOST_PARTITIONS = 500
-MOST_MEMBERS = 100
+MAX_PARTITIONS = 500
+MAX_MEMBERS = 100
 TODAY = "today"
-TOO_LARGE = "too large for a member more or fewer to be computed beside the batches"
+TOO_LARGE = "the group is too large to compute changes on this page: run `rebalance-monitor what-if`"
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One strategy's outcome. Counts are of partitions unless they say else; None is unknown.
+    """The result of one strategy. None means unknown.
 
-    `sizes` are members x partitions (`2x3`: two members with three each; None: not kept), `score` 0 to 100,
-    `topic_spread` the widest difference between two subscribers of one topic. `failure` is what a user's strategy did
-    instead of answering: then there are no numbers.
+    `sizes` are members x partitions: `2x3` means two members with three partitions each. None means that the sizes are
+    not stored. `score` is 0 to 100. `topic_spread` is the largest difference between two subscribers of the same topic,
+    in partitions. If a user's strategy failed, `failure` describes the failure, and there are no numbers.
     """
 
     strategy: str
@@ -55,8 +57,11 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
-    """All strategies for one change of the group, in words; the first of the group as it is is what it has today."""
+class ChangeOutcomes:
+    """The results of all strategies for one change of the group. `change` describes it in words.
+
+    For the group as it is, the first entry of `alternatives` is the current assignment (`today`).
+    """
 
     change: str
     members: int
@@ -65,53 +70,53 @@ class Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """The answers, and why there are none, or no more of them."""
+class WhatIfAnswers:
+    """All what-if results of a group. `error` is the reason if there are none, or only those without a change."""
 
-    changes: tuple[Changed, ...] = ()
-    why_not: str | None = None
+    changes: tuple[ChangeOutcomes, ...] = ()
+    error: str | None = None
 
 
-def answers(group: GroupReport, record: GroupState | None, strategies: Sequence[str]) -> Answers:
-    """Compute all strategies that are built in for the usual changes, and add what was computed with the verdict."""
-    why_not = _why_not(group, record)
-    if record is None or why_not is not None:
-        return Answers(why_not=why_not)
-    snapshot, of_group = record.snapshot, group.members.each
-    partitions = {at: member.member_id for member in of_group for at in member.target or ()}
-    known = _known(record, len(of_group), len(partitions))
-    if len(partitions) > MOST_PARTITIONS or len(of_group) > MOST_MEMBERS:
-        as_it_is = Changed(with_verdict.AS_IT_IS, len(of_group), len(partitions), known)
-        return Answers((as_it_is,) if known else (), f"{TOO_LARGE}: ask `rebalance-monitor what-if`")
+def compute_what_if(group: GroupReport, record: GroupState | None, strategies: Sequence[str]) -> WhatIfAnswers:
+    """Compute the built-in strategies for the usual changes. Add stored results of users' own strategies (rule 3)."""
+    error = _refusal(group, record)
+    if record is None or error is not None:
+        return WhatIfAnswers(error=error)
+    snapshot, members = record.snapshot, group.members.each
+    owners = {partition: member.member_id for member in members for partition in member.target or ()}
+    stored = _stored_results(record, len(members), len(owners))
+    if len(owners) > MAX_PARTITIONS or len(members) > MAX_MEMBERS:
+        as_it_is = ChangeOutcomes(with_verdict.AS_IT_IS, len(members), len(owners), stored)
+        return WhatIfAnswers((as_it_is,) if stored else (), TOO_LARGE)
     assignors = [BUILT_IN[name] for name in strategies if name in BUILT_IN]
-    computed, *changed = _computed(_spec(snapshot, of_group), partitions, assignors)
-    own = tuple(one for one in known if one.strategy not in BUILT_IN and one.strategy != TODAY)
-    return Answers((replace(computed, alternatives=(*computed.alternatives, *own)), *changed))
+    as_it_is, *changed = _compute_changes(_spec(snapshot, members), owners, assignors)
+    own = tuple(one for one in stored if one.strategy not in BUILT_IN and one.strategy != TODAY)
+    return WhatIfAnswers((replace(as_it_is, alternatives=(*as_it_is.alternatives, *own)), *changed))
 
 
-def _why_not(group: GroupReport, record: GroupState | None) -> str | None:
-    """Rule 1."""
+def _refusal(group: GroupReport, record: GroupState | None) -> str | None:
+    """Return why nothing is computed (rule 1). None if the strategies can be computed."""
     if group.is_blocked:
-        return "an open transaction hides what the group does now"
+        return "an open transaction hides the current state of the group"
     if record is None or not group.is_evaluated:
         return "the group has no assignment that can be evaluated"
     if missing := unknown_topics(record.snapshot):
-        return f"the number of partitions is not known of: {', '.join(missing[:3])}"
+        return f"the partition count is unknown for: {', '.join(missing[:3])}"
     if unknown_inputs(record.snapshot):
-        return "what a member subscribes to or holds is unknown"
+        return "the subscription or assignment of a member is unknown"
     return None
 
 
-def _known(record: GroupState, members: int, partitions: int) -> tuple[Alternative, ...]:
-    """What was computed with the verdict that stands (rule 4)."""
-    known, evaluation = record.alternatives, record.evaluation
-    if known is None or evaluation is None or known.position != evaluation.position:
+def _stored_results(record: GroupState, members: int, partitions: int) -> tuple[Alternative, ...]:
+    """Return the results that were computed with the current verdict (rule 4)."""
+    stored, evaluation = record.alternatives, record.evaluation
+    if stored is None or evaluation is None or stored.position != evaluation.position:
         return ()
-    outcomes = known.as_it_is().outcomes
-    return tuple(_kept(one) for one in outcomes if (one.members, one.partitions) == (members, partitions))
+    outcomes = stored.as_it_is().outcomes
+    return tuple(_from_stored(one) for one in outcomes if (one.members, one.partitions) == (members, partitions))
 
 
-def _kept(one: with_verdict.Alternative) -> Alternative:
+def _from_stored(one: with_verdict.Alternative) -> Alternative:
     return Alternative(
         strategy=TODAY if one.strategy == with_verdict.TODAY else one.strategy,
         score=one.score,
@@ -124,22 +129,23 @@ def _kept(one: with_verdict.Alternative) -> Alternative:
     )
 
 
-def _computed(
+def _compute_changes(
     spec: GroupSpec, owners: Mapping[TopicPartition, str], assignors: Sequence[PartitionAssignor]
-) -> list[Changed]:
-    found: list[Changed] = []
+) -> list[ChangeOutcomes]:
+    """Compute all strategies for each usual change. The first change is the group as it is."""
+    outcomes: list[ChangeOutcomes] = []
     for change in USUAL_CHANGES:
         try:
             answer = what_if(spec, owners, assignors, change)
-        except ImpossibleChangeError:  # nobody would be left
+        except ImpossibleChangeError:  # the group would have no members
             continue
-        lines = [_alternative(one) for one in answer.outcomes if not isinstance(one, FailedOutcome)]
-        now = [] if found else [_alternative(today(spec, owners))]
-        found.append(Changed(str(change), answer.members, answer.partitions, (*now, *lines)))
-    return found
+        alternatives = [_alternative(one) for one in answer.outcomes if not isinstance(one, FailedOutcome)]
+        current = [] if outcomes else [_alternative(today(spec, owners))]
+        outcomes.append(ChangeOutcomes(str(change), answer.members, answer.partitions, (*current, *alternatives)))
+    return outcomes
 
 
-def _spec(snapshot: GroupSnapshot, of_group: Sequence[GroupMember]) -> GroupSpec:
+def _spec(snapshot: GroupSnapshot, members: Sequence[GroupMember]) -> GroupSpec:
     subscriptions = tuple(
         MemberSubscription(
             member.member_id,
@@ -147,7 +153,7 @@ def _spec(snapshot: GroupSnapshot, of_group: Sequence[GroupMember]) -> GroupSpec
             instance_id=member.group_instance_id,
             rack=member.rack_id,
         )
-        for member in of_group
+        for member in members
     )
     return GroupSpec(subscriptions, sampled_partitions(snapshot), sampled_racks(snapshot))
 

@@ -1,10 +1,10 @@
-"""How a group's work is shared among its members and their hosts, and how long rebalances kept it from committing.
+"""Describes how members and hosts share the work of a group, and how long it did not commit around rebalances.
 
-1. Partitions are told as the last evaluated record shares them. Lag and throughput are told as of the sample that they
-   were measured at: of the assignment that stands, and as long as samples are fresh.
-2. Work that is not known of every partition is unknown as a whole; `unknown_reason` says why.
-3. Who has most is called as in the map of members and topics.
-4. Commit gaps are those that are known, since the group was first seen. Where none is, nothing is said.
+1. The partitions come from the last evaluated record. Lag and throughput come from the last measurement of the current
+   assignment. They are shown only while samples are fresh.
+2. If the work of one partition is unknown, the whole row is unknown, and `unknown_reason` is set.
+3. The busiest member has the same name as in the heat map.
+4. Commit gaps are the known gaps since the group was first seen. If no gap is known, nothing is shown.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ LONG_GAP_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class SharedOut:
-    """One kind of work among members or hosts, in the unit of `measure`: partitions, records, records per second.
+class WorkShare:
+    """How members or hosts share one kind of work. None means unknown.
 
-    `busiest` is who has `largest`. `score` is 100 where no valid assignment is fairer; `score_reason` says why there is
-    none. None is unknown; `unknown_reason` says why, and of how many partitions.
+    Amounts have the unit of `measure`: partitions, records (lag) or records per second (throughput). `busiest` is the
+    member or host that has `largest`. `score` is 100 if no valid assignment is fairer. If there is no score,
+    `score_reason` is set. If the work is unknown, `unknown_reason` is set, and `unknown_partitions` is the number of
+    partitions with unknown work.
     """
 
     measure: str
@@ -43,7 +45,7 @@ class SharedOut:
 
 @dataclass(frozen=True, slots=True)
 class CommitGaps:
-    """Known gaps: how many, milliseconds in all, and how many were longer than `long_seconds`."""
+    """Known commit gaps: their number, their total length, and the number of gaps longer than `long_seconds`."""
 
     gaps: int
     total_ms: int
@@ -51,15 +53,15 @@ class CommitGaps:
     long_seconds: int
 
 
-def shared_out(group: GroupReport) -> tuple[SharedOut, ...]:
-    """Each kind of work, by measure and scope; nothing where no assignment was evaluated."""
+def work_shares(group: GroupReport) -> tuple[WorkShare, ...]:
+    """Return each kind of work, by measure and scope. Empty if no assignment was evaluated."""
     names = {member_id: member.name for member_id, member in group.members.by_id.items()}
-    return tuple(_shared_out(one, names) for one in group.fairness.work)
+    return tuple(_work_share(one, names) for one in group.fairness.work)
 
 
-def _shared_out(one: Imbalance, names: Mapping[str, str]) -> SharedOut:
+def _work_share(one: Imbalance, names: Mapping[str, str]) -> WorkShare:
     busiest = one.busiest if one.scope == HOST or one.busiest is None else names.get(one.busiest, one.busiest)
-    return SharedOut(
+    return WorkShare(
         measure=one.measure,
         scope=one.scope,
         participants=one.participants,
@@ -76,7 +78,7 @@ def _shared_out(one: Imbalance, names: Mapping[str, str]) -> SharedOut:
 
 
 def commit_gaps(totals: GapTotals | None) -> CommitGaps | None:
-    """A group's gaps in all; None where none is known.
+    """Return the summary of a group's commit gaps. None if no gap is known.
 
     >>> commit_gaps(GapTotals((3, 1, 0, 0, 1, 0), 700_000))
     CommitGaps(gaps=5, total_ms=700000, long_gaps=1, long_seconds=60)

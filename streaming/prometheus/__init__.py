@@ -1,7 +1,7 @@
-"""`/metrics`: families of samples made of what is known, as text, and never more series than a limit.
+"""`/metrics`: the exported metrics as text, with a limit on the number of series.
 
-`metrics.py` answers a scrape. `shown` says which metrics are wanted, `families` makes their samples, `exposure` limits
-how many are shown, `lines` and `exposition` write the text.
+`metrics.py` answers a scrape. `metric_selection` selects the metrics, `families` creates their samples, `series_limit`
+limits the number of series, `lines` and `exposition` write the text.
 
-May import `state` and what lies below it.
+May import `state` and all packages below it.
 """

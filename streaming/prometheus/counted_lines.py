@@ -1,4 +1,4 @@
-"""Lines of the series that are wanted. They are counted first, and then `exposure` decides how many are shown."""
+"""Counts the lines of the selected series before they are written, because `series_limit` needs the counts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from streaming.prometheus.series_limit import RequestedSeries, SeriesLimit
 from streaming.signals import GRANULARITIES, Granularity, Signal
 
 
-class Counted(NamedTuple):
-    """Series by group, each group once; or, where there are no groups, series of topics."""
+class SeriesCounts(NamedTuple):
+    """Number of series of each group at one granularity. Without groups (`group_ids` is None): series of topics."""
 
     granularity: Granularity
     group_ids: Sequence[str] | None
@@ -25,53 +25,59 @@ class Counted(NamedTuple):
 
 
 class Lines(Protocol):
-    """Some metrics' lines. What is counted adds up to `series`, and the lines of all of it to `text` without a cut."""
+    """Lines of several metrics.
 
-    def series(self) -> int:
-        """How many there are in all."""
+    `count_series` is the sum of all `count_by_group`. Without a limit, `text` returns exactly this number of lines.
+    """
 
-    def counted(self) -> Iterator[Counted]:
-        """How many there are of what."""
+    def count_series(self) -> int:
+        """Return the number of series before the limit."""
+
+    def count_by_group(self) -> Iterator[SeriesCounts]:
+        """Return the number of series of each group, or of topics."""
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """The lines that are shown, by metric."""
+        """Return the shown lines by metric name."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleLines:
-    """Few series of groups, made anew for each scrape; the group is the first of each sample's labels."""
+    """A few series of groups, created again for each scrape. The first label of each sample is the group."""
 
-    reported: Sequence[tuple[Signal, Sequence[Sample]]]
+    families: Sequence[tuple[Signal, Sequence[Sample]]]
     writers: Mapping[str, Writer]
 
-    def series(self) -> int:
-        """How many there are in all."""
-        return sum(len(samples) for _, samples in self.reported)
+    def count_series(self) -> int:
+        """Return the number of series before the limit."""
+        return sum(len(samples) for _, samples in self.families)
 
-    def counted(self) -> Iterator[Counted]:
-        """How many there are of each group."""
-        for signal, samples in self.reported:
-            of_group = Counter(sample.labels[0] for sample in samples)
-            yield Counted(signal.granularity, list(of_group), np.array(list(of_group.values()), dtype=np.int64))
+    def count_by_group(self) -> Iterator[SeriesCounts]:
+        """Return the number of series of each group."""
+        for signal, samples in self.families:
+            by_group = Counter(sample.labels[0] for sample in samples)
+            yield SeriesCounts(signal.granularity, list(by_group), np.array(list(by_group.values()), dtype=np.int64))
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """The lines that are shown, by metric."""
+        """Return the shown lines by metric name."""
         return {
             signal.name: self.writers[signal.name]
             .text(sample for sample in samples if limit.shows(sample.labels[0], signal.granularity))
             .encode()
-            for signal, samples in self.reported
+            for signal, samples in self.families
         }
 
 
-def asked(own: int, lines: Sequence[Lines]) -> tuple[Sequence[str], RequestedSeries]:
-    """All groups that have series, in the order of their ids, and what was asked for of them and of topics."""
-    counted = [one for some in lines for one in some.counted()]
-    group_ids = sorted({group_id for one in counted for group_id in one.group_ids or ()})
+def requested_series(own: int, lines: Sequence[Lines]) -> tuple[Sequence[str], RequestedSeries]:
+    """Return the sorted ids of all groups with series, and the number of series of these groups and of topics.
+
+    `own` is the number of series of the monitor itself.
+    """
+    counts = [one for some in lines for one in some.count_by_group()]
+    group_ids = sorted({group_id for one in counts for group_id in one.group_ids or ()})
     row_of = {group_id: row for row, group_id in enumerate(group_ids)}
     groups = np.zeros((len(group_ids), len(GRANULARITIES)), dtype=np.int64)
     topics = np.zeros(len(GRANULARITIES), dtype=np.int64)
-    for one in counted:
+    for one in counts:
         level = GRANULARITIES.index(one.granularity)
         if one.group_ids is None:
             topics[level] += one.series.sum()

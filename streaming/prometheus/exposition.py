@@ -1,8 +1,9 @@
-"""Lines of samples under what tells of their families: Prometheus' text format or OpenMetrics.
+"""Joins lines of samples with the headers of their metric families, in Prometheus' text format or OpenMetrics.
 
-Lines that tell of a family (`# HELP`, `# TYPE`) are prometheus-client's own; a family without a sample is left out.
-Meanwhile Python's garbage collection pauses: nothing here refers to itself, but many thousand pieces of text would set
-it off again and again, and each time it walks through all that is known of the groups.
+prometheus-client writes the header lines (`# HELP`, `# TYPE`). A family without a sample is left out.
+
+Python's garbage collection is paused meanwhile. The objects here have no reference cycles. But many thousand pieces of
+text would start the collection repeatedly, and each time it would visit the whole state of all groups.
 """
 
 from __future__ import annotations
@@ -18,42 +19,46 @@ from typing_extensions import Buffer
 from streaming.signals import Signal
 
 Encoder = Callable[[Collector], bytes]
-"""One of prometheus-client's two: all of a collector's families as text, or as OpenMetrics."""
+"""One of prometheus-client's two functions that write all families of a collector, as text or as OpenMetrics."""
 
 Text = Buffer
-"""Whole lines."""
+"""Complete lines."""
 Pieces = Sequence[Text]
-"""A whole answer; its pieces lie where they were made, which may be a hundred MB."""
+"""A complete response. Its pieces are not joined, because copying 100 MB takes time."""
 
 _END = b"# EOF\n"
 
 
 def exposition(families: Iterable[tuple[Signal, Sequence[Text]]], encoder: Encoder) -> Pieces:
-    r"""Metrics with the lines of their samples as a whole answer.
+    r"""Return a complete response from metrics and the lines of their samples.
 
     >>> from prometheus_client import generate_latest
     >>> from streaming.signals.monitor import READY
-    >>> [head, lines] = exposition([(READY, [b'rebalance_monitor_ready{cluster="prod"} 1.0\n'])], generate_latest)
-    >>> head.splitlines()[1], lines
+    >>> [header, lines] = exposition([(READY, [b'rebalance_monitor_ready{cluster="prod"} 1.0\n'])], generate_latest)
+    >>> header.splitlines()[1], lines
     (b'# TYPE rebalance_monitor_ready gauge', b'rebalance_monitor_ready{cluster="prod"} 1.0\n')
     """
     pieces: list[Text] = []
     for signal, lines in families:
         if any(lines):
-            pieces += [_head(signal, encoder), *lines]
-    is_ended = encoder(_Families(())).endswith(_END)
-    return [*pieces, _END] if is_ended else pieces
+            pieces += [_header(signal, encoder), *lines]
+    has_end = encoder(_Families(())).endswith(_END)
+    return [*pieces, _END] if has_end else pieces
 
 
-def _head(signal: Signal, encoder: Encoder) -> bytes:
-    """What tells of a metric."""
+def _header(signal: Signal, encoder: Encoder) -> bytes:
+    """Return the lines `# HELP` and `# TYPE` of a metric."""
     family = Metric(signal.name.removesuffix("_total"), signal.help, signal.kind)
     return encoder(_Families([family])).removesuffix(_END)
 
 
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
-    """Of several scrapes at once the first to begin ends the pause for all: that is early, never late."""
+    """Pause the garbage collection.
+
+    If several scrapes overlap, the pause ends for all of them at the end of the scrape that began first. So the pause
+    may be too short, but never too long.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:

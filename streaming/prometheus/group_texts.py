@@ -1,11 +1,11 @@
-"""The text of each group's series, kept for as long as what it is made of is the same.
+"""Caches the text of each group's series while its inputs are the same.
 
 Rules:
 
-1. A group's samples of these metrics follow from its report's *standing parts*: all but what changes by itself (lag,
-   conditions), which is told elsewhere.
-2. Text is kept by those parts: another part, another text. A part that is the same object is the same.
-3. A group that is not shown any more is not kept.
+1. The samples of these metrics depend only on the *stable parts* of a group's report. Lag and conditions are not among
+   them, because they change without a record of the group. Other modules write their metrics.
+2. The stable parts are stored with the cached text. If one part changes, the text is written again.
+3. The text of a group that is no longer shown is removed from the cache.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streaming.evaluation.report import GroupReport
-from streaming.prometheus.counted_lines import Counted
+from streaming.prometheus.counted_lines import SeriesCounts
 from streaming.prometheus.exposition import Text
 from streaming.prometheus.lines import Sample, Writer
 from streaming.prometheus.series_limit import SeriesLimit
 from streaming.signals import Granularity, Signal
 
 Samples = Callable[[GroupReport], Iterable[Sample]]
-"""A group's samples of one metric."""
+"""A function that returns a group's samples of one metric."""
 
 GroupFamily = tuple[Signal, Samples]
 
 
-def single(value: Callable[[GroupReport], float | None]) -> Samples:
-    """The one sample of a metric; None is no sample."""
+def single_sample(value: Callable[[GroupReport], float | None]) -> Samples:
+    """Return a function for a metric with one sample per group. None means no sample."""
 
     def samples(report: GroupReport) -> Iterable[Sample]:
         measured = value(report)
@@ -39,12 +39,13 @@ def single(value: Callable[[GroupReport], float | None]) -> Samples:
     return samples
 
 
-def _standing_parts(report: GroupReport) -> tuple[Any, ...]:
+def _stable_parts(report: GroupReport) -> tuple[Any, ...]:
+    """Return the parts of a report that determine the lines (rule 1)."""
     return report.membership, report.assignment, report.fairness, report.rebalances, report.members
 
 
-class _Kept(NamedTuple):
-    """What a group's lines are made of, the lines by metric, and how many they are."""
+class _CachedText(NamedTuple):
+    """The lines of one group: their inputs, one text per metric, and the number of series."""
 
     parts: tuple[Any, ...]
     texts: tuple[str, ...]
@@ -53,30 +54,30 @@ class _Kept(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupLines:
-    """The lines of some groups, by metrics of one granularity."""
+    """The lines of some groups for metrics of one granularity. `names` are the names of the metrics."""
 
     granularity: Granularity
     names: tuple[str, ...]
-    groups: Mapping[str, _Kept]
+    groups: Mapping[str, _CachedText]
 
-    def series(self) -> int:
-        """How many there are in all."""
-        return sum(kept.series for kept in self.groups.values())
+    def count_series(self) -> int:
+        """Return the number of series before the limit."""
+        return sum(cached.series for cached in self.groups.values())
 
-    def counted(self) -> Iterator[Counted]:
-        """How many there are of each group."""
-        series = np.array([kept.series for kept in self.groups.values()], dtype=np.int64)
-        yield Counted(self.granularity, list(self.groups), series)
+    def count_by_group(self) -> Iterator[SeriesCounts]:
+        """Return the number of series of each group."""
+        series = np.array([cached.series for cached in self.groups.values()], dtype=np.int64)
+        yield SeriesCounts(self.granularity, list(self.groups), series)
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
-        """The lines that are shown, by metric."""
-        shown = [kept.texts for group_id, kept in self.groups.items() if limit.shows(group_id, self.granularity)]
+        """Return the shown lines by metric name."""
+        shown = [cached.texts for group_id, cached in self.groups.items() if limit.shows(group_id, self.granularity)]
         by_metric = zip(*shown, strict=True)
         return {name: "".join(texts).encode() for name, texts in zip(self.names, by_metric, strict=bool(shown))}
 
 
 class GroupTexts:
-    """The lines of all groups of a cluster, for metrics of one granularity. Several threads may ask."""
+    """The lines of all groups of a cluster for metrics of one granularity. Several threads may call `lines`."""
 
     def __init__(
         self,
@@ -86,24 +87,28 @@ class GroupTexts:
     ) -> None:
         self._granularity = granularity
         self._writers = {signal.name: (Writer(signal, constant(signal)).text, samples) for signal, samples in families}
-        self._kept: Mapping[str, _Kept] = {}
+        self._cache: Mapping[str, _CachedText] = {}
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no metric to write."""
+        """True if no metric of this granularity is selected."""
         return not self._writers
 
     def lines(self, reports: Iterable[GroupReport]) -> GroupLines:
-        """All lines of these groups."""
-        known, kept = self._kept, {}
+        """Return all lines of these groups."""
+        previous, current = self._cache, {}
         for report in reports:
-            found, parts = known.get(report.group_id), _standing_parts(report)
-            is_known = found is not None and found.parts == parts
-            # Equal parts may be other objects: the newest are kept, the ones that the next scrape will bring again.
-            kept[report.group_id] = found._replace(parts=parts) if found and is_known else self._written(report, parts)
-        self._kept = kept
-        return GroupLines(self._granularity, tuple(self._writers), kept)
+            cached, parts = previous.get(report.group_id), _stable_parts(report)
+            # Equal parts may be different objects. The newest ones are kept, because the next scrape usually has the
+            # same objects. Then the comparison is fast, and the old objects use no memory.
+            current[report.group_id] = (
+                cached._replace(parts=parts)
+                if cached is not None and cached.parts == parts
+                else self._write(report, parts)
+            )
+        self._cache = current
+        return GroupLines(self._granularity, tuple(self._writers), current)
 
-    def _written(self, report: GroupReport, parts: tuple[Any, ...]) -> _Kept:
+    def _write(self, report: GroupReport, parts: tuple[Any, ...]) -> _CachedText:
         texts = tuple(text(samples(report)) for text, samples in self._writers.values())
-        return _Kept(parts, texts, sum(text.count("\n") for text in texts))
+        return _CachedText(parts, texts, sum(text.count("\n") for text in texts))

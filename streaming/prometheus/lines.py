@@ -1,10 +1,11 @@
-"""Samples as lines of an exposition: to the byte what prometheus-client writes, in a fraction of its time.
+"""Writes samples as lines of an exposition. The bytes are the same as prometheus-client's, in a fraction of the time.
 
-1. A line is the same in Prometheus' text format and in OpenMetrics; only what tells of a family differs (`exposition`).
-2. Labels stand in the order of their names. Values are escaped; what no UTF-8 can say (a lone surrogate) becomes `?`
-   rather than breaking the whole scrape.
-3. Labels that are the same in all of a writer's samples (the cluster's) are written once.
-4. Many samples at once are columns: Arrow puts their lines together, and a null is no line.
+1. A line is the same in Prometheus' text format and in OpenMetrics. Only the header of a family differs
+   (`exposition`).
+2. Labels are sorted by name. Values are escaped. A lone surrogate, which UTF-8 cannot encode, becomes `?`, so it does
+   not break the whole scrape.
+3. Labels with one value for all samples of a writer, for example the cluster, are formatted once.
+4. Many samples are written as columns. Arrow joins the columns to lines. A null value produces no line.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ from prometheus_client.utils import floatToGoString
 from streaming.signals import HISTOGRAM, Signal
 
 _PLAIN_NUMBERS = 1_000_000
-"""Whole numbers below are written with a point and a zero; from here on Go has an exponent."""
-_MOST_DIGITS = 15
-"""Of a whole number that Python writes without an exponent, and a float holds exactly."""
+"""Smaller integers are written as `7.0`. From this number on, Go writes an exponent."""
+_MAX_DIGITS = 15
+"""Maximum digits of an integer that a float represents exactly and that Python writes without an exponent."""
 _BUCKET, _SUM, _COUNT = "_bucket", "_sum", "_count"
 
 
 class Sample(NamedTuple):
-    """One series now: values of its labels as the definition has them, without those that a writer knows already.
+    """The current value of one series.
 
-    A histogram's samples have a suffix, and its buckets one label more: their bound.
+    `labels` are label values in the order of the definition, without the constant labels of the writer. Samples of a
+    histogram have a suffix. Its buckets have one more label, their upper bound.
     """
 
     labels: tuple[str, ...]
@@ -38,7 +40,7 @@ class Sample(NamedTuple):
 
 
 class Writer:
-    r"""Writes the lines of one metric, each with the same `constant` labels.
+    r"""Writes the lines of one metric. Each line has the same `constant` labels.
 
     >>> from streaming.signals.lag import GROUP_STATUS
     >>> Writer(GROUP_STATUS, {"cluster": "prod"}).text([Sample(("billing", "OK"), 1)])
@@ -53,24 +55,27 @@ class Writer:
         self._lines = {suffix: _Line(signal.name + suffix, labels, constant) for suffix, labels in named.items()}
 
     def text(self, samples: Iterable[Sample]) -> str:
-        """The lines of some samples."""
+        """Return the lines of the samples."""
         lines = self._lines
-        return "".join([lines[sample.suffix].of(sample) for sample in samples])
+        return "".join([lines[sample.suffix].format_sample(sample) for sample in samples])
 
     def column(self, labels: Mapping[str, pa.Array], values: pa.Array) -> pa.Buffer:
-        """The lines of a column of numbers, beside columns of escaped labels (rule 4); `labels` may have more."""
-        return self._lines[""].of_column(labels, values)
+        """Return the lines of a column of numbers and columns of escaped labels (rule 4).
+
+        Columns of `labels` that the metric does not have are ignored.
+        """
+        return self._lines[""].format_column(labels, values)
 
 
 class _Line:
-    """What stands before, between and behind the label values of a sample."""
+    """The text before, between and after the label values of a sample."""
 
     def __init__(self, name: str, labels: Sequence[str], constant: Mapping[str, str]) -> None:
         self._between, self._names = [f"{name}{{"], []
         for label in sorted({*labels, *constant}):
             self._between[-1] += "," if self._between[-1][-1] == '"' else ""
             if label in constant:
-                self._between[-1] += f'{label}="{escaped(constant[label])}"'
+                self._between[-1] += f'{label}="{escape_label(constant[label])}"'
             else:
                 self._between[-1] += f'{label}="'
                 self._between.append('"')
@@ -79,39 +84,39 @@ class _Line:
         self._order = [labels.index(label) for label in self._names]
         self._template = "%s".join(part.replace("%", "%%") for part in self._between) + "%s\n"
 
-    def of(self, sample: Sample) -> str:
+    def format_sample(self, sample: Sample) -> str:
         labels = sample.labels
-        return self._template % (*[escaped(labels[at]) for at in self._order], number(sample.value))
+        return self._template % (*[escape_label(labels[at]) for at in self._order], format_number(sample.value))
 
-    def of_column(self, labels: Mapping[str, pa.Array], values: pa.Array) -> pa.Buffer:
+    def format_column(self, labels: Mapping[str, pa.Array], values: pa.Array) -> pa.Buffer:
         parts: list[object] = [self._between[0]]
-        for name, behind in zip(self._names, self._between[1:], strict=True):
-            parts += [labels[name], behind]
-        lines = pc.binary_join_element_wise(*parts, numbers(values), "\n", "")
-        return _joined(lines)
+        for name, following in zip(self._names, self._between[1:], strict=True):
+            parts += [labels[name], following]
+        lines = pc.binary_join_element_wise(*parts, format_numbers(values), "\n", "")
+        return _join_lines(lines)
 
 
 @lru_cache(maxsize=65_536)
-def escaped(value: str) -> str:
-    r"""A label's value as it stands between quotes (rule 2).
+def escape_label(value: str) -> str:
+    r"""Escape a label value (rule 2). The result goes between quotes.
 
-    >>> escaped('a "quoted" name')
+    >>> escape_label('a "quoted" name')
     'a \\"quoted\\" name'
     """
     printable = value if value.isascii() else value.encode(errors="replace").decode()
     return printable.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
-def escaped_column(values: pa.ChunkedArray) -> pa.Array:
-    """Likewise, of many values of which few are different, or of numbers."""
-    array = combined(values)
-    return each(escaped, array) if pa.types.is_string(array.type) else array.cast(pa.string())
+def escape_labels(values: pa.ChunkedArray) -> pa.Array:
+    """Escape a column of label values. Each different value is escaped once. Numbers become text."""
+    array = as_one_array(values)
+    return map_distinct(escape_label, array) if pa.types.is_string(array.type) else array.cast(pa.string())
 
 
-def number(value: float) -> str:
-    """A sample's value as Go prints it.
+def format_number(value: float) -> str:
+    """Return the value of a sample as Go prints it.
 
-    >>> number(7), number(1_250_000), number(float("inf"))
+    >>> format_number(7), format_number(1_250_000), format_number(float("inf"))
     ('7.0', '1.25e+06', '+Inf')
     """
     if value.__class__ is int and 0 <= value < _PLAIN_NUMBERS:
@@ -120,42 +125,42 @@ def number(value: float) -> str:
     return text
 
 
-def numbers(values: pa.Array) -> pa.Array:
-    """Likewise, of many; null stays null."""
+def format_numbers(values: pa.Array) -> pa.Array:
+    """Format a column like `format_number`. Null remains null."""
     if not pa.types.is_integer(values.type):
-        return each(number, values)
+        return map_distinct(format_number, values)
     extremes = pc.min_max(values)
-    least, most = extremes["min"].as_py(), extremes["max"].as_py()
-    if least is None or least < 0 or most >= 10**_MOST_DIGITS:
-        return each(number, values)
+    smallest, largest = extremes["min"].as_py(), extremes["max"].as_py()
+    if smallest is None or smallest < 0 or largest >= 10**_MAX_DIGITS:
+        return map_distinct(format_number, values)
     digits = values.cast(pa.string())
     plain = pc.binary_join_element_wise(digits, ".0", "")
-    return (
-        plain if most < _PLAIN_NUMBERS else pc.if_else(pc.less(values, _PLAIN_NUMBERS), plain, _with_exponent(digits))
-    )
+    if largest < _PLAIN_NUMBERS:
+        return plain
+    return pc.if_else(pc.less(values, _PLAIN_NUMBERS), plain, _with_exponent(digits))
 
 
 def _with_exponent(digits: pa.Array) -> pa.Array:
-    exponents = pa.array([number(10**place).removeprefix("1") for place in range(_MOST_DIGITS)])
+    exponents = pa.array([format_number(10**place).removeprefix("1") for place in range(_MAX_DIGITS)])
     first, rest = pc.utf8_slice_codeunits(digits, 0, 1), pc.utf8_slice_codeunits(digits, 1)
     mantissa = pc.utf8_rtrim(pc.binary_join_element_wise(first, rest, "."), "0.")
     length = pc.subtract(pc.utf8_length(digits), 1)
     return pc.binary_join_element_wise(mantissa, exponents.take(length), "")
 
 
-def each(text: Callable[..., str], values: pa.Array) -> pa.Array:
-    """What a function makes of each value, asked once a value; null stays null."""
+def map_distinct(to_text: Callable[..., str], values: pa.Array) -> pa.Array:
+    """Apply a function to a column. It is called once for each different value. Null remains null."""
     encoded = values.dictionary_encode()
-    return pa.array(map(text, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
+    return pa.array(map(to_text, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
 
 
-def combined(values: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """One array."""
+def as_one_array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """Return the values as one array without chunks."""
     return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
-def _joined(lines: pa.Array) -> pa.Buffer:
-    """All lines one behind the other: as they lie in memory already."""
+def _join_lines(lines: pa.Array) -> pa.Buffer:
+    """Return the text of all lines. Arrow stores them one after the other already, so nothing is copied."""
     _, _, text = lines.buffers()
     size = pc.sum(pc.binary_length(lines)).as_py() or 0
     return text.slice(0, size) if size else pa.py_buffer(b"")

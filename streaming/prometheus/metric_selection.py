@@ -1,7 +1,7 @@
-"""What of all that is known was asked for: metrics by granularity and whose names they have, groups and topics by name.
+"""Selects metrics by granularity and family set, and groups and topics by name, as the settings define.
 
-What is not asked for is counted all the same: in the totals of what stands above it (a group's lag has in it that of
-topics that are not shown), and in what the monitor says of itself, which is shown always.
+Values that are not selected still count in totals. For example, a group's lag includes topics that are not shown.
+Metrics of the monitor itself are always shown, and they count all groups and topics.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from streaming.signals import GRANULARITIES, OWN, SIGNALS
 
 @dataclass(frozen=True, slots=True)
 class MetricSelection:
-    """The metrics (names of `SIGNALS`), groups and topics that are shown; by default all.
+    """The selected metrics (names of `SIGNALS`), groups and topics. The default selects everything.
 
-    `topics` decides on series that are told of a topic or a partition, `groups` on all that are told of a group, too.
+    `topics` applies to series with a topic. `groups` applies to series with a group. If a series has both, both apply.
     """
 
     signals: AbstractSet[str] = frozenset(SIGNALS)
@@ -30,7 +30,7 @@ EVERY_METRIC = MetricSelection()
 
 
 def select_metrics(metrics: MetricsSettings) -> MetricSelection:
-    """What the settings ask for.
+    """Return the selection of the settings.
 
     >>> "kafka_consumergroup_lag" in select_metrics(MetricsSettings(granularity="topic")).signals
     False

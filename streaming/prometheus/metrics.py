@@ -1,16 +1,17 @@
-"""`/metrics`: everything that is known, as text, from the registries at the moment of a scrape.
+"""Answers a scrape of `/metrics` with the current values of all clusters as text.
 
 Rules:
 
-1. A group that vanished has no series left behind: what is shown is made of what is known now. Text that is kept
-   between scrapes is kept by what it was made of (`group_texts`, `families.lag`).
-2. Until a cluster's monitor has caught up for the first time it shows its own health and nothing else: no verdict from
-   half a log.
-3. A sample older than `stale_after_ms` is not the present any more, so nothing that rests on it is shown, and the
-   monitor is not ready.
-4. Several clusters stand in one answer, each family once. Ours say `cluster`, kafka-lag-exporter's `cluster_name`;
-   kafka_exporter's have a label for it only where there are several.
-5. What was asked for (`shown`) is made and counted first; then it is decided how much of it is shown (`exposure`).
+1. A deleted group has no series, because the text shows only current values. Text that is cached between scrapes is
+   used only while its inputs are the same (`group_texts`, `families.lag`).
+2. Before a cluster's log was read to its end for the first time, only the metrics of the monitor itself are shown. A
+   verdict from a part of the log would be wrong.
+3. A sample older than `stale_after_ms` is stale. Then values that depend on it are not shown, and the monitor is not
+   ready.
+4. One response contains all clusters, with each metric family once. Our metrics have the label `cluster`, those of
+   kafka-lag-exporter have `cluster_name`. Those of kafka_exporter have `cluster` only if there are several clusters.
+5. All selected series (`metric_selection`) are created and counted first. Then `series_limit` decides which of them are
+   shown.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from typing import TypeVar
 import numpy as np
 
 from streaming.evaluation.lag.lag import ClusterSample
-from streaming.prometheus.counted_lines import Lines, SampleLines, asked
+from streaming.prometheus.counted_lines import Lines, SampleLines, requested_series
 from streaming.prometheus.exposition import Encoder, Pieces, Text, exposition, garbage_collection_paused
 from streaming.prometheus.families.groups import GROUP_FAMILIES
 from streaming.prometheus.families.health import (
     FamilySamples,
-    health,
-    left_out,
-    of_groups,
-    of_the_cluster,
+    cluster_families,
+    dropped_series_family,
+    health_families,
     own_processes,
     resident_bytes,
+    sampled_families,
 )
 from streaming.prometheus.families.lag import ColumnTexts
 from streaming.prometheus.families.members import member_families
@@ -40,15 +41,15 @@ from streaming.prometheus.group_texts import GroupTexts
 from streaming.prometheus.lines import Writer
 from streaming.prometheus.metric_selection import EVERY_METRIC, MetricSelection
 from streaming.prometheus.series_limit import (
+    NO_LIMIT,
     REASONS,
     UNBOUNDED,
-    WHOLE,
     Bounds,
     LimitEdge,
     SeriesLimit,
-    ceiling,
     decide_limit,
-    is_whole,
+    fits_limit,
+    largest_share,
 )
 from streaming.signals import GROUP, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER, MEMBER, SIGNALS, Signal
 from streaming.state.monitor_state import MonitorState
@@ -59,43 +60,44 @@ Anything = TypeVar("Anything")
 
 
 class Exporter:
-    """All metrics of some clusters, each with its name and registry."""
+    """All metrics of one or more clusters. Each cluster has a name and a monitor state."""
 
     def __init__(
         self,
         clusters: Sequence[tuple[str, MonitorState]],
         now_ms: Callable[[], int],
         stale_after_ms: int,
-        shown: MetricSelection = EVERY_METRIC,
+        selection: MetricSelection = EVERY_METRIC,
         bounds: Bounds = UNBOUNDED,
     ) -> None:
         are_several = len(clusters) > 1
         self._clusters = [
-            _Cluster(name, monitor_state, shown, are_several=are_several) for name, monitor_state in clusters
+            _Cluster(name, monitor_state, selection, are_several=are_several) for name, monitor_state in clusters
         ]
         self._now_ms = now_ms
         self._stale_after_ms = stale_after_ms
         self._bounds = bounds
 
     def exposition(self, encoder: Encoder) -> Pieces:
-        """The whole answer to a scrape."""
+        """Return the complete response to a scrape."""
         with garbage_collection_paused():
             memory_bytes = resident_bytes(own_processes())
-            looks = [cluster.look(self._now_ms(), self._stale_after_ms, memory_bytes) for cluster in self._clusters]
-            most = ceiling([look.series() for look in looks], self._bounds.max_series)
-            bounds = replace(self._bounds, max_series=most)
-            reported = [cluster.text(look, bounds) for cluster, look in zip(self._clusters, looks, strict=True)]
+            views = [cluster.collect(self._now_ms(), self._stale_after_ms, memory_bytes) for cluster in self._clusters]
+            share = largest_share([view.count_series() for view in views], self._bounds.max_series)
+            bounds = replace(self._bounds, max_series=share)
+            texts = [cluster.text(view, bounds) for cluster, view in zip(self._clusters, views, strict=True)]
             families = (
-                (signal, [texts[name] for texts in reported if name in texts]) for name, signal in SIGNALS.items()
+                (signal, [of_cluster[name] for of_cluster in texts if name in of_cluster])
+                for name, signal in SIGNALS.items()
             )
             return exposition(families, encoder)
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """One consistent view of a registry: the lines of the monitor's own metrics, and what was asked for beside them.
+class _ScrapeView:
+    """One cluster at one scrape: the lines of the monitor's own metrics (`own`) and all other selected lines.
 
-    `sample` is the last one while that is fresh.
+    `sample` is None if the last sample is not fresh.
     """
 
     sample: ClusterSample | None
@@ -104,86 +106,88 @@ class _Look:
     own: Mapping[str, bytes]
     lines: Sequence[Lines]
 
-    def own_series(self) -> int:
-        """Series of the monitor itself, those of what is left out among them."""
+    def count_own_series(self) -> int:
+        """Return the number of series of the monitor itself, including the metric of dropped series."""
         return sum(text.count(b"\n") for text in self.own.values()) + len(REASONS)
 
-    def series(self) -> int:
-        """Everything that was asked for."""
-        return self.own_series() + sum(lines.series() for lines in self.lines)
+    def count_series(self) -> int:
+        """Return the number of series before the limit."""
+        return self.count_own_series() + sum(lines.count_series() for lines in self.lines)
 
 
 class _Cluster:
-    """One cluster's lines. What it keeps between scrapes is text, and how much was shown of whom."""
+    """The lines of one cluster. Between scrapes it keeps cached text and the last decision of the limit."""
 
-    def __init__(self, name: str, monitor_state: MonitorState, shown: MetricSelection, *, are_several: bool) -> None:
+    def __init__(
+        self, name: str, monitor_state: MonitorState, selection: MetricSelection, *, are_several: bool
+    ) -> None:
         self._name = name
         self._monitor_state = monitor_state
-        self._shown = shown
+        self._selection = selection
         self._are_several = are_several
         self._ranking = Ranking()
         self._edge: LimitEdge | None = None
         self._writers = {signal.name: Writer(signal, self._constant(signal)) for signal in SIGNALS.values()}
-        self._groups = GroupTexts(GROUP, self._asked_for(GROUP_FAMILIES), self._constant)
-        self._members = GroupTexts(MEMBER, self._asked_for(member_families(shown.topics)), self._constant)
-        self._columns = ColumnTexts(self._constant, shown)
+        self._groups = GroupTexts(GROUP, self._selected(GROUP_FAMILIES), self._constant)
+        self._members = GroupTexts(MEMBER, self._selected(member_families(selection.topics)), self._constant)
+        self._columns = ColumnTexts(self._constant, selection)
 
-    def look(self, monitor_ms: int, stale_after_ms: int, memory_bytes: int) -> _Look:
-        """Everything that was asked for."""
+    def collect(self, monitor_ms: int, stale_after_ms: int, memory_bytes: int) -> _ScrapeView:
+        """Create all selected lines, without a limit."""
         view = self._monitor_state.view()
         now_ms = view.cluster_ms(monitor_ms)
         is_fresh = view.sample is not None and now_ms - view.sample.sampled_at_ms <= stale_after_ms
-        own = self._text(health(view, memory_bytes, is_fresh=is_fresh))
+        own = self._text(health_families(view, memory_bytes, is_fresh=is_fresh))
         lines: list[Lines] = []
         reports = self._monitor_state.reports(view, is_fresh=is_fresh)
         if view.health.was_ready:
-            recorded = [reports.recorded[group_id] for group_id in self._shown.groups.among(reports)]
+            recorded = [reports.recorded[group_id] for group_id in self._selection.groups.among(reports)]
             lines += [texts.lines(recorded) for texts in (self._groups, self._members) if not texts.is_empty]
             if is_fresh:
-                own |= self._text(of_the_cluster(view, now_ms))
-                with_findings = [reports[group_id] for group_id in self._shown.groups.among(reports.with_findings)]
-                reported = self._asked_for(of_groups(view, recorded, with_findings, self._shown, now_ms))
-                lines += [self._columns.lines(view.lag, view.sample), SampleLines(list(reported), self._writers)]
-        return _Look(view.sample if is_fresh else None, reports, now_ms, own, lines)
+                own |= self._text(cluster_families(view, now_ms))
+                with_findings = [reports[group_id] for group_id in self._selection.groups.among(reports.with_findings)]
+                families = self._selected(sampled_families(view, recorded, with_findings, self._selection, now_ms))
+                lines += [self._columns.lines(view.lag, view.sample), SampleLines(list(families), self._writers)]
+        return _ScrapeView(view.sample if is_fresh else None, reports, now_ms, own, lines)
 
-    def text(self, look: _Look, bounds: Bounds) -> Mapping[str, Text]:
-        """The lines of all metrics that are shown."""
-        limit, dropped = self._cut(look, bounds)
-        reported: dict[str, Text] = {**look.own, **self._text(left_out(dropped))}
-        for lines in look.lines:
-            reported |= lines.text(limit)
-        return reported
+    def text(self, view: _ScrapeView, bounds: Bounds) -> Mapping[str, Text]:
+        """Return the shown lines by metric name."""
+        limit, dropped = self._limit_series(view, bounds)
+        texts: dict[str, Text] = {**view.own, **self._text(dropped_series_family(dropped))}
+        for lines in view.lines:
+            texts |= lines.text(limit)
+        return texts
 
-    def _cut(self, look: _Look, bounds: Bounds) -> tuple[SeriesLimit, Mapping[str, int]]:
-        """Rule 5."""
-        if is_whole(look.series(), bounds, self._edge):
+    def _limit_series(self, view: _ScrapeView, bounds: Bounds) -> tuple[SeriesLimit, Mapping[str, int]]:
+        """Return the limit and the number of dropped series by reason (rule 5)."""
+        if fits_limit(view.count_series(), bounds, self._edge):
             self._ranking.hold(())
             self._edge = None
-            return WHOLE, dict.fromkeys(REASONS, 0)
-        group_ids, counts = asked(look.own_series(), look.lines)
-        found = decide_limit(
-            counts,
+            return NO_LIMIT, dict.fromkeys(REASONS, 0)
+        group_ids, requested = requested_series(view.count_own_series(), view.lines)
+        decision = decide_limit(
+            requested,
             bounds,
-            lambda: self._ranking.worst_first(look.sample, look.reports, group_ids, look.now_ms),
+            lambda: self._ranking.worst_first(view.sample, view.reports, group_ids, view.now_ms),
             self._edge,
         )
-        self._edge = found.edge
-        is_cut = any(found.dropped.values())
-        in_full = np.flatnonzero(found.groups == found.groups.max(initial=0)).tolist() if is_cut else ()
+        self._edge = decision.edge
+        is_limited = any(decision.dropped.values())
+        in_full = np.flatnonzero(decision.groups == decision.groups.max(initial=0)).tolist() if is_limited else ()
         self._ranking.hold(group_ids[at] for at in in_full)
-        return SeriesLimit.of(group_ids, found) if is_cut else WHOLE, found.dropped
+        return SeriesLimit.from_decision(group_ids, decision) if is_limited else NO_LIMIT, decision.dropped
 
-    def _asked_for(self, reported: Iterable[tuple[Signal, Anything]]) -> Iterator[tuple[Signal, Anything]]:
-        return ((signal, of_signal) for signal, of_signal in reported if signal.name in self._shown.signals)
+    def _selected(self, families: Iterable[tuple[Signal, Anything]]) -> Iterator[tuple[Signal, Anything]]:
+        return ((signal, family) for signal, family in families if signal.name in self._selection.signals)
 
-    def _text(self, reported: Iterable[FamilySamples]) -> dict[str, bytes]:
+    def _text(self, families: Iterable[FamilySamples]) -> dict[str, bytes]:
         return {
             signal.name: self._writers[signal.name].text(samples).encode()
-            for signal, samples in self._asked_for(reported)
+            for signal, samples in self._selected(families)
         }
 
     def _constant(self, signal: Signal) -> Mapping[str, str]:
-        """Rule 4."""
+        """Return the constant labels of a metric (rule 4)."""
         if signal.family_set == KAFKA_LAG_EXPORTER:
             return {"cluster_name": self._name}
         return {} if signal.family_set == KAFKA_EXPORTER and not self._are_several else {"cluster": self._name}

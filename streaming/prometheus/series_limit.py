@@ -1,23 +1,24 @@
-"""How much of each group `/metrics` shows: of the worst groups everything, and never more series than a limit.
+"""Limits the number of series on `/metrics`. The worst groups keep their details longest.
 
-1. Granularities are nested: cluster, group, topic, partition, member. Of a group everything is shown down to one of
-   them, its *finest*, and nothing beyond: all series of a group at a granularity, or none of them. So no sum over a
-   group is half a sum.
-2. `top_k`: the K worst groups are shown as finely as was asked for, the others down to the granularity `group`. 0: all.
-3. `max_series`: where there are more than that, the finest granularity is left out first, of the group that is the
-   least in trouble first; then that of the next group, and so on; then the next coarser granularity of the least, up to
-   the groups' own series. So every group is told of in brief before any is in full.
-4. What is said of topics, whatever groups read them, counts as one more group that is never in trouble, and which
-   `top_k` does not concern.
-5. What the monitor says of itself is always shown. It counts towards the limit.
-6. What is left out is counted by the first reason that applies: `top_k`, `max_series`. What nobody asked for (denied
-   names, finer granularities) is not left out.
-7. Several clusters in one answer share the limit: one that asks for less than its share leaves the rest to the others.
-   Each has K worst groups.
-8. Where something was left out (`LimitEdge`), more is shown again only as far as a hundredth of the limit stays free:
-   series that come and go elsewhere do not show and hide in turn the group that stands at the edge.
+1. Granularities are nested: cluster, group, topic, partition, member. Each group has a finest shown granularity. All
+   its series down to this granularity are shown, and none beyond. So a sum over a group is never incomplete.
+2. `top_k`: the K worst groups are shown down to the configured granularity, all others down to `group`. 0 means that
+   all groups are shown down to the configured granularity.
+3. `max_series`: if there are more series, the finest granularity is dropped first. It is dropped for the group with the
+   least trouble first, then for the group with the next least trouble, and so on. Then the next coarser granularity is
+   dropped in the same order. The groups' own series are dropped last. So every group has its own series before any
+   group has details.
+4. Series of topics without a group count as one more group. It ranks as the group with the least trouble. `top_k` does
+   not apply to it.
+5. Series of the monitor itself are always shown. They count towards `max_series`.
+6. Dropped series are counted by the first reason that applies: `top_k`, then `max_series`. Series that the settings do
+   not select (denied names, finer granularities) are not counted.
+7. Several clusters in one response share `max_series`. If a cluster needs less than its share, the other clusters use
+   the rest. `top_k` applies to each cluster.
+8. After series were dropped (`LimitEdge`), more series return only while one percent of `max_series` stays free.
+   Otherwise, small changes of other groups would show and hide the same group again and again.
 
-Which groups are the worst is the affair of `evaluation.severity.rank`. Same counts in the same order, same answer.
+`evaluation.severity.rank` decides which groups are the worst. The result depends only on the counts and their order.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ REASONS = (TOP_K, MAX_SERIES)
 _GROUP, _FINEST = GRANULARITIES.index(GROUP), len(GRANULARITIES) - 1
 
 Counts = Int64Array
-"""Series by group (rows) and granularity (columns, in the order of GRANULARITIES)."""
+"""Number of series by group (rows) and granularity (columns, in the order of GRANULARITIES)."""
 Levels = npt.NDArray[np.int8]
-"""For each group the place of its finest granularity among GRANULARITIES; 0 where not even the group's own is shown."""
+"""Index in GRANULARITIES of each group's finest shown granularity. 0 if no series of the group is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much is shown; 0 for `top_k` is no limit."""
+    """The limits from the settings. `top_k` 0 means no limit."""
 
     top_k: int
     max_series: int
@@ -57,19 +58,26 @@ UNBOUNDED = Bounds(0, sys.maxsize)
 
 @dataclass(frozen=True, slots=True)
 class RequestedSeries:
-    """The series that were asked for: `own` of the monitor itself, `topics` of topics, by granularity, `groups`."""
+    """Number of series before the limit.
+
+    `own` counts series of the monitor itself, `topics` series of topics by granularity, `groups` series of groups.
+    """
 
     own: int
     topics: Counts
     groups: Counts
 
     def total(self) -> int:
-        """All of them."""
+        """Return the number of all series."""
         return int(self.own + self.topics.sum() + self.groups.sum())
 
 
 class LimitEdge(NamedTuple):
-    """How far `max_series` lets things be shown: coarser granularities of all, and `level` of so many, the worst."""
+    """The point at which `max_series` cut the last scrape.
+
+    All granularities coarser than index `level` are shown. The granularity `level` is shown for the `shown` worst
+    groups.
+    """
 
     level: int
     shown: int
@@ -77,9 +85,9 @@ class LimitEdge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LimitDecision:
-    """How far down groups and topics are shown, and how many series are not, by reason; of all of REASONS.
+    """Finest shown granularity of groups and topics, and the number of dropped series for each of REASONS.
 
-    `edge` is None where `max_series` leaves out nothing.
+    `edge` is None if `max_series` drops nothing.
     """
 
     groups: Levels
@@ -90,20 +98,20 @@ class LimitDecision:
 
 @dataclass(frozen=True, slots=True)
 class SeriesLimit:
-    """The same by group id: `finest` are places among GRANULARITIES, of groups of which something is left out."""
+    """The decision by group id. `finest` are indexes in GRANULARITIES, only of groups with dropped series."""
 
     finest: Mapping[str, int] = field(default_factory=dict)
     topics: int = _FINEST
 
     @classmethod
-    def of(cls, group_ids: Sequence[str], found: LimitDecision) -> SeriesLimit:
-        """What was decided of groups in the order of these ids."""
-        levels = found.groups.tolist()
-        cut = {group_id: level for group_id, level in zip(group_ids, levels, strict=True) if level < _FINEST}
-        return cls(cut, found.topics)
+    def from_decision(cls, group_ids: Sequence[str], decision: LimitDecision) -> SeriesLimit:
+        """Make the limit from a decision. `group_ids` are the groups in the order of the decision."""
+        levels = decision.groups.tolist()
+        limited = {group_id: level for group_id, level in zip(group_ids, levels, strict=True) if level < _FINEST}
+        return cls(limited, decision.topics)
 
     def shows(self, group_id: str, granularity: Granularity) -> bool:
-        """Whether a group's series of a granularity are shown.
+        """Return True if a group's series of a granularity are shown.
 
         >>> limit = SeriesLimit({"g": 2})
         >>> limit.shows("g", "topic"), limit.shows("g", "partition"), SeriesLimit().shows("g", "partition")
@@ -112,59 +120,61 @@ class SeriesLimit:
         return self.finest.get(group_id, _FINEST) >= GRANULARITIES.index(granularity)
 
     def shows_topics(self, granularity: Granularity) -> bool:
-        """Whether series that are told of topics whatever groups read them are shown."""
+        """Return True if series of topics without a group are shown at a granularity."""
         return self.topics >= GRANULARITIES.index(granularity)
 
 
-WHOLE = SeriesLimit()
+NO_LIMIT = SeriesLimit()
 
 
-def ceiling(asked: Sequence[int], max_series: int) -> int:
-    """The most series that any one of the clusters may have (rule 7).
+def largest_share(requested: Sequence[int], max_series: int) -> int:
+    """Return the maximum number of series of one cluster (rule 7). `requested` has a number for each cluster.
 
-    >>> ceiling([10, 500, 300], 410), ceiling([10, 500, 300], 900)
+    >>> largest_share([10, 500, 300], 410), largest_share([10, 500, 300], 900)
     (200, 900)
     """
-    left = max_series
-    for served, one in enumerate(sorted(asked)):
-        share = left // (len(asked) - served)
-        if one > share:
+    remaining = max_series
+    for clusters_done, series in enumerate(sorted(requested)):
+        share = remaining // (len(requested) - clusters_done)
+        if series > share:
             return share
-        left -= one
+        remaining -= series
     return max_series
 
 
 def decide_limit(
-    asked: RequestedSeries, bounds: Bounds, worst_first: Callable[[], Sequence[int]], last: LimitEdge | None = None
+    requested: RequestedSeries, bounds: Bounds, worst_first: Callable[[], Sequence[int]], last: LimitEdge | None = None
 ) -> LimitDecision:
-    """Decide by the rules; `worst_first` are the rows of `asked.groups`, asked for only where it matters.
+    """Decide by the rules 1 to 6 and 8. `last` is the edge of the previous scrape.
 
-    `last` is the edge of the scrape before.
+    `worst_first` returns the row numbers of `requested.groups`, the worst group first. It is called only if something
+    is dropped or may be dropped.
 
     >>> groups = np.array([[0, 1, 1, 5, 0], [0, 1, 1, 2, 0]])
     >>> two = RequestedSeries(own=1, topics=np.array([0, 0, 0, 0, 0]), groups=groups)
-    >>> found = decide_limit(two, Bounds(0, max_series=9), lambda: [1, 0])
-    >>> [GRANULARITIES[place] for place in found.groups], found.dropped, found.edge
+    >>> decision = decide_limit(two, Bounds(0, max_series=9), lambda: [1, 0])
+    >>> [GRANULARITIES[level] for level in decision.groups], decision.dropped, decision.edge
     (['topic', 'partition'], {'top_k': 0, 'max_series': 5}, LimitEdge(level=3, shown=1))
     """
-    if is_whole(asked.total(), bounds, last):
-        return LimitDecision(np.full(len(asked.groups), _FINEST, dtype=np.int8), _FINEST, dict.fromkeys(REASONS, 0))
+    if fits_limit(requested.total(), bounds, last):
+        return LimitDecision(np.full(len(requested.groups), _FINEST, dtype=np.int8), _FINEST, dict.fromkeys(REASONS, 0))
     order = np.asarray(worst_first(), dtype=np.int64)
     finest = np.full(len(order), _FINEST, dtype=np.int8)
     if bounds.top_k:
         finest[bounds.top_k :] = _GROUP
-    left = _down_to(asked.groups[order], finest)
-    edge, by_limit = _within(np.vstack([left, asked.topics]), bounds.max_series - asked.own, _slack(bounds), last)
+    by_rank = _counts_down_to(requested.groups[order], finest)
+    free = bounds.max_series - requested.own
+    edge, levels = _fit_into(np.vstack([by_rank, requested.topics]), free, _slack(bounds), last)
     groups = np.empty_like(finest)
-    groups[order] = np.minimum(finest, by_limit[:-1])
-    topics = int(by_limit[-1])
-    beyond_k = int(asked.groups.sum() - left.sum())
-    shown = asked.own + int(_down_to(asked.groups, groups).sum() + asked.topics[: topics + 1].sum())
-    return LimitDecision(groups, topics, {TOP_K: beyond_k, MAX_SERIES: asked.total() - beyond_k - shown}, edge)
+    groups[order] = np.minimum(finest, levels[:-1])
+    topics = int(levels[-1])
+    beyond_k = int(requested.groups.sum() - by_rank.sum())
+    shown = requested.own + int(_counts_down_to(requested.groups, groups).sum() + requested.topics[: topics + 1].sum())
+    return LimitDecision(groups, topics, {TOP_K: beyond_k, MAX_SERIES: requested.total() - beyond_k - shown}, edge)
 
 
-def is_whole(series: int, bounds: Bounds, last: LimitEdge | None) -> bool:
-    """Whether so many series can all be shown, whosever they are."""
+def fits_limit(series: int, bounds: Bounds, last: LimitEdge | None) -> bool:
+    """Return True if all series can be shown, whatever the order of the groups."""
     return not bounds.top_k and series <= bounds.max_series - (_slack(bounds) if last else 0)
 
 
@@ -172,19 +182,21 @@ def _slack(bounds: Bounds) -> int:
     return bounds.max_series // 100
 
 
-def _within(by_rank: Counts, room: int, slack: int, last: LimitEdge | None) -> tuple[LimitEdge | None, Levels]:
-    """Rules 3 and 8: how far down each row is shown, the worst group in the first one."""
+def _fit_into(by_rank: Counts, free: int, slack: int, last: LimitEdge | None) -> tuple[LimitEdge | None, Levels]:
+    """Return the finest shown level of each row (rules 3 and 8). The first row is the worst group."""
     width = len(by_rank)
-    in_order = by_rank.T.ravel()  # granularity by granularity, the coarsest first; in each the worst group first
-    fitting, calm = np.searchsorted(np.cumsum(in_order), [max(0, room), max(0, room - slack)], side="right").tolist()
+    in_order = by_rank.T.ravel()  # the coarsest granularity first; in each granularity the worst group first
+    fitting, fitting_with_slack = np.searchsorted(
+        np.cumsum(in_order), [max(0, free), max(0, free - slack)], side="right"
+    ).tolist()
     if last is not None:
-        fitting = min(fitting, max(calm, last.level * width + min(last.shown, width)))
+        fitting = min(fitting, max(fitting_with_slack, last.level * width + min(last.shown, width)))
     is_shown = (np.arange(len(in_order)) < fitting).reshape(by_rank.T.shape)
     levels: Levels = (is_shown.sum(axis=0) - 1).clip(0).astype(np.int8)
     return None if fitting == len(in_order) else LimitEdge(*divmod(fitting, width)), levels
 
 
-def _down_to(counts: Counts, levels: Levels) -> Counts:
-    """The counts, 0 for what is finer than a row's level."""
-    found: Counts = np.where(np.arange(counts.shape[1]) <= levels[:, None], counts, 0)
-    return found
+def _counts_down_to(counts: Counts, levels: Levels) -> Counts:
+    """Return the counts, with 0 for granularities finer than the level of the row."""
+    shown: Counts = np.where(np.arange(counts.shape[1]) <= levels[:, None], counts, 0)
+    return shown

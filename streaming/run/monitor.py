@@ -31,7 +31,7 @@ from streaming.java import find_java
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
 from streaming.page.rebalances import RebalanceReader
-from streaming.page.watched import Watched
+from streaming.page.watched import WatchedCluster
 from streaming.prometheus.metric_selection import select_metrics
 from streaming.prometheus.metrics import Exporter
 from streaming.prometheus.series_limit import Bounds
@@ -196,6 +196,6 @@ def _access(metrics: MetricsSettings) -> Access:
     return Access(certificate, users)
 
 
-def _current_view(watch: ClusterWatch, stale_after_ms: int) -> Watched:
+def _current_view(watch: ClusterWatch, stale_after_ms: int) -> WatchedCluster:
     view = watch.monitor_state.view()
-    return Watched(watch.cluster, view, view.cluster_ms(now_ms()), stale_after_ms, watch.monitor_state.reports)
+    return WatchedCluster(watch.cluster, view, view.cluster_ms(now_ms()), stale_after_ms, watch.monitor_state.reports)

@@ -1,4 +1,4 @@
-"""All definitions, by subject and by name."""
+"""All metric definitions, by subject and by name."""
 
 from __future__ import annotations
 

@@ -9,8 +9,9 @@ from streaming.signals.signal import OF_A_GROUP, Signal
 
 _MEMBERS_UNKNOWN = "Some records of the group are missing, it has no members, or an open transaction hides it."
 _UNFAIR_ONLY = (
-    "No valid assignment is fairer. Or the result is unknown: the group has more than 20,000 partitions, a partition"
-    " has no owner or several owners, the partition count of a topic is in doubt, or the strategy failed."
+    "No valid assignment is fairer, or the result is unknown. Possible reasons: the group has more than 20,000"
+    " partitions, a partition has no owner or several owners, the partition count of a topic is in doubt, or the"
+    " strategy failed."
 )
 
 DRIFT_PARTITIONS: Final = Signal(
@@ -124,7 +125,7 @@ IMBALANCE_RATIO: Final = Signal(
     name="rebalance_monitor_imbalance_ratio",
     unit="ratio",
     help="Partitions of the busiest member divided by the mean.",
-    unknown=f"{_MEMBERS_UNKNOWN} Also absent if nothing is assigned.",
+    unknown=f"{_MEMBERS_UNKNOWN} Also absent if no partition is assigned.",
     example="rebalance_monitor_imbalance_ratio > 1.5 and rebalance_monitor_excess_partitions > 0",
 )
 MEMBER_PARTITIONS_MAX: Final = Signal(

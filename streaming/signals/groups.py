@@ -15,9 +15,8 @@ GROUP_STATE: Final = Signal(
     help="1 for the group's type, strategy and state, as Kafka names them. The state is Unknown if an open transaction"
     " hides the group or records are missing. `protocol_source` is `records` if records name the strategy."
     " It is `broker` if only the group coordinator reported it, and empty if the strategy is unknown.",
-    unknown="The group does not exist. Each existing group has exactly one series. PreparingRebalance,"
-    " CompletingRebalance and the state of a streams group are in no record. They come from the last listing of"
-    " groups.",
+    unknown="The group does not exist. Each existing group has exactly one series. No record contains"
+    " PreparingRebalance, CompletingRebalance or the state of a streams group. The last listing of groups shows them.",
     example='count by (cluster, state) (rebalance_monitor_group_state{group_type="classic"})',
 )
 GROUP_MEMBERS: Final = Signal(
@@ -30,7 +29,7 @@ GROUP_MEMBERS: Final = Signal(
 GROUP_GENERATION: Final = Signal(
     name="rebalance_monitor_group_generation",
     unit="generations",
-    help="Last recorded generation, or group epoch.",
+    help="Last recorded generation (classic group) or group epoch (any other group).",
     unknown="The group is a classic group and `source.kind` is `admin-api`, or an open transaction hides the group.",
     example="changes(rebalance_monitor_group_generation[10m]) > 3",
 )
@@ -56,8 +55,8 @@ GROUP_LISTING_GAPS: Final = Signal(
     unit="brokers",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Brokers with a missing or incomplete listing of groups, by reason. Meanwhile the monitor treats no group as"
-    " deleted.",
+    help="Brokers with a missing or incomplete listing of groups, by reason. While there are any, the monitor treats no"
+    " group as deleted.",
     unknown="All listings are complete, or there is no listing yet.",
     example="sum by (cluster, reason) (rebalance_monitor_group_listing_gaps) > 0",
 )

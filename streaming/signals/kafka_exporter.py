@@ -1,8 +1,8 @@
 """As kafka_exporter: names and labels of github.com/danielqsj/kafka_exporter, for existing dashboards.
 
-kafka_exporter shows -1 for unknown values. Here they have no series. kafka_exporter has no label for the cluster. If
-the monitor watches several clusters, each of these metrics has the label `cluster`, as with kafka_exporter's option
-`--kafka.labels`.
+kafka_exporter shows -1 for unknown values. This monitor shows no series for them. kafka_exporter has no label for the
+cluster. If the monitor watches several clusters, each of these metrics has the label `cluster`. kafka_exporter's option
+`--kafka.labels` has the same effect.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ CONSUMERGROUP_MEMBERS: Final = Signal(
     labels=("consumergroup",),
     family_set=KAFKA_EXPORTER,
     help="Members of the group.",
-    unknown="The same as for `rebalance_monitor_group_members`.",
+    unknown="Absent in the same cases as `rebalance_monitor_group_members`.",
     example="kafka_consumergroup_members == 0",
 )
 TOPIC_PARTITIONS: Final = Signal(

@@ -126,7 +126,7 @@ LAST_BATCH_SECONDS: Final = Signal(
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
     help="Duration of the last micro-batch, from its start in the driver to the write of its last table.",
-    unknown="There was no batch since the start.",
+    unknown="The monitor has not finished a batch since its start.",
     example="max_over_time(rebalance_monitor_last_batch_seconds[15m])",
 )
 STATE_ROWS: Final = Signal(
@@ -134,7 +134,7 @@ STATE_ROWS: Final = Signal(
     unit="rows",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Groups and partitions in the monitor's state.",
+    help="Groups and `__consumer_offsets` partitions in the monitor's state.",
     unknown=_ALWAYS,
     example="deriv(rebalance_monitor_state_rows[1d])",
 )

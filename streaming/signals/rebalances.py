@@ -19,7 +19,7 @@ REBALANCES_FAILED: Final = Signal(
     name="rebalance_monitor_rebalances_failed_total",
     kind=COUNTER,
     unit="rebalances",
-    help="Generations that members joined and that were never synced. Only proven ones are counted.",
+    help="Generations that members joined, but that never received an assignment. Only proven ones are counted.",
     unknown="The group is a classic group and `source.kind` is `admin-api`: the coordinators do not report failed"
     " rebalances.",
     example="increase(rebalance_monitor_rebalances_failed_total[1h]) > 0",
@@ -28,7 +28,7 @@ EMPTY_TRANSITIONS: Final = Signal(
     name="rebalance_monitor_empty_transitions_total",
     kind=COUNTER,
     unit="transitions",
-    help="Times the group's last member left.",
+    help="Number of times that the group's last member left.",
     unknown="The group does not exist. An existing group starts at 0.",
     example="increase(rebalance_monitor_empty_transitions_total[15m]) > 0 and rebalance_monitor_group_members == 0",
 )

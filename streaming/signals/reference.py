@@ -1,4 +1,4 @@
-"""All definitions as one Markdown page: `dashboards/METRICS.md`. `python -m tests.metrics_reference` writes it."""
+"""Writes all definitions as one Markdown page, `dashboards/METRICS.md`. Run `python -m tests.metrics_reference`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ an absent series. Use `absent(...)` or `unless` to find one.
 
 
 def metrics_reference() -> str:
-    """Return the whole page."""
+    """Return the page as Markdown."""
     return "\n".join((_INTRODUCTION, *_contents(), *(line for subject in SUBJECTS for line in _section(subject))))
 
 

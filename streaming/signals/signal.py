@@ -1,4 +1,4 @@
-"""The definition of one metric.
+"""Defines the type of a metric definition.
 
 Rules:
 
@@ -7,7 +7,7 @@ Rules:
 2. If a name ends in a unit (`_seconds`, `_bytes`, `_ratio`, `_partitions`, `_members`, ...), the values have this unit.
 3. Labels have the order in which the exporter writes their values. If all values of a label are known, `label_values`
    lists them.
-4. `help` describes a sample. `unknown` describes why there may be no series. No series never means 0.
+4. `help` describes a sample. `unknown` describes why a series may be absent. An absent series never means 0.
 5. `example` is a PromQL query for an engineer on call. It uses only defined metrics and labels.
 
 Conventions: https://prometheus.io/docs/practices/naming/
@@ -32,8 +32,8 @@ TOPIC: Final = "topic"
 PARTITION: Final = "partition"
 MEMBER: Final = "member"
 GRANULARITIES: Final[tuple[Granularity, ...]] = (CLUSTER, GROUP, TOPIC, PARTITION, MEMBER)
-"""All granularities, the coarsest first. Metrics of the monitor itself have the granularity `cluster`, whatever their
-labels. Each of them has at most as many series as `__consumer_offsets` has partitions.
+"""All granularities, the coarsest first. Metrics of the monitor itself have the granularity `cluster`, even with more
+labels. Each of them has at most one series per partition of `__consumer_offsets`.
 """
 
 FamilySet = Literal["own", "kafka_exporter", "kafka_lag_exporter"]

@@ -34,7 +34,7 @@ from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 from streaming.events import Position, TopicMetadata, TopicsSampled, log_event
 from streaming.group.listing import GroupListing, ListedGroup
 from streaming.group.snapshot import STABLE, GroupSnapshot
-from streaming.http.compression import gzipped
+from streaming.http.compression import compress_gzip
 from streaming.prometheus.metric_selection import select_metrics
 from streaming.prometheus.metrics import Exporter
 from streaming.prometheus.series_limit import Bounds
@@ -186,7 +186,7 @@ class _Scraper:
 
     def scrape(self) -> _Scraped:
         seconds, pieces = _timed(lambda: self._exporter.exposition(generate_latest))
-        zip_seconds, as_zipped = _timed(lambda: gzipped(pieces))
+        zip_seconds, as_zipped = _timed(lambda: compress_gzip(pieces))
         return _Scraped(b"".join(pieces), seconds, len(as_zipped), zip_seconds)
 
 

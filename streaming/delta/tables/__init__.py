@@ -1,9 +1,8 @@
-"""The schema of every Delta table. `describe_tables` writes the reference `docs/TABLES.md` from it.
+"""Defines the schema of every Delta table. `describe_tables` writes the reference `docs/TABLES.md` from it.
 
-All tables are partitioned by cluster and date. The key of a row from a record is the record's position (cluster,
-offsets_topic_partition, offsets_topic_offset), so a record that is read twice makes one row. The key of a sampled row
-contains the sample's time. Rows that combine a record's assignment with a sample (`assignment_imbalance`) have both
-keys.
+All tables are partitioned by cluster and date. If a row describes a record, its key is the position of the record
+(cluster, offsets_topic_partition, offsets_topic_offset). If a row describes a sample, its key contains the time of the
+sample. Rows of `assignment_imbalance` combine the assignment of a record with a sample and have both keys.
 """
 
 from __future__ import annotations

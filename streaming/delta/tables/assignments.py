@@ -1,4 +1,4 @@
-"""Table of the verdicts on assignments."""
+"""Defines the table of verdicts on assignments."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ ASSIGNMENT_DRIFT = Table(
             column(
                 "verdict",
                 pa.string(),
-                "for the group's own strategy: match; drift: a law is broken, or the leader's own library computes a"
-                " different assignment; equivalent: different, but equally even; withheld: the first round of a"
-                " cooperative rebalance; differs_from_java: lawful, but Java computes a different assignment;"
-                " rebalancing: the coordinator is computing the assignment of the epoch; unknown; not_evaluated. For"
-                " other strategies: same, differs, unknown or not_evaluated",
+                "for the group's own strategy: match; drift: a rule of the strategy is broken, or the leader's own"
+                " library computes a different assignment; equivalent: different, but equally even; withheld: the"
+                " first round of a cooperative rebalance; differs_from_java: no rule is broken, but Java computes a"
+                " different assignment; rebalancing: the coordinator is computing the assignment of the epoch;"
+                " unknown; not_evaluated. For other strategies: same, differs, unknown or not_evaluated",
             ),
             column(
                 "reason",
                 pa.string(),
-                "reason for the verdict, if it is unknown, not_evaluated or differs_from_java, or if it is drift by a"
-                " strategy that is not evaluated; otherwise empty",
+                "reason for the verdict, if it is unknown, not_evaluated or differs_from_java, or if it is drift and"
+                " the strategy is not evaluated; otherwise empty",
             ),
             column("drift_partitions", pa.int32(), _DRIFT_PARTITIONS),
             column(
@@ -63,7 +63,7 @@ ASSIGNMENT_DRIFT = Table(
                 pa.list_(_MISPLACED),
                 "these partitions with actual and expected owners, if the verdict is drift",
             ),
-            column("violations", pa.list_(pa.string()), "the broken laws, if the verdict is drift"),
+            column("violations", pa.list_(pa.string()), "the broken rules, if the verdict is drift"),
             column("assigned_by", pa.string(), _ASSIGNED_BY),
             column("evidence", pa.list_(pa.string()), "data written by the leader that shows assigned_by"),
             NOT_KNOWN,

@@ -1,4 +1,4 @@
-"""Definitions for all tables: the table type, the columns of records and samples, and the types of partitions."""
+"""Defines the parts that tables share: the table type, columns of records and samples, types of partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMED_PARTITIONS = pa.list_(pa.struct([("topic", pa.string()), ("partition", pa.
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table's name, a description of one row, and its columns. The metadata of a field has the column's comment."""
+    """A table: its name, a description of one row, and its columns. The comment of a column is in its metadata."""
 
     name: str
     row: str

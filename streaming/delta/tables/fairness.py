@@ -1,4 +1,8 @@
-"""Tables of how fairly a group shares its work, and of the assignments that each strategy would compute."""
+"""Defines the tables of imbalance and what-if.
+
+`assignment_imbalance` shows how evenly a group shares its work. `what_if` shows the assignments that strategies would
+compute.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +34,9 @@ _MEASURED = (
 
 ASSIGNMENT_IMBALANCE = Table(
     "assignment_imbalance",
-    "how one generation shares one kind of work among members, client hosts or the subscribers of one"
-    " topic. Partitions: one row per evaluated record. Lag and throughput: one row per sample, written if the score"
-    " changed by ten points or more, or became known or unknown",
+    "the work of one generation and its distribution among members, client hosts or the subscribers of one topic."
+    " Partitions: one row per evaluated record. Lag and throughput: one row per sample, written if the score changed by"
+    " ten points or more, or became known or unknown",
     pa.schema(
         [
             *_MEASURED,
@@ -40,11 +44,13 @@ ASSIGNMENT_IMBALANCE = Table(
             GENERATION,
             column("measure", pa.string(), "partitions; lag, in records; throughput, in records per second"),
             column(
-                "scope", pa.string(), "who shares the work: member, host (client host), topic (the topic's subscribers)"
+                "scope",
+                pa.string(),
+                "member: the work of members is compared; host: of client hosts; topic: of the topic's subscribers",
             ),
             column("topic", pa.string(), "the topic; null unless scope is topic"),
             column("participants", pa.int32(), "number of members or hosts; null if unknown, as are all numbers below"),
-            column("total", pa.float64(), "all the work, in the unit of measure"),
+            column("total", pa.float64(), "total work, in the unit of measure"),
             column("largest", pa.float64(), "most work of one member or host, in the unit of measure"),
             column("smallest", pa.float64(), "least work of one member or host, in the unit of measure"),
             column(
@@ -101,10 +107,10 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "topic_skew",
                 _SKEW,
-                "members: who holds the extra partition of several topics although each topic is shared evenly (ten"
-                " at most); topics: the number of these topics; surplus_partitions: surplus partitions in total. Null"
-                " if there is no skew, or unless measure is partitions and scope is member. The strategy that removes"
-                " it: what_if.removes_topic_skew",
+                "members: members that hold the extra partition of several topics although each topic is shared evenly"
+                " (at most ten); topics: the number of these topics; surplus_partitions: surplus partitions in total."
+                " Null if there is no skew, and unless measure is partitions and scope is member. For the strategy"
+                " that removes the skew, see what_if.removes_topic_skew",
             ),
             NOT_KNOWN,
         ]
@@ -121,7 +127,11 @@ WHAT_IF = Table(
             *RECORD,
             GROUP,
             GENERATION,
-            column("change", pa.string(), "as it is; 1 member more; 1 member fewer (the one with most partitions)"),
+            column(
+                "change",
+                pa.string(),
+                "as it is; 1 member more; 1 member fewer (without the member that has the most partitions)",
+            ),
             column(
                 "strategy",
                 pa.string(),
@@ -143,7 +153,7 @@ WHAT_IF = Table(
             column(
                 "unavoidable_moves",
                 pa.int32(),
-                "moved partitions that move under every strategy, because their owner left",
+                "moved partitions that would move under every strategy, because their owner left",
             ),
             column("unassigned_partitions", pa.int32(), "partitions without an owner"),
             column(

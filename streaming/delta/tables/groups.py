@@ -1,4 +1,4 @@
-"""Tables of the history of groups: generations, rebalances, conditions and commit gaps."""
+"""Defines the tables of the history of groups: generations, rebalances, conditions and commit gaps."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ PROTOCOL_SOURCE = (
 GROUP_GENERATIONS = Table(
     "group_generations",
     "one record that changed a group: a synced generation, a static member's rejoin, an epoch, an assignment epoch,"
-    " the end of a reconciliation, a transition to Empty, or a tombstone. Or the end of a group that no record shows"
-    " (state Gone, at the position of its last record)",
+    " the end of a reconciliation, a transition to Empty, or a tombstone. If no record shows the end of a group: a row"
+    " with the state Gone, at the position of its last record",
     pa.schema(
         [
             *RECORD,
@@ -94,11 +94,11 @@ GROUP_GENERATIONS = Table(
             column(
                 "rebalances_failed_total",
                 pa.int64(),
-                "rebalances that members joined and that were never synced, only proven ones; null if none can be"
-                " proven",
+                "rebalances that members joined, but that never received an assignment; only proven ones; null if"
+                " none can be proven",
             ),
-            column("empty_transitions_total", pa.int64(), "times the last member left"),
-            column("incarnations", pa.int32(), "times the group was created, including the first time"),
+            column("empty_transitions_total", pa.int64(), "number of times that the last member left"),
+            column("incarnations", pa.int32(), "number of times that the group was created, including the first time"),
         ]
     ),
 )
@@ -158,7 +158,9 @@ REBALANCES = Table(
             ),
             column("fewest_is_exact", pa.bool_(), "false: fewest_moves is a lower bound"),
             column(
-                "withheld_partitions", pa.int32(), "partitions that a member must give up first (KIP-429, round one)"
+                "withheld_partitions",
+                pa.int32(),
+                "partitions that a member must give up before their new owner gets them (KIP-429, round one)",
             ),
             column("unowned", NAMED_PARTITIONS, "partitions without an owner, including withheld ones"),
             column(
@@ -174,7 +176,7 @@ REBALANCES = Table(
                 pa.int64(),
                 "milliseconds from the end of the join to the leader's assignment; null if the record does not show it",
             ),
-            column("skipped_generations", pa.int64(), "generations since the previous row that are in no record"),
+            column("skipped_generations", pa.int64(), "generations since the previous row without a record"),
             column(
                 "not_known",
                 pa.list_(pa.string()),
@@ -216,7 +218,11 @@ GROUP_CONDITIONS = Table(
             column(
                 "since_time", TIME, "time at which the monitor first found the condition; it may have begun earlier"
             ),
-            column("detail", pa.string(), "description: which member, how often, for how long; as last found"),
+            column(
+                "detail",
+                pa.string(),
+                "description at the last check: for example which member, how often, for how long",
+            ),
             column(
                 "read_up_to_time",
                 TIME,

@@ -1,4 +1,4 @@
-"""Tables of the lag and the status of committed partitions at each sample."""
+"""Defines the tables of the lag and the status of committed partitions at each sample."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ PARTITION_STATUS = Table(
             column(
                 "status_rule",
                 pa.int8(),
-                "number of the rule for the status (streaming/evaluation/lag/status.py), or for why it is unknown: 8:"
+                "number of the rule for the status (streaming/evaluation/lag/status.py). If the status is unknown: 8:"
                 " blocked by an open transaction, 9: maybe only transaction markers are left",
             ),
             column("completeness", pa.float64(), "share of the ten commits that are known, 0 to 1"),

@@ -1,4 +1,4 @@
-"""The table of records that could not be decoded."""
+"""Defines the table of records that could not be decoded."""
 
 from __future__ import annotations
 

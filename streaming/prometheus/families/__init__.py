@@ -1,4 +1,4 @@
-"""The samples of each family of metrics, one module for each kind of fact.
+"""Creates the samples of each metric family, one module per subject.
 
-May import the rest of `prometheus` but `metrics`.
+May import all modules of `prometheus` except `metrics`.
 """

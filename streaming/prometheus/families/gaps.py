@@ -1,4 +1,4 @@
-"""What is told of commit gaps: how long a group did not commit at its rebalances."""
+"""Creates the histogram of commit gaps: the time without commits around each rebalance of a group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BOUNDS = (*(str(float(bound)) for bound in GAP_BUCKETS_SECONDS), "+Inf")
 
 
 def _commit_gaps(report: GroupReport) -> Iterator[Sample]:
-    """Known gaps, kept with the group; a group without one has no series."""
+    """Return the histogram of known gaps. A group without a known gap has no series."""
     gaps = report.rebalances.commit_gaps
     if gaps is None or not any(gaps.buckets):
         return

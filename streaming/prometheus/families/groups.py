@@ -1,4 +1,4 @@
-"""Series that change only with the records of the group: members, state, and counters."""
+"""Creates the group metrics whose text is cached: members, state, counters and fairness."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streaming.prometheus.families.gaps import GAP_FAMILIES
 from streaming.prometheus.families.imbalance import IMBALANCE_FAMILIES
 from streaming.prometheus.families.owners import OWNER_FAMILIES
 from streaming.prometheus.families.rebalances import REBALANCE_FAMILIES
-from streaming.prometheus.group_texts import GroupFamily, single
+from streaming.prometheus.group_texts import GroupFamily, single_sample
 from streaming.prometheus.lines import Sample
 from streaming.signals import groups, kafka_exporter
 
@@ -22,13 +22,13 @@ def _state(report: GroupReport) -> Iterable[Sample]:
 
 
 GROUP_FAMILIES: Final[tuple[GroupFamily, ...]] = (
-    (groups.GROUP_MEMBERS, single(lambda report: report.membership.members)),
-    (groups.GROUP_GENERATION, single(lambda report: report.membership.generation_id)),
+    (groups.GROUP_MEMBERS, single_sample(lambda report: report.membership.members)),
+    (groups.GROUP_GENERATION, single_sample(lambda report: report.membership.generation_id)),
     (groups.GROUP_STATE, _state),
     *REBALANCE_FAMILIES,
     *GAP_FAMILIES,
     *IMBALANCE_FAMILIES,
     *OWNER_FAMILIES,
-    (kafka_exporter.CONSUMERGROUP_MEMBERS, single(lambda report: report.membership.members)),
+    (kafka_exporter.CONSUMERGROUP_MEMBERS, single_sample(lambda report: report.membership.members)),
 )
-"""All that changes only with the group."""
+"""All metrics of the granularity `group` whose text is cached (`group_texts`)."""

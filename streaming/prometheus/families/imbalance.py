@@ -1,7 +1,7 @@
-"""What is told of fairness: how evenly work is shared, what is wrong, and what another strategy would make of it.
+"""Creates the metrics of fairness: drift, verdict, imbalance, topic skew and what-if.
 
-Values on partitions come from records. Values on lag and throughput come from the last measurement.
-Unknown is no series. What-if is shown of groups that are not as fair as can be: of the others there is nothing to gain.
+Values of partitions come from records. Values of lag and throughput come from the last measurement. An unknown value
+has no series. What-if is not shown for a group with a fairness score of 100, because no strategy can improve it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from streaming.evaluation.alternatives import TODAY, Alternative
 from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance
 from streaming.evaluation.report import GroupReport
-from streaming.prometheus.group_texts import GroupFamily, Samples, single
+from streaming.prometheus.group_texts import GroupFamily, Samples, single_sample
 from streaming.prometheus.lines import Sample
 from streaming.signals import fairness
 
@@ -24,14 +24,14 @@ def _drift(report: GroupReport) -> Iterator[Sample]:
 
 
 def _verdict(report: GroupReport) -> Iterator[Sample]:
-    """The verdict on the own strategy."""
+    """Return the verdict on the group's own strategy."""
     own = report.assignment.own
     if own is not None:
         yield Sample((report.group_id, own.strategy, own.verdict), 1)
 
 
 def _of_members(value: Callable[[Imbalance], float | None]) -> Samples:
-    return single(lambda report: None if (total := report.fairness.partitions) is None else value(total))
+    return single_sample(lambda report: None if (total := report.fairness.partitions) is None else value(total))
 
 
 def _scores(report: GroupReport) -> Iterator[Sample]:
@@ -54,12 +54,12 @@ def _topic_skew(report: GroupReport) -> Iterator[Sample]:
 
 def _what_if(value: Callable[[Alternative], float | None]) -> Samples:
     def samples(report: GroupReport) -> Iterator[Sample]:
-        found, total = report.fairness.what_if, report.fairness.partitions
-        if not found or total is None or total.score == 100:
+        what_if, total = report.fairness.what_if, report.fairness.partitions
+        if not what_if or total is None or total.score == 100:
             return
-        for one in found.outcomes:
-            if one.strategy != TODAY and (figure := value(one)) is not None:
-                yield Sample((report.group_id, one.strategy), figure)
+        for one in what_if.outcomes:
+            if one.strategy != TODAY and (number := value(one)) is not None:
+                yield Sample((report.group_id, one.strategy), number)
 
     return samples
 

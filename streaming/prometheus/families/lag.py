@@ -1,6 +1,6 @@
-"""What is told from the last sample, in whole columns: lag in records and seconds, status, what retention takes, ends.
+"""Creates the metrics of the last sample from columns: lag, status, records lost to retention, end offsets.
 
-Tables (`lag_tables`) are made once for a sample, columns of text once for a sample and a cut (`exposure`).
+The tables (`lag_tables`) are made once per sample. Their text is written once per sample and limit (`series_limit`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from streaming.combine.wire import Int64Array
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.evaluation.lag.lag_evaluation import LagEvaluation
-from streaming.prometheus.counted_lines import Counted
+from streaming.prometheus.counted_lines import SeriesCounts
 from streaming.prometheus.exposition import Text
-from streaming.prometheus.lag_tables import TABLES, by_name
-from streaming.prometheus.lines import Writer, combined, escaped_column
+from streaming.prometheus.lag_tables import TABLES, filter_rows
+from streaming.prometheus.lines import Writer, as_one_array, escape_labels
 from streaming.prometheus.metric_selection import MetricSelection
-from streaming.prometheus.series_limit import WHOLE, SeriesLimit
+from streaming.prometheus.series_limit import NO_LIMIT, SeriesLimit
 from streaming.signals import Granularity, Signal, kafka_exporter, kafka_lag_exporter, partitions
 from streaming.signals import lag as signals
 
@@ -35,7 +35,7 @@ _COLUMN_OF_LABEL: Final = {
 
 
 class ColumnFamily(NamedTuple):
-    """A metric, and the column of a table (of `lag_tables`) that has its values; null is no series."""
+    """A metric, and the table (in `lag_tables`) and column with its values. A null has no series."""
 
     signal: Signal
     table: str
@@ -76,101 +76,100 @@ COLUMN_FAMILIES: Final = (
 )
 
 
-class Written(NamedTuple):
-    """A metric and who writes it."""
+class FamilyWriter(NamedTuple):
+    """A metric and its writer."""
 
     family: ColumnFamily
     writer: Writer
 
 
 class ColumnTexts:
-    """The lines of these metrics for a cluster, kept for one sample. Several threads may ask."""
+    """The lines of these metrics for a cluster, cached for one sample. Several threads may call `lines`."""
 
-    def __init__(self, constant: Callable[[Signal], Mapping[str, str]], shown: MetricSelection) -> None:
-        self._shown = shown
-        self._written = [
-            Written(family, Writer(family.signal, constant(family.signal)))
+    def __init__(self, constant: Callable[[Signal], Mapping[str, str]], selection: MetricSelection) -> None:
+        self._selection = selection
+        self._writers = [
+            FamilyWriter(family, Writer(family.signal, constant(family.signal)))
             for family in COLUMN_FAMILIES
-            if family.signal.name in shown.signals
+            if family.signal.name in selection.signals
         ]
-        self._kept: tuple[LagEvaluation | None, ClusterSample | None, ColumnLines] | None = None
+        self._cache: tuple[LagEvaluation | None, ClusterSample | None, ColumnLines] | None = None
 
     def lines(self, lag: LagEvaluation | None, sample: ClusterSample | None) -> ColumnLines:
-        """All lines of a sample."""
-        kept = self._kept
-        if kept is None or kept[0] is not lag or kept[1] is not sample:
-            names = {one.family.table for one in self._written}
-            made = {name: TABLES[name](lag, sample, self._shown) for name in names}
+        """Return all lines of a sample."""
+        cached = self._cache
+        if cached is None or cached[0] is not lag or cached[1] is not sample:
+            names = {one.family.table for one in self._writers}
+            made = {name: TABLES[name](lag, sample, self._selection) for name in names}
             tables = {name: table for name, table in made.items() if table is not None}
-            kept = self._kept = (
+            cached = self._cache = (
                 lag,
                 sample,
-                ColumnLines([one for one in self._written if one.family.table in tables], tables),
+                ColumnLines([one for one in self._writers if one.family.table in tables], tables),
             )
-        return kept[2]
+        return cached[2]
 
 
 class ColumnLines:
-    """The lines of one sample."""
+    """The lines of one sample. The text is cached for one limit."""
 
-    def __init__(self, written: Sequence[Written], tables: Mapping[str, pa.Table]) -> None:
+    def __init__(self, writers: Sequence[FamilyWriter], tables: Mapping[str, pa.Table]) -> None:
         self._tables = tables
-        self._of_table = {name: [one for one in written if one.family.table == name] for name in tables}
-        self._kept: tuple[SeriesLimit, Mapping[str, Text]] | None = None
+        self._writers_of_table = {name: [one for one in writers if one.family.table == name] for name in tables}
+        self._cache: tuple[SeriesLimit, Mapping[str, Text]] | None = None
 
-    def series(self) -> int:
-        """How many there are in all."""
+    def count_series(self) -> int:
+        """Return the number of series before the limit."""
         return sum(
             len(column) - column.null_count
-            for name, written in self._of_table.items()
-            for column in (self._tables[name][one.family.column] for one in written)
+            for name, writers in self._writers_of_table.items()
+            for column in (self._tables[name][one.family.column] for one in writers)
         )
 
-    def counted(self) -> Iterator[Counted]:
-        """How many there are of each group, or of topics."""
-        for name, written in self._of_table.items():
+    def count_by_group(self) -> Iterator[SeriesCounts]:
+        """Return the number of series of each group, or of topics."""
+        for name, writers in self._writers_of_table.items():
             table = self._tables[name]
-            valid = np.stack([pc.is_valid(table[one.family.column]).to_numpy() for one in written])
-            of_row: Int64Array = valid.sum(axis=0, dtype=np.int64)
+            valid = np.stack([pc.is_valid(table[one.family.column]).to_numpy() for one in writers])
+            by_row: Int64Array = valid.sum(axis=0, dtype=np.int64)
             if "group_id" in table.column_names:
-                encoded = combined(table["group_id"]).dictionary_encode()
-                of_group = np.bincount(encoded.indices.to_numpy(), of_row, len(encoded.dictionary)).astype(np.int64)
-                yield Counted(_granularity(written), encoded.dictionary.to_pylist(), of_group)
+                encoded = as_one_array(table["group_id"]).dictionary_encode()
+                by_group = np.bincount(encoded.indices.to_numpy(), by_row, len(encoded.dictionary)).astype(np.int64)
+                yield SeriesCounts(_granularity(writers), encoded.dictionary.to_pylist(), by_group)
             else:
-                yield Counted(_granularity(written), None, of_row)
+                yield SeriesCounts(_granularity(writers), None, by_row)
 
-    def text(self, cut: SeriesLimit) -> Mapping[str, Text]:
-        """The lines that are shown, by metric."""
-        kept = self._kept
-        if kept is None or kept[0] != cut:
-            kept = self._kept = (cut, dict(self._lines(cut)))
-        return kept[1]
+    def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
+        """Return the shown lines by metric name."""
+        cached = self._cache
+        if cached is None or cached[0] != limit:
+            cached = self._cache = (limit, dict(self._lines(limit)))
+        return cached[1]
 
-    def _lines(self, cut: SeriesLimit) -> Iterator[tuple[str, Text]]:
-        for name, written in self._of_table.items():
-            table = _left(self._tables[name], _granularity(written), cut)
+    def _lines(self, limit: SeriesLimit) -> Iterator[tuple[str, Text]]:
+        for name, writers in self._writers_of_table.items():
+            table = _shown_rows(self._tables[name], _granularity(writers), limit)
             labels = _labels(table)
-            for (signal, _, column), writer in written:
-                yield signal.name, writer.column(labels, combined(table[column]))
+            for (signal, _, column), writer in writers:
+                yield signal.name, writer.column(labels, as_one_array(table[column]))
 
 
-def _granularity(written: Sequence[Written]) -> Granularity:
-    """That of a table's metrics: what it has a row of."""
-    return written[0].family.signal.granularity
+def _granularity(writers: Sequence[FamilyWriter]) -> Granularity:
+    """Return the granularity of a table. All metrics of one table have the same granularity."""
+    return writers[0].family.signal.granularity
 
 
-def _left(table: pa.Table, granularity: Granularity, cut: SeriesLimit) -> pa.Table:
-    """The rows that are shown."""
-    if cut == WHOLE:
+def _shown_rows(table: pa.Table, granularity: Granularity, limit: SeriesLimit) -> pa.Table:
+    if limit == NO_LIMIT:
         return table
     if "group_id" not in table.column_names:
-        return table if cut.shows_topics(granularity) else table.slice(0, 0)
-    return by_name(
-        table, "group_id", lambda names: pa.array([cut.shows(name, granularity) for name in names], pa.bool_())
+        return table if limit.shows_topics(granularity) else table.slice(0, 0)
+    return filter_rows(
+        table, "group_id", lambda names: pa.array([limit.shows(name, granularity) for name in names], pa.bool_())
     )
 
 
 def _labels(table: pa.Table) -> Mapping[str, pa.Array]:
-    """The columns that are labels, escaped, by the names they have in different metrics."""
-    escaped = {column: escaped_column(table[column]) for column in {*_COLUMN_OF_LABEL.values()} & {*table.column_names}}
+    """Return the escaped label columns by label name. One column may have several names, for example `group_id`."""
+    escaped = {column: escape_labels(table[column]) for column in {*_COLUMN_OF_LABEL.values()} & {*table.column_names}}
     return {label: escaped[column] for label, column in _COLUMN_OF_LABEL.items() if column in escaped}

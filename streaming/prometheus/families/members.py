@@ -1,4 +1,7 @@
-"""What is told of members: what each has of each topic and should have, from records; its lag, from the last sample."""
+"""Creates the metrics of members: actual and expected partitions of each topic, and lag.
+
+Partitions come from records. Lag comes from the last sample.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from streaming.signals import members as signals
 
 
 def member_families(topics: NameFilter) -> tuple[GroupFamily, ...]:
-    """Both metrics of members' shares, for these topics."""
+    """Return the metrics of actual and expected partitions for the selected topics."""
     return (
         (signals.MEMBER_PARTITIONS, _shares(topics, lambda share: share.partitions)),
         (signals.MEMBER_EXPECTED_PARTITIONS, _shares(topics, lambda share: share.expected)),
@@ -34,7 +37,7 @@ def _shares(topics: NameFilter, partitions: Callable[[TopicShare], int | None]) 
 
 
 def member_lags(reports: Iterable[GroupReport], lag: LagEvaluation) -> list[Sample]:
-    """The lag of each member of these groups, as of the last sample."""
+    """Return the lag of each member of these groups at the last sample."""
     return [
         Sample((report.group_id, *_labels(member)), records)
         for report in reports

@@ -1,10 +1,10 @@
-"""Who has what, as far as somebody who is called needs it: who holds too much, what nobody reads, and since when.
+"""Creates the metrics of owners that an alert needs: the busiest member, unowned partitions, time of the assignment.
 
-1. The member that holds most is named where it holds more than it need: of other groups nobody is called for that, and
-   a name in labels is a new series whenever it is another's. By client id, host and instance id: a member id would be a
-   new one at every start.
-2. A group has one such series at most: of several members that hold as many, the first by member id.
-3. Without a record of that member it is not known who it is: no series.
+1. The busiest member is shown only if its group has excess partitions. Other groups need no alert, and each new label
+   value is a new series. The labels are client id, host and instance id. A member id would be new at every start.
+2. A group has at most one series of the busiest member. If several members hold equally many partitions, the series
+   shows the first by member id.
+3. If no record describes the busiest member, there is no series.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from streaming.evaluation.report import GroupReport
-from streaming.prometheus.group_texts import GroupFamily, single
+from streaming.prometheus.group_texts import GroupFamily, single_sample
 from streaming.prometheus.lines import Sample
 from streaming.signals import fairness
 
@@ -24,8 +24,8 @@ def _busiest(report: GroupReport) -> Iterable[Sample]:
         return
     member = report.members.by_id.get(total.busiest)
     if member is not None:
-        who = (member.client_id, member.client_host, member.group_instance_id or "")
-        yield Sample((report.group_id, *who), total.largest)
+        labels = (member.client_id, member.client_host, member.group_instance_id or "")
+        yield Sample((report.group_id, *labels), total.largest)
 
 
 def _assigned_at_seconds(report: GroupReport) -> float | None:
@@ -35,6 +35,6 @@ def _assigned_at_seconds(report: GroupReport) -> float | None:
 
 OWNER_FAMILIES: Final[tuple[GroupFamily, ...]] = (
     (fairness.BUSIEST_MEMBER, _busiest),
-    (fairness.UNOWNED_PARTITIONS, single(lambda report: report.assignment.unowned_partitions)),
-    (fairness.ASSIGNMENT_TIMESTAMP_SECONDS, single(_assigned_at_seconds)),
+    (fairness.UNOWNED_PARTITIONS, single_sample(lambda report: report.assignment.unowned_partitions)),
+    (fairness.ASSIGNMENT_TIMESTAMP_SECONDS, single_sample(_assigned_at_seconds)),
 )

@@ -1,4 +1,4 @@
-"""Counters of a group's rebalances, by cause, and of moved partitions, by necessity, since the group was first seen."""
+"""Creates the counters of rebalances (by cause) and of moved partitions (by necessity) since a group was first seen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from streaming.evaluation.report import GroupReport
-from streaming.prometheus.group_texts import GroupFamily, single
+from streaming.prometheus.group_texts import GroupFamily, single_sample
 from streaming.prometheus.lines import Sample
 from streaming.signals import rebalances
 
@@ -25,9 +25,9 @@ def _by_label(report: GroupReport, counts: Mapping[str, int] | None) -> Iterator
 
 
 REBALANCE_FAMILIES: Final[tuple[GroupFamily, ...]] = (
-    (rebalances.REBALANCES, single(lambda report: report.rebalances.total)),
-    (rebalances.REBALANCES_FAILED, single(lambda report: report.rebalances.failed)),
-    (rebalances.EMPTY_TRANSITIONS, single(lambda report: report.rebalances.empty_transitions)),
+    (rebalances.REBALANCES, single_sample(lambda report: report.rebalances.total)),
+    (rebalances.REBALANCES_FAILED, single_sample(lambda report: report.rebalances.failed)),
+    (rebalances.EMPTY_TRANSITIONS, single_sample(lambda report: report.rebalances.empty_transitions)),
     (rebalances.REBALANCES_BY_CAUSE, _by_cause),
     (rebalances.MOVED_PARTITIONS, _moved),
 )

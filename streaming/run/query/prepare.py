@@ -93,7 +93,7 @@ def prepare_checkpoint(
     cluster, shuffle_partitions = settings.kafka.cluster, settings.spark.shuffle_partitions
     check_identity(identity, cluster, shuffle_partitions, settings.paths.checkpoint, settings.source.kind)
     tables.open_all()
-    own_tables = tables.written_by(identity.checkpoint_id)
+    own_tables = tables.for_checkpoint(identity.checkpoint_id)
     check_age(files, own_tables.last_batch())
     files.make_folder(FEEDBACK_FOLDER)  # the query's second source fails if the folder does not exist
     return own_tables, _read_bootstrap(files)
@@ -132,7 +132,7 @@ def make_checkpoint(
     identity = new_identity(cluster, settings.spark.shuffle_partitions, source, checksums)
     files.make_folder(FEEDBACK_FOLDER)
     write_identity(files, identity)
-    return tables.written_by(identity.checkpoint_id), bootstrap
+    return tables.for_checkpoint(identity.checkpoint_id), bootstrap
 
 
 def summarize_tables(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> Bootstrap:

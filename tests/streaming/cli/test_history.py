@@ -173,7 +173,7 @@ def test_what_others_named_reaches_the_terminal_unarmed(tmp_path: Path) -> None:
 def test_what_is_missing_is_said_with_the_remedy(tmp_path: Path) -> None:
     missing = run(tmp_path / "nowhere", "g")
     assert missing.exit_code == 1
-    assert "is no Delta table: name the folder" in missing.output
+    assert "is not a Delta table: specify the folder" in missing.output
     unknown = run(tables_with(tmp_path, *rows_of(LIFE)), "nobody")
     assert unknown.exit_code == 1
     assert "no rebalance of 'nobody'" in unknown.output

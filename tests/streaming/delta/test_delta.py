@@ -190,7 +190,7 @@ def test_tables_of_another_schema_are_refused_by_name(tmp_path: Path, version: s
     for table in TABLES:
         path = str(tmp_path / table.name)
         DeltaTable.create(path, table.schema, configuration=configuration, raise_if_key_not_exists=False)
-    with pytest.raises(TableVersionError, match=rf"{tmp_path}/\w+ has schema version {found}, .*choose another paths"):
+    with pytest.raises(TableVersionError, match=rf"{tmp_path}/\w+ has schema version {found}, .*set paths\.tables to"):
         opened(tmp_path)
 
 
@@ -244,7 +244,7 @@ def test_clusters_and_days_are_partitions_whatever_the_clusters_name(root: Path)
 def test_two_clusters_batches_of_one_number_are_both_there_and_each_once(root: Path) -> None:
     """Each checkpoint counts its own batches: one cluster's batch 0 is no repetition of another's."""
     tables = opened(root)
-    one, other = tables.written_by("one"), tables.written_by("other")
+    one, other = tables.for_checkpoint("one"), tables.for_checkpoint("other")
     assert one.append_batch(QUARANTINE, rows_at([1]), 0)
     assert other.append_batch(QUARANTINE, rows_at([2]), 0)
     assert not one.append_batch(QUARANTINE, rows_at([1]), 0)
@@ -254,7 +254,7 @@ def test_two_clusters_batches_of_one_number_are_both_there_and_each_once(root: P
 
 def test_clusters_that_write_at_the_same_time_lose_nothing_while_the_table_is_tidied(root: Path) -> None:
     tables = opened(root)
-    writers = [tables.written_by(name) for name in ("one", "other", "third")]
+    writers = [tables.for_checkpoint(name) for name in ("one", "other", "third")]
 
     def write(place: int) -> None:
         for batch_id in range(12):

@@ -317,5 +317,5 @@ def test_the_tables_reference_names_every_table_and_column_with_what_it_holds() 
 
 def test_snapshots_without_a_record_are_no_row() -> None:
     update = GroupUpdate(GroupState(advanced([])), (GroupSnapshot("g"),))
-    with pytest.raises(ValueError, match="stems from a record"):
+    with pytest.raises(ValueError, match="must have the position of a record"):
         update_rows("c", [update], {})

@@ -54,7 +54,7 @@ def test_rows_are_those_asked_for(
 def test_a_damaged_file_is_one_line(root: Path) -> None:
     damaged = next((root / QUARANTINE.name).rglob("*.parquet"))
     damaged.write_bytes(damaged.read_bytes()[:50])
-    with pytest.raises(NoTableError, match=r"quarantine cannot be read .*: is the storage reachable"):
+    with pytest.raises(NoTableError, match=r"quarantine cannot be read .*: check that the storage is reachable"):
         stored_rows(str(root), QUARANTINE)
 
 

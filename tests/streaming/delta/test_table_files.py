@@ -68,8 +68,8 @@ DAMAGES: Mapping[str, Damage] = {
 REFUSED: Mapping[str, tuple[int | None, str]] = {
     "the last entry": (7, "restored to version 6"),
     "an entry in between": (6, "restored to version 5"),
-    "the checkpoint": (8, "taken out"),
-    "rows": (7, "1 damaged files of rows taken out"),
+    "the checkpoint": (8, "removed"),
+    "rows": (7, "1 damaged file of rows removed"),
 }
 """Rows that are left after a repair, and what is said of it. All other files may be damaged: nobody reads them."""
 
@@ -106,11 +106,11 @@ def test_a_missing_entry_beside_the_last_checkpoint_is_refused_and_replaced(tabl
     """Found with a real table: readers need the checkpoint alone, but each append failed ("Invalid table version")."""
     DeltaTable(str(table)).create_checkpoint()
     (table / entry(7)).unlink()
-    with pytest.raises(TableDamagedError, match=rf"{entry(7)} is missing beside its checkpoint"):
+    with pytest.raises(TableDamagedError, match=rf"{entry(7)} is missing, but its checkpoint exists"):
         check_tables(str(table.parent))
     aside = table.with_name("aside")
     repaired = repair_table(LocalFolder(table), aside)
-    assert repaired == f"{table}: {entry(7)} replaced, its checkpoint has all that was in it"
+    assert repaired == f"{table}: {entry(7)} replaced, because its checkpoint contains all its actions"
     assert not aside.exists()
     check_tables(str(table.parent))
     rows = DeltaTable(str(table)).to_pyarrow_table()
@@ -124,7 +124,8 @@ def test_a_table_that_cannot_be_repaired_is_moved_aside_as_a_whole(table: Path) 
         fill_with_garbage(path)
     aside = table.with_name("aside")
     repaired = repair_table(LocalFolder(table), aside)
-    assert repaired == f"{table}: cannot be repaired; it is {aside}/{table.name} now, and a new table begins"
+    moved_to = f"{aside}/{table.name}"
+    assert repaired == f"{table}: cannot be repaired; it was moved to {moved_to}, and the monitor creates a new table"
     assert not table.exists()
     check_tables(str(table.parent))
 
@@ -134,7 +135,7 @@ def test_rows_without_a_log_are_a_damaged_table_and_no_folder_is_none(table: Pat
     shutil.rmtree(table / LOG)
     with pytest.raises(TableDamagedError, match=r"_delta_log has no entry"):
         check_tables(str(tmp_path))
-    assert "a new table begins" in repair_table(LocalFolder(table), table.with_name("aside"))
+    assert "creates a new table" in repair_table(LocalFolder(table), table.with_name("aside"))
     check_tables(str(tmp_path / "not" / "there"))
 
 
@@ -157,5 +158,5 @@ def test_tables_that_the_monitor_may_not_use_are_refused_by_name(table: Path, cl
             check_tables(root)
 
         said = as_nobody(ask, Path(root))
-    assert said.startswith(f"TableDamagedError: tables {root} cannot be used ({root}")
+    assert said.startswith(f"TableDamagedError: the tables in {root} cannot be used ({root}")
     assert "let the user of the monitor" in said

@@ -121,13 +121,13 @@ def test_a_users_file_is_as_htpasswd_writes_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "mode", "said"),
     [
-        ("", 0o600, "names nobody"),
-        ("# nobody yet\n", 0o600, "names nobody"),
-        ("prometheus:plain-text\n", 0o600, "line 1: not NAME:BCRYPT-HASH"),
-        ("a:{good}\nb:$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00\n", 0o600, "line 2: not NAME:BCRYPT-HASH"),
-        (":{good}\n", 0o600, "line 1: not NAME"),
-        ("prometheus\n", 0o600, "line 1: not NAME"),
-        ("prometheus:{good}x\n", 0o600, "line 1: not NAME"),
+        ("", 0o600, "contains no user"),
+        ("# nobody yet\n", 0o600, "contains no user"),
+        ("prometheus:plain-text\n", 0o600, "line 1 is not NAME:BCRYPT-HASH"),
+        ("a:{good}\nb:$apr1$lZL6V/ci$eIMz/iKDkbtys/uU7LEK00\n", 0o600, "line 2 is not NAME:BCRYPT-HASH"),
+        (":{good}\n", 0o600, "line 1 is not NAME"),
+        ("prometheus\n", 0o600, "line 1 is not NAME"),
+        ("prometheus:{good}x\n", 0o600, "line 1 is not NAME"),
         ("prometheus:{good}\n", 0o644, "is open to others (mode 0644): chmod 600"),
         ("prometheus:{good}\n", 0o660, "is open to others (mode 0660): chmod 600"),
     ],
@@ -163,7 +163,7 @@ def pem_files(folder: Path, host: str = "127.0.0.1", authority: trustme.CA | Non
 
 def test_files_that_are_no_certificate_and_key_are_refused(tmp_path: Path) -> None:
     certificate, key = pem_files(tmp_path)
-    with pytest.raises(AccessError, match="are no certificate and its key"):
+    with pytest.raises(AccessError, match="are not a certificate and its key"):
         Certificate(key, key)
     Path(key).chmod(0o604)
     with pytest.raises(AccessError, match="chmod 600"):
@@ -192,7 +192,7 @@ def test_a_new_certificate_with_the_old_key_leaves_the_old_pair_in_use(
     Path(renewed).replace(certificate_file)
     assert [certificate.context() is old for _ in range(3)] == [True] * 3
     assert [record.message.partition(":")[0] for record in caplog.records] == [
-        "the renewed certificate cannot be used, the old one stays"
+        "the renewed certificate cannot be used, the old one stays in use"
     ], "once, not at every connection"
     Path(renewed_key).replace(key_file)
     assert certificate.context() is not old

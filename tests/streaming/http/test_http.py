@@ -64,7 +64,7 @@ def test_a_port_that_is_taken_is_said_with_its_remedy() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(PortError, match=rf"cannot listen on 127.0.0.1:{port} .*: stop .* or set metrics.port"):
+        with pytest.raises(PortError, match=rf"cannot listen on 127.0.0.1:{port} .*: stop .*, or set metrics.port to"):
             MetricsServer("127.0.0.1", port, one)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streaming.http.negotiation
-from streaming.http.negotiation import accepts_gzip, chosen_encoder
+from streaming.http.negotiation import accepts_gzip, select_encoder
 
 TEXT, OPENMETRICS, NEWER_TEXT = "text/plain; version=0.0.4", "application/openmetrics-text; version=1.0.0", "1.0.0"
 PROMETHEUS_2 = (
@@ -44,7 +44,7 @@ CHROMIUM = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,ima
     ],
 )
 def test_metrics_are_written_in_the_format_that_the_client_prefers(accept: str, content_type: str, why: str) -> None:
-    assert content_type in chosen_encoder(accept)[1], why
+    assert content_type in select_encoder(accept)[1], why
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_an_answer_is_compressed_only_for_a_client_that_wants_it(accept_encoding
 @given(st.text(), st.text(alphabet=",;=q*/.01 ge"))
 def test_any_header_has_an_answer(strange: str, nearly_right: str) -> None:
     for header in (strange, nearly_right):
-        assert chosen_encoder(header)[1].startswith(("text/plain", "application/openmetrics-text"))
+        assert select_encoder(header)[1].startswith(("text/plain", "application/openmetrics-text"))
         accepts_gzip(header)
 
 

@@ -19,7 +19,7 @@ import streaming.http.server
 from streaming.http.access import Certificate
 from streaming.http.exchange import Environ, StartResponse
 from streaming.http.port import Access, MetricsServer
-from streaming.http.server import MOST_WAITING
+from streaming.http.server import MAX_WAITING
 from tests.streaming.http.clients import answer_to, connected, is_hung_up_on, still_waits
 from tests.streaming.http.test_access import pem_files
 from tests.streaming.http.test_http import one
@@ -145,7 +145,7 @@ def test_a_new_connection_always_gets_in_and_the_oldest_of_the_crowd_goes(
     pages: Pages, limits: pytest.MonkeyPatch
 ) -> None:
     """Rule 3: a probe that was hung up on because others said nothing had the monitor killed."""
-    limit(limits, MOST_WAITING=4)
+    limit(limits, MAX_WAITING=4)
     with served(pages) as server, ExitStack() as stack:
         alone = stack.enter_context(connected(server, ELSEWHERE))
         synthetic_groups = [stack.enter_context(connected(server, HERE)) for _ in range(4)]
@@ -158,7 +158,7 @@ def test_a_new_connection_always_gets_in_and_the_oldest_of_the_crowd_goes(
 def test_more_connections_than_may_wait_are_as_good_as_none(pages: Pages) -> None:
     """Rule 3, with the real limits."""
     with served(pages) as server, ExitStack() as stack:
-        synthetic_groups = [stack.enter_context(connected(server)) for _ in range(MOST_WAITING + 50)]
+        synthetic_groups = [stack.enter_context(connected(server)) for _ in range(MAX_WAITING + 50)]
         assert is_answered(server, "/-/healthy")
         assert is_answered(server, "/metrics")
         assert is_hung_up_on(synthetic_groups[0])
@@ -168,7 +168,7 @@ def test_probes_and_other_addresses_have_places_that_no_request_of_one_address_t
     pages: Pages, limits: pytest.MonkeyPatch
 ) -> None:
     """Rules 4 and 5: requests that take long (a slow table) fill half of the places only."""
-    limit(limits, MOST_ANSWERS=2, MOST_REQUESTS=8)
+    limit(limits, MAX_ANSWERS=2, MAX_REQUESTS=8)
     with served(pages) as server, ExitStack() as stack:
         held = [stack.enter_context(connected(server)) for _ in range(4)]
         for connection in held:
@@ -190,7 +190,7 @@ def test_a_client_that_reads_no_answer_keeps_no_other_address_waiting_and_is_hun
     pages: Pages, limits: pytest.MonkeyPatch
 ) -> None:
     """Rule 2: an answer nobody reads holds its memory and its place."""
-    limit(limits, MOST_ANSWERS=2, SILENCE_SECONDS=0.5)
+    limit(limits, MAX_ANSWERS=2, SILENCE_SECONDS=0.5)
     with served(pages) as server, ExitStack() as stack:
         deaf = [stack.enter_context(connected(server)) for _ in range(3)]
         for connection in deaf:

@@ -25,7 +25,7 @@ from streaming.page.addresses import GROUP_API, group_address
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
 from streaming.page.rebalances import RebalanceReader
-from streaming.page.watched import Watched
+from streaming.page.watched import WatchedCluster
 from streaming.state.monitor_state import MonitorState
 from tests.streaming.page.scene import (
     CLUSTER,
@@ -68,7 +68,7 @@ def pages_of(monitor_state: MonitorState, tables: Path, now_ms: int = NOW_MS) ->
 def cluster_view(cluster: str, monitor_state: MonitorState, tables: Path, now_ms: int = NOW_MS) -> ClusterView:
     return ClusterView(
         cluster,
-        lambda: Watched(cluster, monitor_state.view(), now_ms, STALE_AFTER_MS),
+        lambda: WatchedCluster(cluster, monitor_state.view(), now_ms, STALE_AFTER_MS),
         RebalanceReader(str(tables), cluster, time.monotonic),
     )
 
@@ -296,7 +296,7 @@ def test_until_the_log_was_read_once_there_is_no_verdict_only_how_far_it_is(show
     pages = pages_of(monitor_state, tmp_path)
     for address in ("/", "/groups/billing"):
         seen = Seen(ask(pages, address).text).text
-        assert "43,700 records to go" in seen
+        assert "43,700 records left" in seen
         assert "range" not in seen
     answer = ask(pages, "/api/v1/groups")
     assert (answer.status, answer.json()["records_behind"]) == ("503 Service Unavailable", 43_700)
@@ -312,7 +312,7 @@ def test_before_any_sample_the_page_waits_for_the_brokers(tmp_path: Path) -> Non
 def test_what_rests_on_an_old_sample_is_not_shown_as_the_present(shown: Scene) -> None:
     pages = pages_of(shown.monitor_state, shown.tables, NOW_MS + 3_600_000)
     seen = Seen(ask(pages, "/").text).text
-    assert "The brokers were last sampled 1 h 2 s ago" in seen
+    assert "The last sample of the brokers is 1 h 2 s old" in seen
     assert "REWIND" not in seen
     document = ask(pages, "/api/v1/groups/billing").json()
     assert (document["phase"], document["lag"], document["status"], document["partitions"]) == ("stale", None, None, [])
@@ -329,7 +329,7 @@ def test_a_monitor_that_lost_touch_says_so(shown: Scene) -> None:
     monitor_state.put_health(ready=False, was_ready=True)
     pages = pages_of(monitor_state, shown.tables)
     assert "cannot read the log or reach the brokers" in ask(pages, "/").text
-    assert ask(pages, "/-/ready").body == b"Not ready: not ready\n"
+    assert ask(pages, "/-/ready").body == b"Not ready: cannot read the log or reach the brokers\n"
 
 
 def test_a_group_behind_an_open_transaction_is_unknown_and_shows_nothing_else(shown: Scene) -> None:
@@ -374,12 +374,12 @@ def test_a_group_says_how_its_work_is_shared_and_how_long_rebalances_stopped_it(
         f"partitions of 5 members 88 8 {busiest} 5 30 1.33",
         f"lag of 5 members, in records 88 320 {busiest} 200 1,200 1.33",
         "throughput of 5 hosts, records/s 88 80 /10.4.9.97 50 300 1.33",
-        "The time without commits is known for 2 rebalances: 11 s in total, 5.5 s on average.",
+        "Commit gaps: the time without commits is known for 2 rebalances: 11 s in total, 5.5 s on average.",
     ):
         assert said in text
     assert "1 time longer than 1 min" in Seen(ask(pages, "/groups/clickstream").text).text
     nothing_committed = Seen(ask(pages, group_address("..")).text).text
-    assert "lag of members, in records unknown: lag unknown of 3 partitions" in nothing_committed
+    assert "lag of members, in records unknown: lag unknown (3 partitions)" in nothing_committed
     assert "The time without commits" not in nothing_committed
 
 

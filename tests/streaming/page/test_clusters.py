@@ -60,7 +60,7 @@ def test_groups_of_all_clusters_stand_in_one_list_by_trouble_each_with_its_clust
         for group_id, cluster in (("fraud-detection", US), ("ledger", EU), ("billing", EU), ("billing", US))
     ]
     seen = Seen(page)
-    assert "Groups of away are not shown yet: the brokers have not answered so far" in seen.text
+    assert "Groups of away are not shown yet. The brokers have not answered so far" in seen.text
     assert set(seen.elements) <= OURS, "a cluster's name is text, too"
     assert "/?cluster=us%2F%3Cb%3Eeast" in seen.links
 
@@ -139,7 +139,7 @@ def test_while_all_are_read_for_the_first_time_each_says_how_far_it_is(tmp_path:
     behind.put_sample(ClusterSample(NOW_MS, offsets_topic={0: LogEnds(1_000, 900)}, offsets_topic_partitions=1), None)
     pages = Pages([cluster_view(EU, behind, tmp_path), cluster_view(AWAY, MonitorState(), tmp_path)], ())
     seen = Seen(ask(pages, "/").text).text
-    assert "eu : 900 records to go" in seen
+    assert "eu : 900 records left" in seen
     assert "away : waiting for the brokers" in seen
     assert [one["records_behind"] for one in ask(pages, "/api/v1/groups").json()["clusters"]] == [900, None]
 
@@ -151,7 +151,7 @@ def test_what_rests_on_one_clusters_old_sample_is_not_shown_and_the_others_is(sh
     groups = {one["cluster"]: one["lag"] for one in ask(pages, "/api/v1/groups").json()["groups"]}
     assert groups[EU] is None
     assert groups[US] is not None
-    assert "The brokers of eu were last sampled 1 h 2 s ago" in Seen(ask(pages, "/").text).text
+    assert "The last sample of the brokers of eu is 1 h 2 s old" in Seen(ask(pages, "/").text).text
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)

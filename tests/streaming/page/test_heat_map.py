@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import streaming.page.heat_map
 from streaming.group.members import GroupMember
 from streaming.group.printable import in_ranges
-from streaming.page.heat_map import LEVELS, MOST_MEMBERS, MOST_TOPICS, heat_map
+from streaming.page.heat_map import LEVELS, MAX_MEMBERS, MAX_TOPICS, heat_map
 
 
 def member(
@@ -114,10 +114,10 @@ def test_lag_is_the_sum_of_what_a_member_reads_and_unknown_where_one_is_unknown(
 
 def test_too_many_members_and_topics_are_counted() -> None:
     """Rule 4: a group of a thousand members is still a page."""
-    topics = [f"topic-{number}" for number in range(MOST_TOPICS + 3)]
-    found = heat_map([member(f"m-{number}", [], topics) for number in range(MOST_MEMBERS + 5)])
-    assert (len(found.rows), found.left_out_members) == (MOST_MEMBERS, 5)
-    assert (len(found.topics), found.left_out_topics) == (MOST_TOPICS, 3)
+    topics = [f"topic-{number}" for number in range(MAX_TOPICS + 3)]
+    found = heat_map([member(f"m-{number}", [], topics) for number in range(MAX_MEMBERS + 5)])
+    assert (len(found.rows), found.left_out_members) == (MAX_MEMBERS, 5)
+    assert (len(found.topics), found.left_out_topics) == (MAX_TOPICS, 3)
 
 
 @given(st.lists(st.integers(0, 60), unique=True))

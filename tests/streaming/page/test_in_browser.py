@@ -16,7 +16,7 @@ from streaming.page.addresses import group_address
 from streaming.page.application import Pages
 from streaming.page.clusters import ClusterView
 from streaming.page.rebalances import RebalanceReader
-from streaming.page.watched import Watched
+from streaming.page.watched import WatchedCluster
 from streaming.prometheus.metrics import Exporter
 from tests.streaming.page.browser import DESKTOP, PHONE, Scheme, chromium, look, picture
 from tests.streaming.page.scene import CLUSTER, HOSTILE_NAMES, NOW_MS, STRATEGIES, scene
@@ -39,7 +39,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     shown = scene(tmp_path_factory.mktemp("tables"))
     cluster = ClusterView(
         CLUSTER,
-        lambda: Watched(CLUSTER, shown.monitor_state.view(), NOW_MS, STALE_AFTER_MS),
+        lambda: WatchedCluster(CLUSTER, shown.monitor_state.view(), NOW_MS, STALE_AFTER_MS),
         RebalanceReader(str(shown.tables), CLUSTER, time.monotonic),
     )
     pages = Pages([cluster], STRATEGIES)

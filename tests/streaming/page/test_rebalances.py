@@ -14,7 +14,7 @@ from streaming.delta.rows import arrow_table, commit_gap_rows
 from streaming.delta.tables import COMMIT_GAPS, PARTITIONED_BY, REBALANCES
 from streaming.evaluation.group_update import GroupState
 from streaming.page.last_rebalances import LastRebalances
-from streaming.page.rebalances import KEPT_SECONDS, RebalanceReader
+from streaming.page.rebalances import CACHE_SECONDS, RebalanceReader
 from tests.streaming.page.scene import CLUSTER, Member, generation, record_of
 
 A, B = Member("app-a", ["orders"]), Member("app-b", ["orders"])
@@ -48,7 +48,7 @@ def life(tables: Path, generations: int = 3, group_id: str = "g") -> GroupState:
 def test_the_last_rebalances_are_told_the_newest_first(tmp_path: Path) -> None:
     record = life(tmp_path)
     life(tmp_path, group_id="other")
-    reported = reader(tmp_path)[0].last(record).reported
+    reported = reader(tmp_path)[0].last(record).lines
     assert [(one.generation_id, one.kind) for one in reported] == [
         (3, "rebalance"),
         (2, "rebalance"),
@@ -65,7 +65,7 @@ def test_no_other_days_files_are_read(tmp_path: Path) -> None:
         if not any(f"date=2026-11-{day}" in file for day in (16, 17)):
             Path(file).unlink()
     assert len(list((tmp_path / REBALANCES.name).rglob("*.parquet"))) == 2
-    reported = reader(tmp_path)[0].last(msgspec.structs.replace(record, rebalance_history=recent)).reported
+    reported = reader(tmp_path)[0].last(msgspec.structs.replace(record, rebalance_history=recent)).lines
     assert [one.generation_id for one in reported] == [6, 5]
 
 
@@ -75,13 +75,13 @@ def test_a_story_is_read_again_after_a_while_and_not_before(tmp_path: Path, monk
     ahead = life(tmp_path / "later", 3)
     reads = counted_reads(monkeypatch)
     ask, clock = reader(tmp_path)
-    assert [one.generation_id for one in ask.last(ahead).reported] == [2, 1]
+    assert [one.generation_id for one in ask.last(ahead).lines] == [2, 1]
     life(tmp_path, 3)
-    clock.now_seconds += KEPT_SECONDS - 1
-    assert ask.last(ahead).reported[0].generation_id == 2
+    clock.now_seconds += CACHE_SECONDS - 1
+    assert ask.last(ahead).lines[0].generation_id == 2
     assert len(reads) == 2, "one read of each table"
     clock.now_seconds += 1
-    assert ask.last(ahead).reported[0].generation_id == 3
+    assert ask.last(ahead).lines[0].generation_id == 3
     assert len(reads) == 4
 
 
@@ -93,8 +93,8 @@ def test_how_long_nobody_committed_is_told_with_its_rebalance(tmp_path: Path) ->
     closed = CommitGap("g", position, 2, 12_000, None, "orders", 3, 12_000, 0, 700, "all_committed")
     rows = arrow_table(COMMIT_GAPS, commit_gap_rows(CLUSTER, [closed])[COMMIT_GAPS])
     write_deltalake(str(tmp_path / COMMIT_GAPS.name), rows, partition_by=list(PARTITIONED_BY))
-    newest, before = reader(tmp_path)[0].last(record).reported
-    assert "no member committed for 12.0 s (usual interval: 0.7 s)" in newest.text
+    newest, before = reader(tmp_path)[0].last(record).lines
+    assert "nobody committed for 12.0 s, usually every 0.7 s" in newest.text
     assert "nobody" not in before.text
 
 
@@ -114,7 +114,7 @@ def counted_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 def test_without_a_table_it_says_so(tmp_path: Path) -> None:
     """Rule 3."""
     found = reader(tmp_path / "nowhere")[0].last(life(tmp_path))
-    assert found == LastRebalances(why_not="the table rebalances cannot be read (NoTableError)")
+    assert found == LastRebalances(error="the table rebalances cannot be read (NoTableError)")
 
 
 def test_a_group_without_a_story_reads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

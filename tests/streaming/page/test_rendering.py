@@ -15,13 +15,13 @@ import streaming.page.rendering
 from streaming.evaluation.lag.lag import ClusterSample
 from streaming.group.printable import printable
 from streaming.page.rendering import asset, page
-from streaming.page.watched import Watched
+from streaming.page.watched import WatchedCluster
 from streaming.state.monitor_view import MonitorView
 
 
 def no_group(group_id: str) -> str:
     """Return the smallest page that shows a name."""
-    clusters = [Watched("prod", MonitorView(), 0, 1)]
+    clusters = [WatchedCluster("prod", MonitorView(), 0, 1)]
     return page("no_group.html", clusters=clusters, several=False, group_id=group_id).decode()
 
 
@@ -41,12 +41,12 @@ def test_what_can_be_seen_stays_as_it_is(name: str) -> None:
 
 def test_a_name_that_is_not_there_is_a_mistake_and_not_an_empty_place() -> None:
     with pytest.raises(Exception, match="group_id"):
-        page("no_group.html", clusters=[Watched("prod", MonitorView(), 0, 1)], several=False)
+        page("no_group.html", clusters=[WatchedCluster("prod", MonitorView(), 0, 1)], several=False)
 
 
 @pytest.mark.parametrize(("age_ms", "said"), [(0, "sampled 0 s ago"), (-5_000, "sampled 0 s ago")])
 def test_a_clock_that_was_set_back_makes_no_sample_of_the_future(age_ms: int, said: str) -> None:
-    watched = Watched("prod", MonitorView(sample=ClusterSample(10_000)), 10_000 + age_ms, 1)
+    watched = WatchedCluster("prod", MonitorView(sample=ClusterSample(10_000)), 10_000 + age_ms, 1)
     assert said in page("no_group.html", clusters=[watched], several=False, group_id="g").decode()
 
 

@@ -16,7 +16,7 @@ from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.snapshot_evaluation import evaluate_snapshot
 from streaming.events import GroupMetadataWritten, Position
 from streaming.group.snapshot import GroupSnapshot
-from streaming.page.what_if import TODAY, Alternative, Answers, answers
+from streaming.page.what_if import TODAY, Alternative, WhatIfAnswers, compute_what_if
 from tests.streaming.groups import advanced, formed, member, metadata, written
 from tests.streaming.page.scene import STRATEGIES, TOPICS, Member, generation, record_of
 
@@ -25,9 +25,9 @@ FIRST = generation(1, 60, "range", [Member(f"m-{letter}", WIDE) for letter in "a
 FIVE = record_of("g", [FIRST])
 
 
-def asked(record: GroupState, strategies: Sequence[str]) -> Answers:
+def asked(record: GroupState, strategies: Sequence[str]) -> WhatIfAnswers:
     """Return what the page of a group shows."""
-    return answers(evaluate(RecordedGroup("g", record, state=record.snapshot.state)), record, strategies)
+    return compute_what_if(evaluate(RecordedGroup("g", record, state=record.snapshot.state)), record, strategies)
 
 
 def test_every_strategy_is_computed_for_the_usual_changes_and_today_stands_first() -> None:
@@ -55,8 +55,8 @@ def of_kind(**kind: str) -> GroupSnapshot:
     ("snapshot", "why"),
     [
         (GroupSnapshot("g"), "no assignment that can be evaluated"),
-        (advanced([written(1, 1, [member("a", {"orders": [0]})])]), "not known of: orders"),
-        (advanced(formed(1)), "not known of: orders"),
+        (advanced([written(1, 1, [member("a", {"orders": [0]})])]), "unknown for: orders"),
+        (advanced(formed(1)), "unknown for: orders"),
         (of_kind(protocol="stream"), "no assignment that can be evaluated"),
         (of_kind(protocol_type="connect"), "no assignment that can be evaluated"),
     ],
@@ -69,8 +69,8 @@ def test_where_something_is_not_known_nothing_is_computed(snapshot: GroupSnapsho
     evaluation = evaluate_snapshot(snapshot, [BUILT_IN[name] for name in STRATEGIES])
     found = asked(GroupState(snapshot, evaluation), STRATEGIES)
     assert found.changes == ()
-    assert found.why_not is not None
-    assert why in found.why_not
+    assert found.error is not None
+    assert why in found.error
 
 
 class Own:
@@ -93,7 +93,7 @@ class Broken(Own):
         raise AssignorFailedError("timeout", f"no answer of {len(group.members)} members in 5 s")
 
 
-@pytest.mark.parametrize("limit", ["MOST_PARTITIONS", "MOST_MEMBERS"])
+@pytest.mark.parametrize("limit", ["MAX_PARTITIONS", "MAX_MEMBERS"])
 def test_a_large_group_shows_what_was_computed_with_its_verdict_and_leaves_changes_to_the_command(
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
@@ -101,7 +101,7 @@ def test_a_large_group_shows_what_was_computed_with_its_verdict_and_leaves_chang
     at_once = asked(FIVE, STRATEGIES).changes[0]
     monkeypatch.setattr(streaming.page.what_if, limit, 4)
     found = asked(FIVE, STRATEGIES)
-    assert "rebalance-monitor what-if" in (found.why_not or "")
+    assert "rebalance-monitor what-if" in (found.error or "")
     (as_it_is,) = found.changes
     assert (as_it_is.change, as_it_is.members, as_it_is.partitions) == ("as it is", 5, 30)
     assert list(as_it_is.alternatives) == [replace(one, sizes=None) for one in at_once.alternatives]

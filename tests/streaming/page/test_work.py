@@ -12,7 +12,7 @@ import pytest
 import streaming.page.work
 from streaming.events import Position
 from streaming.page.group import GroupDetail, group_detail
-from streaming.page.watched import Watched
+from streaming.page.watched import WatchedCluster
 from streaming.state.monitor_view import MonitorView, WorkShares
 from tests.streaming.page.scene import CLUSTER, NOW_MS, scene
 
@@ -25,7 +25,7 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> MonitorView:
 
 
 def detail(view: MonitorView, group_id: str, now_ms: int = NOW_MS) -> GroupDetail:
-    found = group_detail(Watched(CLUSTER, view, now_ms, FRESH_MS), group_id)
+    found = group_detail(WatchedCluster(CLUSTER, view, now_ms, FRESH_MS), group_id)
     assert found is not None
     return found
 

@@ -166,10 +166,10 @@ def test_text_of_a_group_that_stays_as_it_is_is_written_once() -> None:
     kept = []
     for change in (committed, rebalanced):
         answer(exporter)
-        kept.append(dict(cluster._groups._kept))
+        kept.append(dict(cluster._groups._cache))
         change(monitor_state, "g", 3)
     answer(exporter)
-    after = cluster._groups._kept
+    after = cluster._groups._cache
     assert kept[0]["h"].texts is kept[1]["h"].texts is after["h"].texts, "also over another sample"
     assert kept[0]["g"].texts is kept[1]["g"].texts is not after["g"].texts
 
@@ -181,10 +181,10 @@ def test_what_is_kept_beside_a_text_is_what_is_known_now() -> None:
     exporter = Exporter([("prod", monitor_state)], lambda: NOW_MS, STALE_AFTER_MS, SHOWN)
     answer(exporter)
     [cluster] = exporter._clusters
-    text = cluster._groups._kept["g"].texts
+    text = cluster._groups._cache["g"].texts
     again = deepcopy(monitor_state.view().groups["g"])
     monitor_state.put_batch([again], [])
     answer(exporter)
-    kept = cluster._groups._kept["g"]
+    kept = cluster._groups._cache["g"]
     assert kept.parts[-1].snapshot is again.snapshot
     assert kept.texts is text, "equal parts, the same text"

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 import streaming.prometheus.lines
 from streaming.prometheus.exposition import exposition
-from streaming.prometheus.lines import Sample, Writer, escaped_column
+from streaming.prometheus.lines import Sample, Writer, escape_labels
 from streaming.signals import COUNTER, GAUGE, HISTOGRAM, Signal
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
@@ -97,7 +97,7 @@ def test_a_column_is_what_its_rows_are_one_by_one_and_null_is_no_line(rows: list
     """Rule 4."""
     signal = signal_of(GAUGE, ("cluster", "topic", "partition"), "Lag.")
     table = pa.table(list(zip(*rows, strict=True)) or [[], [], []], schema=SCHEMA)
-    labels = {name: escaped_column(table[name]) for name in ("topic", "partition")}
+    labels = {name: escape_labels(table[name]) for name in ("topic", "partition")}
     writer = Writer(signal, {"cluster": 'a "c"'})
     one_by_one = [Sample((topic, str(number)), value) for topic, number, value in rows if value is not None]
     lines = writer.column(labels, table["value"].combine_chunks())

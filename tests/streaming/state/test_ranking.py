@@ -8,7 +8,7 @@ import pytest
 
 from streaming.evaluation.severity.rank import HELD_MS
 from streaming.page.overview import overview
-from streaming.page.watched import Watched
+from streaming.page.watched import WatchedCluster
 from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView
 from streaming.state.ranking import Ranking
@@ -40,7 +40,7 @@ def calm(view: MonitorView) -> MonitorView:
 def test_the_worst_groups_of_metrics_are_those_of_the_page(monitor_state: MonitorState) -> None:
     """Whoever comes from a dashboard to the page looks for the same group on top."""
     view = monitor_state.view()
-    listed = [one.group.group_id for one in overview(Watched(CLUSTER, view, NOW_MS, 60_000)).groups]
+    listed = [one.group.group_id for one in overview(WatchedCluster(CLUSTER, view, NOW_MS, 60_000)).groups]
     assert order(Ranking(), view) == listed
 
 
@@ -84,5 +84,5 @@ def test_without_a_fresh_sample_groups_are_ranked_by_what_their_records_tell(mon
     view = monitor_state.view()
     known = sorted(view.alive_groups())
     ranked = [known[at] for at in Ranking().worst_first(None, reports_of(view, is_fresh=False), known, NOW_MS)]
-    listed = [one.group.group_id for one in overview(Watched(CLUSTER, view, NOW_MS, -1)).groups]
+    listed = [one.group.group_id for one in overview(WatchedCluster(CLUSTER, view, NOW_MS, -1)).groups]
     assert ranked == listed

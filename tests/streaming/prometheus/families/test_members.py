@@ -15,7 +15,7 @@ from streaming.config.names import NameFilter
 from streaming.evaluation.assignment.drift import DRIFT
 from streaming.evaluation.lag.lag import LogEnds
 from streaming.page.group import group_detail
-from streaming.page.watched import Watched
+from streaming.page.watched import WatchedCluster
 from streaming.prometheus.metric_selection import EVERY_METRIC, MetricSelection
 from streaming.prometheus.metrics import Exporter
 from streaming.signals.members import MEMBER_EXPECTED_PARTITIONS, MEMBER_LAG, MEMBER_PARTITIONS
@@ -56,7 +56,7 @@ def test_members_have_and_should_have_what_the_page_says(monitor_state: MonitorS
     has, should, lag = (
         reported(monitor_state, one.name) for one in (MEMBER_PARTITIONS, MEMBER_EXPECTED_PARTITIONS, MEMBER_LAG)
     )
-    watched, verdicts = Watched(CLUSTER, monitor_state.view(), NOW_MS, STALE_AFTER_MS), set()
+    watched, verdicts = WatchedCluster(CLUSTER, monitor_state.view(), NOW_MS, STALE_AFTER_MS), set()
     for group_id in monitor_state.view().alive_groups():
         detail, group = group_detail(watched, group_id), group_id.encode(errors="replace").decode()
         assert detail is not None
