@@ -7,7 +7,7 @@ Rules:
 2. A group of up to `MOST_PARTITIONS_CHANGED` partitions is computed as it is, with a member more and with a member
    fewer; a larger one as it is only, and one of more than `MOST_PARTITIONS` not at all. DESIGN.md says what it costs.
 3. `remedy` removes the generation's topic skew: of the strategies whose own outcome has the score 100 the one that
-   moves fewest partitions (`assignors.what_if.topic_skew.remedy`).
+   moves fewest partitions (`assignors.what_if.topic_skew.choose_remedy`).
 4. Of several generations evaluated in one turn the last is computed: what could be made of a past one helps nobody.
 """
 
@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from assignors import GroupSpec, PartitionAssignor, TopicPartition
-from assignors.what_if.topic_skew import remedy
-from assignors.what_if.what_if import USUAL_CHANGES, Change, FailedOutcome, Outcome, WhatIf, today, what_if
+from assignors.what_if.topic_skew import choose_remedy
+from assignors.what_if.what_if import USUAL_CHANGES, Change, FailedOutcome, Outcome, WhatIf, measure_today, what_if
 from streaming.evaluation.assignment.assignment_inputs import assignment_inputs
 from streaming.evaluation.fairness.fairness import among_members
 from streaming.evaluation.fairness.imbalance import PARTITIONS
@@ -99,12 +99,12 @@ def alternatives(
 
 
 def _remedy(as_it_is: WhatIf) -> str | None:
-    found = remedy(as_it_is.outcomes)
+    found = choose_remedy(as_it_is.outcomes)
     return found.strategy if found else None
 
 
 def _today(spec: GroupSpec, owners: Mapping[TopicPartition, str]) -> Alternative:
-    return _alternative(AS_IT_IS, len(spec.members), len(owners), 0, today(spec, owners))
+    return _alternative(AS_IT_IS, len(spec.members), len(owners), 0, measure_today(spec, owners))
 
 
 def _outcomes(answer: WhatIf) -> list[Alternative]:

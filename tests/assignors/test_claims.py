@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assignors.claims import NOBODY, earlier_owners, settle_claims
+from assignors.claims import NO_OWNER, find_earlier_owners, settle_claims
 from assignors.model import MemberSubscription
 
 MINE = (("t", 0),)
@@ -18,14 +18,14 @@ def claim(generation: int, **more: int) -> MemberSubscription:
 @pytest.mark.parametrize(
     ("members", "owner", "contested", "why"),
     [
-        ([], NOBODY, False, "nobody claims it"),
+        ([], NO_OWNER, False, "nobody claims it"),
         ([claim(-1)], 0, False, "the only claim counts, even without a generation"),
         ([claim(4), claim(5)], 1, False, "the newer generation wins"),
         ([claim(5), claim(4)], 0, False, "in whichever order they are met"),
-        ([claim(5), claim(5)], NOBODY, True, "two of one generation: neither can be believed"),
+        ([claim(5), claim(5)], NO_OWNER, True, "two of one generation: neither can be believed"),
         ([claim(5), claim(5), claim(6)], 2, True, "a newer one can, but the partition stays contested"),
         ([claim(6), claim(5), claim(5)], 0, False, "older ones contest nothing"),
-        ([claim(5), claim(5), claim(5)], NOBODY, True, "three of one generation are no better than two"),
+        ([claim(5), claim(5), claim(5)], NO_OWNER, True, "three of one generation are no better than two"),
         ([claim(5), claim(-1, user_data_version=1)], 0, False, "no generation is older than any"),
         ([claim(5), claim(6, user_data_version=0)], 0, False, "version 0 of the userData has no generation"),
         (
@@ -65,5 +65,5 @@ def test_the_scan_decides_between_claims_that_are_equally_good():
 def test_the_earlier_owner_is_the_newest_of_the_older_generations():
     """A partition that has to move goes back there if it can: some of its state may still be there."""
     members = [claim(2), claim(3), claim(3), claim(4), MemberSubscription("new", ("t",))]
-    assert earlier_owners(members, 4, scan=range(5)) == {("t", 0): 1}
-    assert earlier_owners(members, 4, scan=[2, 1, 0, 3, 4]) == {("t", 0): 2}
+    assert find_earlier_owners(members, 4, scan=range(5)) == {("t", 0): 1}
+    assert find_earlier_owners(members, 4, scan=[2, 1, 0, 3, 4]) == {("t", 0): 2}

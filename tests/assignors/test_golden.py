@@ -10,7 +10,7 @@ import pytest
 from assignors import AS_JAVA_LEADER, BUILT_IN
 from assignors.fairness.invariants import violations
 from assignors.fairness.measures import measure
-from assignors.sticky.cooperative import rebalance_needed, rejoined
+from assignors.sticky.cooperative import group_after_rejoin, rebalance_needed
 from assignors.what_if.scenario import parse_scenario
 from tests.assignors.golden import VECTORS, as_assignment, golden_vectors
 
@@ -50,7 +50,7 @@ def test_our_answer_is_javas(vector: dict[str, Any]):
     answer = BUILT_IN[strategy].assign(group)
     assert answer == as_assignment(expected["assignment"])
     if strategy == COOPERATIVE:
-        second = BUILT_IN[strategy].assign(rejoined(group, answer))
+        second = BUILT_IN[strategy].assign(group_after_rejoin(group, answer))
         assert second == as_assignment(expected["assignment_after_second_round"])
         assert rebalance_needed(group, answer) == vector["expected"]["rebalance_needed"]
 
@@ -62,7 +62,7 @@ def test_we_answer_as_a_java_leader_would(vector: dict[str, Any]):
     answer = assignor.assign(group)
     assert answer == as_assignment(vector["expected"]["assignment"])
     if vector["strategy"] == COOPERATIVE:
-        second = assignor.assign(rejoined(group, answer))
+        second = assignor.assign(group_after_rejoin(group, answer))
         assert second == as_assignment(vector["expected"]["assignment_after_second_round"])
 
 
@@ -113,5 +113,5 @@ def _final_answer(vector: dict[str, Any]) -> tuple[GroupSpec, GroupAssignment]:
     group, assignor = parse_scenario(vector).group, BUILT_IN[vector["strategy"]]
     answer = assignor.assign(group)
     if vector["strategy"] == COOPERATIVE:
-        answer = assignor.assign(rejoined(group, answer))
+        answer = assignor.assign(group_after_rejoin(group, answer))
     return group, answer

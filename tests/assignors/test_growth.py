@@ -12,7 +12,7 @@ import pytest
 
 from assignors import assignor_named
 from assignors.model import GroupSpec
-from tests.bench.assignors import CASES, Case, group_of, without_one
+from tests.bench.assignors import CASES, Case, make_group, remove_one_member
 
 SMALL, LARGE = (25, 250, 10), (200, 2_000, 10)
 """Members, partitions, topics: eight times the group."""
@@ -74,8 +74,8 @@ def named(group: GroupSpec) -> GroupSpec:
 
 def of_size(case: Case, size: tuple[int, int, int]) -> GroupSpec:
     """The benchmark's group for a case."""
-    group = group_of(*size, heterogeneous=case.heterogeneous)
-    return named(without_one(group, assignor_named("sticky").assign(group)) if case.one_left else group)
+    group = make_group(*size, heterogeneous=case.heterogeneous)
+    return named(remove_one_member(group, assignor_named("sticky").assign(group)) if case.one_left else group)
 
 
 @pytest.mark.parametrize(

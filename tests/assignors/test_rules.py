@@ -12,7 +12,7 @@ from assignors import BUILT_IN
 from assignors.fairness.invariants import violations
 from assignors.fairness.measures import measure
 from assignors.model import GroupSpec
-from assignors.sticky.cooperative import CooperativeStickyAssignor, rebalance_needed, rejoined
+from assignors.sticky.cooperative import CooperativeStickyAssignor, group_after_rejoin, rebalance_needed
 from assignors.sticky.sticky import StickyAssignor
 from assignors.uniform.uniform import UniformAssignor
 from tests.assignors.groups import clean_groups, groups, with_claims
@@ -91,7 +91,7 @@ def test_cooperative_hands_over_in_two_rounds_what_sticky_does_in_one(group: Gro
     topics = tuple(sorted({topic for member in group.members for topic in member.topics}))
     equal = _subscribed_to(GroupSpec(group.members, group.partitions), topics)
     first = CooperativeStickyAssignor().assign(equal)
-    second_group = rejoined(equal, first)
+    second_group = group_after_rejoin(equal, first)
     second = CooperativeStickyAssignor().assign(second_group)
     assert violations(second_group, second, "sticky") == []
     assert not rebalance_needed(second_group, second)
@@ -109,7 +109,7 @@ def test_cooperative_comes_to_rest(group: GroupSpec):
     for _ in range(ENOUGH_ROUNDS):
         answer = CooperativeStickyAssignor().assign(current)
         again = rebalance_needed(current, answer)
-        current = rejoined(current, answer)
+        current = group_after_rejoin(current, answer)
         if not again:
             break
     assert not again

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from assignors.model import GroupSpec, MemberSubscription
 from assignors.subscriptions import subscription_classes
-from tests.bench.assignors import group_of
+from tests.bench.assignors import make_group
 
 
 def test_members_that_are_alike_are_one_class():
     """What makes a thousand members cheap to evaluate."""
-    classes = subscription_classes(group_of(1_000, 10_000, 100, heterogeneous=False))
+    classes = subscription_classes(make_group(1_000, 10_000, 100, heterogeneous=False))
     assert [len(members) for members in classes.members] == [1_000]
     assert set(classes.subscribers.values()) == {frozenset({0})}
 

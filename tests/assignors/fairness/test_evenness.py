@@ -83,7 +83,7 @@ def test_the_score(loads: list[float], fairest: list[float], too_much: float, po
 
 def test_loads_of_different_totals_are_not_compared():
     """While a partition is unassigned the others look better than they are: no score is right then."""
-    with pytest.raises(ValueError, match="1 cannot be compared with 2"):
+    with pytest.raises(ValueError, match="the totals of the loads differ: 1 and 2"):
         score([1, 0], fairest=[1, 1])
     with pytest.raises(ValueError, match="1 loads cannot be compared with 2"):
         surplus([2], fairest=[1, 1])

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assignors import BUILT_IN
-from assignors.fairness.fewest_moves import Moves, moves
+from assignors.fairness.fewest_moves import Moves, count_moves
 from assignors.model import GroupAssignment, GroupSpec, TopicPartition
 from assignors.sticky.sticky import StickyAssignor
 from tests.assignors.brute_force import is_no_less_fair, sizes, small_groups, valid_assignments
 from tests.assignors.groups import groups
 from tests.assignors.spelled import group, held, owners
-from tests.bench.assignors import group_of
+from tests.bench.assignors import make_group
 
 Owners = dict[TopicPartition, str]
 
@@ -129,7 +129,7 @@ Owners = dict[TopicPartition, str]
     ],
 )
 def test_the_moves(before: Owners, spec: GroupSpec, now: GroupAssignment, expected: Moves, why: str):
-    assert moves(before, spec, now) == expected, why
+    assert count_moves(before, spec, now) == expected, why
 
 
 @st.composite
@@ -163,13 +163,13 @@ def test_no_valid_assignment_that_is_no_less_balanced_moves_fewer(
 ):
     """The definition, by trying all: members that left, claims to what is gone, and unequal subscriptions included."""
     before, spec, actual, valid = rebalance
-    found = moves(before, spec, actual)
+    found = count_moves(before, spec, actual)
     counted = [(_moved(before, other), is_no_less_fair(sizes(other), than=sizes(actual))) for other in valid]
     assert found.moved == _moved(before, actual)
     assert found.fewest == min(moved for moved, is_no_less_balanced in counted if is_no_less_balanced)
     assert found.is_exact
     assert found.unavoidable == min(moved for moved, _ in counted)
-    bound = moves(before, spec, actual, most_arcs=0)
+    bound = count_moves(before, spec, actual, max_arcs=0)
     assert bound.fewest <= found.fewest
     assert not bound.is_exact or bound.fewest == found.fewest
 
@@ -191,7 +191,7 @@ def test_no_strategy_moves_fewer_than_the_fewest(spec: GroupSpec):
     for earlier in answers:
         before = {partition: member_id for member_id, of in earlier.members.items() for partition in of}
         for later in answers:
-            found = moves(before, plain, later)
+            found = count_moves(before, plain, later)
             assert found.is_exact
             assert 0 <= found.unavoidable <= found.fewest <= found.moved
 
@@ -199,15 +199,15 @@ def test_no_strategy_moves_fewer_than_the_fewest(spec: GroupSpec):
 def test_a_bound_says_that_it_is_one():
     """The chain of the table above, with no network allowed: at least 2 of the 4 had to move, perhaps more."""
     spec = group({"t": 4, "u": 2}, A="t", B="tu", C="u")
-    found = moves(owners(A="t0 t1 t2 t3", B="u0 u1"), spec, held(A="t0 t1", B="t2 t3", C="u0 u1"), most_arcs=0)
+    found = count_moves(owners(A="t0 t1 t2 t3", B="u0 u1"), spec, held(A="t0 t1", B="t2 t3", C="u0 u1"), max_arcs=0)
     assert found == Moves(4, 0, 2, is_exact=False)
 
 
 def test_a_thousand_members_of_different_subscriptions_are_exact():
     """One of a thousand leaves: only its ten had to move. Range deals anew and moves most, 99 in 100 for nothing."""
-    spec = group_of(1_000, 10_000, 100, heterogeneous=True)
+    spec = make_group(1_000, 10_000, 100, heterogeneous=True)
     before = {partition: name for name, of in StickyAssignor().assign(spec).members.items() for partition in of}
     left = GroupSpec(spec.members[1:], spec.partitions)
-    ranged = moves(before, left, BUILT_IN["range"].assign(left))
+    ranged = count_moves(before, left, BUILT_IN["range"].assign(left))
     assert (ranged.is_exact, ranged.fewest, ranged.unavoidable) == (True, 10, 10)
     assert ranged.moved > 9_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from assignors import assignor_named
 from assignors.fairness.measures import effective_owners, measure
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
-from assignors.what_if.comparison import compare, owned_now
+from assignors.what_if.comparison import compare, current_assignment
 
 T0, T1 = ("t", 0), ("t", 1)
 
@@ -33,7 +33,7 @@ def test_a_claim_to_what_is_no_longer_subscribed_or_there_is_no_ownership():
 def test_what_is_owned_now_can_be_measured_like_an_answer():
     """The first row of a comparison."""
     member = MemberSubscription("a", ("t",), owned=(T1,), generation_id=1)
-    assert owned_now(GroupSpec((member,), {"t": 2})).members == {"a": (T1,)}
+    assert current_assignment(GroupSpec((member,), {"t": 2})).members == {"a": (T1,)}
 
 
 def test_a_cooperative_strategy_is_compared_where_it_ends():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assignors.model import GroupSpec, MemberSubscription
-from assignors.sticky.cooperative import CooperativeStickyAssignor, rebalance_needed, rejoined
+from assignors.sticky.cooperative import CooperativeStickyAssignor, group_after_rejoin, rebalance_needed
 
 T0, T1, T2 = (("t", number) for number in range(3))
 
@@ -42,6 +42,6 @@ def test_the_group_of_the_second_round_owns_what_the_first_gave_one_generation_l
         MemberSubscription("b", ("t",)),
     )
     group = GroupSpec(members, {"t": 2})
-    again = rejoined(group, CooperativeStickyAssignor().assign(group))
+    again = group_after_rejoin(group, CooperativeStickyAssignor().assign(group))
     assert again.members[0] == MemberSubscription("a", ("t",), "i", "r", (T0,), 8)
     assert again.members[1] == MemberSubscription("b", ("t",), generation_id=8)

@@ -10,7 +10,7 @@ from assignors import BUILT_IN
 from assignors.fairness.evenness import surplus
 from assignors.fairness.fairest import fairest_sizes
 from assignors.model import GroupAssignment, GroupSpec
-from assignors.what_if.topic_skew import TopicSkew, remedy, topic_skew
+from assignors.what_if.topic_skew import TopicSkew, choose_remedy, topic_skew
 from assignors.what_if.what_if import FailedOutcome, what_if
 from tests.assignors.brute_force import sizes
 from tests.assignors.groups import groups
@@ -74,7 +74,7 @@ def test_the_skew(spec: GroupSpec, now: GroupAssignment, expected: TopicSkew | N
 def test_the_strategy_that_removes_it_is_the_one_that_moves_least():
     """Roundrobin and sticky are both fair here; sticky moves one partition, roundrobin more."""
     outcomes = what_if(TWO_BY_THREE, owners(A=RANGED, B="t2 u2"), BUILT_IN.values()).outcomes
-    advised = remedy(outcomes)
+    advised = choose_remedy(outcomes)
     assert (advised.strategy, advised.moved_partitions, advised.excess_partitions) == ("sticky", 1, 0)
     assert {one.strategy for one in outcomes if one.score == 100} == set(BUILT_IN) - {"range", "server-range"}
 
@@ -82,7 +82,7 @@ def test_the_strategy_that_removes_it_is_the_one_that_moves_least():
 def test_nothing_is_advised_that_does_not_remove_it():
     """Neither range, which made it, nor a strategy that failed."""
     outcomes = what_if(TWO_BY_THREE, {}, [BUILT_IN["range"]]).outcomes
-    assert remedy([*outcomes, FailedOutcome("mine", "raised", "KeyError")]) is None
+    assert choose_remedy([*outcomes, FailedOutcome("mine", "raised", "KeyError")]) is None
 
 
 @given(groups(claims=False))
@@ -105,4 +105,4 @@ def test_where_all_subscribe_to_the_same_ranges_unfairness_is_always_named(membe
     found = topic_skew(spec, ranged)
     assert (found is not None) == (sizes(ranged) != fairest_sizes(spec))
     held_now = {partition: name for name, of in ranged.members.items() for partition in of}
-    assert found is None or remedy(what_if(spec, held_now, BUILT_IN.values()).outcomes) is not None
+    assert found is None or choose_remedy(what_if(spec, held_now, BUILT_IN.values()).outcomes) is not None

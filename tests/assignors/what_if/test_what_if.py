@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assignors import BUILT_IN, AssignorFailedError
 from assignors.fairness.evenness import evenness
-from assignors.fairness.fewest_moves import moves
+from assignors.fairness.fewest_moves import count_moves
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
 from assignors.what_if.what_if import (
     USUAL_CHANGES,
@@ -19,8 +19,8 @@ from assignors.what_if.what_if import (
     FailedOutcome,
     ImpossibleChangeError,
     Outcome,
-    changed,
-    today,
+    apply_change,
+    measure_today,
     what_if,
     what_if_as_json,
 )
@@ -70,7 +70,7 @@ def outcome(spec: GroupSpec, held: dict[tuple[str, int], str], name: str, change
 
 def test_today_is_put_in_the_same_numbers():
     """The first row of the table: what there is, beside what could be."""
-    assert today(FOUR, ALL_ON_A) == Outcome(
+    assert measure_today(FOUR, ALL_ON_A) == Outcome(
         strategy=None,
         sizes=(0, 4),
         evenness=evenness([0, 4]),
@@ -86,7 +86,7 @@ def test_today_is_put_in_the_same_numbers():
 
 def test_while_partitions_are_unassigned_there_is_no_score():
     """Two cooperative rounds: the one assigned partition a member looks perfectly even, and says nothing."""
-    found = today(FOUR, owners(A="t0", B="t1"))
+    found = measure_today(FOUR, owners(A="t0", B="t1"))
     assert (found.score, found.unassigned_partitions, found.excess_partitions) == (None, 2, 0)
 
 
@@ -125,7 +125,7 @@ def test_where_the_fairest_is_not_known_there_is_no_score_but_all_the_rest():
     spec = of_too_many_subscriptions()
     found = what_if(spec, {}, [BUILT_IN["range"]])
     assert (found.partitions, found.smallest_maximum, found.idle_in_any_assignment) == (600, None, None)
-    for one in (today(spec, {}), *found.outcomes):
+    for one in (measure_today(spec, {}), *found.outcomes):
         assert (one.score, one.excess_partitions) == (None, None)
     assert sum(found.outcomes[0].sizes) == 600
 
@@ -182,15 +182,15 @@ def test_who_joins_and_who_leaves(
 )
 def test_what_a_new_member_subscribes_to(subscriptions: dict[str, str], expected: tuple[str, ...], why: str):
     spec = group({"t": 2, "u": 3, "v": 9, "w": 2}, **subscriptions)
-    assert changed(spec, Change(members=1)).members[-1] == MemberSubscription("~new-member-1", expected), why
+    assert apply_change(spec, Change(members=1)).members[-1] == MemberSubscription("~new-member-1", expected), why
 
 
 @pytest.mark.parametrize(
     ("spec", "change", "message"),
     [
-        (FOUR, Change(members=-2), "2 of 2 members leave: nobody is left"),
+        (FOUR, Change(members=-2), "2 of 2 members leave: no member is left"),
         (FOUR, Change(partitions={"t": 3}), "t has 4 partitions; topics do not shrink"),
-        (FOUR, Change(partitions={"x": 3}), "nobody subscribes to x"),
+        (FOUR, Change(partitions={"x": 3}), "no member subscribes to x"),
         (group({"t": 4}), Change(members=1), "the group has no members"),
         (group({"t": 4}), Change(), "the group has no members"),
     ],
@@ -246,7 +246,7 @@ def test_moves_are_those_counted_one_by_one(spec: GroupSpec, data: st.DataObject
         partition: owner for partition in partitions if (owner := data.draw(st.sampled_from(everybody))) is not None
     }
     for name in ("range", "roundrobin"):  # what they answer does not depend on owners
-        counted = moves(held, spec, BUILT_IN[name].assign(spec))
+        counted = count_moves(held, spec, BUILT_IN[name].assign(spec))
         found = what_if(spec, held, [BUILT_IN[name]])
         assert found.outcomes[0].moved_partitions == counted.moved
         assert found.unavoidable_moves == counted.unavoidable
