@@ -48,7 +48,7 @@ def test_what_is_left_out_has_the_defaults_of_a_new_member():
         ({"members": [3]}, "a member must be an object, not a whole number"),
         ({"members": [{"topics": []}]}, "member_id is missing"),
         ({"members": [{**MEMBER, "topics": "t0"}]}, "topics must be an array, not a string"),
-        ({"members": [{**MEMBER, "owned": [["t0"]]}]}, "an owned partition is a pair"),
+        ({"members": [{**MEMBER, "owned": [["t0"]]}]}, "an owned partition must be a pair"),
         ({"members": [{**MEMBER, "owned": [["t0", "1"]]}]}, "the number of an owned partition must be a whole number"),
         ({"members": [{**MEMBER, "generation": True}]}, "generation must be a whole number, not true or false"),
         ({"members": [{**MEMBER, "rack": 3}]}, "rack must be a string"),
