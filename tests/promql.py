@@ -1,4 +1,4 @@
-"""What a query in PromQL mentions, as far as a test must know: metrics, and the labels it selects or groups by.
+"""Finds the metrics of a PromQL query, and the labels that it selects or groups by.
 
 Example: `mentioned('sum by (group) (rate(kafka_lag{topic!=""}[5m]))')` is `{"kafka_lag"}` and `{"group", "topic"}`.
 """
@@ -17,7 +17,7 @@ _METRICS_OF_OURS = ("rebalance_monitor_", "kafka_")
 
 @dataclass(frozen=True)
 class Mentioned:
-    """Names in a query."""
+    """The names of metrics and labels in a query."""
 
     metrics: frozenset[str]
     labels: frozenset[str]
@@ -25,14 +25,14 @@ class Mentioned:
 
 @dataclass(frozen=True)
 class Selector:
-    """What a query asks the database for: one metric, and labels to choose its series by."""
+    """A selector of a query: one metric, and the labels that select its series."""
 
     metric: str
     labels: frozenset[str]
 
 
 def selectors(query: str) -> list[Selector]:
-    """Every selector of a query, from left to right. Raises ValueError where the query is no PromQL."""
+    """Return all selectors of a query, from left to right. Raises ValueError if the query is not PromQL."""
     return [
         Selector(node.name or "", frozenset(matcher.name for matcher in node.matchers.matchers))
         for node in _nodes(query)
@@ -41,19 +41,19 @@ def selectors(query: str) -> list[Selector]:
 
 
 def grouped_by(query: str) -> frozenset[str]:
-    """Labels that results are grouped or matched by."""
+    """Return the labels by which a query groups or matches results."""
     return frozenset(label for node in _nodes(query) for label in _labels_of(node))
 
 
 def labels_of_answer(query: str) -> frozenset[str] | None:
-    """Labels that an answer's series can have; None where they are whatever the selected series happen to have."""
+    """Return the labels of the result's series, or None if they are those of the selected series."""
     return _answered(promql.parse(query))
 
 
 def mentioned(query: str) -> Mentioned:
-    """Read a query, or what a variable of Grafana asks for by functions that are no PromQL.
+    """Return the names in a query, or in a query of a Grafana variable with functions that are not PromQL.
 
-    What stands in strings is no name. Metrics of ours only: Prometheus has some of its own.
+    Names in strings do not count. Only the monitor's own metrics count, because Prometheus has some of its own.
     """
     of_variable = _OF_A_VARIABLE.fullmatch(query)
     asked = of_variable[1] if of_variable else query

@@ -34,7 +34,7 @@ def test_the_vectors_are_unchanged():
 
 @EVERY_VECTOR
 def test_our_assignment_keeps_the_rules(vector: dict[str, Any]):
-    """This includes scenarios in which Java throws, keeps a deleted partition, or ignores a subscription."""
+    """In some scenarios Java throws, keeps a deleted partition, or ignores a subscription."""
     group, strategy = parse_scenario(vector).group, vector["strategy"]
     answer = BUILT_IN[strategy].assign(group)
     assert violations(group, answer, strategy) == []

@@ -104,6 +104,6 @@ def test_eight_times_the_group_is_not_sixty_four_times_the_work(case: Case, stra
     ids=["nested loop", "search in a list"],
 )
 def test_the_count_sees_a_quadratic_step(one_of_each: Callable[[list[str]], object]):
-    """This includes a quadratic step that is hidden in a single call."""
+    """A quadratic step can be hidden in a single call."""
     small, large = ([_CountedName(f"member-{number}") for number in range(size[0])] for size in (SMALL, LARGE))
     assert steps(lambda: one_of_each(large)) > 4 * GROWTH * steps(lambda: one_of_each(small))

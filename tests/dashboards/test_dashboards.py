@@ -42,7 +42,7 @@ TIMES = Times(range_seconds=3600, step_seconds=15, scrape_seconds=15)
 def asked(query: PanelQuery) -> str:
     """The query with a value for each variable."""
     board = Dashboard(query.dashboard)
-    return board.asked(query.expression, {name: _some_value(one) for name, one in board.variables.items()}, TIMES)
+    return board.resolve_query(query.expression, {name: _some_value(one) for name, one in board.variables.items()}, TIMES)
 
 
 def _some_value(variable: dict[str, Any]) -> str:
@@ -123,7 +123,7 @@ def test_panels_are_numbered_and_titled_apart_and_described(board: Dashboard):
     titles = [panel["title"] for panel in board.panels]
     assert len(set(numbers)) == len(numbers)
     assert len(set(titles)) == len(titles)
-    for panel in board.asking:
+    for panel in board.query_panels:
         reads, _, absent = panel["description"].partition("\n\n**Nothing shown:** ")
         assert reads.endswith(".")
         assert absent.endswith(".")
@@ -148,8 +148,8 @@ def test_panels_fill_lines_of_the_grid_and_never_overlap(board: Dashboard):
 def test_everything_is_asked_of_the_data_source_that_is_chosen(board: Dashboard):
     """An uid of a data source is another one at everybody's."""
     chosen = {"type": "prometheus", "uid": "${datasource}"}
-    assert ("datasource" in board.variables) == bool(board.asking)
-    for panel in board.asking:
+    assert ("datasource" in board.variables) == bool(board.query_panels)
+    for panel in board.query_panels:
         assert panel["datasource"] == chosen
         assert all(target["datasource"] == chosen for target in panel["targets"])
         assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
@@ -169,7 +169,7 @@ def test_every_variable_is_used_and_every_used_one_is_there(board: Dashboard):
 @EACH
 def test_tables_and_figures_are_bounded(board: Dashboard):
     """Rule 5: a table of ten thousand groups is no table of the worst."""
-    for panel in board.asking:
+    for panel in board.query_panels:
         if board.name == "fleet" and panel["type"] == "table":
             assert all("topk(" in target["expr"] for target in panel["targets"])
         if panel["type"] in ("table", "stat", "bargauge"):
@@ -179,7 +179,7 @@ def test_tables_and_figures_are_bounded(board: Dashboard):
 @EACH
 def test_a_colour_is_one_of_few_and_has_a_word_or_a_threshold(board: Dashboard):
     """Rule 3, and no rainbow: what has no meaning of its own has shades of one colour."""
-    for panel in board.asking:
+    for panel in board.query_panels:
         color = panel["fieldConfig"]["defaults"].get("color", {"mode": "thresholds"})
         assert color["mode"] in ("thresholds", "fixed", "shades")
 
@@ -187,7 +187,7 @@ def test_a_colour_is_one_of_few_and_has_a_word_or_a_threshold(board: Dashboard):
 @EACH
 def test_a_table_has_a_column_for_each_label_or_hides_it(board: Dashboard):
     """Grafana shows a label that nobody thought of as a column under its own name."""
-    for panel in board.asking:
+    for panel in board.query_panels:
         if panel["type"] == "table":
             (arranged,) = [one["options"] for one in panel["transformations"] if one["id"] == "organize"]
             thought_of = arranged["renameByName"].keys() | arranged["excludeByName"].keys()

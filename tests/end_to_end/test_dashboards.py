@@ -78,7 +78,7 @@ class Viewer:
 
     def asked(self, query: PanelQuery, board: Dashboard, chosen: Chosen) -> str:
         """What Prometheus is asked."""
-        return board.asked(query.expression, chosen, TIMES)
+        return board.resolve_query(query.expression, chosen, TIMES)
 
     def shown(self, query: PanelQuery, board: Dashboard, chosen: Chosen) -> list[Any]:
         """Series of the answer that have a number in them."""
@@ -132,7 +132,7 @@ def test_a_panel_is_empty_where_there_is_nothing_to_show(viewer: Viewer, query: 
     assert viewer.sees(query) is None, EMPTY[place(query)]
 
 
-TABLES = [(board, panel) for board in dashboards() for panel in board.asking if panel["type"] == "table"]
+TABLES = [(board, panel) for board in dashboards() for panel in board.query_panels if panel["type"] == "table"]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_each_variable_offers_the_demos_values(viewer: Viewer, board: Dashboard)
             selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]).groups()  # type: ignore[union-attr]
             chosen: Chosen = {"cluster": CLUSTER, "group": "demo-range"}
             known = {name: value for name, value in chosen.items() if name in board.variables}
-            matching = {"match[]": board.asked(selector, known, TIMES)}
+            matching = {"match[]": board.resolve_query(selector, known, TIMES)}
             offered[name] = viewer.prometheus.ask(f"/api/v1/label/{label}/values", **matching)["data"]
     assert offered.pop("cluster") == [CLUSTER]
     if "group" in offered:
