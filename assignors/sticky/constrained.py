@@ -84,7 +84,7 @@ class ConstrainedAssignment:
         return not self._claims.contested or partition not in self._claims.contested
 
     def _partitions_to_keep(self, member: int, partitions: list[TopicPartition]) -> int:
-        """Return how many partitions the member keeps. If it cannot keep all, the lowest numbers come first."""
+        """Return how many partitions the member keeps. If it has too many, it keeps the lowest numbers."""
         quotas = self._quotas
         if len(partitions) > quotas.quota:
             partitions.sort(key=lambda partition: partition[1])  # stable: equal numbers stay ordered by topic

@@ -28,7 +28,7 @@ from tests.clients.recount import (
 from tests.end_to_end.group_description import differences as description_differences
 
 _EVALUATED_STRATEGIES = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky", "uniform"})
-_LAWFUL_VERDICTS = ("match", "equivalent")
+_VALID_VERDICTS = ("match", "equivalent")
 _UNKNOWN = "unknown"
 _DIFFERS = "differs_from_java"
 
@@ -161,8 +161,8 @@ class GroupComparison:
         differs = self.plan.static and any(
             self.plan.strategy in library.different_static_order for library in self.plan.libraries
         )
-        lawful = (_UNKNOWN,) if open_rule else (*_LAWFUL_VERDICTS, *([_DIFFERS] if differs else []))
-        allowed = ("drift",) if names else lawful if evaluated else ("not_evaluated",)
+        valid = (_UNKNOWN,) if open_rule else (*_VALID_VERDICTS, *([_DIFFERS] if differs else []))
+        allowed = ("drift",) if names else valid if evaluated else ("not_evaluated",)
         verdict = api["verdict"]
         shown = (verdict, api["verdict_reason"], api["violations"])
         yield Difference("verdict", allowed, allowed if verdict in allowed else shown)

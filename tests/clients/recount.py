@@ -106,16 +106,16 @@ def unequal_shares(generation: Generation) -> int:
     """
     shares = generation.members.values()
     if generation.strategy == "roundrobin" and len({share.topics for share in shares}) == 1:
-        return _beyond_equal([len(share.held) for share in shares])
+        return _count_beyond_equal([len(share.held) for share in shares])
     if generation.strategy != "range":
         return 0
     return sum(
-        _beyond_equal([sum(at[0] == topic for at in share.held) for share in shares if topic in share.topics])
+        _count_beyond_equal([sum(at[0] == topic for at in share.held) for share in shares if topic in share.topics])
         for topic in generation.topics()
     )
 
 
-def _beyond_equal(sizes: Sequence[int]) -> int:
+def _count_beyond_equal(sizes: Sequence[int]) -> int:
     equal = -(-sum(sizes) // len(sizes))
     return sum(max(0, size - equal) for size in sizes)
 

@@ -190,10 +190,10 @@ def test_a_topic_that_grew_must_be_named_as_a_cause():
 
 def test_an_owner_that_does_not_subscribe_must_be_drift():
     """KafkaJS's leader assigns every topic to every member. So the verdict `match` would be wrong."""
-    lawful = compared()
-    shares = {**lawful.now.generation.members, "b": Share(frozenset({"u"}), HELD["b"])}
-    unlawful = replace(lawful.now, generation=Generation("range", shares))
-    found = {one.name: one.expected for one in replace(lawful, now=unlawful, partitions={"t": 3, "u": 0}).differences()}
+    valid = compared()
+    shares = {**valid.now.generation.members, "b": Share(frozenset({"u"}), HELD["b"])}
+    invalid = replace(valid.now, generation=Generation("range", shares))
+    found = {one.name: one.expected for one in replace(valid, now=invalid, partitions={"t": 3, "u": 0}).differences()}
     assert found["verdict"] == ("drift",)
     assert found["broken rules"] == ["not_subscribed"]
     assert found["not subscribed"] == 1

@@ -14,7 +14,7 @@ import yaml
 
 from streaming.signals import HISTOGRAM, OWN, SIGNALS, exported_names
 from tests.grafana import FOLDER, Dashboard, PanelQuery, Times, dashboards
-from tests.promql import grouped_by, labels_of_answer, selectors
+from tests.promql import grouped_by, result_labels, selectors
 
 BOARDS = dashboards()
 EACH = pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.name)
@@ -42,7 +42,9 @@ TIMES = Times(range_seconds=3600, step_seconds=15, scrape_seconds=15)
 def asked(query: PanelQuery) -> str:
     """The query with a value for each variable."""
     board = Dashboard(query.dashboard)
-    return board.resolve_query(query.expression, {name: _some_value(one) for name, one in board.variables.items()}, TIMES)
+    return board.resolve_query(
+        query.expression, {name: _some_value(one) for name, one in board.variables.items()}, TIMES
+    )
 
 
 def _some_value(variable: dict[str, Any]) -> str:
@@ -97,7 +99,7 @@ def test_a_query_answers_with_labels_of_its_metrics_only(query: PanelQuery):
     """Rule 4. A scrape adds `instance` and, in Kubernetes, `pod`: with them a restart would begin new lines."""
     if any(LABELS_OF[selector.metric] == OF_A_TARGET for selector in selectors(asked(query))):
         return
-    answered = labels_of_answer(asked(query))
+    answered = result_labels(asked(query))
     assert answered is not None
     assert not answered & OF_A_TARGET
 
@@ -192,7 +194,7 @@ def test_a_table_has_a_column_for_each_label_or_hides_it(board: Dashboard):
             (arranged,) = [one["options"] for one in panel["transformations"] if one["id"] == "organize"]
             thought_of = arranged["renameByName"].keys() | arranged["excludeByName"].keys()
             for target in panel["targets"]:
-                labels = labels_of_answer(asked(PanelQuery(board.name, panel["title"], "", target["expr"], True)))
+                labels = result_labels(asked(PanelQuery(board.name, panel["title"], "", target["expr"], True)))
                 assert labels is not None
                 assert labels <= thought_of, panel["title"]
 

@@ -22,7 +22,7 @@ from tests.end_to_end.conftest import Demo
 from tests.end_to_end.monitor_process import until
 from tests.end_to_end.prometheus_process import RealPrometheus
 from tests.grafana import Chosen, Dashboard, PanelQuery, Times, dashboards
-from tests.promql import labels_of_answer
+from tests.promql import result_labels
 
 pytestmark = pytest.mark.slow
 
@@ -142,7 +142,7 @@ def test_rows_of_a_table_that_belong_together_become_one(viewer: Viewer, board: 
     """Grafana merges rows that agree in what all queries have: two of one query stay two, and one is half empty."""
     queries = [one for one in board.queries() if one.panel == panel["title"]]
     for chosen in viewer.choices(board):
-        answers = [labels_of_answer(viewer.asked(one, board, chosen)) for one in queries]
+        answers = [result_labels(viewer.asked(one, board, chosen)) for one in queries]
         in_common = frozenset.intersection(*(labels for labels in answers if labels is not None))
         for query in queries:
             rows = Counter(
