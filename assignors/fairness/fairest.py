@@ -116,8 +116,8 @@ def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
 class _Shape:
     """The parts of a group that decide its fairest sizes, without names.
 
-    ``members`` has the number of members of each subscription class. ``topics`` maps each set of classes, as positions
-    in ``members``, to the number of partitions of all topics to which exactly these classes subscribe.
+    ``members`` has the number of members of each subscription class. The keys of ``topics`` are sets of classes, as
+    positions in ``members``. The value is the number of partitions of all topics with exactly these subscribers.
     """
 
     members: tuple[int, ...]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from assignors.model import GroupSpec, MemberSubscription, TopicPartition
 
 ANY_RACK = None
-"""The rack of a member without a rack. All partitions are equally near to it."""
+"""Value for a member that has no rack. All partitions are equally near to such a member."""
 
 
 def assign_ranges_by_rack(group: GroupSpec, members: Sequence[MemberSubscription]) -> list[list[TopicPartition]]:

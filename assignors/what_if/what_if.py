@@ -6,8 +6,8 @@ Rules of a change. With them, two monitors return the same result:
    the one with most partitions, then the first by name. Its real id is unknown, but ``range`` and ``roundrobin`` order
    members by id. So its id is ``~new-member-1``. It comes last, because ``~`` sorts after letters and digits.
 2. The member that *leaves* is the member with most partitions today. Of several such members, the last by id leaves.
-   This is the worst case: no other member moves more partitions by leaving. If two members leave, the next such member
-   is the second.
+   This is the worst case, because this member has the most partitions to move. If two members leave, the second one is
+   chosen in the same way.
 3. A topic can only *grow*, as in Kafka. At least one member must subscribe to it. The racks of the new partitions are
    unknown.
 4. Moves are counted from today's owners. A partition moves if a different member gets it. The partitions of a member

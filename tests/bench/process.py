@@ -123,7 +123,7 @@ class ProcessTreeMeter:
             tree = process_tree(self._pid)
             self._peak_memory_bytes = max(self._peak_memory_bytes, memory_bytes(tree))
             for process in tree:
-                with contextlib.suppress(psutil.Error):  # it ended in between
+                with contextlib.suppress(psutil.Error):  # the process ended in between
                     used = process.cpu_times()
                     self._cpu_seconds[process] = used.user + used.system
             return Cost(self._peak_memory_bytes, sum(self._cpu_seconds.values()))
@@ -142,7 +142,7 @@ def memory_bytes(tree: Iterable[psutil.Process]) -> int:
     """
     total = 0
     for process in tree:
-        with contextlib.suppress(psutil.Error):  # it ended in between
+        with contextlib.suppress(psutil.Error):  # the process ended in between
             memory = process.memory_full_info()
             total += getattr(memory, "pss", memory.uss)
     return total

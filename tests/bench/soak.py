@@ -71,7 +71,7 @@ def process_values(pid: int) -> Mapping[str, float]:
     tree = process_tree(pid)
     roles: dict[str, list[psutil.Process]] = {"driver": [], "JVM": [], "workers": []}
     for process in tree:
-        with contextlib.suppress(psutil.Error):  # it ended in between
+        with contextlib.suppress(psutil.Error):  # the process ended in between
             is_java = "java" in process.name()
             roles["driver" if process.pid == pid else "JVM" if is_java else "workers"].append(process)
     values = {f"memory of the {role}, MiB": memory_bytes(found) / _MIB for role, found in roles.items()}
