@@ -16,10 +16,11 @@ Rules:
 
 The algorithm first computes a lower bound, see ``_fewest_for_balance``. The bound is exact if all members have equal
 subscriptions. If subscriptions differ, the number of actual moves is often equal to the bound, so the bound is exact,
-too. In all other cases the exact number is a minimum-cost flow. A partition goes from its topic to its owner at cost 0, or to any subscriber at cost 1. From the members,
-partitions go through levels. Level j takes one partition of a member, and in total as many as the actual assignment has
-members with j or more partitions. Exactly the sizes that are no less balanced fit through these levels (Gale 1957,
-Ryser 1957). If the network is too large (MAX_ARCS), ``fewest`` is the bound, and ``is_exact`` is False.
+too. In all other cases the exact number is a minimum-cost flow. A partition goes from its topic to its owner at cost
+0, or to any subscriber at cost 1. From the members, partitions go through levels. Level j takes one partition of a
+member, and in total as many as the actual assignment has members with j or more partitions. Exactly the sizes that
+are no less balanced fit through these levels (Gale 1957, Ryser 1957). If the network is too large (MAX_ARCS),
+``fewest`` is the bound, and ``is_exact`` is False.
 """
 
 from __future__ import annotations
