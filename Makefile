@@ -39,13 +39,13 @@ lint: setup ## Check style, types and layers
 	$(BIN)/mypy --python-version 3.11 --package dashboards
 	$(BIN)/lint-imports
 
-bench: setup ## Measure the monitor on a filled __consumer_offsets; BENCH_ARGS=... are its arguments
+bench: setup ## Measure the monitor and compare with targets; options in BENCH_ARGS=...
 	$(BIN)/python -m tests.bench.run $(BENCH_ARGS)
 
-bench-assignors: setup ## Measure the assignors
+bench-assignors: setup ## Measure the assignment strategies
 	$(BIN)/python -m tests.bench.assignors
 
-soak: setup ## Run broker, groups and monitor for HOURS=1 and measure whether anything grows
+soak: setup ## Run broker, groups and monitor for HOURS=1 and measure growth
 	$(BIN)/python -m tests.bench.run_soak $(if $(HOURS),--hours $(HOURS))
 
 clean: ## Remove all that was made here; the jars stay in the user's cache

@@ -1,6 +1,7 @@
-"""What would strategy S assign? Every strategy a Kafka consumer group can run, as pure functions.
+"""Assignment strategies of Kafka consumer groups as pure functions.
 
-Standard library only. ``assignor_named("sticky").assign(group)`` is the whole of it; ``DESIGN.md`` has the file map.
+The package uses only the standard library. Start with ``assignor_named("sticky").assign(group)``. ``DESIGN.md`` has
+the file map.
 """
 
 from __future__ import annotations
@@ -53,12 +54,15 @@ _ASSIGNORS: tuple[PartitionAssignor, ...] = (
 )
 
 
-def _named(*assignors: PartitionAssignor) -> Mapping[str, PartitionAssignor]:
+def _by_name(*assignors: PartitionAssignor) -> Mapping[str, PartitionAssignor]:
     return MappingProxyType({assignor.name: assignor for assignor in assignors})
 
 
-BUILT_IN: Mapping[str, PartitionAssignor] = _named(*_ASSIGNORS)
-"""The strategies of Kafka 4.2 by name. ``server-range`` is KIP-848's ``range``: the client's has that name already."""
+BUILT_IN: Mapping[str, PartitionAssignor] = _by_name(*_ASSIGNORS)
+"""The strategies of Kafka 4.2 by name.
+
+``server-range`` is the ``range`` of KIP-848. It has its own name here because the client strategy is also ``range``.
+"""
 
 AS_JAVA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
     {
@@ -67,12 +71,12 @@ AS_JAVA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
         "cooperative-sticky": CooperativeStickyAssignor(hash_map_order),
     }
 )
-"""The same strategies as a Java client that leads the group computes them, to the last tie: what to compare it with.
+"""The same strategies, exactly as a Java client that leads the group computes them.
 
-``BUILT_IN`` meets members in the order of their ids, so that its answers do not hang on hash codes. The two differ
-where not everybody can keep what it claims: in who does, hardly ever in how good the answer is.
+Compare a recorded assignment with these. ``BUILT_IN`` visits members in the order of their ids, so its results do not
+depend on hash codes. The two can differ if not every member can keep the partitions that it claims. Then different
+members keep partitions. The balance of the two results is almost always equal.
 """
-
 
 AS_LIBRDKAFKA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
     {
@@ -83,30 +87,29 @@ AS_LIBRDKAFKA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
 )
 """The same strategies as a librdkafka client that leads the group computes them.
 
-Range and roundrobin are exact where racks do not matter: librdkafka orders members otherwise than Java.
+librdkafka orders members differently from Java. Range and roundrobin are exact if racks do not matter.
 """
-
 
 AS_LEADER: Mapping[str, Mapping[str, PartitionAssignor]] = MappingProxyType(
     {
         "librdkafka": AS_LIBRDKAFKA_LEADER,
-        "aiokafka": _named(RangeAssignor(members_by_utf8), RoundRobinAssignor(members_by_utf8)),
-        "sarama": _named(RangeAssignor(members_by_utf8)),
+        "aiokafka": _by_name(RangeAssignor(members_by_utf8), RoundRobinAssignor(members_by_utf8)),
+        "sarama": _by_name(RangeAssignor(members_by_utf8)),
     }
 )
-"""By client library the strategies that it computes otherwise than Java, where that can be replayed."""
+"""For each client library: the strategies that it computes differently from Java and that can be replayed."""
 
 
 class UnknownAssignorError(KeyError):
-    """No built-in strategy has that name."""
+    """No built-in strategy has this name."""
 
     def __str__(self) -> str:
-        """Show the message as it is; a KeyError would quote it like a key."""
+        """Return the message unchanged. A KeyError would put it in quotes."""
         return str(self.args[0])
 
 
 def assignor_named(name: str) -> PartitionAssignor:
-    """Return the built-in strategy of that name; UnknownAssignorError lists the valid names.
+    """Return the built-in strategy with this name. Raises UnknownAssignorError, which lists the valid names.
 
     >>> assignor_named("range").name
     'range'
@@ -114,4 +117,6 @@ def assignor_named(name: str) -> PartitionAssignor:
     try:
         return BUILT_IN[name]
     except KeyError:
-        raise UnknownAssignorError(f"no assignor is named {name!r}; there are {', '.join(BUILT_IN)}") from None
+        raise UnknownAssignorError(
+            f"no assignor is named {name!r}; the valid names are {', '.join(BUILT_IN)}"
+        ) from None

@@ -1,13 +1,14 @@
-"""Who owned which partition before: the claims of all members, with their conflicts settled by generation.
+"""Finds the previous owner of each partition from the claims of all members.
 
-A classic group has no record of its own assignment: members tell the leader what they own (KIP-54 in the userData of
-``sticky``; KIP-429 in ``ownedPartitions``). A member that missed a rebalance can come back and claim what now belongs
-to another, so every claim carries the generation it was made in (KIP-792): the newer claim wins, and of two claims of
-one generation neither can be believed.
+In a classic group the leader does not know the previous assignment. Each member sends the partitions that it owns
+(KIP-54: in the userData of ``sticky``; KIP-429: in ``ownedPartitions``). A member that missed a rebalance can come back
+and claim partitions that now belong to a different member. So every claim has the generation in which it was made
+(KIP-792). The newer claim wins. If two claims have the same generation, neither counts.
 
-Source: ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``. Java's outcome depends
-on the order in which it meets the claims; ours is the order of member ids. Unlike Java we drop claims to partitions
-that do not exist: with them it can throw, or assign a partition that was deleted.
+Source: ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``. The result in Java
+depends on the order in which it visits the claims. Here the default is the order of member ids. Unlike Java, this
+module drops claims to partitions that do not exist. Java can throw an exception for them, or assign a partition that
+was deleted.
 """
 
 from __future__ import annotations
@@ -22,16 +23,19 @@ if TYPE_CHECKING:
 
     from assignors.model import MemberSubscription, TopicPartition
 
-NOBODY = -1
-"""In place of a member's position: the partition has no owner."""
+NO_OWNER = -1
+"""The value of a partition without an owner, in place of a member's position."""
 
 Owners = dict[str, list[int]]
-"""Topic -> for each partition the position of its owner among the members, or NOBODY."""
+"""Maps each topic to a list with one entry per partition: the position of its owner among the members, or NO_OWNER."""
 
 
 @dataclass(slots=True)
 class Claims:
-    """The claims settled. ``contested`` ones were made twice in one generation, whoever has the partition now."""
+    """The owners that follow from all claims.
+
+    ``contested`` contains each partition that two members claimed in the same generation, even if it has an owner now.
+    """
 
     owners: Owners
     contested: set[TopicPartition] = field(default_factory=set)
@@ -41,12 +45,13 @@ class Claims:
 def settle_claims(
     members: Sequence[MemberSubscription], partitions: Mapping[str, int], scan: Iterable[int] | None = None
 ) -> Claims:
-    """Find the owner of every partition of ``partitions`` (topic -> count) from what ``members`` claim.
+    """Find the owner of each partition of ``partitions`` (topic -> count) from the claims of ``members``.
 
-    ``scan`` is the order, by position, in which claims are met; that of ``members`` if left out.
+    ``scan`` is the order, by position, in which the claims are visited. The default is the order of ``members``.
 
-    Java holds two numbers to be a claim's generation: its own when it is the newcomer, the Subscription's when it is
-    the one in place. They differ only for sticky members of mixed versions.
+    Java compares two different generations. For the new claim it uses the generation of the claim. For the claim that
+    it visited before, it uses the generation of the Subscription. The two differ only for sticky members of mixed
+    versions.
 
     >>> from assignors.model import MemberSubscription as Member
     >>> old = Member("A", ("t0",), owned=(("t0", 0), ("t0", 1)), generation_id=4)
@@ -54,8 +59,8 @@ def settle_claims(
     >>> settle_claims([old, new], {"t0": 3}).owners
     {'t0': [0, 1, -1]}
     """
-    claims = Claims({topic: [NOBODY] * count for topic, count in partitions.items()})
-    unowned: set[TopicPartition] = set()  # claimed, but by two of one generation: it has a claimant and no owner
+    claims = Claims({topic: [NO_OWNER] * count for topic, count in partitions.items()})
+    unowned: set[TopicPartition] = set()  # partitions that two members of the same generation claim
     for claimant in range(len(members)) if scan is None else scan:
         member = members[claimant]
         claims.max_generation = max(claims.max_generation, member.claim_generation)
@@ -65,7 +70,7 @@ def settle_claims(
             if not 0 <= number < len(owners) or owners[number] == claimant:
                 continue
             rival = owners[number]
-            if rival == NOBODY:
+            if rival == NO_OWNER:
                 claims.owners[topic][number] = claimant
             elif member.claim_generation >= members[rival].rival_generation:
                 claims.owners[topic][number] = claimant
@@ -75,17 +80,18 @@ def settle_claims(
                     unowned.add(partition)
                     claims.contested.add(partition)
     for topic, number in unowned:
-        claims.owners[topic][number] = NOBODY
+        claims.owners[topic][number] = NO_OWNER
     return claims
 
 
-def earlier_owners(
+def find_earlier_owners(
     members: Sequence[MemberSubscription], max_generation: int, scan: Iterable[int]
 ) -> dict[TopicPartition, int]:
-    """Map partitions to the position of the member with the newest claim *older* than the group's newest generation.
+    """Map each partition to its previous owner, as a position among ``members``.
 
-    The general algorithm prefers to move a partition back there, where part of its state may still be. The first of
-    several claims of one generation, in the order of ``scan``, counts.
+    This is the member with the newest claim that is *older* than the group's newest generation. The general algorithm
+    prefers to move a partition back to this member, because it may still have state of the partition. If several claims
+    have the same generation, the first one in the order of ``scan`` counts.
     """
     newest: dict[TopicPartition, int] = {}
     for claimant in scan:

@@ -1,4 +1,4 @@
-"""Two decisions of the group coordinator: which broker partition holds a group, and which strategy it runs."""
+"""Two decisions of the group coordinator: the `__consumer_offsets` partition of a group, and its strategy."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ if TYPE_CHECKING:
 
 
 def coordinator_partition(group_id: str, offsets_topic_partitions: int) -> int:
-    """Find the partition of ``__consumer_offsets`` that holds a group: ``Utils.abs(groupId.hashCode()) % n``.
+    """Return the ``__consumer_offsets`` partition of a group: ``Utils.abs(groupId.hashCode()) % n``.
 
-    ``Utils.abs`` maps the smallest integer to 0; masking the sign bit instead is wrong for every negative hash.
-    Raises ValueError when the topic has no partitions. Source: ``GroupCoordinatorService.partitionFor``.
+    ``Utils.abs`` maps the smallest integer to 0. Masking the sign bit gives a wrong result for every negative hash.
+    Raises ValueError if the topic has no partitions. Source: ``GroupCoordinatorService.partitionFor``.
 
     >>> coordinator_partition("my-group", 50)
     12
     """
     if offsets_topic_partitions < 1:
-        raise ValueError("the offsets topic has at least one partition")
+        raise ValueError("the offsets topic must have at least one partition")
     hashed = java_string_hash(group_id)
     return 0 if hashed == -(1 << 31) else abs(hashed) % offsets_topic_partitions
 
 
 class InconsistentGroupProtocolError(ValueError):
-    """No strategy is offered by every member: the coordinator refuses such a join."""
+    """No strategy is common to all members. The coordinator rejects such a join."""
 
 
 def select_protocol(preferences: Sequence[Sequence[str]]) -> str:
-    """Choose the strategy a classic group runs, from each member's offered strategies in its order of preference.
+    """Choose the strategy of a classic group from the strategies of each member, in the member's order of preference.
 
-    Candidates are the strategies every member offers; each member votes for its first candidate; most votes win. Equal
-    votes go to the first in Java's ``HashMap`` order of the voted names, as ``ClassicGroup.selectProtocol`` does: for
-    ``range`` against ``roundrobin`` that is ``range``, whatever the members' order.
-    Raises InconsistentGroupProtocolError when no strategy is common to all, or there are no members.
+    The candidates are the strategies that every member offers. Each member votes for its first candidate. The candidate
+    with most votes wins. If votes are equal, the first name in the order of Java's ``HashMap`` wins, as in
+    ``ClassicGroup.selectProtocol``. Between ``range`` and ``roundrobin`` this is always ``range``.
+    Raises InconsistentGroupProtocolError if no strategy is common to all members, or if the group has no members.
 
     >>> select_protocol([["range", "cooperative-sticky"], ["cooperative-sticky", "range"], ["range"]])
     'range'
@@ -45,7 +45,7 @@ def select_protocol(preferences: Sequence[Sequence[str]]) -> str:
         raise InconsistentGroupProtocolError("an empty group has no protocol")
     candidates = set(preferences[0]).intersection(*preferences[1:])
     if not candidates:
-        raise InconsistentGroupProtocolError("no assignment strategy is offered by every member")
+        raise InconsistentGroupProtocolError("no assignment strategy is common to all members")
     votes = Counter(next(name for name in offered if name in candidates) for offered in preferences)
     most = max(votes.values())
     return next(name for name in hash_map_order(votes) if votes[name] == most)

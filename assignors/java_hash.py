@@ -1,4 +1,4 @@
-"""Java's hash codes and the order of its hash tables: where Kafka's answer depends on them, so does ours."""
+"""Java's hash codes and the iteration order of its hash tables, because some of Kafka's results depend on them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def java_string_hash(text: str) -> int:
 
 
 def hash_map_order(keys: Iterable[str]) -> list[str]:
-    """Sort keys as a ``java.util.HashMap`` into which they were put in this order iterates them.
+    """Sort keys in the iteration order of a ``java.util.HashMap`` that received them in the given order.
 
     >>> hash_map_order(["range", "cooperative-sticky", "sticky"])
     ['sticky', 'range', 'cooperative-sticky']
@@ -43,7 +43,9 @@ def topic_partition_hash(topic_hash: int, number: int) -> int:
 
 
 def table_size(entries: int) -> int:
-    """Give the buckets of a ``HashMap`` that held at most so many entries: it doubles when three quarters full.
+    """Return the number of buckets of a ``HashMap`` that contained at most ``entries`` entries.
+
+    The table doubles when it is three quarters full.
 
     >>> table_size(12), table_size(13)
     (16, 32)
@@ -55,6 +57,9 @@ def table_size(entries: int) -> int:
 
 
 def bucket(hash_code: int, size: int) -> int:
-    """Give a key's place in a table of so many buckets; a ``HashMap`` iterates by it, then by time of insertion."""
+    """Return the bucket of a key in a table of ``size`` buckets.
+
+    A ``HashMap`` iterates in the order of buckets, and inside a bucket in the order of insertion.
+    """
     unsigned = hash_code & _INT_BITS
     return (unsigned ^ (unsigned >> 16)) & (size - 1)

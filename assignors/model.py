@@ -1,7 +1,7 @@
-"""The values every assignor reads and writes, in Kafka's own words.
+"""Input and output types of every assignor, with Kafka's names.
 
-Source: ``org.apache.kafka.coordinator.group.api.assignor`` (KIP-848) for the names, and
-``ConsumerPartitionAssignor.Subscription`` (KIP-429, KIP-792, KIP-881) for what a classic member reports.
+The names come from ``org.apache.kafka.coordinator.group.api.assignor`` (KIP-848). The fields of a classic member come
+from ``ConsumerPartitionAssignor.Subscription`` (KIP-429, KIP-792, KIP-881).
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 TopicPartition = tuple[str, int]
 ReplicaRacks = tuple[tuple[str | None, ...], ...]
-"""One entry a partition, in it the rack of every replica; None where a broker has no rack."""
+"""One entry per partition, with the rack of each replica. None if a broker has no rack."""
 
 NO_GENERATION = -1
-"""``AbstractStickyAssignor.DEFAULT_GENERATION``: the claim says of no generation that it was made there."""
+"""``AbstractStickyAssignor.DEFAULT_GENERATION``: the claim has no generation."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """What one member said when it joined: its topics, its rack, and the partitions it claims to own.
+    """The subscription that one member sent when it joined: topics, rack, and the partitions that it claims to own.
 
-    ``generation_id`` is the generation of the claim. For ``sticky`` the claim travels in the userData, whose version 0
-    has no generation, and the JoinGroup's own ``Subscription.generationId`` can differ from it:
-    ``subscription_generation`` holds that number where it does. An empty rack counts as none, as in Java.
+    ``generation_id`` is the generation of the claim. A ``sticky`` member sends its claim in the userData. Version 0 of
+    the userData has no generation. ``Subscription.generationId`` in the JoinGroup request can be a different number. In
+    this case ``subscription_generation`` has that number. An empty rack means no rack, as in Java.
 
     >>> MemberSubscription("c0", ("t0",), owned=(("t0", 1),), generation_id=4).claim_generation
     4
@@ -43,24 +43,31 @@ class MemberSubscription:
 
     @property
     def claim_generation(self) -> int:
-        """The generation sticky and cooperative-sticky give this claim; version 0 of the userData has none."""
+        """Return the generation of this claim for sticky and cooperative-sticky.
+
+        Version 0 of the userData has no generation.
+        """
         return self.generation_id if self.user_data_version > 0 else NO_GENERATION
 
     @property
     def rival_generation(self) -> int:
-        """What Java compares a later claimant of one partition with: the Subscription's number, not the userData's."""
+        """Return the generation that Java compares a later claimant of the same partition with.
+
+        This is the generation of the Subscription, not of the userData.
+        """
         return self.generation_id if self.subscription_generation is None else self.subscription_generation
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """All an assignor may know of a group: its members and the metadata of their topics.
+    """The complete input of an assignor: the members of a group and the metadata of their topics.
 
-    ``members`` come in any order: assignors sort them. A topic that is absent from ``partitions``, or has count 0, has
-    no metadata and is assigned to nobody. ``racks`` may miss topics; a missing one has no rack information.
-    ``lag_records`` is read by no built-in strategy: it is there for custom ones, and empty where nothing was sampled.
+    ``members`` can have any order, because assignors sort them. A topic that is absent from ``partitions``, or has
+    count 0, has no metadata. Its partitions are not assigned. A topic that is absent from ``racks`` has no rack
+    information. ``lag_records`` is for custom strategies. No built-in strategy reads it. It is empty if lag was not
+    sampled.
 
-    Raises ValueError for two members of one id and for a negative partition count: no group can have either.
+    Raises ValueError if two members have the same id, or if a partition count is negative.
 
     >>> GroupSpec((MemberSubscription("c0", ("t0",)),), {"t0": 3}).partition_count("t1")
     0
@@ -72,30 +79,36 @@ class GroupSpec:
     lag_records: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse what no group can have."""
+        """Reject input that no group can have."""
         if len({member.member_id for member in self.members}) != len(self.members):
             raise ValueError("two members have the same member_id")
         if any(count < 0 for count in self.partitions.values()):
             raise ValueError("a partition count is negative")
 
     def partition_count(self, topic: str) -> int:
-        """Count the partitions of ``topic``; 0 where there is no metadata."""
+        """Return the number of partitions of ``topic``, or 0 if the topic has no metadata."""
         return self.partitions.get(topic, 0)
 
     def exists(self, partition: TopicPartition) -> bool:
-        """Tell whether the metadata has this partition (a shrunk or deleted topic leaves claims that name none)."""
+        """Return whether the metadata contains this partition.
+
+        After a topic was deleted or created again with fewer partitions, claims can name partitions that do not exist.
+        """
         return 0 <= partition[1] < self.partitions.get(partition[0], 0)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupAssignment:
-    """Who gets what: every member is present, in UTF-16 order, its partitions sorted by (topic, partition)."""
+    """The partitions of each member, sorted by (topic, partition). Contains every member, in UTF-16 order."""
 
     members: Mapping[str, tuple[TopicPartition, ...]]
 
 
 class AssignorFailedError(Exception):
-    """A strategy gave no lawful assignment. `reason` is a short word for a report; the message says what it did."""
+    """A strategy returned no valid assignment.
+
+    `reason` is a short word for a report. The message describes the failure.
+    """
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -103,11 +116,11 @@ class AssignorFailedError(Exception):
 
 
 class PartitionAssignor(Protocol):
-    """A strategy: a name and a pure function. Kafka's ``ConsumerPartitionAssignor`` without its callbacks."""
+    """A strategy: a name and a pure function. Corresponds to ``ConsumerPartitionAssignor`` without its callbacks."""
 
     @property
     def name(self) -> str:
-        """The protocol name members offer, for instance ``range``."""
+        """Return the protocol name that members offer, for example ``range``."""
         ...
 
     def assign(self, group: GroupSpec) -> GroupAssignment:

@@ -1,4 +1,4 @@
-"""The order of strings and members, which every assignment depends on: Java's, and librdkafka's."""
+"""The order of names and members in Java, librdkafka and other clients. Every assignment depends on it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def utf16_key(text: str) -> bytes:
-    r"""Order as Java's ``String.compareTo``: by UTF-16 code units.
+    r"""Return a sort key for the order of Java's ``String.compareTo``: by UTF-16 code units.
 
-    Python compares code points, which differs above U+FFFF: Java puts U+1F600 (units D83D DE00) before U+FFFD. Lone
-    surrogates, which a name decoded from broken UTF-8 can hold, keep their place.
+    Python compares code points. The two orders differ above U+FFFF: Java puts U+1F600 (units D83D DE00) before U+FFFD.
+    A name decoded from broken UTF-8 can contain lone surrogates. They are valid input.
 
     >>> sorted(["\ufffd", "\U0001f600"], key=utf16_key) == ["\U0001f600", "\ufffd"]
     True
@@ -26,7 +26,7 @@ def utf16_key(text: str) -> bytes:
 
 
 def sorted_names(names: Iterable[str]) -> list[str]:
-    """Sort names in Java's order. ASCII names, which is nearly all, sort alike in both and need no key."""
+    """Sort names in Java's order. ASCII names have the same order in Python, so they need no key."""
     listed = list(names)
     if all(map(str.isascii, listed)):
         return sorted(listed)
@@ -34,17 +34,18 @@ def sorted_names(names: Iterable[str]) -> list[str]:
 
 
 def members_by_id(group: GroupSpec) -> list[MemberSubscription]:
-    """Sort members by member id: the order of the sticky and the uniform strategies."""
+    """Sort members by member id, which is the order of the sticky and uniform strategies."""
     if all(member.member_id.isascii() for member in group.members):
         return sorted(group.members, key=lambda member: member.member_id)
     return sorted(group.members, key=lambda member: utf16_key(member.member_id))
 
 
 def members_static_first(group: GroupSpec) -> list[MemberSubscription]:
-    """Sort members as ``AbstractPartitionAssignor.MemberInfo`` does: the order of range and roundrobin (KIP-345).
+    """Sort members as ``AbstractPartitionAssignor.MemberInfo`` does, which is the order of range and roundrobin.
 
-    Static members come first, by instance id, so that a restarted one keeps its place; then dynamic ones by member id.
-    Two members with one instance id, which the coordinator never lets live side by side, are told apart by member id.
+    Static members come first, by instance id, so a restarted static member keeps its place (KIP-345). Dynamic members
+    follow, by member id. Two members with the same instance id are ordered by member id. The coordinator never allows
+    such a pair at the same time.
     """
     return sorted(group.members, key=_static_first)
 
@@ -55,11 +56,12 @@ def _static_first(member: MemberSubscription) -> tuple[bool, bytes, bytes]:
 
 
 def members_as_librdkafka(group: GroupSpec) -> list[MemberSubscription]:
-    """Sort members as ``rd_kafka_group_member_cmp`` does: the order of librdkafka's range and roundrobin since 1.4.
+    """Sort members as ``rd_kafka_group_member_cmp`` does, for librdkafka's range and roundrobin since 1.4.
 
-    Two static members are compared by instance id, all others by member id: static members do not come first. Ids are
-    compared as UTF-8 bytes. Where instance ids and member ids order static members differently, and a dynamic member
-    stands between them, the comparison is no order; then librdkafka's result depends on the order of its input.
+    Two static members are compared by instance id. Every other pair is compared by member id, so static members do not
+    come first. Ids are compared as UTF-8 bytes. The comparison is not always a consistent order: instance ids can order
+    two static members differently from their member ids, and a dynamic member can be between them. Then librdkafka's
+    result depends on the order of its input.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("pod-0-5f", (), instance_id="pod-0"), Member("app-77", ())), {})
@@ -70,12 +72,12 @@ def members_as_librdkafka(group: GroupSpec) -> list[MemberSubscription]:
 
 
 def members_by_utf8(group: GroupSpec) -> list[MemberSubscription]:
-    """Sort members by member id as UTF-8 bytes, static or not: the order of aiokafka, sarama and kafka-go."""
+    """Sort all members by member id as UTF-8 bytes, which is the order of aiokafka, sarama and kafka-go."""
     return sorted(group.members, key=lambda member: utf8_key(member.member_id))
 
 
 def utf8_key(text: str) -> bytes:
-    r"""Order as C's ``memcmp`` on UTF-8, which is the order of code points.
+    r"""Return a sort key for the order of C's ``memcmp`` on UTF-8, which is the order of code points.
 
     >>> sorted(["\ufffd", "\U0001f600"], key=utf8_key) == ["\ufffd", "\U0001f600"]
     True

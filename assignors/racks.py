@@ -1,4 +1,4 @@
-"""When racks matter (KIP-881): the condition range and sticky share."""
+"""Decides whether racks have an effect on an assignment (KIP-881). Range and sticky use the same condition."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ if TYPE_CHECKING:
 
 
 def member_rack(member: MemberSubscription) -> str | None:
-    """Read a member's rack; an empty one counts as none."""
+    """Return the rack of a member, or None if it is missing or empty."""
     return member.rack or None
 
 
 def racks_of(group: GroupSpec, topic: str) -> list[frozenset[str]]:
-    """Give the racks that hold a replica, one set for each partition; empty where the metadata says nothing.
+    """Return the racks of the replicas of each partition, one set per partition.
 
-    All replicas count, offline ones too: members do not rebalance when a replica comes back (KIP-881).
+    A set is empty if the metadata has no racks for the partition. Offline replicas count, too, because the group does
+    not rebalance when a replica comes back (KIP-881).
 
     >>> from assignors.model import GroupSpec
     >>> [sorted(racks) for racks in racks_of(GroupSpec((), {"t0": 2}, {"t0": (("a", "b", None),)}), "t0")]
@@ -31,9 +32,10 @@ def racks_of(group: GroupSpec, topic: str) -> list[frozenset[str]]:
 
 
 def racks_matter(member_racks: Iterable[str | None], partition_racks: Iterable[frozenset[str]]) -> bool:
-    """Tell whether an assignment can gain by racks: some member shares one, and not every partition has them all.
+    """Return whether racks can improve an assignment.
 
-    Source: ``AbstractPartitionAssignor.useRackAwareAssignment``.
+    This needs two conditions. At least one member is in the rack of a replica. Not every partition has replicas in the
+    same set of racks. Source: ``AbstractPartitionAssignor.useRackAwareAssignment``.
 
     >>> racks_matter(["a", None], [frozenset("ab"), frozenset("b")])
     True

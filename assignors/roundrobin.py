@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class RoundRobinAssignor:
-    """Deals all partitions of all topics, in order, to the members in turn; a member not subscribed is passed over.
+    """Assigns the partitions of all topics, in order, to the members in turn. Skips members that are not subscribed.
 
-    Two topics of three partitions, two members, both subscribed to both:
+    Two members subscribe to two topics with three partitions each:
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> both = ("t0", "t1")
@@ -24,7 +24,7 @@ class RoundRobinAssignor:
     >>> RoundRobinAssignor().assign(group).members["C0"]
     (('t0', 0), ('t0', 2), ('t1', 1))
 
-    Unequal subscriptions can unbalance it. With t0(1), t1(2), t2(3):
+    Unequal subscriptions can make the result uneven. For topics t0 (1 partition), t1 (2) and t2 (3):
 
     >>> members = (Member("C0", ("t0",)), Member("C1", ("t0", "t1")), Member("C2", ("t0", "t1", "t2")))
     >>> group = GroupSpec(members, {"t0": 1, "t1": 2, "t2": 3})
@@ -41,17 +41,17 @@ class RoundRobinAssignor:
         self.order = order
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
-        """Assign ``group``; racks and claims are not looked at."""
+        """Assign ``group``. Racks and claims have no effect."""
         members = self.order(group)
         assigned: list[list[TopicPartition]] = [[] for _ in members]
-        turn = 0  # position among all members of the one whose turn it is
+        next_member = 0  # position among all members
         for topic, subscribers in subscribers_by_topic(group, members).items():
-            # Only subscribers are ever stopped at, so one search finds the first, and then they alternate.
-            first = bisect_left(subscribers, turn) % len(subscribers)
+            # Only subscribers get partitions, so one search finds the first one. Then the subscribers take turns.
+            first = bisect_left(subscribers, next_member) % len(subscribers)
             count = group.partition_count(topic)
-            dealt = partitions_of(topic, count)
+            partitions = partitions_of(topic, count)
             for place in range(min(count, len(subscribers))):
                 subscriber = subscribers[(first + place) % len(subscribers)]
-                assigned[subscriber].extend(dealt[place :: len(subscribers)])
-            turn = subscribers[(first + count - 1) % len(subscribers)] + 1
+                assigned[subscriber].extend(partitions[place :: len(subscribers)])
+            next_member = subscribers[(first + count - 1) % len(subscribers)] + 1
         return group_assignment(members, assigned)

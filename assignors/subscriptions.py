@@ -1,4 +1,4 @@
-"""Who subscribes to what, in the shapes the assignors need. Topics without metadata are left out throughout."""
+"""Subscriptions of a group in the forms that the assignors need. Topics without metadata are left out."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def distinct_subscriptions(members: Sequence[MemberSubscription]) -> list[frozenset[str]]:
-    """Give each member's topics as a set; members with equal subscriptions share one object.
+    """Return the topics of each member as a set. Members with equal subscriptions share one set object.
 
-    A large group nearly always subscribes to few distinct sets, so a lookup by the tuple as reported saves building a
-    thousand equal sets of a hundred topics.
+    A large group usually has few distinct subscriptions. A lookup by the reported tuple avoids a thousand equal sets of
+    a hundred topics.
     """
     by_list: dict[tuple[str, ...], frozenset[str]] = {}
     by_set: dict[frozenset[str], frozenset[str]] = {}
@@ -31,16 +31,17 @@ def distinct_subscriptions(members: Sequence[MemberSubscription]) -> list[frozen
 
 
 def subscribers_by_topic(group: GroupSpec, members: Sequence[MemberSubscription]) -> dict[str, list[int]]:
-    """Map each topic with metadata to its subscribers' positions in ``members``, ascending; topics in Java's order.
+    """Map each topic with metadata to the positions of its subscribers in ``members``.
 
-    Topics whose subscribers are all members share one list: do not change it.
+    Positions are ascending. Topics are in Java's order. If all members have the same subscription, all topics share one
+    list. Do not change it.
     """
     subscriptions = distinct_subscriptions(members)
     distinct = set(subscriptions)
     topics = [topic for topic in sorted_names(frozenset().union(*distinct)) if group.partition_count(topic) > 0]
     if len(distinct) == 1:
-        everyone = list(range(len(members)))
-        return dict.fromkeys(topics, everyone)
+        all_members = list(range(len(members)))
+        return dict.fromkeys(topics, all_members)
     subscribers: dict[str, list[int]] = {topic: [] for topic in topics}
     existing = subscribers.keys()
     for position, subscription in enumerate(subscriptions):
@@ -51,10 +52,11 @@ def subscribers_by_topic(group: GroupSpec, members: Sequence[MemberSubscription]
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionClasses:
-    """Members that can be given the same, taken together: a thousand members are often one class, seldom many.
+    """The members of a group in classes. The members of one class can get the same partitions.
 
-    ``members`` has the ids of each class, ascending. ``subscribers`` maps each topic with metadata and subscribers to
-    the classes that subscribe to it, as positions in ``members``. Members that can be given nothing are in no class.
+    A thousand members are often one class, and rarely many. ``members`` has the member ids of each class, ascending.
+    ``subscribers`` maps each topic with metadata and subscribers to the classes that subscribe to it, as positions in
+    ``members``. A member that can get no partition is in no class.
     """
 
     members: tuple[tuple[str, ...], ...]
@@ -62,7 +64,9 @@ class SubscriptionClasses:
 
 
 def subscription_classes(group: GroupSpec) -> SubscriptionClasses:
-    """Take members together that subscribe to the same existing topics; the order of the input never shows.
+    """Put the members that subscribe to the same existing topics into one class.
+
+    The result does not depend on the order of the input.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t", "gone")), Member("B", ("t",)), Member("C", ("u",))), {"t": 3, "u": 5})
@@ -71,13 +75,13 @@ def subscription_classes(group: GroupSpec) -> SubscriptionClasses:
     """
     members = members_by_id(group)
     existing = frozenset(topic for topic, count in group.partitions.items() if count)
-    kept: dict[frozenset[str], frozenset[str]] = {}
+    existing_of: dict[frozenset[str], frozenset[str]] = {}
     classes: dict[frozenset[str], list[str]] = {}
     for member, topics in zip(members, distinct_subscriptions(members), strict=True):
-        if topics not in kept:
-            kept[topics] = topics & existing
-        if kept[topics]:
-            classes.setdefault(kept[topics], []).append(member.member_id)
+        if topics not in existing_of:
+            existing_of[topics] = topics & existing
+        if existing_of[topics]:
+            classes.setdefault(existing_of[topics], []).append(member.member_id)
     subscribers: dict[str, list[int]] = {topic: [] for topic in sorted_names(frozenset().union(*classes))}
     for position, topics in enumerate(classes):
         for topic in topics:
@@ -96,7 +100,7 @@ def partitions_of(topic: str, count: int) -> list[TopicPartition]:
 
 
 def by_owner(owners: Mapping[str, Sequence[int]]) -> dict[int, list[TopicPartition]]:
-    """Turn (topic -> each partition's owner) round: each owner's partitions, by topic and number.
+    """Return the partitions of each owner, ordered by topic and number.
 
     >>> by_owner({"t0": [1, 0, 1]})
     {1: [('t0', 0), ('t0', 2)], 0: [('t0', 1)]}
@@ -109,7 +113,7 @@ def by_owner(owners: Mapping[str, Sequence[int]]) -> dict[int, list[TopicPartiti
 
 
 def by_member(owners: Mapping[str, Sequence[int]], members: int) -> list[list[TopicPartition]]:
-    """List each member's partitions, by position; what nobody owns is left out."""
+    """List the partitions of each member, by position. Partitions without an owner are left out."""
     owned = by_owner(owners)
     return [owned.get(member, []) for member in range(members)]
 
@@ -117,6 +121,6 @@ def by_member(owners: Mapping[str, Sequence[int]], members: int) -> list[list[To
 def group_assignment(
     members: Sequence[MemberSubscription], assigned: Sequence[Sequence[TopicPartition]]
 ) -> GroupAssignment:
-    """Make the answer from one list of partitions a member: members in UTF-16 order, partitions sorted."""
+    """Create a ``GroupAssignment`` from one list of partitions per member. Members are in UTF-16 order."""
     by_id = {member.member_id: partitions for member, partitions in zip(members, assigned, strict=True)}
     return GroupAssignment({member_id: tuple(sorted(by_id[member_id])) for member_id in sorted_names(by_id)})

@@ -1,11 +1,11 @@
-"""Class archives for the JVMs that slow tests start by the dozen, each for some seconds.
+"""Creates class archives, with which the many JVMs of the slow tests start faster.
 
-A cold Spark spends most of its processor time on reading and checking classes, and on compiling them for a long life.
-With a class archive (JEP 350) and the quick compiler alone, a session with two small queries takes 7 instead of 17
-CPU seconds, a broker's start 3.3 instead of 6.9. What the JVMs do is the same.
+A cold Spark spends most of its processor time on loading, checking and compiling classes. With a class archive (JEP
+350) and only the C1 compiler, a session with two small queries takes 7 instead of 17 CPU seconds. The start of a broker
+takes 3.3 instead of 6.9. The behaviour of the JVMs does not change.
 
-`python -m tests.class_archives` makes the archives, once for each Java and set of jars; `make test` calls it. Where
-there are none, JVMs start as they always do; one that does not fit a JVM is passed over by it.
+`python -m tests.class_archives` creates the archives, once for each Java version and set of jars. `make test` runs it.
+Without archives, JVMs start as usual. A JVM ignores an archive that does not match it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PATIENCE_SECONDS = 300.0
 
 
 def environment() -> Mapping[str, str]:
-    """Return the variables by which brokers and monitors start from the archives; none where there are no archives."""
+    """Return the environment variables that make brokers and monitors use the archives. Empty without archives."""
     spark, broker = _archives()
     if not (spark.exists() and broker.exists()):
         return {}
@@ -54,15 +54,15 @@ def environment() -> Mapping[str, str]:
 
 
 def _archives() -> tuple[Path, Path]:
-    """Where those of Spark and of the broker are: beside Spark's jars, for they are of these very files."""
+    """Return the paths of the archives of Spark and of the broker. They depend on Java, on the jars and on PySpark."""
     java = subprocess.run([find_java(), "-version"], capture_output=True, check=True).stderr
-    made_of = java + _LOCK.read_bytes() + version("pyspark").encode() + _SESSION.read_bytes()
-    folder = Path(sys.prefix, "class-archives", hashlib.sha256(made_of).hexdigest()[:16])
+    versions = java + _LOCK.read_bytes() + version("pyspark").encode() + _SESSION.read_bytes()
+    folder = Path(sys.prefix, "class-archives", hashlib.sha256(versions).hexdigest()[:16])
     return folder / "spark.jsa", folder / "broker.jsa"
 
 
-def make() -> None:
-    """Run a monitor beside a broker until it is ready, and have both JVMs write what they loaded when they end."""
+def create_archives() -> None:
+    """Run a broker and a monitor until it is ready. Both JVMs write their loaded classes when they end."""
     spark, broker = _archives()
     if spark.exists() and broker.exists():
         return
@@ -93,7 +93,7 @@ def _commit(kafka: EmbeddedBroker) -> None:
 
 
 def _watch(kafka: EmbeddedBroker, work: Path, java_option: str) -> None:
-    """Have a monitor read the broker's log in this very process, whose patience with Spark's end is ours to say."""
+    """Run a monitor in this process, because only here the time limit for the end of Spark's JVM can be changed."""
     file = work / "monitor.toml"
     file.write_text(
         f'[kafka]\nbootstrap_servers = "{kafka.bootstrap_servers}"\n'
@@ -116,4 +116,4 @@ def _stop_when_ready(monitor_state: MonitorState, stop: threading.Event) -> None
 
 
 if __name__ == "__main__":
-    make()
+    create_archives()

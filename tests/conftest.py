@@ -1,4 +1,4 @@
-"""What all tests share: who runs which, and in what order; JVMs of slow ones start quickly from class archives."""
+"""Order and distribution of all tests over processes. JVMs of slow tests start from class archives."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ SHARING = {
     "demo": ("test_dashboards.py", "test_paging.py"),
     "lost broker": ("test_bad_weather.py", "test_grown_log.py", "test_rewound_log.py"),
 }
-"""Files of `end_to_end` that share what one of them starts: one process runs them all."""
+"""Files of `end_to_end` that share a broker or a monitor. One process runs all files of a group."""
 
 LONGEST = ("tests/end_to_end/test_survives_kills.py", "tests/streaming/demo/test_demo_command.py")
-"""They come first: one that comes last has the other processes wait for it."""
+"""The longest files. They run first, so that no process waits for them at the end."""
 
 _GROUP_OF = {f"tests/end_to_end/{file}": group for group, files in SHARING.items() for file in files}
 
 
 def group_of(nodeid: str) -> str:
-    """What a test shares with others, or else its file."""
+    """Return the name of the group that a test belongs to, or else its file."""
     file = nodeid.partition("::")[0]
     return _GROUP_OF.get(file, file)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """With `--dist loadfile`, give a process whole files, or all files that share something."""
+    """With `--dist loadfile`, run a whole file, or all files of a group, in one process."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadScopeScheduling  # noqa: PLC0415 - not with `-p no:xdist`
@@ -47,14 +47,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run tests that share something one after the other, and the longest first."""
+    """Run the longest files first, and the tests of a group one after the other."""
     groups = dict.fromkeys((*LONGEST, *(group_of(item.nodeid) for item in items)))
     place = {group: number for number, group in enumerate(groups)}
     items.sort(key=lambda item: place[group_of(item.nodeid)])
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Have brokers and monitors start from class archives, unless their options are said already."""
+    """Start brokers and monitors from class archives, if their options are not set already."""
     if _has_slow(session.items):
         from tests.class_archives import environment  # noqa: PLC0415 - quick tests need no Java
 

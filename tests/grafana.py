@@ -1,11 +1,12 @@
-r"""What Grafana makes of a dashboard before it asks Prometheus: which queries, and what stands in place of variables.
+r"""Creates the queries that Grafana sends to Prometheus for a dashboard, with the values of variables.
 
-1. `$name` is a variable. Of one value that value, `\` and `'` escaped; where several can be chosen, a regular
-   expression of all chosen, each escaped; where all are chosen, the variable's `allValue` as it is.
-2. `$__interval` is the step between two points, `$__range` the time range, in seconds; `$__rate_interval` is long
-   enough for four scrapes: max(step + scrape interval, 4 * scrape interval).
+1. `$name` is a variable. With one value, it is replaced by this value, with `\` and `'` escaped. If several values can
+   be selected, it is replaced by a regular expression of all selected values, each escaped. If all are selected, it is
+   replaced by the variable's `allValue` without a change.
+2. `$__interval` is the step between two points in seconds. `$__range` is the time range in seconds. `$__rate_interval`
+   is long enough for four scrapes: max(step + scrape interval, 4 * scrape interval).
 
-Rule 1 is `interpolateQueryExpr` of Grafana's Prometheus plugin, rule 2 is in its documentation of variables.
+Rule 1 is `interpolateQueryExpr` of Grafana's Prometheus plugin. Rule 2 is in Grafana's documentation of variables.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ FOLDER = Path(__file__).parents[1] / "dashboards" / "grafana"
 _VARIABLE = re.compile(r"\$(\w+)")
 
 Chosen = Mapping[str, "str | Sequence[str] | None"]
-"""A value of each variable, or several, or None for all."""
+"""Selected values of each variable: one value, several values, or None for all."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """The times that queries are asked for, in seconds."""
+    """The time range, the step and the scrape interval of queries, in seconds."""
 
     range_seconds: int
     step_seconds: int
     scrape_seconds: int
 
     def variables(self) -> dict[str, str]:
-        """Rule 2."""
+        """Return the variables of rule 2."""
         rate = max(self.step_seconds + self.scrape_seconds, 4 * self.scrape_seconds)
         return {
             "__interval": f"{self.step_seconds}s",
@@ -44,7 +45,7 @@ class Times:
 
 @dataclass(frozen=True)
 class PanelQuery:
-    """One query of one panel, variables still in it."""
+    """One query of one panel, with its variables not yet replaced."""
 
     dashboard: str
     panel: str
@@ -54,7 +55,7 @@ class PanelQuery:
 
 
 class Dashboard:
-    """A dashboard as it lies in its file."""
+    """A dashboard from its file."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -62,30 +63,30 @@ class Dashboard:
 
     @property
     def panels(self) -> list[dict[str, Any]]:
-        """All panels but the rows."""
+        """Return all panels except rows."""
         return [panel for panel in self.model["panels"] if panel["type"] != "row"]
 
     @property
-    def asking(self) -> list[dict[str, Any]]:
-        """Panels that ask Prometheus: all but texts."""
+    def query_panels(self) -> list[dict[str, Any]]:
+        """Return the panels with queries: all panels except texts."""
         return [panel for panel in self.panels if panel["type"] != "text"]
 
     @property
     def variables(self) -> dict[str, dict[str, Any]]:
-        """By name."""
+        """Return the variables by name."""
         return {variable["name"]: variable for variable in self.model["templating"].get("list", ())}
 
     def queries(self) -> Iterator[PanelQuery]:
-        """Every query of every panel, and of the events drawn into them."""
-        for panel in self.asking:
+        """Yield all queries of all panels and annotations."""
+        for panel in self.query_panels:
             for target in panel["targets"]:
                 is_instant = bool(target.get("instant"))
                 yield PanelQuery(self.name, panel["title"], target["refId"], target["expr"], is_instant)
         for event in self.model["annotations"].get("list", ()):
             yield PanelQuery(self.name, f"event: {event['name']}", "", event["expr"], is_instant=False)
 
-    def asked(self, expression: str, chosen: Chosen, times: Times) -> str:
-        """What Prometheus is asked. Fails where a variable is none of the dashboard's."""
+    def resolve_query(self, expression: str, chosen: Chosen, times: Times) -> str:
+        """Return the query that Prometheus receives. Raises KeyError if the dashboard does not have a variable."""
         values = {name: self._value(name, value) for name, value in chosen.items()} | times.variables()
         return _VARIABLE.sub(lambda found: values[found[1]], expression)
 
@@ -96,14 +97,14 @@ class Dashboard:
         if not variable["multi"] and not variable["includeAll"]:
             assert isinstance(chosen, str)
             return chosen.replace("\\", "\\\\").replace("'", "\\\\'")
-        escaped = [_escaped(one) for one in ([chosen] if isinstance(chosen, str) else chosen)]
+        escaped = [_escape(one) for one in ([chosen] if isinstance(chosen, str) else chosen)]
         return escaped[0] if len(escaped) == 1 else f"({'|'.join(escaped)})"
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return re.sub(r"[$^*{}\[\]'+?.()|]", lambda found: f"\\\\{found[0]}", value.replace("\\", "\\\\\\\\"))
 
 
 def dashboards() -> list[Dashboard]:
-    """All of them, by name."""
+    """Return all dashboards, ordered by name."""
     return [Dashboard(file.stem) for file in sorted(FOLDER.glob("*.json"))]

@@ -1,4 +1,4 @@
-"""Keeps `dashboards/METRICS.md` equal to the definitions: `python -m tests.metrics_reference` writes it anew."""
+"""Writes `dashboards/METRICS.md` from the definitions of the metrics: `python -m tests.metrics_reference`."""
 
 from __future__ import annotations
 

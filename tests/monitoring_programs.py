@@ -1,4 +1,4 @@
-"""The programs that run our rules, dashboards and pages to people: found, or installed, by deploy/prometheus.sh."""
+"""Finds or installs Prometheus and Alertmanager with deploy/prometheus.sh, for tests of rules and alerts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SCRIPT = Path(__file__).parents[1] / "deploy" / "prometheus.sh"
 
 
 class MonitoringPrograms(NamedTuple):
-    """Paths, in the order the script prints them."""
+    """The paths of the programs, in the order in which the script prints them."""
 
     prometheus: str
     promtool: str
@@ -21,7 +21,7 @@ class MonitoringPrograms(NamedTuple):
 
 @functools.cache
 def monitoring_programs() -> MonitoringPrograms:
-    """Find them, or install them; fail with the script's one line."""
+    """Find or install the programs. Fails with the error message of the script."""
     found = subprocess.run([SCRIPT], check=False, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     return MonitoringPrograms(*found.stdout.splitlines())

@@ -1,6 +1,6 @@
-"""What a query in PromQL mentions, as far as a test must know: metrics, and the labels it selects or groups by.
+"""Finds the metrics of a PromQL query, and the labels that it selects or groups by.
 
-Example: `mentioned('sum by (group) (rate(kafka_lag{topic!=""}[5m]))')` is `{"kafka_lag"}` and `{"group", "topic"}`.
+For `sum by (group) (rate(kafka_lag{topic!=""}[5m]))` the metrics are `{"kafka_lag"}`, the labels `{"group", "topic"}`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import promql_parser as promql
 
-_OF_A_VARIABLE = re.compile(r"(?:label_values|query_result)\((.*?)(?:, ?\w+)?\)")
+_VARIABLE_QUERY = re.compile(r"(?:label_values|query_result)\((.*?)(?:, ?\w+)?\)")
 _METRICS_OF_OURS = ("rebalance_monitor_", "kafka_")
 
 
 @dataclass(frozen=True)
-class Mentioned:
-    """Names in a query."""
+class QueryNames:
+    """The names of metrics and labels in a query."""
 
     metrics: frozenset[str]
     labels: frozenset[str]
@@ -25,14 +25,14 @@ class Mentioned:
 
 @dataclass(frozen=True)
 class Selector:
-    """What a query asks the database for: one metric, and labels to choose its series by."""
+    """A selector of a query: one metric, and the labels that select its series."""
 
     metric: str
     labels: frozenset[str]
 
 
 def selectors(query: str) -> list[Selector]:
-    """Every selector of a query, from left to right. Raises ValueError where the query is no PromQL."""
+    """Return all selectors of a query, from left to right. Raises ValueError if the query is not PromQL."""
     return [
         Selector(node.name or "", frozenset(matcher.name for matcher in node.matchers.matchers))
         for node in _nodes(query)
@@ -41,54 +41,54 @@ def selectors(query: str) -> list[Selector]:
 
 
 def grouped_by(query: str) -> frozenset[str]:
-    """Labels that results are grouped or matched by."""
+    """Return the labels by which a query groups or matches results."""
     return frozenset(label for node in _nodes(query) for label in _labels_of(node))
 
 
-def labels_of_answer(query: str) -> frozenset[str] | None:
-    """Labels that an answer's series can have; None where they are whatever the selected series happen to have."""
-    return _answered(promql.parse(query))
+def result_labels(query: str) -> frozenset[str] | None:
+    """Return the labels of the result's series, or None if they are those of the selected series."""
+    return _result_labels(promql.parse(query))
 
 
-def mentioned(query: str) -> Mentioned:
-    """Read a query, or what a variable of Grafana asks for by functions that are no PromQL.
+def names_in_query(query: str) -> QueryNames:
+    """Return the names in a query, or in a query of a Grafana variable with functions that are not PromQL.
 
-    What stands in strings is no name. Metrics of ours only: Prometheus has some of its own.
+    Names in strings do not count. Only the monitor's own metrics count, because Prometheus has some of its own.
     """
-    of_variable = _OF_A_VARIABLE.fullmatch(query)
-    asked = of_variable[1] if of_variable else query
-    found = selectors(asked)
+    variable_query = _VARIABLE_QUERY.fullmatch(query)
+    query_text = variable_query[1] if variable_query else query
+    found = selectors(query_text)
     metrics = frozenset(one.metric for one in found if one.metric.startswith(_METRICS_OF_OURS))
-    return Mentioned(metrics, frozenset().union(grouped_by(asked), *(one.labels for one in found)))
+    return QueryNames(metrics, frozenset().union(grouped_by(query_text), *(one.labels for one in found)))
 
 
-def _answered(node: promql.Expr) -> frozenset[str] | None:
+def _result_labels(node: promql.Expr) -> frozenset[str] | None:
     if isinstance(node, promql.AggregateExpr):
         chooses = str(node.op) in ("topk", "bottomk")
-        return _answered(node.expr) if chooses else frozenset(node.modifier.labels if node.modifier else ())
+        return _result_labels(node.expr) if chooses else frozenset(node.modifier.labels if node.modifier else ())
     if isinstance(node, promql.BinaryExpr):
-        return _answered_by_two(node)
+        return _binary_labels(node)
     if isinstance(node, promql.Call):
-        return _answered_by_function(node)
-    return _answered(node.expr) if isinstance(node, promql.ParenExpr) else None
+        return _function_labels(node)
+    return _result_labels(node.expr) if isinstance(node, promql.ParenExpr) else None
 
 
-def _answered_by_function(node: promql.Call) -> frozenset[str] | None:
+def _function_labels(node: promql.Call) -> frozenset[str] | None:
     made = frozenset([node.args[1].val] if node.func.name == "label_replace" else ())
     used_up = frozenset(["le"] if node.func.name == "histogram_quantile" else ())
-    labels = _united([made, *(_answered(argument) for argument in node.args if _has_series(argument))])
+    labels = _union([made, *(_result_labels(argument) for argument in node.args if _has_series(argument))])
     return None if labels is None else labels - used_up
 
 
-def _answered_by_two(node: promql.BinaryExpr) -> frozenset[str] | None:
+def _binary_labels(node: promql.BinaryExpr) -> frozenset[str] | None:
     if str(node.op).strip() in ("and", "unless"):
-        return _answered(node.lhs)
+        return _result_labels(node.lhs)
     of_many = node.lhs if node.modifier and node.modifier.card == promql.VectorMatchCardinality.ManyToOne else None
     sides = (node.lhs, node.rhs) if of_many is None else (of_many,)
-    return _united([_answered(side) for side in sides if _has_series(side)])
+    return _union([_result_labels(side) for side in sides if _has_series(side)])
 
 
-def _united(labels: list[frozenset[str] | None]) -> frozenset[str] | None:
+def _union(labels: list[frozenset[str] | None]) -> frozenset[str] | None:
     known = [one for one in labels if one is not None]
     return frozenset().union(*known) if len(known) == len(labels) else None
 

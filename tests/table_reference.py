@@ -1,4 +1,4 @@
-"""Keeps the reference of the tables equal to their schemas: `python -m tests.table_reference` writes it anew."""
+"""Writes `docs/TABLES.md` from the schemas of the tables: `python -m tests.table_reference`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _INTRODUCTION = """\
 Delta tables below `paths.tables`, each partitioned by cluster and date. Times are UTC. While the monitor runs it merges
 small files, and deletes rows older than `tables.retention_days`.
 
-A version of a table stays readable for `tables.versions_kept_hours` (2). So a query may run that long, time travel
-reaches no further back, and a stream that reads a table and pauses for longer starts over.
+A version of a table stays readable for `tables.versions_kept_hours` (2). A query must not take longer, and time travel
+does not reach further back. A stream that reads a table and pauses for longer must start again.
 
-[Ten questions to the tables](../dashboards/QUERIES.md), in SQL. `python -m tests.table_reference` writes this page.
+[Example queries in SQL](../dashboards/QUERIES.md). `python -m tests.table_reference` writes this page.
 """
 
 
 def table_reference() -> str:
-    """Today's reference."""
+    """Return the text of the reference."""
     return f"{_INTRODUCTION}\n" + "\n".join(describe_tables())
 
 

@@ -1,4 +1,4 @@
-"""What users install is what we mean them to have."""
+"""Tests of the contents of the wheel and of the installed package."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_the_streaming_that_is_imported_is_ours():
-    """`mosaicml-streaming` ships a package of the same name; in one environment the last one installed wins."""
+    """`mosaicml-streaming` has a package of the same name. In one environment, the last installed one is used."""
     assert Path(streaming.__file__).parent == ROOT / "streaming"
     owners = importlib.metadata.packages_distributions()
     assert set(owners.get("streaming", ["kafka-rebalance-monitor"])) == {"kafka-rebalance-monitor"}
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_both_packages_with_their_files_and_nothing_else(tmp_path: Path):
-    """Jars' lock, the broker's logging and the layouts travel with the code; tests and tools do not.
+def test_the_wheel_contains_both_packages_with_their_files_and_nothing_else(tmp_path: Path):
+    """The wheel contains the lock of the jars, the broker's logging and the layouts, but no tests and tools.
 
-    Built from a copy: setuptools leaves `build/` where it builds, and takes into a wheel what it finds there.
+    It is built from a copy, because setuptools leaves a folder `build/` and packs files that it finds there.
     """
     for folder in ("assignors", "streaming"):
         shutil.copytree(ROOT / folder, tmp_path / folder)

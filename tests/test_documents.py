@@ -1,4 +1,4 @@
-"""Maps of the code in documents: a reader must find what they name."""
+"""Tests that the files which documents name exist."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ DOCUMENTS = [
     for path in sorted((ROOT / folder).rglob("*.md"))
 ]
 FILE = re.compile(r"`([\w./-]+/[\w.-]+\.(?:py|md))`|\]\(([\w./-]+\.md)\)")
-"""In code with a folder before it, or the target of a link."""
+"""Matches a path with a folder in code style, or the target of a link."""
 
 
 @pytest.mark.parametrize(
     "document", [*sorted(ROOT.glob("*.md")), *DOCUMENTS], ids=lambda path: str(path.relative_to(ROOT))
 )
-def test_every_file_that_a_document_names_is_there(document: Path):
-    """A map that is not checked is out of date sooner or later."""
+def test_every_file_that_a_document_names_exists(document: Path):
+    """A file map that is not checked becomes outdated."""
     named = {in_code or link for in_code, link in FILE.findall(document.read_text())}
     folders = (document.parent, ROOT, ROOT / "streaming", ROOT / "tests")
     assert [name for name in sorted(named) if not any((folder / name).exists() for folder in folders)] == []

@@ -1,4 +1,4 @@
-"""Whether an assignment is lawful and fair, and which of its moves were not needed.
+"""Checks if an assignment is valid and fair, and which of its moves were not necessary.
 
 May import `sticky`.
 """

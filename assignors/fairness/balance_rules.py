@@ -1,4 +1,4 @@
-"""What each strategy promises of balance, as a check that finds where an assignment falls short of it."""
+"""The balance that each strategy promises, as checks that yield one message for each broken promise."""
 
 from __future__ import annotations
 
@@ -15,25 +15,28 @@ if TYPE_CHECKING:
 
 
 def _even_in_each_topic(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """Range: the subscribers of a topic differ by at most one partition of it."""
+    """Check range: the subscribers of a topic differ by at most one partition of this topic."""
     counts = [Counter(topic for topic, _ in assignment.members[member.member_id]) for member in group.members]
     for topic, subscribers in subscribers_by_topic(group, group.members).items():
         held = [counts[subscriber][topic] for subscriber in subscribers]
         if max(held) - min(held) > 1:
-            yield f"of {topic} one subscriber has {max(held)} partitions and another {min(held)}"
+            yield f"one subscriber has {max(held)} partitions of {topic}, a different one has {min(held)}"
 
 
 def _even_if_equal(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """Roundrobin: members differ by at most one partition, if all subscribe to the same topics; else no promise."""
+    """Check roundrobin: members with equal subscriptions differ by at most one partition.
+
+    If subscriptions differ, roundrobin promises nothing.
+    """
     sizes = [len(assignment.members[member.member_id]) for member in group.members]
     if len(set(distinct_subscriptions(group.members))) == 1 and max(sizes) - min(sizes) > 1:
-        yield f"one member has {max(sizes)} partitions and another {min(sizes)}"
+        yield f"one member has {max(sizes)} partitions, a different one has {min(sizes)}"
 
 
 def _no_move_helps(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """Sticky and uniform: nobody has a partition that a subscriber with at least two fewer could take.
+    """Check sticky and uniform: no partition could move to a subscriber with at least two partitions fewer.
 
-    Better balance by a chain of moves through a third member may exist; neither algorithm looks for one.
+    A chain of moves through a third member might give better balance. Neither algorithm searches for such chains.
     """
     members = [assignment.members[member.member_id] for member in group.members]
     holders: dict[str, set[int]] = {}
@@ -46,8 +49,8 @@ def _no_move_helps(group: GroupSpec, assignment: GroupAssignment) -> Iterator[st
         if len(members[most]) > len(members[least]) + 1:
             giver, taker = group.members[most].member_id, group.members[least].member_id
             yield (
-                f"{giver} has {len(members[most])} partitions, some of {topic}, "
-                f"and {taker} could take one with {len(members[least])}"
+                f"{giver} has {len(members[most])} partitions, {taker} has {len(members[least])} "
+                f"and could take one of {topic}"
             )
 
 

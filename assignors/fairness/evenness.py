@@ -1,20 +1,23 @@
-"""How evenly work is shared: one set of measures, whatever the work (partitions, lag, throughput) and whoever has it.
+"""Measures of how evenly work is shared, for any kind of work (partitions, lag, throughput).
 
-``loads`` are the amounts of work, one for each member (or host), in any unit. The measures:
+``loads`` are the amounts of work, one per member (or host), in any unit. The measures:
 
-1. ``largest``, ``smallest``, ``total``: in the unit of the loads. The mean is ``total`` by ``shares``.
-2. ``max_to_mean_ratio``: 1 is even, n is everything on one of n. For display: it cannot tell a gap that no assignment
-   closes (7 partitions over 5 members: 1.43) from one that some does.
-3. ``coefficient_of_variation``: standard deviation (of these loads, not of a sample) by mean. 0 is even.
-4. ``gini``: the mean difference between two loads by twice the mean (Gini 1912). 0 is even, (n - 1) / n all on one.
-5. ``surplus``: what the busiest have too much, against the fairest loads that can be reached. For every k the k
-   busiest are compared with the k busiest there; the widest gap counts. 0 exactly if no measure of inequality is better
-   there (majorisation; Marshall, Olkin and Arnold, *Inequalities*, 2011). In partitions it is the fewest that would
-   have to change hands for the group to be that fair, if all members subscribe to the same.
-6. ``score`` = 100 x (1 - surplus / (total - largest of the fairest)): 100 is as fair as can be reached, 0 everything on
-   one who need not have it. 100 too where nothing is to be shared.
+1. ``largest``, ``smallest``, ``total``: in the unit of the loads. The mean is ``total`` divided by ``shares``.
+2. ``max_to_mean_ratio``: 1 if all loads are equal, n if one of n members has everything. Only for display. It does not
+   show if a better assignment exists. For example, 7 partitions over 5 members always give 1.43 or more.
+3. ``coefficient_of_variation``: the standard deviation divided by the mean. It is the deviation of these loads, not of
+   a sample. 0 if all loads are equal.
+4. ``gini``: the mean difference between two loads divided by twice the mean (Gini 1912). 0 if all loads are equal,
+   (n - 1) / n if one member has everything.
+5. ``surplus``: the excess of the busiest members over the fairest possible loads. For every k, the sum of the k largest
+   loads is compared with the sum of the k largest of the fairest loads. The largest difference is the surplus. It is 0
+   exactly if the fairest loads are better by no measure of inequality (majorisation; Marshall, Olkin and Arnold,
+   *Inequalities*, 2011). In partitions it is the minimum number of moves that make the group that fair, if all members
+   have equal subscriptions.
+6. ``score`` = 100 x (1 - surplus / (total - largest of the fairest)). 100 if no assignment is fairer. 0 if one member
+   has everything but does not need to. Also 100 if there is nothing to share.
 
-Where the total is 0 the ratios 2, 3 and 4 have no value: None, neither 0 nor infinite.
+If the total is 0, the ratios 2, 3 and 4 have no value. They are None, not 0 and not infinite.
 """
 
 from __future__ import annotations
@@ -29,12 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROUNDING = 1e-9
-"""A surplus of less than that part of the total is the sum of fractions that have no exact form, not unfairness."""
+"""Surplus below this fraction of the total counts as 0, because it comes from rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evenness:
-    """The measures that the loads alone tell (1 to 4 above). ``idle`` counts who has nothing."""
+    """The measures 1 to 4 above, which need only the loads. ``idle`` is the number of loads that are 0."""
 
     shares: int
     total: float
@@ -47,7 +50,7 @@ class Evenness:
 
 
 def evenness(loads: Sequence[float]) -> Evenness:
-    """Measure loads: at least one, each finite and not negative (ValueError).
+    """Compute the measures of one or more loads. Raises ValueError if a load is negative or not finite.
 
     >>> evenness([3, 1, 1, 1, 1]).max_to_mean_ratio, round(evenness([3, 1, 1, 1, 1]).gini, 3)
     (2.142857142857143, 0.229)
@@ -56,7 +59,7 @@ def evenness(loads: Sequence[float]) -> Evenness:
     """
     total = sum(loads)
     if not loads or min(loads) < 0 or not isfinite(total):
-        raise ValueError("loads are one or more finite amounts, none negative")
+        raise ValueError("loads must be one or more finite numbers, none of them negative")
     largest = max(loads)
     return Evenness(
         shares=len(loads),
@@ -71,7 +74,7 @@ def evenness(loads: Sequence[float]) -> Evenness:
 
 
 def surplus(loads: Sequence[float], fairest: Sequence[float]) -> float:
-    """Measure what the busiest of ``loads`` have beyond the busiest of ``fairest``, in their unit; never negative.
+    """Return the surplus of ``loads`` over ``fairest`` (measure 5), in their unit. It is never negative.
 
     >>> surplus([3, 1, 1, 1, 1], fairest=[2, 2, 1, 1, 1]), surplus([7, 0, 0, 0, 0], fairest=[2, 2, 1, 1, 1])
     (1, 5)
@@ -86,9 +89,9 @@ def surplus(loads: Sequence[float], fairest: Sequence[float]) -> float:
 
 
 def score(loads: Sequence[float], fairest: Sequence[float]) -> float:
-    """Score loads from 0 (everything on one) to 100 (as fair as ``fairest``, or fairer).
+    """Return the score of ``loads`` (measure 6), from 0 (one member has everything) to 100 (as fair as ``fairest``).
 
-    Both must share out the same: ValueError if their totals differ.
+    Raises ValueError if the totals of ``loads`` and ``fairest`` differ.
 
     >>> score([2, 1, 2, 1, 1], fairest=[1, 1, 1, 2, 2]), score([3, 1, 1, 1, 1], fairest=[1, 1, 1, 2, 2])
     (100.0, 80.0)
@@ -97,9 +100,9 @@ def score(loads: Sequence[float], fairest: Sequence[float]) -> float:
     """
     total = sum(loads)
     if abs(total - sum(fairest)) > ROUNDING * total:
-        raise ValueError(f"{total} cannot be compared with {sum(fairest)}: something is shared out in one of them only")
-    too_much, room = surplus(loads, fairest), total - max(fairest)
-    return 100 * max(0, room - too_much) / room if too_much else 100.0
+        raise ValueError(f"the totals of the loads differ: {total} and {sum(fairest)}")
+    excess, room = surplus(loads, fairest), total - max(fairest)
+    return 100 * max(0, room - excess) / room if excess else 100.0
 
 
 def _busiest_first(loads: Sequence[float]) -> list[float]:
@@ -107,13 +110,13 @@ def _busiest_first(loads: Sequence[float]) -> list[float]:
 
 
 def _coefficient_of_variation(loads: Sequence[float], total: float) -> float:
-    """In shares of the mean throughout: a mean of the smallest loads there are would be rounded to 0."""
-    apart = [load / total * len(loads) - 1 for load in loads]
-    return sqrt(fsum(map(mul, apart, apart)) / len(loads))
+    """Divide every load by the mean first. The mean of very small loads would be rounded to 0."""
+    deviations = [load / total * len(loads) - 1 for load in loads]
+    return sqrt(fsum(map(mul, deviations, deviations)) / len(loads))
 
 
 def _gini(loads: Sequence[float], total: float) -> float:
-    """Sum up the differences between all pairs from the sorted list: each load counts by how many are below it."""
+    """Compute the differences of all pairs from the sorted list: each load is weighted by its rank."""
     ranks = range(1 - len(loads), len(loads), 2)
     differences: float = sum(map(mul, ranks, sorted(loads)))
     return differences / (len(loads) * total)

@@ -1,19 +1,23 @@
-"""The fairest sizes that any valid assignment of a group can have, exactly, also where subscriptions differ.
+"""Computes the fairest sizes that a valid assignment of a group can have. Exact also for different subscriptions.
 
-Valid is: every partition of a subscribed, existing topic belongs to exactly one of its subscribers. Racks and who owns
-what now are left out: they are reasons to be less fair, not limits.
+In a valid assignment, every partition of a subscribed, existing topic belongs to exactly one of its subscribers. Racks
+and current owners are ignored. They can be reasons for a less fair assignment, but they are no limits.
 
-Among all valid assignments one list of sizes is the fairest by every measure at once: largest member, smallest member,
-idle members, variance, Gini. (The lists are the bases of an integral polymatroid, which has a least element by
-majorisation: Frank and Murota, *Decreasing minimization on M-convex sets*, 2022; for this graph also Harvey, Ladner,
-Lovász and Tamir, *Semi-matchings for bipartite graphs and load balancing*, 2006.)
+Among all valid assignments, one list of sizes is the fairest by every measure: largest member, smallest member, idle
+members, variance, Gini. The lists are the bases of an integral polymatroid, which has a least element by majorisation
+(Frank and Murota, *Decreasing minimization on M-convex sets*, 2022). For this graph see also Harvey, Ladner, Lovász and
+Tamir, *Semi-matchings for bipartite graphs and load balancing*, 2006.
 
-How it is found. Let f(m) be the most partitions that can be handed out if no member takes more than m: a maximum flow
-from topics to members. The fairest list hands out f(m) under every m at once, so f(m) - f(m - 1) of its members have
-m or more. f is concave and made of few straight pieces, each given by a smallest cut; a piece is found where two known
-ones cross (Eisner and Severance 1976), so two flows or so for each piece do. Members with equal subscriptions, and
-topics with equal subscribers, are one node each: a thousand members of one subscription need no flow at all. Where
-very many subscriptions differ the search is not begun: TooManySubscriptionsError.
+The algorithm:
+
+- Let f(m) be the maximum number of partitions that can be assigned if each member takes at most m. It is a maximum flow
+  from topics to members.
+- The fairest list reaches f(m) for every m. So f(m) - f(m - 1) of its members have m or more partitions.
+- f is concave and consists of few linear pieces. Each piece follows from a minimum cut. A new piece is found where two
+  known pieces cross (Eisner and Severance 1976), so each piece needs about two flows.
+- Members with equal subscriptions are one node, and topics with equal subscribers are one node. A thousand members with
+  one subscription need no flow.
+- If too many subscriptions differ, the search does not start and raises TooManySubscriptionsError.
 """
 
 from __future__ import annotations
@@ -31,27 +35,30 @@ if TYPE_CHECKING:
     from assignors.model import GroupAssignment, GroupSpec
 
 
-MOST_ARCS = 300_000
-"""A flow through so many takes some seconds and 100 MB. Far from it: a thousand members, each subscribed to 100 topics
-of its own choice, have a third, and one classic group's record can hardly name so many topics."""
+MAX_ARCS = 300_000
+"""Maximum number of arcs from topics to subscriptions in a flow network.
+
+A flow through this number of arcs takes some seconds and 100 MB. A thousand members with 100 different topics each need
+only a third of it. The record of one classic group can hardly name that many topics.
+"""
 
 
 class TooManySubscriptionsError(ValueError):
-    """So many subscriptions differ that the fairest assignment would take too long to find."""
+    """The subscriptions differ so much that computing the fairest assignment would take too long."""
 
 
-def fairest_sizes(group: GroupSpec, most_arcs: int = MOST_ARCS) -> tuple[int, ...]:
-    """List how many partitions each member has in the fairest valid assignment, ascending; one entry a member.
+def fairest_sizes(group: GroupSpec, max_arcs: int = MAX_ARCS) -> tuple[int, ...]:
+    """Return the number of partitions of each member in the fairest valid assignment, ascending.
 
-    Raises TooManySubscriptionsError if distinct subscriptions name more than ``most_arcs`` topics in all.
+    Raises TooManySubscriptionsError if distinct subscriptions name more than ``max_arcs`` topics in total.
 
-    Seven partitions over five members cannot be more even than this:
+    The fairest sizes for seven partitions and five members:
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> fairest_sizes(GroupSpec(tuple(Member(f"c{number}", ("t",)) for number in range(5)), {"t": 7}))
     (1, 1, 1, 2, 2)
 
-    C alone subscribes to u, and nobody else can help it:
+    Only C subscribes to u, so no other member can take its partitions:
 
     >>> fairest_sizes(GroupSpec((Member("A", ("t",)), Member("B", ("t",)), Member("C", ("t", "u"))), {"t": 3, "u": 5}))
     (1, 2, 5)
@@ -59,8 +66,10 @@ def fairest_sizes(group: GroupSpec, most_arcs: int = MOST_ARCS) -> tuple[int, ..
     shape, sizes = _shape(group), [0] * len(group.members)
     if len(shape.members) == 1:
         return (0,) * (len(sizes) - shape.members[0]) + even_sizes(sum(shape.topics.values()), shape.members[0])
-    if sum(map(len, shape.topics)) > most_arcs:
-        raise TooManySubscriptionsError(f"{len(shape.members)} subscriptions differ, more than can be compared in time")
+    if sum(map(len, shape.topics)) > max_arcs:
+        raise TooManySubscriptionsError(
+            f"too many different subscriptions to compute the fairest assignment: {len(shape.members)}"
+        )
     for piece in _pieces(shape):
         for position in range(piece.members):
             sizes[position] += piece.width
@@ -68,7 +77,7 @@ def fairest_sizes(group: GroupSpec, most_arcs: int = MOST_ARCS) -> tuple[int, ..
 
 
 def smallest_maximum(group: GroupSpec) -> int:
-    """Count the partitions of the busiest member in the fairest valid assignment; 0 where nothing can be assigned.
+    """Return the partitions of the busiest member in the fairest valid assignment, or 0 if nothing can be assigned.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> smallest_maximum(GroupSpec(tuple(Member(f"c{number}", ("t",)) for number in range(5)), {"t": 7}))
@@ -78,7 +87,7 @@ def smallest_maximum(group: GroupSpec) -> int:
 
 
 def even_sizes(partitions: int, members: int) -> tuple[int, ...]:
-    """List the sizes, ascending, if ``partitions`` can go to any of ``members``: the fairest within one topic.
+    """Return the fairest sizes, ascending, if all ``partitions`` can go to any of ``members``, as in one topic.
 
     >>> even_sizes(7, 5)
     (1, 1, 1, 2, 2)
@@ -88,10 +97,10 @@ def even_sizes(partitions: int, members: int) -> tuple[int, ...]:
 
 
 def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
-    """Count what the busiest member has beyond the smallest maximum any valid assignment reaches. Never negative.
+    """Return the partitions of the busiest member beyond the fairest possible maximum. Never negative.
 
-    That is the number to alert on: a gap that nothing can close does not count, one that some assignment closes does.
-    While partitions are unassigned (a cooperative rebalance between its rounds) it counts what is assigned.
+    Use this number for alerts. It does not count a difference that no assignment can remove. If partitions are
+    unassigned (between two rounds of a cooperative rebalance), only assigned partitions count.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 3})
@@ -105,10 +114,10 @@ def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """A group with equals taken together and names left out: only that decides how fair it can be.
+    """The parts of a group that decide its fairest sizes, without names.
 
-    ``members`` counts the members of each class. ``topics`` maps the classes that subscribe to a topic, as positions in
-    ``members``, to the partitions of all such topics.
+    ``members`` has the number of members of each subscription class. The keys of ``topics`` are sets of classes, as
+    positions in ``members``. The value is the number of partitions of all topics with exactly these subscribers.
     """
 
     members: tuple[int, ...]
@@ -125,7 +134,7 @@ def _shape(group: GroupSpec) -> _Shape:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """``members`` of the fairest assignment reach ``width`` partitions further up, from where the piece before ends."""
+    """A linear piece of f, ``width`` partitions long. ``members`` of the fairest assignment reach its end."""
 
     width: int
     members: int
@@ -133,24 +142,24 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """What limits the partitions handed out: those of some topics are all out, the members of the others are full."""
+    """A minimum cut: ``partitions`` of some topics are all assigned, and ``members`` of the other topics are full."""
 
     partitions: int
     members: int
 
     def at(self, limit: int) -> int:
-        """Count the partitions handed out, if this is what limits them, at ``limit`` partitions a member."""
+        """Return the partitions that this cut allows if each member takes at most ``limit``."""
         return self.partitions + self.members * limit
 
 
 def _pieces(shape: _Shape) -> Iterator[_Piece]:
-    """Find f's straight pieces, from 0 on."""
+    """Yield the linear pieces of f, starting at 0."""
     partitions = sum(shape.topics.values())
-    return _between(shape, (0, _Cut(0, sum(shape.members))), (partitions, _Cut(partitions, 0)))
+    return _pieces_between(shape, (0, _Cut(0, sum(shape.members))), (partitions, _Cut(partitions, 0)))
 
 
-def _between(shape: _Shape, low: tuple[int, _Cut], high: tuple[int, _Cut]) -> Iterator[_Piece]:
-    """Find the pieces between two limits, for each of which the cut is known."""
+def _pieces_between(shape: _Shape, low: tuple[int, _Cut], high: tuple[int, _Cut]) -> Iterator[_Piece]:
+    """Yield the pieces between two limits with known cuts."""
     (lowest, first), (highest, last) = low, high
     if first.at(highest) == last.at(highest):
         yield _Piece(highest - lowest, first.members)
@@ -162,13 +171,13 @@ def _between(shape: _Shape, low: tuple[int, _Cut], high: tuple[int, _Cut]) -> It
         crossing = (last.partitions - first.partitions) // (first.members - last.members)
         middle = min(max(crossing, lowest), highest - 1)
         below, above = (middle, _smallest_cut(shape, middle)), (middle + 1, _smallest_cut(shape, middle + 1))
-        yield from _between(shape, low, below)
+        yield from _pieces_between(shape, low, below)
         yield _Piece(1, above[1].at(middle + 1) - below[1].at(middle))
-        yield from _between(shape, above, high)
+        yield from _pieces_between(shape, above, high)
 
 
 def _smallest_cut(shape: _Shape, limit: int) -> _Cut:
-    """Hand out as much as goes at ``limit`` partitions a member, and see what stands in the way of more."""
+    """Assign as many partitions as possible with at most ``limit`` per member. Returns the minimum cut."""
     source, sink, topics = 0, 1, list(shape.topics.items())
     network = FlowNetwork(2 + len(topics) + len(shape.members))
     first_class = 2 + len(topics)
@@ -179,6 +188,8 @@ def _smallest_cut(shape: _Shape, limit: int) -> _Cut:
     for node, members in enumerate(shape.members, start=first_class):
         network.add_arc(node, sink, members * limit)
     network.fill(source, sink)
-    out = sum(partitions for node, (_, partitions) in enumerate(topics, start=2) if not network.is_source_side(node))
+    all_assigned = sum(
+        partitions for node, (_, partitions) in enumerate(topics, start=2) if not network.is_source_side(node)
+    )
     full = (members for node, members in enumerate(shape.members, first_class) if network.is_source_side(node))
-    return _Cut(out, sum(full))
+    return _Cut(all_assigned, sum(full))

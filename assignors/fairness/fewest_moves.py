@@ -1,24 +1,26 @@
-"""How many partitions changed hands, and how many had to.
+"""Counts the partitions that moved in a rebalance, and the minimum that had to move.
 
 Rules:
 
-1. A partition *moved* if it had an owner before, has one now, and they are different members. From nobody to somebody
-   is no move, nor is the other way round.
-2. What an owner had that is gone, or no longer subscribes, moves in every valid assignment: ``unavoidable``.
-3. ``fewest`` is the minimum over all valid assignments that are *no less balanced* than the actual one: for every k
-   their k busiest members have no more than its k busiest (majorisation). So no measure of imbalance, be it the largest
-   member, the smallest, idle members, Gini or the balance score, is worse in them. A smaller number could be had only
-   by being less balanced; what lies above is moves for nothing, or for reasons other than balance, as racks are.
-4. If the actual assignment breaks a law (a partition without an owner, or with two), there is no fewest: None. That is
-   so between the two rounds of a cooperative rebalance. Count such a pair once: owners from before the first round,
-   assignment of the last.
+1. A partition *moved* if it had an owner before, has one now, and they are different members. It is no move if the
+   partition had no owner before, or has none now.
+2. The partitions of an owner that has left, or that no longer subscribes, move in every valid assignment. They are
+   ``unavoidable``.
+3. ``fewest`` is the minimum over all valid assignments that are *no less balanced* than the actual one. That means: for
+   every k, their k busiest members have no more partitions than its k busiest (majorisation). So no measure of
+   imbalance is worse in them: largest member, smallest member, idle members, Gini, balance score. Fewer moves are
+   possible only with less balance. Additional moves are needless, or have other reasons, for example racks.
+4. If the actual assignment breaks a rule (a partition without an owner, or with two), ``fewest`` is None. This is the
+   case between the two rounds of a cooperative rebalance. Count such a pair of rounds once: with the owners from before
+   the first round and the assignment of the last round.
 
-How: a bound first, see ``_fewest_for_balance``. It is exact where all members subscribe to the same, and the actual
-moves often meet it where not. Else the cheapest flow, which is exact: partitions go from their topic to their owner for
-nothing, or to any subscriber for one move. From members they go on through levels: level j takes one partition of a
-member and altogether as many as the actual assignment has members with j partitions or more. Such levels can be filled
-just by sizes that are no less balanced (Gale 1957, Ryser 1957). Where the network would be too large (MOST_ARCS),
-``fewest`` is the bound and ``is_exact`` False.
+The algorithm first computes a lower bound, see ``_fewest_for_balance``. The bound is exact if all members have equal
+subscriptions. If subscriptions differ, the number of actual moves is often equal to the bound, so the bound is exact,
+too. In all other cases the exact number is a minimum-cost flow. A partition goes from its topic to its owner at cost
+0, or to any subscriber at cost 1. From the members, partitions go through levels. Level j takes one partition of a
+member, and in total as many as the actual assignment has members with j or more partitions. Exactly the sizes that
+are no less balanced fit through these levels (Gale 1957, Ryser 1957). If the network is too large (MAX_ARCS),
+``fewest`` is the bound, and ``is_exact`` is False.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
-from assignors.fairness.fairest import MOST_ARCS
+from assignors.fairness.fairest import MAX_ARCS
 from assignors.fairness.flow_network import FlowNetwork
 from assignors.fairness.invariants import violations
 from assignors.subscriptions import subscription_classes
@@ -42,9 +44,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """Moves of one rebalance, all in partitions. ``fewest`` is None where the assignment breaks a law.
+    """The moves of one rebalance, in partitions. ``fewest`` is None if the assignment breaks a rule.
 
-    ``is_exact`` False says that ``fewest`` is only a lower bound: no fewer, perhaps more.
+    If ``is_exact`` is False, ``fewest`` is only a lower bound.
     """
 
     moved: int
@@ -53,23 +55,23 @@ class Moves:
     is_exact: bool
 
 
-def moves(
-    owners: Mapping[TopicPartition, str], group: GroupSpec, assignment: GroupAssignment, most_arcs: int = MOST_ARCS
+def count_moves(
+    owners: Mapping[TopicPartition, str], group: GroupSpec, assignment: GroupAssignment, max_arcs: int = MAX_ARCS
 ) -> Moves:
-    """Count the moves from ``owners`` (partition to member id, from before) to ``assignment`` of ``group`` (now).
+    """Count the moves from the previous ``owners`` (partition -> member id) to ``assignment`` of ``group``.
 
-    A static member that came back has a new member id: let ``owners`` say the new one. Leave out of ``owners`` what
-    had several.
+    A static member that came back has a new member id. Use the new id in ``owners``. Leave out partitions that had
+    several owners.
 
-    B is new and takes two of four, which had to be. Had it taken three, two were for nothing: as uneven a 3 to 1 is
-    reached by moving one.
+    B is new and takes two of four partitions. Both moves were necessary. If B takes three, two moves were needless,
+    because one move gives sizes of 3 and 1, too.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 4})
     >>> owners = {("t", number): "A" for number in range(4)}
-    >>> moves(owners, group, GroupAssignment({"A": (("t", 0), ("t", 3)), "B": (("t", 1), ("t", 2))}))
+    >>> count_moves(owners, group, GroupAssignment({"A": (("t", 0), ("t", 3)), "B": (("t", 1), ("t", 2))}))
     Moves(moved=2, unavoidable=0, fewest=2, is_exact=True)
-    >>> moves(owners, group, GroupAssignment({"A": (("t", 0),), "B": (("t", 1), ("t", 2), ("t", 3))}))
+    >>> count_moves(owners, group, GroupAssignment({"A": (("t", 0),), "B": (("t", 1), ("t", 2), ("t", 3))}))
     Moves(moved=3, unavoidable=0, fewest=1, is_exact=True)
     """
     now = {partition: member_id for member_id, held in assignment.members.items() for partition in held}
@@ -83,14 +85,14 @@ def moves(
     for_balance = _fewest_for_balance(stayable, sizes)
     if unavoidable + for_balance == moved or len(classes.members) <= 1:
         return Moves(moved, unavoidable, unavoidable + for_balance, is_exact=True)
-    if _arcs(classes, stayable, sizes) > most_arcs:
+    if _count_arcs(classes, stayable, sizes) > max_arcs:
         return Moves(moved, unavoidable, unavoidable + for_balance, is_exact=False)
-    for_balance = stayable.total() - _most_kept(group, classes, stayable, sizes)
+    for_balance = stayable.total() - _max_stayable(group, classes, stayable, sizes)
     return Moves(moved, unavoidable, unavoidable + for_balance, is_exact=True)
 
 
 Stayable = Counter[tuple[str, str]]
-"""(topic, member id) to the partitions of that topic which the member had and can keep."""
+"""Maps (topic, member id) to the number of partitions of the topic that the member had and can keep."""
 
 
 def _stayable(owners: Mapping[TopicPartition, str], group: GroupSpec) -> Stayable:
@@ -103,29 +105,33 @@ def _stayable(owners: Mapping[TopicPartition, str], group: GroupSpec) -> Stayabl
 
 
 def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
-    """Count how many more the k busiest could have kept than the k busiest have now, for the k where that is most.
+    """Return a lower bound of the moves that the balance needs.
 
-    At least so many of theirs must go to others, whoever subscribes to what; where all subscribe to the same, no more
-    (Rado 1952: the sizes below a list in the order of majorisation are a polymatroid, and this is its rank).
+    For each k, compare the partitions that the k busiest members could keep with those that the k busiest have now. The
+    bound is the largest difference. At least this number of partitions must move to other members. With equal
+    subscriptions, the bound is exact (Rado 1952: the sizes below a list in the order of majorisation are a polymatroid,
+    and this is its rank).
     """
     had: Counter[str] = Counter()
     for (_, member_id), partitions in stayable.items():
         had[member_id] += partitions
     busiest = sorted(had.values(), reverse=True)
-    gaps = (before - now for before, now in zip(busiest, sizes, strict=False))  # who had nothing is not in busiest
+    gaps = (
+        before - now for before, now in zip(busiest, sizes, strict=False)
+    )  # busiest has no members without partitions
     return max(0, max(accumulate(gaps), default=0))
 
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """Steps in size that the same members reach: ``steps`` partitions of each of ``members``."""
+    """Consecutive levels with the same number of members: ``steps`` partitions of each of ``members``."""
 
     steps: int
     members: int
 
 
 def _levels(sizes: Iterable[int]) -> Iterator[_Level]:
-    """Take sizes apart by level.
+    """Split sizes into levels.
 
     >>> list(_levels([3, 1, 1]))
     [_Level(steps=1, members=3), _Level(steps=2, members=1)]
@@ -138,14 +144,14 @@ def _levels(sizes: Iterable[int]) -> Iterator[_Level]:
         del left[size]
 
 
-def _arcs(classes: SubscriptionClasses, stayable: Stayable, sizes: Sequence[int]) -> int:
+def _count_arcs(classes: SubscriptionClasses, stayable: Stayable, sizes: Sequence[int]) -> int:
     subscribing = sum(map(len, classes.subscribers.values()))
     members = sum(map(len, classes.members))
     return subscribing + len(stayable) + members * (1 + len(set(sizes)))
 
 
-def _most_kept(group: GroupSpec, classes: SubscriptionClasses, stayable: Stayable, sizes: Sequence[int]) -> int:
-    """Count what can stay where it was, at most, with sizes no less balanced than ``sizes``."""
+def _max_stayable(group: GroupSpec, classes: SubscriptionClasses, stayable: Stayable, sizes: Sequence[int]) -> int:
+    """Return the maximum number of partitions that can keep their owner, with sizes no less balanced than ``sizes``."""
     source, sink = 0, 1
     topics = {topic: node for node, topic in enumerate(classes.subscribers, start=2)}
     first_class = 2 + len(topics)
@@ -166,5 +172,5 @@ def _most_kept(group: GroupSpec, classes: SubscriptionClasses, stayable: Stayabl
         for member in members.values():
             network.add_arc(member, node, level.steps)
         network.add_arc(node, sink, level.steps * level.members)
-    partitions, dealt_anew = network.fill(source, sink)
-    return partitions - dealt_anew
+    partitions, reassigned = network.fill(source, sink)
+    return partitions - reassigned

@@ -1,9 +1,10 @@
-"""How evenly weights can be dealt: the loads of a valid assignment that is good for this, though perhaps not the best.
+"""Computes the loads of a valid assignment that shares weights almost evenly.
 
-Partitions have lag or throughput, and cannot be divided. The fairest assignment of such weights is not to be had: to
-find it is NP-hard. Dealing the heaviest first, each to the subscriber with least so far, comes close: where all
-subscribe to the same, its busiest member has at most 4/3 of what the busiest of the best assignment has (Graham,
-*Bounds on multiprocessing timing anomalies*, 1969). And it can be made: a gap it closes is one that can be closed.
+Partitions have weights (lag or throughput) and cannot be divided. The fairest assignment of such weights is NP-hard to
+find. This module assigns the heaviest partitions first, each to the subscriber with the smallest load. With equal
+subscriptions, its busiest member has at most 4/3 of the load of the busiest member in the best assignment (Graham,
+*Bounds on multiprocessing timing anomalies*, 1969). The assignment is valid. So a difference that it removes can really
+be removed.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 
 
 def heaviest_first_loads(group: GroupSpec, weights: Mapping[TopicPartition, float]) -> tuple[float, ...]:
-    """List each member's load, ascending, in the unit of ``weights``; these name partitions of subscribed topics.
+    """Return the load of each member, ascending, in the unit of ``weights``.
 
-    One partition has nearly everything, and nothing can be done about that:
+    ``weights`` may name only partitions of subscribed topics. In this example, one partition has almost all lag, so no
+    assignment is even:
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",)), Member("C", ("t",))), {"t": 4})
@@ -30,7 +32,7 @@ def heaviest_first_loads(group: GroupSpec, weights: Mapping[TopicPartition, floa
     (5, 5, 90)
     """
     classes = subscription_classes(group)
-    # One heap a class: its least loaded member is the first. Which of them it is does not matter, only the loads do.
+    # One heap of loads per class. The smallest load comes first. Only loads matter, not which member has them.
     loads: list[list[float]] = [[0] * len(members) for members in classes.members]
     subscribers = {topic: sorted(positions) for topic, positions in classes.subscribers.items()}
     for topic, number in sorted(weights, key=lambda partition: (-weights[partition], partition)):
@@ -41,7 +43,7 @@ def heaviest_first_loads(group: GroupSpec, weights: Mapping[TopicPartition, floa
 
 
 def heaviest_first_within(weights: Iterable[float], members: int) -> tuple[float, ...]:
-    """List the loads, ascending, if every weight can go to any of ``members``: the same within one topic.
+    """Return the loads, ascending, if every weight can go to any of ``members``, as in one topic.
 
     >>> heaviest_first_within([90, 5, 4, 1], 3)
     (5, 5, 90)

@@ -1,8 +1,8 @@
-"""The laws an assignment must keep. The tests hold every strategy to them, and the monitor every group.
+"""The rules that an assignment must keep. The tests check every strategy, and the monitor checks every group.
 
-For all strategies: each partition of a subscribed, existing topic is assigned exactly once, to a subscriber. Beyond
-that a strategy answers for what it promises: balance, moving no more than needed and, if cooperative, handing nothing
-over while somebody still holds it.
+The common rule for all strategies: each partition of a subscribed, existing topic is assigned exactly once, to a
+subscriber. In addition, each strategy must keep its own promises. These are balance and no needless moves. A
+cooperative strategy must also not assign a partition to a new owner while the old owner still owns it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from assignors.model import GroupAssignment, GroupSpec, TopicPartition
 
 COOPERATIVE = "cooperative-sticky"
-KEEPERS = ("sticky", COOPERATIVE, "uniform")
-"""The strategies that promise to keep what balance allows."""
+STICKY_STRATEGIES = ("sticky", COOPERATIVE, "uniform")
+"""The strategies that promise to move no more partitions than the balance needs."""
 
 
 class Rule(str, Enum):
-    """What was broken; the value is the name a report shows."""
+    """The rules. The value is the name that reports show."""
 
     MEMBER_MISSING = "member_missing"
     UNKNOWN_MEMBER = "unknown_member"
@@ -44,9 +44,9 @@ class Rule(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One law broken once; ``detail`` names members and partitions.
+    """One violation of one rule. ``detail`` names members and partitions.
 
-    ``partition`` is the one whose owner breaks the law; None where it is no single partition's fault.
+    ``partition`` is the partition whose owner breaks the rule, or None if the violation concerns no single partition.
     """
 
     rule: Rule
@@ -55,28 +55,28 @@ class Violation:
 
 
 def violations(group: GroupSpec, assignment: GroupAssignment, strategy: str | None = None) -> list[Violation]:
-    """List the laws ``assignment`` breaks; empty is lawful.
+    """Return the violations of ``assignment``. The list is empty if the assignment is valid.
 
-    ``strategy`` adds what that one promises; a custom or unknown one has the common laws only. Balance and stickiness
-    are evaluated only where the common laws hold: of a broken assignment they would say nothing.
+    ``strategy`` adds the promises of this strategy. A custom or unknown strategy has only the common rules. Balance and
+    stickiness are evaluated only if no other rule is broken, because otherwise they have no meaning.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 2})
     >>> [found.detail for found in violations(group, GroupAssignment({"A": (("t", 0),), "B": (("t", 0),)}))]
-    ['t-0 is assigned to A and B', 't-1 is assigned to nobody']
+    ['t-0 is assigned to A and B', 't-1 is not assigned']
     """
     found = [*_wrong_members(group, assignment), *_wrong_partitions(group, assignment)]
     withheld = _withheld(group, assignment) if strategy == COOPERATIVE else frozenset()
     missing = [partition for partition in _missing(group, assignment) if partition not in withheld]
     found += [
-        Violation(Rule.UNASSIGNED, f"{_named(partition)} is assigned to nobody", partition) for partition in missing
+        Violation(Rule.UNASSIGNED, f"{_partition_name(partition)} is not assigned", partition) for partition in missing
     ]
     if strategy == COOPERATIVE:
         found += _handed_over_early(group, assignment)
     balance_rule = BALANCE_RULES.get(strategy or "")
     if not found and not withheld and balance_rule:
         found += [Violation(Rule.UNBALANCED, detail) for detail in balance_rule(group, assignment)]
-    if not found and strategy in KEEPERS:
+    if not found and strategy in STICKY_STRATEGIES:
         found += _moved_needlessly(group, assignment)
     return found
 
@@ -98,14 +98,14 @@ def _wrong_partitions(group: GroupSpec, assignment: GroupAssignment) -> Iterator
         for partition in assignment.members[member_id]:
             holders[partition] = (*holders[partition], member_id) if partition in holders else alone
             if partition[0] not in subscribed:
-                detail = f"{member_id} has {_named(partition)} and is not subscribed to it"
+                detail = f"{member_id} has {_partition_name(partition)} but does not subscribe to it"
                 yield Violation(Rule.NOT_SUBSCRIBED, detail, partition)
             elif not group.exists(partition):
-                detail = f"{_named(partition)} of {member_id} does not exist"
+                detail = f"{_partition_name(partition)} of {member_id} does not exist"
                 yield Violation(Rule.UNKNOWN_PARTITION, detail, partition)
     for partition, member_ids in holders.items():
         if len(member_ids) > 1:
-            detail = f"{_named(partition)} is assigned to {' and '.join(member_ids)}"
+            detail = f"{_partition_name(partition)} is assigned to {' and '.join(member_ids)}"
             yield Violation(Rule.ASSIGNED_TWICE, detail, partition)
 
 
@@ -116,7 +116,10 @@ def _missing(group: GroupSpec, assignment: GroupAssignment) -> Iterator[TopicPar
 
 
 def _withheld(group: GroupSpec, assignment: GroupAssignment) -> frozenset[TopicPartition]:
-    """Find what may stay unassigned in a cooperative round: what some member owns and has to revoke (KIP-429)."""
+    """Return the partitions that a cooperative round may leave unassigned.
+
+    These are the partitions that a member owns and has to revoke (KIP-429).
+    """
     return frozenset(
         partition
         for member in group.members
@@ -126,7 +129,7 @@ def _withheld(group: GroupSpec, assignment: GroupAssignment) -> frozenset[TopicP
 
 
 def _handed_over_early(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:
-    """Find partitions that a member gets anew while another still owns them."""
+    """Find partitions that a member gets while a different member still owns them."""
     owned = {member.member_id: set(member.owned) for member in group.members}
     owners: dict[TopicPartition, str] = {}
     for member_id in sorted_names(owned):
@@ -134,14 +137,15 @@ def _handed_over_early(group: GroupSpec, assignment: GroupAssignment) -> Iterato
     for member_id in sorted_names(assignment.members):
         for partition in assignment.members[member_id]:
             if partition in owners and partition not in owned.get(member_id, ()):
-                detail = f"{member_id} gets {_named(partition)} while {owners[partition]} still owns it"
+                detail = f"{member_id} gets {_partition_name(partition)} while {owners[partition]} still owns it"
                 yield Violation(Rule.HANDED_OVER_EARLY, detail, partition)
 
 
 def _moved_needlessly(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:
-    """Compare what was kept with the most that balance allows, where that can be said.
+    """Compare the number of partitions that kept their owner with the maximum that the balance allows.
 
-    Conflicting claims leave open who owned what, and racks are a reason of their own to move.
+    Skips groups with conflicting claims, because their previous owners are not known. Skips groups with racks, because
+    racks are a separate reason to move.
     """
     claims = Counter(partition for member in group.members for partition in member.owned)
     if max(claims.values(), default=0) > 1 or (group.racks and any(map(member_rack, group.members))):
@@ -149,13 +153,16 @@ def _moved_needlessly(group: GroupSpec, assignment: GroupAssignment) -> Iterator
     owners = effective_owners(group)
     held = {partition: member_id for member_id, of in assignment.members.items() for partition in of}
     kept = sum(held.get(partition) == member_id for partition, member_id in owners.items())
-    most = _most_that_can_be_kept(group, owners)
+    most = _max_stayable(group, owners)
     if kept < most:
         yield Violation(Rule.MOVED_NEEDLESSLY, f"{most - kept} partitions moved that could have stayed")
 
 
-def _most_that_can_be_kept(group: GroupSpec, owners: dict[TopicPartition, str]) -> int:
-    """Count what balance lets members keep; where subscriptions differ, only whether all can stay is known."""
+def _max_stayable(group: GroupSpec, owners: dict[TopicPartition, str]) -> int:
+    """Return the maximum number of partitions that can keep their owner in a balanced assignment.
+
+    For different subscriptions, it returns all partitions if the current owners are balanced, and otherwise 0.
+    """
     sizes = Counter(owners.values())
     subscribers = subscribers_by_topic(group, group.members)
     total = sum(group.partition_count(topic) for topic in subscribers)
@@ -175,5 +182,5 @@ def _most_that_can_be_kept(group: GroupSpec, owners: dict[TopicPartition, str]) 
     return sum(min(size, quota) for size in sizes.values()) + min(above, surplus)
 
 
-def _named(partition: TopicPartition) -> str:
+def _partition_name(partition: TopicPartition) -> str:
     return f"{partition[0]}-{partition[1]}"

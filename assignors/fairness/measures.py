@@ -1,6 +1,6 @@
-"""How good an assignment is, in numbers: sizes, imbalance, moves, idle members.
+"""Measures of an assignment: sizes, imbalance, moves, idle members.
 
-They are the golden vectors' own metrics, so that Java's figures can be held against ours.
+The golden vectors have the same measures, so Java's numbers can be compared with ours.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """One assignment of one group in numbers. Counts are of partitions unless the name says otherwise.
+    """The measures of one assignment of one group. Counts are in partitions if the name has no other unit.
 
-    ``balance_score`` sums the differences in size over all pairs of members. ``moves`` and ``kept`` count partitions
-    that had an effective owner (see ``effective_owners``): who lost them or still has them. ``topic_spread`` is, for
-    each topic, the difference between the subscriber with most and the one with least of it. Idle members have nothing.
+    ``balance_score`` is the sum of the size differences of all pairs of members. ``moves`` and ``kept`` count the
+    partitions with an effective owner (see ``effective_owners``) that lost or kept this owner. ``topic_spread`` is, for
+    each topic, the difference in partitions between the subscribers with most and with fewest. ``idle_members`` are the
+    ids of members without partitions.
     """
 
     sizes: tuple[int, ...]
@@ -41,16 +42,16 @@ class Measures:
 
     @property
     def max_minus_min(self) -> int:
-        """Difference between the largest and the smallest member."""
+        """Return the difference in partitions between the largest and the smallest member."""
         return self.sizes[-1] - self.sizes[0] if self.sizes else 0
 
 
 def measure(
     group: GroupSpec, assignment: GroupAssignment, owners: Mapping[TopicPartition, str] | None = None
 ) -> Measures:
-    """Measure ``assignment``; a member without an entry in it has nothing.
+    """Measure ``assignment``. A member without an entry in it has no partitions.
 
-    ``owners`` are the group's effective owners, where they are known already.
+    ``owners`` are the group's effective owners, if the caller already has them.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 3})
@@ -75,9 +76,10 @@ def measure(
 
 
 def effective_owners(group: GroupSpec) -> dict[TopicPartition, str]:
-    """Map each partition to the member whose claim to it counts, for all who can tell from the claims alone.
+    """Map each partition to its current owner, from the claims of the members.
 
-    That is the only claimant of the newest generation among its claimants, if still subscribed to it, and if it exists.
+    The owner is the only claimant with the newest generation among the claimants. It must still subscribe to the topic,
+    and the partition must exist.
     """
     claimants: dict[TopicPartition, tuple[int, ...]] = {}
     members = members_by_id(group)
@@ -88,13 +90,13 @@ def effective_owners(group: GroupSpec) -> dict[TopicPartition, str]:
             claimants[partition] = (*claimants[partition], position) if partition in claimants else alone
     owners = {}
     for partition, positions in claimants.items():
-        named = positions if len(positions) == 1 else _of_newest_generation(members, positions)
-        if len(named) == 1 and partition[0] in subscriptions[named[0]] and group.exists(partition):
-            owners[partition] = members[named[0]].member_id
+        newest = positions if len(positions) == 1 else _newest_claimants(members, positions)
+        if len(newest) == 1 and partition[0] in subscriptions[newest[0]] and group.exists(partition):
+            owners[partition] = members[newest[0]].member_id
     return owners
 
 
-def _of_newest_generation(members: Sequence[MemberSubscription], positions: Sequence[int]) -> Sequence[int]:
+def _newest_claimants(members: Sequence[MemberSubscription], positions: Sequence[int]) -> Sequence[int]:
     newest = max(members[position].claim_generation for position in positions)
     return [position for position in positions if members[position].claim_generation == newest]
 
@@ -105,7 +107,7 @@ def _unassigned(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartition, .
 
 
 def _rack_mismatches(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartition, ...]]) -> int:
-    """Count assigned partitions without a replica in the rack of their member; a member without one is near all."""
+    """Count assigned partitions without a replica in the rack of their member. Members without a rack do not count."""
     if not group.racks:
         return 0
     racks = {topic: racks_of(group, topic) for topic in group.partitions}

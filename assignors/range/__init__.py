@@ -1,4 +1,4 @@
-"""The range strategy of classic groups, with racks and without, and the broker's one (KIP-848).
+"""The range strategy: of the client, with and without racks, and of the broker (KIP-848).
 
 Imports no other folder.
 """

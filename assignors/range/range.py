@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from assignors.ordering import members_static_first
-from assignors.range.range_racks import assign_ranges_by_rack, some_topic_gains
+from assignors.range.range_racks import assign_ranges_by_rack, racks_matter_for_any_topic
 from assignors.subscriptions import group_assignment, partitions_of, subscribers_by_topic
 
 if TYPE_CHECKING:
@@ -16,23 +16,24 @@ if TYPE_CHECKING:
 
 
 class RangeAssignor:
-    """Gives each subscriber of a topic one contiguous run of its partitions; the first few get one more.
+    """Gives each subscriber of a topic one contiguous range of its partitions. The first ones can get one more.
 
-    Seven partitions over five members:
+    Five members share seven partitions:
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec(tuple(Member(f"c{i}", ("t0",)) for i in range(5)), {"t0": 7})
     >>> [len(partitions) for partitions in RangeAssignor().assign(group).members.values()]
     [2, 2, 1, 1, 1]
 
-    The surplus of every topic falls on the same first members. Two topics of three partitions over two members:
+    The same first members get the extra partition of every topic. Two members share two topics with three partitions
+    each:
 
     >>> both = ("t0", "t1")
     >>> group = GroupSpec((Member("C0", both), Member("C1", both)), {"t0": 3, "t1": 3})
     >>> RangeAssignor().assign(group).members["C0"]
     (('t0', 0), ('t0', 1), ('t1', 0), ('t1', 1))
 
-    Five and seven partitions, three of five members subscribed to each, one of them to both:
+    Two topics have five and seven partitions. Three of five members subscribe to each topic, and one member to both:
 
     >>> topics = [("t0",), ("t0",), ("t0", "t1"), ("t1",), ("t1",)]
     >>> group = GroupSpec(tuple(Member(f"c{i}", names) for i, names in enumerate(topics)), {"t0": 5, "t1": 7})
@@ -46,14 +47,14 @@ class RangeAssignor:
         self.order = order
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
-        """Assign ``group``; claims are not looked at."""
+        """Assign ``group``. Claims have no effect."""
         members = self.order(group)
-        assign = assign_ranges_by_rack if some_topic_gains(group, members) else assign_ranges
+        assign = assign_ranges_by_rack if racks_matter_for_any_topic(group, members) else assign_ranges
         return group_assignment(members, assign(group, members))
 
 
 def assign_ranges(group: GroupSpec, members: Sequence[MemberSubscription]) -> list[list[TopicPartition]]:
-    """Assign by plain range, without racks: a list of partitions for each of ``members``, in their order."""
+    """Assign by range without racks. Returns a list of partitions for each of ``members``, in their order."""
     assigned: list[list[TopicPartition]] = [[] for _ in members]
     for topic, subscribers in subscribers_by_topic(group, members).items():
         partitions = partitions_of(topic, group.partition_count(topic))

@@ -1,11 +1,13 @@
-"""Rack-aware ``range`` (KIP-881): balance first, then co-partitioning, then racks.
+"""Rack-aware ``range`` (KIP-881). Balance has the highest priority, then co-partitioning, then racks.
 
-Topics with the same subscribers and the same partition count are *co-partitioned*: a member gets the same partition
-numbers of each, so that streams can be joined. They are therefore assigned as one, by partition number. Each such set
-of topics goes through two steps: give partitions to members in a rack of theirs as long as the member has room, then
-give out what is left as plain range does.
+Topics with the same subscribers and the same partition count are *co-partitioned*. A member gets the same partition
+numbers of each, so that streams can be joined. So these topics are assigned together, by partition number. Each set of
+co-partitioned topics is assigned in two steps:
 
-``RangeAssignor.java`` keeps a state for each topic instead and lets them move in step; the answer is the same.
+1. A partition goes to a member in the rack of a replica, if the member has room.
+2. The other partitions are assigned as range without racks does it.
+
+``RangeAssignor.java`` keeps a separate state for each topic and updates these states together. The result is the same.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ if TYPE_CHECKING:
     from assignors.model import GroupSpec, MemberSubscription, TopicPartition
 
 ANY_RACK = None
-"""Where a member has no rack, every partition is as near as any other."""
+"""Value for a member that has no rack. All partitions are equally near to such a member."""
 
 
 def assign_ranges_by_rack(group: GroupSpec, members: Sequence[MemberSubscription]) -> list[list[TopicPartition]]:
-    """Assign by range with racks: a list of partitions for each of ``members``, in their order."""
+    """Assign by range with racks. Returns a list of partitions for each of ``members``, in their order."""
     assigned: list[list[TopicPartition]] = [[] for _ in members]
     for (subscribers, count), topics in _co_partitioned(group, members).items():
         racks = [member_rack(members[subscriber]) for subscriber in subscribers]
@@ -35,13 +37,13 @@ def assign_ranges_by_rack(group: GroupSpec, members: Sequence[MemberSubscription
             _match_by_partition(ranges, racks, _common_racks(partition_racks))
         elif racks_matter(racks, partition_racks[0]):
             _match_by_member(ranges, racks, partition_racks[0])
-        for subscriber, numbers in zip(subscribers, ranges.filled(), strict=True):
+        for subscriber, numbers in zip(subscribers, ranges.fill_rest(), strict=True):
             assigned[subscriber] += [(topic, number) for topic in topics for number in numbers]
     return assigned
 
 
-def some_topic_gains(group: GroupSpec, members: Sequence[MemberSubscription]) -> bool:
-    """Tell whether racks matter for any topic. If for none, range is plain range even for co-partitioned topics."""
+def racks_matter_for_any_topic(group: GroupSpec, members: Sequence[MemberSubscription]) -> bool:
+    """Return whether racks have an effect on any topic. If not, range ignores racks for all topics."""
     if not any(map(member_rack, members)):
         return False
     return any(
@@ -51,7 +53,7 @@ def some_topic_gains(group: GroupSpec, members: Sequence[MemberSubscription]) ->
 
 
 class _Ranges:
-    """The partition numbers each subscriber of one set of co-partitioned topics has, and how many more it may take."""
+    """The partition numbers of each subscriber of one set of co-partitioned topics, and the room that it has left."""
 
     def __init__(self, subscribers: int, count: int) -> None:
         self.quota, self.extra = divmod(count, subscribers)
@@ -59,7 +61,7 @@ class _Ranges:
         self.unassigned = [True] * count
 
     def room(self, place: int) -> int:
-        """Partitions the subscriber may still take: up to its quota, and one more while there is a surplus."""
+        """Return how many partitions the subscriber can still take: up to its quota, plus one if a surplus is left."""
         return max(0, self.quota + (self.extra > 0) - len(self.numbers[place]))
 
     def take(self, place: int, numbers: Sequence[int]) -> None:
@@ -69,8 +71,8 @@ class _Ranges:
         if numbers and len(self.numbers[place]) > self.quota:
             self.extra -= 1
 
-    def filled(self) -> list[list[int]]:
-        """Give every unassigned number, ascending, to the first subscribers with room, and return all numbers."""
+    def fill_rest(self) -> list[list[int]]:
+        """Assign all remaining numbers, ascending, to the first subscribers with room. Returns all numbers."""
         left = [number for number, free in enumerate(self.unassigned) if free]
         start = 0
         for place in range(len(self.numbers)):
@@ -91,14 +93,14 @@ def _co_partitioned(
 
 
 def _common_racks(partition_racks: list[list[frozenset[str]]]) -> list[frozenset[str]]:
-    """For each partition number, the racks that hold it for every topic."""
+    """Return, for each partition number, the racks that have a replica of it in every topic."""
     return [racks[0].intersection(*racks[1:]) for racks in zip(*partition_racks, strict=True)]
 
 
 def _match_by_member(ranges: _Ranges, racks: Sequence[str | None], partition_racks: Sequence[frozenset[str]]) -> None:
-    """One topic: each member in turn takes its fill of the partitions in its rack.
+    """Assign one topic: each member in turn takes partitions in its rack until it has no room.
 
-    Members of one rack share one cursor over that rack's partitions: what lies behind it is taken for good.
+    Members of one rack share one list of the rack's partitions. A partition that was taken from the list stays taken.
     """
     ahead: dict[str | None, list[int]] = {rack: [] for rack in racks}
     for number in reversed(range(len(partition_racks))):
@@ -117,9 +119,9 @@ def _match_by_member(ranges: _Ranges, racks: Sequence[str | None], partition_rac
 def _match_by_partition(
     ranges: _Ranges, racks: Sequence[str | None], partition_racks: Sequence[frozenset[str]]
 ) -> None:
-    """Co-partitioned topics: each partition number in turn goes to the first member with room in a common rack.
+    """Assign co-partitioned topics: each partition number goes to the first member with room in a common rack.
 
-    A member that ran out of room never gets any again, so each rack's queue of members only shrinks.
+    A member without room never has room again, so the queue of members of each rack only shrinks.
     """
     waiting: dict[str | None, list[int]] = {}
     for place in reversed(range(len(racks))):

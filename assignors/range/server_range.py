@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class ServerRangeAssignor:
-    """The range the broker computes: the client's, without racks.
+    """The range strategy of the broker: the same as the client's, but without racks.
 
-    Named ``server-range`` here; ``group.remote.assignor`` and the broker call it ``range`` too.
+    Its name is ``server-range`` here. In ``group.remote.assignor`` and on the broker, its name is ``range``.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("M0", ("T1", "T2")), Member("M1", ("T1", "T2"))), {"T1": 3, "T2": 3})
@@ -26,6 +26,6 @@ class ServerRangeAssignor:
     name = "server-range"
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
-        """Assign ``group``; racks and the current target assignment are not looked at."""
+        """Assign ``group``. Racks and the current target assignment have no effect."""
         members = members_static_first(group)
         return group_assignment(members, assign_ranges(group, members))

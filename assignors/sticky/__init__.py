@@ -1,4 +1,4 @@
-"""The sticky strategies, cooperative or not: members alike (`constrained`) and members that differ (`general`).
+"""The sticky strategies, eager and cooperative, for equal (`constrained`) and different subscriptions (`general`).
 
 Imports no other folder.
 """

@@ -1,15 +1,15 @@
-"""Sticky assignment where all members subscribe to the same topics (KIP-54, the constrained algorithm).
+"""Sticky assignment for members that subscribe to the same topics (KIP-54, the constrained algorithm).
 
-With n members and p partitions every member gets p // n partitions, its *quota*, and p % n of them get one more, the
-*surplus*. Three steps, as ``AbstractStickyAssignor.ConstrainedAssignmentBuilder`` takes them:
+With n members and p partitions, every member gets p // n partitions, its *quota*. p % n members get one more partition
+from the *surplus*. The three steps are those of ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``:
 
-1. Members keep what they own, up to the quota; the first that own more keep one of the surplus too. With racks, what is
-   in another rack is given up.
-2. Only with racks: the rest goes round among the members that are near it.
-3. What is left goes round among all members below the quota, then, one each, to members at the quota.
+1. Members keep the partitions that they own, up to the quota. The first members that own more keep one partition of the
+   surplus. With racks, a member gives up partitions in other racks.
+2. Only with racks: the other partitions go in turn to the members that are near them.
+3. The remaining partitions go in turn to all members below the quota. Then members at the quota get one each.
 
-Members stand for themselves by their position in the order of member ids. Step 1 meets them in the order of ``scan``,
-which decides who may keep one of the surplus.
+A member is its position in the order of member ids. Step 1 visits members in the order of ``scan``. This order decides
+which members keep one of the surplus.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from assignors.claims import NOBODY
+from assignors.claims import NO_OWNER
 from assignors.sticky.constrained_quotas import Quotas
 from assignors.sticky.constrained_racks import fill_by_rack
 from assignors.subscriptions import partitions_of
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class ConstrainedAssignment:
-    """One run of the algorithm; ``build`` returns the answer."""
+    """One run of the algorithm. ``build`` returns the result."""
 
     def __init__(self, scan: Sequence[int], claims: Claims, racks: StickyRacks) -> None:
         self._scan = scan
@@ -40,7 +40,7 @@ class ConstrainedAssignment:
         self._quotas = Quotas(len(scan), sum(map(len, claims.owners.values())), claims.contested)
 
     def build(self) -> Quotas:
-        """Run the steps."""
+        """Run all steps."""
         quotas = self._quotas
         unassigned = self._keep_owned()
         quotas.below_quota.sort()
@@ -51,27 +51,27 @@ class ConstrainedAssignment:
         return quotas
 
     def _keep_owned(self) -> list[TopicPartition]:
-        """Step 1. Returns what is left to assign, by topic and number."""
+        """Run step 1. Returns the partitions that are left to assign, by topic and number."""
         owned, unassigned = self._owned_and_unowned()
-        freed = len(unassigned)
+        unowned = len(unassigned)
         for member in self._scan:
             partitions = owned[member]
-            kept = self._keep(member, partitions)
-            self._quotas.assigned[member] = partitions[:kept]
-            unassigned += partitions[kept:]
-            self._quotas.revoke(partitions[kept:], member)
-        if len(unassigned) == freed:
+            keep = self._partitions_to_keep(member, partitions)
+            self._quotas.assigned[member] = partitions[:keep]
+            unassigned += partitions[keep:]
+            self._quotas.revoke(partitions[keep:], member)
+        if len(unassigned) == unowned:
             return unassigned
         position = {topic: place for place, topic in enumerate(self._claims.owners)}
         return sorted(unassigned, key=lambda partition: (position[partition[0]], partition[1]))
 
     def _owned_and_unowned(self) -> tuple[list[list[TopicPartition]], list[TopicPartition]]:
-        """Split all partitions into what each member may keep and what nobody may, both by topic and number."""
+        """Split all partitions into those that each member can keep and the rest, both by topic and number."""
         owned: list[list[TopicPartition]] = [[] for _ in self._quotas.assigned]
         unowned: list[TopicPartition] = []
         for topic, owners in self._claims.owners.items():
             for partition, owner in zip(partitions_of(topic, len(owners)), owners, strict=True):
-                if owner == NOBODY or not self._may_keep(owner, partition):
+                if owner == NO_OWNER or not self._may_keep(owner, partition):
                     unowned.append(partition)
                 else:
                     owned[owner].append(partition)
@@ -83,8 +83,8 @@ class ConstrainedAssignment:
             return False
         return not self._claims.contested or partition not in self._claims.contested
 
-    def _keep(self, member: int, partitions: list[TopicPartition]) -> int:
-        """Decide how many of its partitions the member keeps; the lowest numbers go first if not all."""
+    def _partitions_to_keep(self, member: int, partitions: list[TopicPartition]) -> int:
+        """Return how many partitions the member keeps. If it has too many, it keeps the lowest numbers."""
         quotas = self._quotas
         if len(partitions) > quotas.quota:
             partitions.sort(key=lambda partition: partition[1])  # stable: equal numbers stay ordered by topic
@@ -99,7 +99,7 @@ class ConstrainedAssignment:
         return quotas.quota
 
     def _fill(self, unassigned: list[TopicPartition]) -> None:
-        """Step 3: round after round among the members below the quota, then the surplus."""
+        """Run step 3: fill the members below the quota in turn, then assign the surplus."""
         quotas = self._quotas
         partitions = iter(unassigned)
         while quotas.below_quota:

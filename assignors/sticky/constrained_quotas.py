@@ -1,4 +1,4 @@
-"""What the steps of the constrained algorithm share: what each member has so far, and who may still get more."""
+"""The state that the steps of the constrained algorithm share: the partitions of each member and its quota."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class Quotas:
-    """Partitions given so far, members below and at the quota, and how many members may still exceed it.
+    """The partitions assigned so far, the members below and at the quota, and the surplus that is left.
 
-    ``transferring`` maps each partition that changes hands to its new owner: the partitions a cooperative group must
-    withhold. A contested one counts, as either claimant may still be consuming it.
+    ``transferring`` maps each partition that changes its owner to the new owner. A cooperative group must withhold
+    these partitions. A contested partition is always included, because each claimant may still consume it.
     """
 
     def __init__(self, members: int, total_partitions: int, contested: Collection[TopicPartition]) -> None:
-        self.quota, self.surplus = divmod(total_partitions, members)  # surplus: how many members may exceed the quota
+        self.quota, self.surplus = divmod(total_partitions, members)  # surplus: members that can exceed the quota
         self.assigned: list[list[TopicPartition]] = [[] for _ in range(members)]
         self.below_quota: list[int] = []
         self.at_quota: deque[int] = deque()  # candidates for the surplus, in the order in which they get it
@@ -28,21 +28,21 @@ class Quotas:
         self._revoked: dict[TopicPartition, int] = {}
 
     def revoke(self, partitions: Iterable[TopicPartition], owner: int) -> None:
-        """Note partitions that their owner did not keep."""
+        """Record partitions that their owner did not keep."""
         self._revoked.update(dict.fromkeys(partitions, owner))
 
     def give(self, partition: TopicPartition, member: int) -> None:
-        """Assign a partition its member did not keep."""
+        """Assign a partition that no member kept."""
         self.assigned[member].append(partition)
         if self._revoked.get(partition, member) != member or partition in self._contested:
             self.transferring[partition] = member
 
     def is_full(self, member: int) -> bool:
-        """Whether a member has its quota."""
+        """Return whether a member has its quota."""
         return len(self.assigned[member]) == self.quota
 
     def take_surplus(self) -> None:
-        """Count one member above the quota; after the last, no member at the quota is a candidate any more."""
+        """Count one more member above the quota. If no surplus is left, no member is a candidate any more."""
         self.surplus -= 1
         if not self.surplus:
             self.at_quota.clear()

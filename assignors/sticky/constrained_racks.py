@@ -1,7 +1,7 @@
-"""The middle step of the constrained algorithm: partitions go round among the members in a rack of theirs (KIP-881).
+"""Step 2 of the constrained algorithm: partitions go in turn to members in the rack of a replica (KIP-881).
 
 ``ConstrainedAssignmentBuilder.assignRackAwareRoundRobin`` searches a list of all candidates for every partition. Here
-each rack has its own candidates; the answer is the same.
+each rack has its own candidates. The result is the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def fill_by_rack(quotas: Quotas, racks: StickyRacks, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Assign what can be assigned near, within the quota and the surplus; return the rest in order."""
+    """Assign partitions to near members, within the quota and the surplus. Returns the other partitions, in order."""
     below = _BelowQuota(quotas, racks)
     at_quota = _AtQuota(quotas, racks)
     rest = []
@@ -40,40 +40,40 @@ def fill_by_rack(quotas: Quotas, racks: StickyRacks, partitions: Iterable[TopicP
 
 
 class _BelowQuota:
-    """Members below the quota, by rack, ascending; they take turns."""
+    """The members below the quota, by rack, ascending. They take turns."""
 
     def __init__(self, quotas: Quotas, racks: StickyRacks) -> None:
         self._rack_of = racks.members
         self._all = quotas.below_quota
         self._by_rack: dict[str, list[int]] = {}
-        self._gone: set[int] = set()
-        self._turn = 0
+        self._removed: set[int] = set()
+        self._next = 0
         for member in self._all:
             if member in self._rack_of:
                 self._by_rack.setdefault(self._rack_of[member], []).append(member)
 
     def next(self, racks: Iterable[str]) -> int | None:
-        """Choose the next in turn in one of ``racks``, who is then last in turn."""
+        """Return the next member in turn from one of ``racks``, or None. This member is then the last in turn."""
         waiting = [members for rack in racks if (members := self._by_rack.get(rack))]
         if not waiting:
             return None
-        places = [bisect_left(members, self._turn) for members in waiting]
+        places = [bisect_left(members, self._next) for members in waiting]
         ahead = [members[place] for members, place in zip(waiting, places, strict=True) if place < len(members)]
         member = min(ahead or (members[0] for members in waiting))
-        self._turn = member + 1
+        self._next = member + 1
         return member
 
     def remove(self, member: int) -> None:
         members = self._by_rack[self._rack_of[member]]
         del members[bisect_left(members, member)]
-        self._gone.add(member)
+        self._removed.add(member)
 
     def members(self) -> list[int]:
-        return [member for member in self._all if member not in self._gone]
+        return [member for member in self._all if member not in self._removed]
 
 
 class _AtQuota:
-    """Members at the quota, by rack, in the order in which they came to it: the first gets one of the surplus."""
+    """The members at the quota, by rack, in the order in which they reached it. The first gets one of the surplus."""
 
     def __init__(self, quotas: Quotas, racks: StickyRacks) -> None:
         self._quotas = quotas

@@ -1,9 +1,9 @@
 """The client-side ``cooperative-sticky`` strategy (``CooperativeStickyAssignor``; KIP-429).
 
-An incremental rebalance takes two rounds where partitions change hands. In the first, the new owner does not get them
-yet: they are *withheld*, the old owner sees that it lost them, revokes and rejoins, and the second round hands them
-over. ``assign`` gives what the leader sends in the round it is asked for; ``rebalance_needed`` tells whether a second
-follows, and ``rejoined`` is the group as that one finds it.
+A cooperative rebalance needs two rounds if partitions change their owner. In the first round these partitions are
+*withheld*: the new owner does not get them yet. The old owner sees that it lost them, revokes them and rejoins. The
+second round assigns them to the new owner. ``assign`` returns the assignment of one round. ``rebalance_needed`` returns
+whether a further round follows. ``group_after_rejoin`` returns the group at the start of that round.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class CooperativeStickyAssignor:
-    """Sticky, but a partition that changes hands is withheld until its old owner has revoked it.
+    """Sticky, but a partition that changes its owner is withheld until the old owner has revoked it.
 
-    A member joins; t-3 goes from A to B, in two rounds:
+    B joins, and t-1 moves from A to B in two rounds:
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> owner = Member("A", ("t",), owned=(("t", 0), ("t", 1)), generation_id=1)
@@ -35,7 +35,7 @@ class CooperativeStickyAssignor:
     {'A': (('t', 0),), 'B': ()}
     >>> rebalance_needed(group, first)
     True
-    >>> CooperativeStickyAssignor().assign(rejoined(group, first)).members
+    >>> CooperativeStickyAssignor().assign(group_after_rejoin(group, first)).members
     {'A': (('t', 0),), 'B': (('t', 1),)}
     """
 
@@ -45,11 +45,11 @@ class CooperativeStickyAssignor:
         self.scan = scan
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
-        """Assign ``group``; partitions that some member must revoke first are in nobody's assignment."""
+        """Assign ``group``. Partitions that a member must revoke first are not assigned."""
         outcome = assign_sticky(group, self.scan)
         transferring = outcome.transferring
         if transferring is None:
-            transferring = _changed_hands(outcome)
+            transferring = _transferring_partitions(outcome)
         for member, partitions in enumerate(outcome.assigned):
             if transferring:
                 outcome.assigned[member] = [
@@ -59,12 +59,12 @@ class CooperativeStickyAssignor:
 
 
 def rebalance_needed(group: GroupSpec, assignment: GroupAssignment) -> bool:
-    """Tell whether some member must revoke something it owns: then it rejoins, and a second round follows."""
+    """Return whether a member must revoke a partition that it owns. Then it rejoins, and a further round follows."""
     return any(not set(member.owned).issubset(assignment.members[member.member_id]) for member in group.members)
 
 
-def rejoined(group: GroupSpec, assignment: GroupAssignment) -> GroupSpec:
-    """Make the group of the next round: every member owns what ``assignment`` gave it, one generation later."""
+def group_after_rejoin(group: GroupSpec, assignment: GroupAssignment) -> GroupSpec:
+    """Return the group of the next round: each member owns its partitions of ``assignment``, one generation later."""
     generation = 1 + max((member.generation_id for member in group.members), default=0)
     members = (
         replace(
@@ -79,8 +79,8 @@ def rejoined(group: GroupSpec, assignment: GroupAssignment) -> GroupSpec:
     return replace(group, members=tuple(members))
 
 
-def _changed_hands(outcome: StickyOutcome) -> Mapping[TopicPartition, int]:
-    """Map each partition that a member gets anew and another owned and loses to its new owner."""
+def _transferring_partitions(outcome: StickyOutcome) -> Mapping[TopicPartition, int]:
+    """Map each partition that moves from one member to a different member to its new owner."""
     gained: dict[TopicPartition, int] = {}
     lost: set[TopicPartition] = set()
     for position, (member, partitions) in enumerate(zip(outcome.members, outcome.assigned, strict=True)):

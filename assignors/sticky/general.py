@@ -1,14 +1,14 @@
-"""Sticky assignment where subscriptions differ (KIP-54, the general algorithm).
+"""Sticky assignment for different subscriptions (KIP-54, the general algorithm).
 
-Four steps, as ``AbstractStickyAssignor.GeneralAssignmentBuilder`` takes them:
+The four steps are those of ``AbstractStickyAssignor.GeneralAssignmentBuilder``:
 
-1. Members keep what they own, are still subscribed to and, with racks, are near.
-2. Every other partition goes to its least loaded subscriber; with racks, first to the least loaded that is near. Topics
-   with few subscribers come first, as they leave the least choice.
-3. Partitions move from a member to one with at least two fewer, until none can (``general_balance``).
-4. If that did not balance better than step 2 had, it is undone: no move without a gain.
+1. Members keep the partitions that they own and still subscribe to. With racks, the partition must also be near.
+2. Every other partition goes to its least loaded subscriber. With racks, the least loaded near subscriber comes first.
+   Topics with few subscribers come first, because they leave the least choice.
+3. Partitions move from a member to a member with at least two fewer, until no such move exists (``general_balance``).
+4. If the balance after step 3 is not better than after step 2, the moves are undone.
 
-Members stand for themselves by their position in the order of member ids, which also decides between equal loads.
+A member is its position in the order of member ids. This order also decides between equal loads.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from heapq import heapify, heapreplace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from assignors.claims import NOBODY
+from assignors.claims import NO_OWNER
 from assignors.sticky.general_balance import Balancer, balance_score
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class GeneralAssignment:
-    """One run of the algorithm; ``owners`` holds the claims before ``build`` and the answer after.
+    """One run of the algorithm. ``owners`` has the claims before ``build``, and the result after it.
 
-    ``subscribers`` maps each topic to the positions of its subscribers; ``earlier`` maps partitions to the member to
-    prefer when they move (see ``claims.earlier_owners``).
+    ``subscribers`` maps each topic to the positions of its subscribers. ``earlier`` maps partitions to the member that
+    is preferred if they move (see ``claims.find_earlier_owners``).
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class GeneralAssignment:
         racks: StickyRacks,
         earlier: Mapping[TopicPartition, int],
     ) -> None:
-        # Python's sort is stable: topics with equally many subscribers stay in the order of their names.
+        # Python's sort is stable. Topics with the same number of subscribers stay in the order of their names.
         self.topics = sorted(subscribers, key=lambda topic: len(subscribers[topic]))
         self.members = members
         self.sizes = [0] * members
@@ -54,8 +54,8 @@ class GeneralAssignment:
         self.earlier = earlier
 
     def build(self) -> Owners:
-        """Run the steps."""
-        revoked = self._give_up_what_cannot_be_kept()
+        """Run all steps."""
+        revoked = self._revoke_invalid()
         owned = Counter(chain.from_iterable(self.owners.values()))
         self.sizes = [owned[member] for member in range(self.members)]
         from_scratch = not any(self.sizes)
@@ -68,23 +68,23 @@ class GeneralAssignment:
         self._balance(unassigned, revoked=revoked, from_scratch=from_scratch)
         return self.owners
 
-    def _give_up_what_cannot_be_kept(self) -> bool:
-        """Take step 1; tell whether anything was given up."""
+    def _revoke_invalid(self) -> bool:
+        """Run step 1. Returns whether a member lost a partition."""
         revoked = False
         for topic, owners in self.owners.items():
-            welcome = {NOBODY, *self.subscribers[topic]}
-            if not self.racks and welcome.issuperset(owners):
+            allowed = {NO_OWNER, *self.subscribers[topic]}
+            if not self.racks and allowed.issuperset(owners):
                 continue
             for number, owner in enumerate(owners):
-                if owner not in welcome or not (owner == NOBODY or self.racks.near(owner, (topic, number))):
-                    owners[number] = NOBODY
+                if owner not in allowed or not (owner == NO_OWNER or self.racks.near(owner, (topic, number))):
+                    owners[number] = NO_OWNER
                     revoked = True
         return revoked
 
     def _deal(self, topic: str, numbers: Sequence[int], racks: StickyRacks | None) -> list[int]:
-        """Take step 2 for one topic; return the numbers that no subscriber is near.
+        """Run step 2 for one topic. Returns the numbers that no subscriber is near.
 
-        Only subscribers of the topic change while it is dealt, so one heap a rack, (load, member), stays exact.
+        Only loads of subscribers of this topic change in this step. So one heap of (load, member) per rack is exact.
         """
         heaps = self._loads_by_rack(topic, racks) if numbers else {}
         owners = self.owners[topic]
@@ -108,12 +108,12 @@ class GeneralAssignment:
             heapify(loads)
             return {None: loads}
         heaps: dict[str | None, list[tuple[int, int]]] = {}
-        for load in sorted(loads):  # what is sorted is a heap
+        for load in sorted(loads):  # a sorted list is a heap
             heaps.setdefault(racks.members.get(load[1]), []).append(load)
         return heaps
 
     def _balance(self, unassigned: Mapping[str, Sequence[int]], *, revoked: bool, from_scratch: bool) -> None:
-        """Take steps 3 and 4. Where nothing had to be given up, moving only what was unassigned is tried first."""
+        """Run steps 3 and 4. If step 1 revoked nothing, step 3 first moves only the unassigned partitions."""
         movable = {topic: range(len(self.owners[topic])) for topic in self.topics if len(self.subscribers[topic]) > 1}
         involved = sorted(set(chain.from_iterable(self.subscribers[topic] for topic in movable)))
         before, score = {topic: list(self.owners[topic]) for topic in movable}, balance_score(self.sizes, involved)
@@ -126,4 +126,4 @@ class GeneralAssignment:
 
 
 def _unowned(owners: Sequence[int]) -> list[int]:
-    return [number for number, owner in enumerate(owners) if owner == NOBODY]
+    return [number for number, owner in enumerate(owners) if owner == NO_OWNER]

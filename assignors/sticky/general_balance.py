@@ -1,12 +1,13 @@
-"""Moving partitions until no move helps: the third step of the general sticky algorithm.
+"""Step 3 of the general sticky algorithm: moves partitions until no move improves the balance.
 
-Pass after pass over the partitions, in order: one whose owner has at least two more than its least loaded subscriber
-moves there, or to its earlier owner if that one has at least two fewer as well. A pass without a move ends it.
+Each pass visits all partitions in order. A partition moves if its owner has at least two more partitions than the least
+loaded subscriber. It moves to this subscriber, or to its earlier owner if that member also has at least two fewer. A
+pass without a move is the last one.
 
-``AbstractStickyAssignor.performReassignments`` asks before every partition whether the whole group is balanced, which
-takes a walk over all members and partitions and makes Java take minutes. That question never changes the answer: where
-it says yes no move qualifies. And a topic's partitions follow one another in the order, with only its subscribers
-changing meanwhile, so a heap for each topic finds the least loaded without a search.
+``AbstractStickyAssignor.performReassignments`` checks before every partition if the whole group is balanced. This check
+iterates over all members and partitions, so Java can take minutes. It never changes the result: in a balanced group no
+move qualifies. So this module leaves it out. The partitions of one topic are visited together. During this time only
+the loads of its subscribers change. So one heap per topic finds the least loaded subscriber without a search.
 """
 
 from __future__ import annotations
@@ -23,16 +24,17 @@ if TYPE_CHECKING:
     from assignors.model import TopicPartition
 
 
-PATIENT_PASSES = 100
-"""From then on a partition is not sent back (see ``movements``) unless that balances too.
+MAX_RETURN_PASSES = 100
+"""Maximum number of passes in which every partition can be sent back (see ``movements``).
 
-Sending one back can take it from a third member that is hardly loaded; two such moves can undo each other for ever, and
-in Java they may. Moves that each balance come to an end. Groups that do come to an end need a handful of passes.
+After that, a partition is sent back only if this move improves the balance, too. Sending a partition back can take it
+from a third member with few partitions. Two such moves can undo each other forever, and in Java this happens. Moves
+that all improve the balance must end. Groups that end in Java need few passes.
 """
 
 
 class Balancer:
-    """Moves partitions in ``owners`` and keeps ``sizes``, the number each member has, in step."""
+    """Moves partitions in ``owners`` and updates ``sizes``, the number of partitions of each member."""
 
     def __init__(
         self,
@@ -49,7 +51,7 @@ class Balancer:
         self._passes = 0
 
     def balance(self, movable: Mapping[str, Sequence[int]]) -> bool:
-        """Move partitions among ``movable`` (topic -> numbers) until a pass moves none; tell whether any moved."""
+        """Move partitions of ``movable`` (topic -> numbers) until a pass moves none. Returns whether any moved."""
         moved = False
         while self._pass(movable):
             moved = True
@@ -70,7 +72,7 @@ class Balancer:
         heapify(heap)
         for number in numbers:
             while heap[0][0] != sizes[heap[0][1]]:
-                heappop(heap)  # stale: the member's load changed after this was pushed
+                heappop(heap)  # outdated: the load of the member has changed since
             size = sizes[owners[number]]
             target = self._earlier_owner(topic, number, size)
             if target is None and size > heap[0][0] + 1:
@@ -83,9 +85,9 @@ class Balancer:
         return moved
 
     def _earlier_owner(self, topic: str, number: int, size: int) -> int | None:
-        """Find the earlier owner, if it has at least two fewer than ``size`` and may have the partition at all.
+        """Return the earlier owner, if it has at least two fewer than ``size`` and still subscribes to the topic.
 
-        Java does not ask whether it is still subscribed, and can leave the partition with a member that is not.
+        Java does not check the subscription, and can assign the partition to a member that is not subscribed.
         """
         earlier = self.earlier.get((topic, number)) if self.earlier else None
         if earlier is None or size <= self.sizes[earlier] + 1 or earlier not in self.subscribers[topic]:
@@ -93,13 +95,13 @@ class Balancer:
         return earlier
 
     def _move(self, topic: str, number: int, target: int) -> int:
-        """Give ``target`` the partition, or one that came from it the other way; return who gave it."""
+        """Move the partition to ``target``, or a partition that ``target`` gave up before. Returns the giver."""
         movements = self._movements.get(topic)
         if movements is None:
             movements = self._movements[topic] = TopicMovements(topic)
         actual = movements.substitute(number, self.owners[topic][number], target)
         giver = self.owners[topic][actual]
-        if self._passes > PATIENT_PASSES and self.sizes[giver] <= self.sizes[target] + 1:
+        if self._passes > MAX_RETURN_PASSES and self.sizes[giver] <= self.sizes[target] + 1:
             actual, giver = number, self.owners[topic][number]
         movements.record(actual, giver, target)
         self.owners[topic][actual] = target
@@ -109,9 +111,10 @@ class Balancer:
 
 
 def balance_score(sizes: Sequence[int], members: Iterable[int]) -> int:
-    """Sum the differences in size over all pairs of ``members``; 0 is perfect balance.
+    """Return the sum of the size differences of all pairs of ``members``. 0 is perfect balance.
 
-    In ascending order a size is the larger of a pair with everything before it and the smaller with everything after.
+    In ascending order, each size is the larger one in a pair with every earlier size, and the smaller one in a pair
+    with every later size.
 
     >>> balance_score([1, 4, 2], [0, 1, 2])
     6

@@ -1,4 +1,4 @@
-"""Which partitions of a topic moved from whom to whom, so that no two of them cross (KIP-54, stickiness)."""
+"""Records the movements of partitions, so that no two partitions of a topic cross (KIP-54, stickiness)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from assignors.java_hash import bucket, java_string_hash, table_size, topic_part
 
 
 class TopicMovements:
-    """The movements so far of one topic's partitions (``AbstractStickyAssignor.PartitionMovements``).
+    """The movements of the partitions of one topic (``AbstractStickyAssignor.PartitionMovements``).
 
-    If partition 1 went from A to B and now partition 2 is to go from B to A, sending 1 back is as balanced and moves
-    two partitions fewer.
+    Suppose that partition 1 moved from A to B, and now partition 2 would move from B to A. Sending partition 1 back
+    gives the same balance and moves two partitions fewer.
 
     >>> movements = TopicMovements("t0")
     >>> movements.record(1, giver=0, target=1)
@@ -23,16 +23,20 @@ class TopicMovements:
         self._by_pair: dict[tuple[int, int], _MovedPartitions] = {}
 
     def substitute(self, number: int, giver: int, target: int) -> int:
-        """Choose which partition to move so that ``target`` gets one more: ``number``, or one ``target`` gave up.
+        """Choose the partition to move to ``target``: ``number``, or a partition that ``target`` gave up before.
 
-        A partition that moved before counts as its first giver's, so the one returned need not be ``giver``'s.
+        A partition that moved before counts as a partition of its first giver. So the returned partition can belong to
+        a member other than ``giver``.
         """
         source = self._moved[number][0] if number in self._moved else giver
         returning = self._by_pair.get((target, source))
         return returning.first(self._topic_hash) if returning else number
 
     def record(self, number: int, giver: int, target: int) -> None:
-        """Note a movement; one that moved before keeps its first giver, one back where it was has not moved."""
+        """Record a movement. A partition that moved before keeps its first giver.
+
+        A partition that is back at its first giver counts as not moved.
+        """
         if number in self._moved:
             pair = self._moved.pop(number)
             self._by_pair[pair].remove(number)
@@ -45,7 +49,7 @@ class TopicMovements:
 
 
 class _MovedPartitions:
-    """What moved from one member to another: a set that, like Java's HashSet, has a first element by hash code."""
+    """The partitions that moved from one member to a different member, in the order of Java's ``HashSet``."""
 
     def __init__(self) -> None:
         self.arrivals: dict[int, int] = {}
@@ -55,7 +59,7 @@ class _MovedPartitions:
     def add(self, number: int) -> None:
         self.arrivals[number] = self._arrived
         self._arrived += 1
-        self._table_size = max(self._table_size, table_size(len(self.arrivals)))  # tables grow and never shrink
+        self._table_size = max(self._table_size, table_size(len(self.arrivals)))  # Java's tables never shrink
 
     def remove(self, number: int) -> None:
         del self.arrivals[number]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from assignors.claims import earlier_owners, settle_claims
+from assignors.claims import find_earlier_owners, settle_claims
 from assignors.ordering import members_by_id, sorted_names
 from assignors.sticky.constrained import ConstrainedAssignment
 from assignors.sticky.general import GeneralAssignment
@@ -19,16 +19,20 @@ if TYPE_CHECKING:
     from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
 
 ScanOrder = Callable[[Iterable[str]], list[str]]
-"""In which order the algorithm meets the members' claims. Who keeps what where not all can depends on it."""
+"""Sorts member ids into the order in which the algorithm visits the members' claims.
+
+If not every member can keep its partitions, this order decides which members do.
+"""
 
 
 class StickyAssignor:
-    """Balances as well as possible, and among balanced answers keeps as much as possible where it was.
+    """Balances the group as well as possible. Among balanced assignments it keeps as many owners as possible.
 
-    Members are met in the order of their ids. Java meets them as its HashMap has them:
-    ``StickyAssignor(hash_map_order)`` is what a Java leader assigns.
+    The members are visited in the order of their ids. Java visits them in the order of a ``HashMap``. Use
+    ``StickyAssignor(hash_map_order)`` for the assignment of a Java leader.
 
-    Three members, t0(1), t1(2), t2(3), C0:{t0}, C1:{t0, t1}, C2:{t0, t1, t2}. Roundrobin would give C2 four of the six:
+    Three topics have 1, 2 and 3 partitions. Three members have different subscriptions. Roundrobin would give C2 four
+    of the six partitions:
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> topics = {"C0": ("t0",), "C1": ("t0", "t1"), "C2": ("t0", "t1", "t2")}
@@ -36,7 +40,7 @@ class StickyAssignor:
     >>> [len(partitions) for partitions in StickyAssignor().assign(group).members.values()]
     [1, 2, 3]
 
-    A member leaves: what it had is shared out, and nothing else moves.
+    A member leaves. The other members share its partitions, and no other partition moves.
 
     >>> def owned(name, *numbers):
     ...     return Member(name, ("t",), owned=tuple(("t", number) for number in numbers), generation_id=1)
@@ -44,7 +48,7 @@ class StickyAssignor:
     >>> StickyAssignor().assign(left).members["A"]
     (('t', 0), ('t', 1), ('t', 3))
 
-    A member joins: it gets its share, and nothing moves between the others.
+    A member joins. It gets its share, and no partition moves between the other members.
 
     >>> joined = GroupSpec((owned("A", 0, 1, 3), owned("B"), owned("C", 2, 4, 5)), {"t": 6})
     >>> StickyAssignor().assign(joined).members["B"]
@@ -57,14 +61,17 @@ class StickyAssignor:
         self.scan = scan
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
-        """Assign ``group``; the claims in it decide what is kept."""
+        """Assign ``group``. Its claims decide which partitions keep their owner."""
         outcome = assign_sticky(group, self.scan)
         return group_assignment(outcome.members, outcome.assigned)
 
 
 @dataclass(frozen=True, slots=True)
 class StickyOutcome:
-    """Members by id with their partitions, and what changed hands; None where only a comparison can tell."""
+    """The members by id with their partitions, and the partitions that change their owner.
+
+    ``transferring`` is None after the general algorithm. Then compare the assignment with the owned partitions.
+    """
 
     members: Sequence[MemberSubscription]
     assigned: list[list[TopicPartition]]
@@ -72,7 +79,7 @@ class StickyOutcome:
 
 
 def assign_sticky(group: GroupSpec, scan_order: ScanOrder) -> StickyOutcome:
-    """Run the algorithm that fits: constrained where all subscriptions are equal, else general."""
+    """Run the constrained algorithm if all subscriptions are equal, otherwise the general algorithm."""
     members = members_by_id(group)
     position = {member.member_id: place for place, member in enumerate(members)}
     scan = [position[member_id] for member_id in scan_order(member.member_id for member in group.members)]
@@ -82,6 +89,6 @@ def assign_sticky(group: GroupSpec, scan_order: ScanOrder) -> StickyOutcome:
     if len(set(distinct_subscriptions(members))) == 1:
         constrained = ConstrainedAssignment(scan, claims, racks).build()
         return StickyOutcome(members, constrained.assigned, constrained.transferring)
-    earlier = earlier_owners(members, claims.max_generation, scan)
+    earlier = find_earlier_owners(members, claims.max_generation, scan)
     owners = GeneralAssignment(len(members), subscribers, claims.owners, racks, earlier).build()
     return StickyOutcome(members, by_member(owners, len(members)), None)

@@ -1,4 +1,4 @@
-"""Racks as the sticky strategies see them (KIP-881; ``AbstractStickyAssignor.RackInfo``)."""
+"""Racks of members and partitions for the sticky strategies (KIP-881; ``AbstractStickyAssignor.RackInfo``)."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StickyRacks:
-    """Racks by member position and of each partition's replicas; both empty where racks do not matter.
+    """The rack of each member, by position, and the racks of each partition's replicas.
 
-    Sticky asks once for the whole group whether they do, range once for each topic.
+    Both are empty if racks do not matter. Sticky decides this once for the whole group. Range decides it per topic.
     """
 
     members: Mapping[int, str] = field(default_factory=dict)
     partitions: Mapping[str, Sequence[frozenset[str]]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Tell whether racks matter for this group."""
+        """Return whether racks matter for this group."""
         return bool(self.members)
 
     def near(self, member: int, partition: TopicPartition) -> bool:
-        """Tell whether a replica is in the member's rack; a member without a rack is near everything."""
+        """Return whether a replica is in the member's rack. A member without a rack is near every partition."""
         rack = self.members.get(member)
         return rack is None or rack in self.partitions[partition[0]][partition[1]]
 
     def scarce_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Sort partitions by how many members are in a rack of theirs: who is near few members chooses first."""
+        """Sort partitions by the number of members in the racks of their replicas, fewest first."""
         population: dict[str, int] = {}
         for rack in self.members.values():
             population[rack] = population.get(rack, 0) + 1
@@ -45,7 +45,7 @@ class StickyRacks:
 
 
 def sticky_racks(group: GroupSpec, members: Sequence[MemberSubscription], topics: Sequence[str]) -> StickyRacks:
-    """Read the racks of ``members`` and of the partitions of ``topics``, where they matter."""
+    """Return the racks of ``members`` and of the partitions of ``topics``. Empty if racks do not matter."""
     racks = {position: rack for position, member in enumerate(members) if (rack := member_rack(member))}
     if not racks:
         return StickyRacks()

@@ -1,4 +1,4 @@
-"""The broker's uniform strategy (KIP-848): members alike and members that differ.
+"""The uniform strategy of the broker (KIP-848), for equal and for different subscriptions.
 
 Imports no other folder.
 """

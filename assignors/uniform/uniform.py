@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assignors.claims import NOBODY
+from assignors.claims import NO_OWNER
 from assignors.ordering import members_by_id
 from assignors.subscriptions import (
     by_member,
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class UniformAssignor:
-    """The broker's default: spread evenly, and keep of the current target assignment what balance allows.
+    """The default strategy of the broker. It balances the group, and keeps current partitions if balance allows it.
 
-    ``owned`` is the current target assignment. Racks are not looked at (Kafka 4.2).
+    ``owned`` is the current target assignment. Racks have no effect (Kafka 4.2).
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> owner = Member("A", ("t",), owned=(("t", 0), ("t", 1), ("t", 2)))
@@ -36,7 +36,7 @@ class UniformAssignor:
     name = "uniform"
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
-        """Assign ``group``; the generations of the claims mean nothing here."""
+        """Assign ``group``. The generations of the claims have no effect."""
         members = members_by_id(group)
         subscribers = subscribers_by_topic(group, members)
         target = _current_target(members, {topic: group.partition_count(topic) for topic in subscribers})
@@ -47,11 +47,12 @@ class UniformAssignor:
 
 
 def _current_target(members: Sequence[MemberSubscription], partitions: Mapping[str, int]) -> Owners:
-    """Read who owns what and is still subscribed to it; the last of several who claim one partition.
+    """Return the current owner of each partition. An owner that no longer subscribes to the topic does not count.
 
-    The broker never has two owners of a partition, nor one that does not exist: it throws where a topic shrank.
+    If several members own one partition, the last one counts. The broker itself never has two owners of a partition. It
+    also has no partition that does not exist, because it throws an exception if a topic has fewer partitions.
     """
-    owners = {topic: [NOBODY] * count for topic, count in partitions.items()}
+    owners = {topic: [NO_OWNER] * count for topic, count in partitions.items()}
     for position, member in enumerate(members):
         for topic, number in member.owned:
             if topic in owners and 0 <= number < len(owners[topic]) and topic in member.topics:

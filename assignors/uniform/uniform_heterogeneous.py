@@ -1,14 +1,13 @@
-"""Uniform where subscriptions differ (``UniformHeterogeneousAssignmentBuilder``).
+"""Uniform for different subscriptions (``UniformHeterogeneousAssignmentBuilder``).
 
-1. Partitions nobody has go, topic by topic, to the least loaded subscribers.
-2. Topic by topic, partitions move from the most to the least loaded subscribers until they differ by at most one. That
-can
-   unbalance a topic seen before, so it is repeated, at most 16 times over all topics; a whole round without a move ends
-   it.
+1. Partitions without an owner go, topic by topic, to the least loaded subscribers.
+2. Topic by topic, partitions move from the most loaded to the least loaded subscribers until the loads differ by at
+   most one. A move can unbalance an earlier topic. So this step runs up to 16 times over all topics. It ends earlier if
+   a whole round moves nothing.
 
-Step 2 looks at one topic at a time, so it finds no chain of moves through a third member: balance is a local optimum.
-Topics go by partitions per subscriber, most first: they need the most room. Members go by position, in the order of
-ids.
+Step 2 handles one topic at a time, so it finds no chain of moves through a third member. The balance is a local
+optimum. Topics with the most partitions per subscriber come first, because they need the most room. Members are
+ordered by position, which is the order of ids.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from assignors.claims import NOBODY
+from assignors.claims import NO_OWNER
 from assignors.uniform.uniform_loads import SubscriberLoads
 
 if TYPE_CHECKING:
@@ -29,18 +28,18 @@ MAX_ITERATION_COUNT = 16
 
 
 class HeterogeneousAssignment:
-    """One run of the algorithm; ``owners`` holds the current target before ``build`` and the new one after."""
+    """One run of the algorithm. ``owners`` is the current target before ``build``, and the new target after it."""
 
     def __init__(self, members: int, subscribers: Mapping[str, Sequence[int]], owners: Owners) -> None:
         self.subscribers = subscribers
         self.owners = owners
         counted = Counter(chain.from_iterable(owners.values()))
         self.sizes = [counted[member] for member in range(members)]
-        # Topics come in the order of their names, which stands for that of their ids and decides what is still equal.
+        # The input is ordered by topic name. This order decides between equal topics. The broker uses topic ids.
         self.topics = sorted(subscribers, key=self._partitions_per_subscriber)
 
     def build(self) -> Owners:
-        """Run the steps."""
+        """Run both steps."""
         for topic in self.topics:
             self._assign_unowned(topic)
         self._balance([topic for topic in self.topics if len(self.subscribers[topic]) > 1])
@@ -52,7 +51,7 @@ class HeterogeneousAssignment:
 
     def _assign_unowned(self, topic: str) -> None:
         owners = self.owners[topic]
-        unowned = [number for number, owner in enumerate(owners) if owner == NOBODY]
+        unowned = [number for number, owner in enumerate(owners) if owner == NO_OWNER]
         if not unowned:
             return
         loads = SubscriberLoads(self.subscribers[topic], self.sizes)
@@ -61,7 +60,7 @@ class HeterogeneousAssignment:
             self.sizes[owners[number]] += 1
 
     def _balance(self, topics: Sequence[str]) -> None:
-        last_moved = None  # the topic balanced last; to come round to it again means that nothing moved since
+        last_moved = None  # the last topic with a move; if the loop reaches it again, nothing has moved since
         for topic in chain.from_iterable([topics] * MAX_ITERATION_COUNT):
             if topic == last_moved:
                 return
@@ -69,12 +68,12 @@ class HeterogeneousAssignment:
                 last_moved = topic
 
     def _balance_topic(self, topic: str) -> bool:
-        """Move partitions from the most to the least loaded subscribers; tell whether any moved."""
+        """Move partitions from the most to the least loaded subscribers. Returns whether any partition moved."""
         loads = SubscriberLoads(self.subscribers[topic], self.sizes)
         if loads.imbalance <= 1:
             return False
         owners, moved = self.owners[topic], False
-        giveable: dict[int, list[int]] = {}  # a member gives up its highest number first, and none it got here
+        giveable: dict[int, list[int]] = {}  # a member gives up its highest number first, but none that it got here
         for number, owner in enumerate(owners):
             giveable.setdefault(owner, []).append(number)
         while (giver := loads.next_most_loaded_of(giveable)) is not None:

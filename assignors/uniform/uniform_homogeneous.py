@@ -1,19 +1,20 @@
-"""Uniform where all members subscribe to the same topics (``UniformHomogeneousAssignmentBuilder``).
+"""Uniform for members that subscribe to the same topics (``UniformHomogeneousAssignmentBuilder``).
 
-With n members and p partitions every member has a quota of p // n partitions, and p % n of them, the *extras*, have one
-more. Members go by id:
+With n members and p partitions, the quota of each member is p // n partitions. p % n members get one more partition,
+the *extra*. The algorithm visits the members in the order of ids:
 
-1. A member keeps what it owns, by topic and number, up to its quota and one more while there are extras left.
-2. An extra that a member cannot fill with what it owns is left to those after it, who may own more, unless they are no
-   more than the extras left.
-3. What is free then fills one member after the other.
+1. A member keeps the partitions that it owns, by topic and number, up to its quota. If an extra is left, it keeps one
+   more.
+2. A member that owns too few partitions to use an extra leaves it to later members, which may own more. It takes the
+   extra anyway if every remaining member must take one.
+3. The remaining partitions fill one member after the next.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from assignors.claims import NOBODY
+from assignors.claims import NO_OWNER
 from assignors.subscriptions import by_owner
 
 if TYPE_CHECKING:
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def assign_homogeneous(members: int, target: Owners) -> list[list[TopicPartition]]:
-    """Assign all partitions of ``target``, the current owners: a list for each member, by position."""
+    """Assign all partitions of ``target``, which has the current owners. Returns one list per member, by position."""
     quota, extras = divmod(sum(map(len, target.values())), members)
     owned = by_owner(target)
-    unassigned = owned.pop(NOBODY, [])
+    unassigned = owned.pop(NO_OWNER, [])
     assigned, rooms = [], []
     for position in range(members):
         partitions = owned.get(position, [])

@@ -1,8 +1,9 @@
-"""The loads of a topic's subscribers, taken from both ends (``UniformHeterogeneousAssignmentBuilder``'s balancer).
+"""Finds the least and the most loaded subscribers of a topic (the balancer of `UniformHeterogeneousAssignmentBuilder`).
 
-Sorted by load, the subscribers form a skyline. A *range* of equally loaded ones at its low end is filled level by
-level: each member in turn, then one level up, taking in those who were there already. A range at the high end is worn
-down the same way. They have met when their levels differ by at most one.
+The subscribers are sorted by load. The *low range* contains the least loaded subscribers, all at one level. Each of
+them gets one partition. Then the range goes up one level, and includes the subscribers that were already at this level.
+The *high range* contains the most loaded subscribers and goes down in the same way. The two ranges have met if their
+levels differ by at most one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SubscriberLoads:
-    """Hands out members assuming that each takes, or gives, one partition; ``sizes`` must be kept in step meanwhile."""
+    """Returns one member after the next to give or take one partition. The caller must keep ``sizes`` up to date."""
 
     def __init__(self, subscribers: Sequence[int], sizes: Sequence[int]) -> None:
         self._sizes = sizes
@@ -28,16 +29,16 @@ class SubscriberLoads:
 
     @property
     def imbalance(self) -> int:
-        """How many more partitions the most loaded has than the least loaded, as of now."""
+        """Return the current difference in partitions between the most and the least loaded subscriber."""
         return self._sizes[self._members[-1]] - self._sizes[self._members[0]]
 
     @property
     def balanced(self) -> bool:
-        """Whether the two ranges have met."""
+        """Return whether the two ranges have met."""
         return self._high_level - self._low_level <= 1
 
     def next_least_loaded(self) -> int:
-        """Take the next member of the low range, going a level up after its last."""
+        """Return the next member of the low range. After the last one, the range goes up one level."""
         if self._next_low >= self._low_end:
             self._low_level += 1
             while self._low_end < len(self._members) and self._size_at(self._low_end) == self._low_level:
@@ -47,9 +48,10 @@ class SubscriberLoads:
         return self._members[self._next_low - 1]
 
     def next_most_loaded_of(self, giveable: Mapping[int, Sequence[int]]) -> int | None:
-        """Take the next member of the high range that has something to give; None when there is none or they have met.
+        """Return the next member of the high range that can give a partition.
 
-        Members with nothing to give are put aside at the very end, outside the range.
+        Returns None if no member can give one, or if the ranges have met. Members that can give nothing move to the end
+        of the list, outside the range.
         """
         while not self.balanced:
             place = self._next_most_loaded()
@@ -65,7 +67,7 @@ class SubscriberLoads:
     def _next_most_loaded(self) -> int | None:
         if self._next_high < self._high_start:
             if self._high_start and self._high_end <= self._high_start:
-                self._high_level = self._size_at(self._high_start - 1)  # the whole range was put aside
+                self._high_level = self._size_at(self._high_start - 1)  # no member of the range could give
             else:
                 self._high_level -= 1
             while self._high_start and self._size_at(self._high_start - 1) == self._high_level:

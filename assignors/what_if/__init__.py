@@ -1,4 +1,4 @@
-"""What another strategy, another member or another partition would change.
+"""Computes the effect of a different strategy, of members that join or leave, and of more partitions.
 
 May import all of `assignors`.
 """

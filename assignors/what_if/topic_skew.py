@@ -1,16 +1,18 @@
-"""Multi-topic skew: each topic is shared as evenly as can be, and yet the same members get the one more every time.
+"""Finds topic skew: each topic is shared evenly, but the same members get the extra partition of several topics.
 
-That is what ``range`` does by design: it deals each topic by itself, always from the first member on. Ten topics of one
-partition over three members: the first has ten, the others are idle. Nothing is wrong in any topic, so only a name
-tells a person where to look. Source: ``RangeAssignor``'s class comment.
+``range`` does this by design, because it assigns each topic separately, starting with the first member. Example: three
+members subscribe to ten topics with one partition each. The first member gets all ten partitions, and the other members
+are idle. Each topic is correct, so only a separate name shows the cause. Source: the class comment of
+``RangeAssignor``.
 
-Rules, first that applies:
+The first rule that applies decides:
 
-1. The assignment breaks a law: no skew is named; something else is to be mended first.
-2. Some topic is not shared evenly by its subscribers (they differ by more than one): another cause.
-3. The sizes are as fair as any valid assignment's: no skew, whoever has the one more.
-4. Nobody has the one more of two topics or more: it is unequal subscriptions that make the sizes differ.
-5. Skew. ``members`` are those with the one more of most topics.
+1. The assignment breaks a rule: no skew is reported, because a different fault must be repaired first.
+2. A topic is not shared evenly (two of its subscribers differ by more than one partition): no skew. The cause is a
+   different one.
+3. The sizes are as fair as in any valid assignment: no skew.
+4. No member has the extra partition of two or more topics: no skew. The sizes differ because subscriptions differ.
+5. Otherwise: skew. ``members`` are the members with the extra partition of most topics.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TopicSkew:
-    """Who has the one more of most topics, and of how many; partitions the busiest have beyond the fairest."""
+    """The members with the extra partition of most topics, the number of these topics, and the surplus (`evenness`)."""
 
     members: tuple[str, ...]
     topics: int
@@ -43,9 +45,9 @@ class TopicSkew:
 
 
 def topic_skew(group: GroupSpec, assignment: GroupAssignment) -> TopicSkew | None:
-    """Name the skew by the rules above; None where there is none.
+    """Return the topic skew by the rules above, or None.
 
-    Raises TooManySubscriptionsError where rule 3 cannot be decided (see ``fairest``).
+    Raises TooManySubscriptionsError if rule 3 cannot be decided (see ``fairest``).
 
     >>> from assignors import assignor_named
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
@@ -55,37 +57,39 @@ def topic_skew(group: GroupSpec, assignment: GroupAssignment) -> TopicSkew | Non
     >>> topic_skew(group, assignor_named("roundrobin").assign(group)) is None
     True
     """
-    if violations(group, assignment, "range"):  # the laws of all strategies, and rule 2, which is what range promises
+    if violations(group, assignment, "range"):  # rule 1, and rule 2, which is the promise of range
         return None
-    too_many = surplus(sorted(map(len, assignment.members.values())), fairest_sizes(group))
-    one_more = Counter(_those_with_one_more(group, assignment))
-    topics = max(one_more.values(), default=0)
-    if not too_many or topics < 2:
+    surplus_partitions = surplus(sorted(map(len, assignment.members.values())), fairest_sizes(group))
+    extra_counts = Counter(_members_with_extra(group, assignment))
+    topics = max(extra_counts.values(), default=0)
+    if not surplus_partitions or topics < 2:
         return None
     members = (member.member_id for member in members_by_id(group))
-    return TopicSkew(tuple(member_id for member_id in members if one_more[member_id] == topics), topics, int(too_many))
+    return TopicSkew(
+        tuple(member_id for member_id in members if extra_counts[member_id] == topics), topics, int(surplus_partitions)
+    )
 
 
-def remedy(outcomes: Iterable[Outcome | FailedOutcome]) -> Outcome | None:
-    """Choose the strategy that removes the unfairness: its computed score is 100. None if no strategy's is.
+def choose_remedy(outcomes: Iterable[Outcome | FailedOutcome]) -> Outcome | None:
+    """Choose the strategy that removes the unfairness: the strategy with the score 100. None if no strategy has it.
 
-    Of several the one that moves fewest partitions, then the first. ``outcomes`` are those of ``what_if`` for the group
-    as it is: what is not computed is not advised.
+    If several have it, the strategy with the fewest moved partitions is chosen, then the first one. ``outcomes`` are
+    the outcomes of ``what_if`` for the unchanged group.
 
     >>> from assignors import BUILT_IN
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> from assignors.what_if.what_if import what_if
     >>> group = GroupSpec(tuple(Member(name, ("t", "u", "v")) for name in "ABC"), {"t": 2, "u": 2, "v": 2})
     >>> owners = {(topic, number): "AB"[number] for topic in "tuv" for number in (0, 1)}
-    >>> remedy(what_if(group, owners, BUILT_IN.values()).outcomes).strategy
+    >>> choose_remedy(what_if(group, owners, BUILT_IN.values()).outcomes).strategy
     'sticky'
     """
     fair = [outcome for outcome in outcomes if isinstance(outcome, Outcome) and outcome.score == 100]
     return min(fair, key=lambda outcome: outcome.moved_partitions, default=None)
 
 
-def _those_with_one_more(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """Name, for each topic whose subscribers cannot all have the same, those that have one more."""
+def _members_with_extra(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
+    """Yield the members with the extra partition, for each topic whose partitions cannot be divided equally."""
     counts = {member_id: Counter(topic for topic, _ in held) for member_id, held in assignment.members.items()}
     for topic, subscribers in subscribers_by_topic(group, group.members).items():
         quota = group.partition_count(topic) // len(subscribers)

@@ -1,19 +1,21 @@
-"""What every strategy would make of a group, as it is or changed: one member more or fewer, a topic that grows.
+"""Computes the result of every strategy for a group: unchanged, with more or fewer members, or with a larger topic.
 
-Rules of a change, so that two monitors answer alike:
+Rules of a change. With them, two monitors return the same result:
 
-1. Who *joins* subscribes to what most members do (of equally common subscriptions: what gives most partitions, then the
-   first by name), is dynamic and names no rack. Its id is not known before it joins, though ``range`` and
-   ``roundrobin`` deal by ids: ``~new-member-1`` comes after all others, as ``~`` sorts after letters and digits.
-2. Who *leaves* is the member with most partitions today, of several the last by id: the worst that can happen, none
-   leaving moves more. Then the next such member, if two leave.
-3. A topic only *grows*, as in Kafka, and somebody must subscribe to it. Nothing is known of the new partitions' racks.
-4. Moves are counted from today's owners: a partition moves if another member gets it. What a member had that left, or
-   that cannot keep it, moves under every strategy (``unavoidable_moves``) and is included.
-5. A cooperative strategy is followed to its last round, as in ``comparison``.
+1. A member that *joins* is dynamic and has no rack. It has the most common subscription. Of equally common ones, it has
+   the one with most partitions, then the first by name. Its real id is unknown, but ``range`` and ``roundrobin`` order
+   members by id. So its id is ``~new-member-1``. It comes last, because ``~`` sorts after letters and digits.
+2. The member that *leaves* is the member with most partitions today. Of several such members, the last by id leaves.
+   This is the worst case, because this member has the most partitions to move. If two members leave, the second one is
+   chosen in the same way.
+3. A topic can only *grow*, as in Kafka. At least one member must subscribe to it. The racks of the new partitions are
+   unknown.
+4. Moves are counted from today's owners. A partition moves if a different member gets it. The partitions of a member
+   that left, or that cannot keep them, move under every strategy (``unavoidable_moves``) and are included.
+5. A cooperative strategy is computed to its last round, as in ``comparison``.
 
-All built-in strategies for one change of 1,000 members and 10,000 partitions take 0.13 s, or 0.5 s if all subscriptions
-differ (DESIGN.md).
+One change of a group with 1,000 members and 10,000 partitions takes 0.13 s for all built-in strategies. If all
+subscriptions differ, it takes 0.5 s (DESIGN.md).
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ from assignors.fairness.fairest import TooManySubscriptionsError, fairest_sizes
 from assignors.fairness.measures import effective_owners, measure
 from assignors.model import AssignorFailedError, GroupAssignment, MemberSubscription
 from assignors.ordering import members_by_id, sorted_names
-from assignors.sticky.cooperative import rejoined
+from assignors.sticky.cooperative import group_after_rejoin
 from assignors.subscriptions import subscribers_by_topic
-from assignors.what_if.comparison import compare, owned_now
+from assignors.what_if.comparison import compare, current_assignment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,12 +41,12 @@ if TYPE_CHECKING:
 
 
 class ImpossibleChangeError(ValueError):
-    """The group cannot change so; the message says why."""
+    """The group cannot change in this way. The message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is asked: ``members`` that join (or leave, if negative), and ``partitions`` topics grow to.
+    """A change of a group: ``members`` that join (or leave, if negative), and the new partition counts of topics.
 
     >>> str(Change()), str(Change(members=-1)), str(Change(members=2, partitions={"orders": 12}))
     ('as it is', '1 member fewer', '2 members more, orders grows to 12 partitions')
@@ -54,27 +56,27 @@ class Change:
     partitions: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Say it in words."""
-        said = [f"{topic} grows to {count} partitions" for topic, count in sorted(self.partitions.items())]
+        """Describe the change in words."""
+        parts = [f"{topic} grows to {count} partitions" for topic, count in sorted(self.partitions.items())]
         if self.members:
             noun = "member" if abs(self.members) == 1 else "members"
-            said.insert(0, f"{abs(self.members)} {noun} {'more' if self.members > 0 else 'fewer'}")
-        return ", ".join(said) or "as it is"
+            parts.insert(0, f"{abs(self.members)} {noun} {'more' if self.members > 0 else 'fewer'}")
+        return ", ".join(parts) or "as it is"
 
 
 USUAL_CHANGES = (Change(), Change(members=1), Change(members=-1))
-"""What an on-call person asks first."""
+"""The changes that an on-call engineer most often needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One strategy's final assignment in numbers. Counts are of partitions unless the name says otherwise.
+    """The measures of one strategy's final assignment. Counts are in partitions if the name has no other unit.
 
-    ``strategy`` is None for today's owners. ``score`` (0 to 100, see ``evenness``) is None while partitions are
-    unassigned: of what is left nothing fair can be said. ``excess_partitions`` is what the busiest member has beyond
-    the smallest maximum. Both are None where too many subscriptions differ for the fairest to be known.
-    ``topic_spread`` is, for each topic, the subscriber with most less the one with least. ``rounds`` are the rebalances
-    until it is reached.
+    ``strategy`` is None for today's owners. ``score`` (0 to 100, see ``evenness``) is None if partitions are
+    unassigned, because then it has no meaning. ``excess_partitions`` are the partitions of the busiest member beyond
+    the fairest possible maximum. Both are None if too many subscriptions differ to compute the fairest assignment.
+    ``topic_spread`` is, for each topic, the difference in partitions between the subscribers with most and with fewest.
+    ``rounds`` is the number of rebalances until the group reaches the assignment.
     """
 
     strategy: str | None
@@ -91,7 +93,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class FailedOutcome:
-    """A user's strategy that gave no lawful answer: the short reason, and what it did."""
+    """The failure of a user's strategy that returned no valid assignment: a short reason and the details."""
 
     strategy: str
     reason: str
@@ -100,11 +102,12 @@ class FailedOutcome:
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """All strategies' outcomes for one changed group, and what no strategy can change.
+    """The outcomes of all strategies for one changed group, and the limits that apply to every strategy.
 
-    ``joined`` and ``left`` are member ids, ``members`` and ``partitions`` counts after the change.
-    ``smallest_maximum`` (partitions of the busiest member) and ``idle_in_any_assignment`` (members) are those of the
-    fairest valid assignment: idle members beyond that number could be employed. Both are None where that is not known.
+    ``joined`` and ``left`` are member ids. ``members`` and ``partitions`` are counts after the change. Two numbers
+    describe the fairest valid assignment: ``smallest_maximum`` is the number of partitions of its busiest member.
+    ``idle_in_any_assignment`` is the number of its idle members. Idle members beyond this number are avoidable. Both
+    are None if the fairest assignment is unknown.
     """
 
     change: Change
@@ -124,12 +127,13 @@ def what_if(
     strategies: Iterable[PartitionAssignor],
     change: Change | None = None,
 ) -> WhatIf:
-    """Compute every strategy for ``group`` after ``change`` (none: as it is), from today's ``owners``.
+    """Compute every strategy for ``group`` after ``change``, starting from today's ``owners`` (partition -> member id).
 
-    What members of ``group`` claim to own is left aside: ``owners`` (partition to member id) is what they have today.
-    Raises ImpossibleChangeError, also for a group without members: it has nothing to assign.
+    Without ``change``, the group stays as it is. The claims of the members in ``group`` are ignored. Raises
+    ImpossibleChangeError if the change is impossible, or if the group has no members.
 
-    Three topics of two partitions; range gives the same two members one of each, and sticky would move two of the six:
+    Three topics have two partitions each. Range gives one partition of each topic to the same two members. Sticky would
+    move two of the six partitions:
 
     >>> from assignors import BUILT_IN
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
@@ -139,9 +143,9 @@ def what_if(
     >>> [(one.strategy, one.sizes, one.excess_partitions, one.moved_partitions) for one in found.outcomes]
     [('range', (0, 3, 3), 1, 0), ('sticky', (2, 2, 2), 0, 2)]
     """
-    before = _owning(group, owners)
-    after = changed(before, change or Change())
-    yardstick = _yardstick(after, owners)
+    before = _group_owning(group, owners)
+    after = apply_change(before, change or Change())
+    baseline = _compute_baseline(after, owners)
     earlier, later = ({member.member_id for member in found.members} for found in (before, after))
     return WhatIf(
         change=change or Change(),
@@ -149,51 +153,54 @@ def what_if(
         left=tuple(sorted_names(earlier - later)),
         members=len(after.members),
         partitions=sum(map(after.partition_count, subscribers_by_topic(after, after.members))),
-        smallest_maximum=yardstick.fairest[-1] if yardstick.fairest else None,
-        idle_in_any_assignment=yardstick.fairest.count(0) if yardstick.fairest else None,
-        unavoidable_moves=yardstick.unavoidable_moves,
-        outcomes=tuple(_computed(after, assignor, yardstick) for assignor in strategies),
+        smallest_maximum=baseline.fairest[-1] if baseline.fairest else None,
+        idle_in_any_assignment=baseline.fairest.count(0) if baseline.fairest else None,
+        unavoidable_moves=baseline.unavoidable_moves,
+        outcomes=tuple(_compute_outcome(after, assignor, baseline) for assignor in strategies),
     )
 
 
-def today(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> Outcome:
-    """Put what ``owners`` have today in the same numbers, to be shown first. The group has a member at least.
+def measure_today(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> Outcome:
+    """Measure today's ``owners`` in the same way as an outcome. The group must have at least one member.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
-    >>> found = today(GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 2}), {("t", 0): "A", ("t", 1): "A"})
+    >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 2})
+    >>> found = measure_today(group, {("t", 0): "A", ("t", 1): "A"})
     >>> found.sizes, found.excess_partitions, found.score, found.idle_members
     ((0, 2), 1, 0.0, ('B',))
     """
-    owning = _owning(group, owners)
-    return _outcome(None, measure(owning, owned_now(owning)), _Yardstick(_fairest_if_known(owning), {}, 0), rounds=0)
+    owning = _group_owning(group, owners)
+    return _describe_outcome(
+        None, measure(owning, current_assignment(owning)), _Baseline(_fairest_if_known(owning), {}, 0), rounds=0
+    )
 
 
-def changed(group: GroupSpec, change: Change) -> GroupSpec:
-    """Make the group after ``change``, by rules 1 to 3 above. Raises ImpossibleChangeError.
+def apply_change(group: GroupSpec, change: Change) -> GroupSpec:
+    """Return the group after ``change``, by rules 1 to 3 above. Raises ImpossibleChangeError.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",), owned=(("t", 0),)), Member("B", ("t",))), {"t": 1})
-    >>> [member.member_id for member in changed(group, Change(members=-1)).members]
+    >>> [member.member_id for member in apply_change(group, Change(members=-1)).members]
     ['B']
-    >>> changed(group, Change(partitions={"t": 3})).partitions
+    >>> apply_change(group, Change(partitions={"t": 3})).partitions
     {'t': 3}
     """
     if not group.members:
-        raise ImpossibleChangeError("the group has no members: nobody to ask what another would subscribe to")
+        raise ImpossibleChangeError("the group has no members, so the subscription of a new member is unknown")
     if -change.members >= len(group.members):
-        raise ImpossibleChangeError(f"{-change.members} of {len(group.members)} members leave: nobody is left")
+        raise ImpossibleChangeError(f"{-change.members} of {len(group.members)} members leave: no member is left")
     subscribed = {topic for member in group.members for topic in member.topics}
     for topic, count in change.partitions.items():
         if topic not in subscribed:
-            raise ImpossibleChangeError(f"nobody subscribes to {topic}")
+            raise ImpossibleChangeError(f"no member subscribes to {topic}")
         if count < group.partition_count(topic):
             raise ImpossibleChangeError(f"{topic} has {group.partition_count(topic)} partitions; topics do not shrink")
     grown = replace(group, partitions={**group.partitions, **change.partitions})
-    return _with_more(grown, change.members) if change.members > 0 else _with_fewer(grown, -change.members)
+    return _add_members(grown, change.members) if change.members > 0 else _remove_members(grown, -change.members)
 
 
 def what_if_as_json(found: WhatIf) -> dict[str, object]:
-    """Give an answer its JSON form: the fields by their names, and the change in words.
+    """Return the JSON form of a result: the fields by their names, and the change in words.
 
     >>> from assignors import BUILT_IN
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
@@ -206,10 +213,11 @@ def what_if_as_json(found: WhatIf) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Yardstick:
-    """What holds for a group whatever its strategy. ``fairest`` is None where it would take too long to find.
+class _Baseline:
+    """The values that all strategies are compared with. ``fairest`` is None if it would take too long to compute.
 
-    ``owners`` are who has today what it can keep, ``unavoidable_moves`` what nobody has or can keep.
+    ``owners`` are today's owners that can keep their partitions. ``unavoidable_moves`` counts the partitions whose
+    owner has left or cannot keep them.
     """
 
     fairest: tuple[int, ...] | None
@@ -217,11 +225,11 @@ class _Yardstick:
     unavoidable_moves: int
 
 
-def _yardstick(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> _Yardstick:
-    """Hold the group after the change against ``owners``, who had what before; who left keeps nothing."""
+def _compute_baseline(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> _Baseline:
+    """Compute the baseline of the changed group from today's ``owners``. A member that left keeps no partition."""
     topics, kept = subscribers_by_topic(group, group.members), effective_owners(group)
     assigned = sum(partition[0] in topics and group.exists(partition) for partition in owners)
-    return _Yardstick(_fairest_if_known(group), kept, assigned - len(kept))
+    return _Baseline(_fairest_if_known(group), kept, assigned - len(kept))
 
 
 def _fairest_if_known(group: GroupSpec) -> tuple[int, ...] | None:
@@ -231,25 +239,27 @@ def _fairest_if_known(group: GroupSpec) -> tuple[int, ...] | None:
         return None
 
 
-def _owning(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> GroupSpec:
-    """Make the group whose members own what ``owners`` says, all of one generation: no claim is older than another."""
+def _group_owning(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> GroupSpec:
+    """Return the group with the claims of ``owners``. All claims have the same generation."""
     held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in group.members}
     for partition in sorted(owners):
         if owners[partition] in held:
             held[owners[partition]].append(partition)
-    return rejoined(group, GroupAssignment({member_id: tuple(of_member) for member_id, of_member in held.items()}))
+    return group_after_rejoin(
+        group, GroupAssignment({member_id: tuple(of_member) for member_id, of_member in held.items()})
+    )
 
 
-def _computed(group: GroupSpec, assignor: PartitionAssignor, yardstick: _Yardstick) -> Outcome | FailedOutcome:
+def _compute_outcome(group: GroupSpec, assignor: PartitionAssignor, baseline: _Baseline) -> Outcome | FailedOutcome:
     try:
-        compared = compare(group, assignor, yardstick.owners)
+        compared = compare(group, assignor, baseline.owners)
     except AssignorFailedError as failure:
         return FailedOutcome(assignor.name, failure.reason, str(failure))
-    return _outcome(assignor.name, compared.measures, yardstick, compared.rounds)
+    return _describe_outcome(assignor.name, compared.measures, baseline, compared.rounds)
 
 
-def _outcome(strategy: str | None, measures: Measures, yardstick: _Yardstick, rounds: int) -> Outcome:
-    fairest = yardstick.fairest
+def _describe_outcome(strategy: str | None, measures: Measures, baseline: _Baseline, rounds: int) -> Outcome:
+    fairest = baseline.fairest
     return Outcome(
         strategy=strategy,
         sizes=measures.sizes,
@@ -258,14 +268,14 @@ def _outcome(strategy: str | None, measures: Measures, yardstick: _Yardstick, ro
         excess_partitions=max(0, measures.sizes[-1] - fairest[-1]) if fairest else None,
         topic_spread=measures.topic_spread,
         idle_members=measures.idle_members,
-        moved_partitions=measures.moves + yardstick.unavoidable_moves,
+        moved_partitions=measures.moves + baseline.unavoidable_moves,
         unassigned_partitions=measures.unassigned,
         rounds=rounds,
     )
 
 
-def _with_more(group: GroupSpec, members: int) -> GroupSpec:
-    topics = _commonest_subscription(group)
+def _add_members(group: GroupSpec, members: int) -> GroupSpec:
+    topics = _most_common_subscription(group)
     taken = {member.member_id for member in group.members}
     free = (member_id for number in range(1, len(taken) + members + 1) if (member_id := _new_id(number)) not in taken)
     joined = (MemberSubscription(member_id, topics) for member_id, _ in zip(free, range(members), strict=False))
@@ -276,12 +286,12 @@ def _new_id(number: int) -> str:
     return f"~new-member-{number}"
 
 
-def _commonest_subscription(group: GroupSpec) -> tuple[str, ...]:
+def _most_common_subscription(group: GroupSpec) -> tuple[str, ...]:
     counted = Counter(tuple(sorted_names(set(member.topics))) for member in group.members)
     return min(counted, key=lambda topics: (-counted[topics], -sum(map(group.partition_count, topics)), topics))
 
 
-def _with_fewer(group: GroupSpec, members: int) -> GroupSpec:
+def _remove_members(group: GroupSpec, members: int) -> GroupSpec:
     sizes = Counter(effective_owners(group).values())
     by_size: Sequence[MemberSubscription] = sorted(members_by_id(group), key=lambda member: sizes[member.member_id])
     left = {member.member_id for member in by_size[len(by_size) - members :]}

@@ -10,7 +10,7 @@ from rich.table import Column, Table
 from assignors import AssignorFailedError
 from assignors.fairness.measures import measure
 from assignors.what_if.comparison import compare as compare_strategy
-from assignors.what_if.comparison import owned_now, sizes_in_short
+from assignors.what_if.comparison import current_assignment, format_sizes
 from assignors.what_if.scenario import ScenarioError, decode_line, parse_group, scenario_id
 from streaming.cli.assign import assignor_option
 from streaming.cli.text.shown import output_console, shown
@@ -58,7 +58,7 @@ def compare(file: BinaryIO, wanted: str | None, references: tuple[str, ...]) -> 
 
 def _rows(group: GroupSpec, catalogue: Catalogue) -> Iterator[tuple[str, ...]]:
     if any(member.owned for member in group.members):
-        yield ("(owned now)", *_cells(measure(group, owned_now(group))), "")
+        yield ("(owned now)", *_cells(measure(group, current_assignment(group))), "")
     yield from (_row(name, group, catalogue) for name in catalogue.names())
 
 
@@ -73,7 +73,7 @@ def _row(name: str, group: GroupSpec, catalogue: Catalogue) -> tuple[str, ...]:
 def _cells(measures: Measures) -> tuple[str, ...]:
     spread = max(measures.topic_spread.items(), key=lambda item: item[1], default=("", 0))
     return (
-        sizes_in_short(measures.sizes),
+        format_sizes(measures.sizes),
         str(measures.max_minus_min),
         str(measures.balance_score),
         f"{spread[1]} ({shown(spread[0])})" if spread[1] else "0",

@@ -11,15 +11,15 @@ import click
 from rich.table import Column, Table
 
 from assignors import AssignorFailedError, GroupAssignment, GroupSpec, MemberSubscription, UnknownAssignorError
-from assignors.what_if.comparison import sizes_in_short
-from assignors.what_if.topic_skew import remedy
+from assignors.what_if.comparison import format_sizes
+from assignors.what_if.topic_skew import choose_remedy
 from assignors.what_if.what_if import (
     Change,
     FailedOutcome,
     ImpossibleChangeError,
     Outcome,
     WhatIf,
-    today,
+    measure_today,
     what_if_as_json,
 )
 from assignors.what_if.what_if import what_if as computed
@@ -99,7 +99,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     if as_json:
         click.echo(json.dumps({"group": group, **what_if_as_json(answer)}, ensure_ascii=True))
         return
-    _print(group, answer, today(spec, owners))
+    _print(group, answer, measure_today(spec, owners))
     for line in _about_today(spec, owners, answer):
         output_console().print(line, highlight=False, soft_wrap=True)
 
@@ -165,7 +165,7 @@ def _about_today(spec: GroupSpec, owners: Owners, answer: WhatIf) -> Iterator[st
     wrong = list(unfairness(total, skew.topics if skew else 0)) if total else []
     if wrong:
         yield "Today: " + "; ".join(wrong) + "."
-    best = remedy(answer.outcomes) if wrong and answer.change == Change() else None
+    best = choose_remedy(answer.outcomes) if wrong and answer.change == Change() else None
     if best is not None:
         noun = "partition" if best.moved_partitions == 1 else "partitions"
         yield f"{shown(best.strategy or '')} would remove that and move {best.moved_partitions} {noun}."
@@ -182,7 +182,7 @@ def _rows(now: Outcome, outcomes: Sequence[Outcome | FailedOutcome]) -> Iterator
 
 def _cells(outcome: Outcome) -> Iterator[str]:
     topic, spread = max(outcome.topic_spread.items(), key=lambda item: item[1], default=("", 0))
-    yield sizes_in_short(outcome.sizes)
+    yield format_sizes(outcome.sizes)
     yield "?" if outcome.score is None else f"{outcome.score:.0f}"
     yield "?" if outcome.excess_partitions is None else str(outcome.excess_partitions)
     yield str(len(outcome.idle_members))

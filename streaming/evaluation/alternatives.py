@@ -10,7 +10,7 @@ They are computed when the monitor evaluates a generation. Rules:
    `MOST_PARTITIONS` partitions is not computed. DESIGN.md gives the cost.
 3. `remedy` is a strategy that removes the topic skew of the generation. Its own outcome has the score 100. If several
    strategies have this score, `remedy` is the one that moves the fewest partitions
-   (`assignors.what_if.topic_skew.remedy`).
+   (`assignors.what_if.topic_skew.choose_remedy`).
 4. If one batch evaluates several generations, only the last one is computed.
 """
 
@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from assignors import GroupSpec, PartitionAssignor, TopicPartition
-from assignors.what_if.topic_skew import remedy
-from assignors.what_if.what_if import USUAL_CHANGES, Change, FailedOutcome, Outcome, WhatIf, today, what_if
+from assignors.what_if.topic_skew import choose_remedy
+from assignors.what_if.what_if import USUAL_CHANGES, Change, FailedOutcome, Outcome, WhatIf, measure_today, what_if
 from streaming.evaluation.assignment.assignment_inputs import assignment_inputs
 from streaming.evaluation.fairness.fairness import among_members
 from streaming.evaluation.fairness.imbalance import PARTITIONS
@@ -114,12 +114,12 @@ def compute_alternatives(
 
 
 def _remedy_strategy(as_it_is: WhatIf) -> str | None:
-    best = remedy(as_it_is.outcomes)
+    best = choose_remedy(as_it_is.outcomes)
     return best.strategy if best else None
 
 
 def _present_assignment(spec: GroupSpec, owners: Mapping[TopicPartition, str]) -> Alternative:
-    return _from_outcome(AS_IT_IS, len(spec.members), len(owners), 0, today(spec, owners))
+    return _from_outcome(AS_IT_IS, len(spec.members), len(owners), 0, measure_today(spec, owners))
 
 
 def _to_alternatives(result: WhatIf) -> list[Alternative]:

@@ -23,6 +23,9 @@ from streaming.evaluation.group_update import GroupState
 from streaming.evaluation.rebalances.rebalance_summary import RebalanceSummary
 from streaming.evaluation.rebalances.rebalance_words import (
     Row,
+    describe_rebalance,
+    with_commit_gaps,
+    without_upgrade_tombstones,
 )
 from streaming.page.last_rebalances import LastRebalances, RebalanceLine
 
@@ -89,4 +92,5 @@ class RebalanceReader:
 
 
 def _line(row: Row) -> RebalanceLine:
-    return RebalanceLine(int(row["record_time"].timestamp() * 1000), row["generation_id"], row["kind"], describe_rebalance(row))
+    record_ms = int(row["record_time"].timestamp() * 1000)
+    return RebalanceLine(record_ms, row["generation_id"], row["kind"], describe_rebalance(row))

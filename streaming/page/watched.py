@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from streaming.state.monitor_view import MonitorView
-from streaming.state.reports import Reports
+from streaming.state.reports import ReportCache, Reports
 
 
 class ReportSource(Protocol):

@@ -19,8 +19,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from assignors import BUILT_IN, GroupSpec, MemberSubscription, PartitionAssignor, TopicPartition
-from assignors.what_if.comparison import sizes_in_short
-from assignors.what_if.what_if import USUAL_CHANGES, FailedOutcome, ImpossibleChangeError, Outcome, today, what_if
+from assignors.what_if.comparison import format_sizes
+from assignors.what_if.what_if import (
+    USUAL_CHANGES,
+    FailedOutcome,
+    ImpossibleChangeError,
+    Outcome,
+    measure_today,
+    what_if,
+)
 from streaming.evaluation import alternatives as with_verdict
 from streaming.evaluation.assignment.group_spec import sampled_partitions, sampled_racks
 from streaming.evaluation.assignment.sampled_topics import unknown_topics
@@ -140,7 +147,7 @@ def _compute_changes(
         except ImpossibleChangeError:  # the group would have no members
             continue
         alternatives = [_alternative(one) for one in answer.outcomes if not isinstance(one, FailedOutcome)]
-        current = [] if outcomes else [_alternative(today(spec, owners))]
+        current = [] if outcomes else [_alternative(measure_today(spec, owners))]
         outcomes.append(ChangeOutcomes(str(change), answer.members, answer.partitions, (*current, *alternatives)))
     return outcomes
 
@@ -161,7 +168,7 @@ def _spec(snapshot: GroupSnapshot, members: Sequence[GroupMember]) -> GroupSpec:
 def _alternative(outcome: Outcome) -> Alternative:
     return Alternative(
         strategy=outcome.strategy or TODAY,
-        sizes=sizes_in_short(outcome.sizes),
+        sizes=format_sizes(outcome.sizes),
         score=outcome.score,
         excess_partitions=outcome.excess_partitions,
         idle_members=len(outcome.idle_members),

@@ -1,4 +1,4 @@
-"""Every valid assignment of a small group, tried one by one: what clever answers are held against."""
+"""Enumerates all valid assignments of a small group, to check the results of the algorithms."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
 
 MOST_PARTITIONS = 6
-"""With four members at most 4,096 assignments."""
+"""Maximum number of partitions of a small group. With four members, it has at most 4,096 assignments."""
 
 
 @st.composite
 def small_groups(draw: st.DrawFn) -> GroupSpec:
-    """Draw a group of up to four members and six partitions, nearly always with different subscriptions."""
+    """Draw a group of up to four members and six partitions. Its subscriptions almost always differ."""
     counts, left = {}, MOST_PARTITIONS
     for topic in ("t", "u", "v"):
         counts[topic] = draw(st.integers(0, left))
@@ -27,7 +27,7 @@ def small_groups(draw: st.DrawFn) -> GroupSpec:
 
 
 def valid_assignments(group: GroupSpec) -> Iterator[GroupAssignment]:
-    """Yield every way to give each partition of a subscribed topic to one of its subscribers."""
+    """Yield all assignments of the subscribed topics to their subscribers."""
     partitions = [
         (topic, number)
         for topic, count in group.partitions.items()
@@ -46,14 +46,14 @@ def _subscribers(group: GroupSpec, topic: str) -> list[str]:
 
 
 def sizes(assignment: GroupAssignment) -> tuple[int, ...]:
-    """List how many partitions each member has, ascending."""
+    """Return the number of partitions of each member, ascending."""
     return tuple(sorted(map(len, assignment.members.values())))
 
 
 def is_no_less_fair(loads: Sequence[int], than: Sequence[int]) -> bool:
-    """Tell whether the k busiest of ``loads`` never have more than the k busiest of ``than``: majorisation."""
-    return all(ours <= theirs for ours, theirs in zip_longest(_of_the_busiest(loads), _of_the_busiest(than)))
+    """Return whether, for every k, the k largest ``loads`` are in total no larger than those of ``than``."""
+    return all(ours <= theirs for ours, theirs in zip_longest(_sums_of_largest(loads), _sums_of_largest(than)))
 
 
-def _of_the_busiest(loads: Iterable[int]) -> list[int]:
+def _sums_of_largest(loads: Iterable[int]) -> list[int]:
     return list(accumulate(sorted(loads, reverse=True)))

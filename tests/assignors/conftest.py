@@ -1,16 +1,16 @@
-"""Lets the tests of this folder share modules (``tests.assignors.golden``) however pytest was started."""
+"""Makes shared modules (``tests.assignors.golden``) importable, however pytest was started."""
 
 import sys
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # importmode=importlib leaves the root of the repository out
+sys.path.insert(0, str(Path(__file__).parents[2]))  # importmode=importlib does not add the root of the repository
 
 from tests.examples import EXAMPLES
 
-# A machine that is busy with other things must not fail a law.
+# A busy machine must not fail a property test.
 settings.register_profile(
-    "violations", deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow]
+    "no-deadline", deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.load_profile("violations")
+settings.load_profile("no-deadline")

@@ -1,4 +1,4 @@
-"""The golden vectors: scenarios with the answers of Kafka 4.2.0's own classes (see tests/golden/README.md)."""
+"""Reads the golden vectors: scenarios with the results of Kafka 4.2.0's own classes (see tests/golden/README.md)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ VECTORS = Path(__file__).parents[1] / "golden" / "dev-vectors.jsonl.gz"
 
 @cache
 def golden_vectors() -> list[dict[str, Any]]:
-    """Read all vectors, in the file's order."""
+    """Return all vectors, in the order of the file."""
     with gzip.open(VECTORS, "rt", encoding="ascii") as lines:
         return [json.loads(line) for line in lines]
 
 
 def as_assignment(assignment: dict[str, list[list[Any]]]) -> GroupAssignment:
-    """Read an assignment as JSON has it; its lists are compared as sets, so they are sorted."""
+    """Return an assignment from its JSON form. Its lists are sorted, because they are compared as sets."""
     return GroupAssignment(
         {
             member_id: tuple(sorted((topic, number) for topic, number in partitions))

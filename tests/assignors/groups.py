@@ -1,4 +1,4 @@
-"""Hypothesis strategies for random groups: the families that issue and incidents name, small enough to shrink well."""
+"""Hypothesis strategies for random groups, with the kinds of groups that occur in issues and incidents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from assignors.model import GroupSpec, MemberSubscription, TopicPartition
 
-# Any Unicode in names: lone surrogates, characters beyond the basic plane and NUL included.
+# Names contain any Unicode: also lone surrogates, characters beyond the basic plane, and NUL.
 NAMES = st.sampled_from(["t0", "t1", "t2", "orders", "\ufffd", "\U0001f600", "\ud83d", "", "\x00"])
 ANY_NAME = NAMES | st.text(st.characters(), max_size=4)
 RACKS = st.sampled_from(["r0", "r1", "r2"])
@@ -20,10 +20,10 @@ def groups(draw: st.DrawFn, *, claims: bool = True) -> GroupSpec:
     counts = {topic: draw(st.integers(0, 7)) for topic in topics}
     known = {topic: count for topic, count in counts.items() if draw(st.integers(0, 9)) > 0}
     member_ids = draw(st.lists(ANY_NAME, max_size=8, unique=True))
-    everyone = tuple(topics) if draw(st.booleans()) else None
+    common = tuple(topics) if draw(st.booleans()) else None
     racks = draw(st.booleans())
     members = tuple(
-        draw(_members(member_id, topics, everyone, counts, racks=racks, claims=claims)) for member_id in member_ids
+        draw(_members(member_id, topics, common, counts, racks=racks, claims=claims)) for member_id in member_ids
     )
     replica_racks = {topic: draw(_replica_racks(count)) for topic, count in known.items()} if racks else {}
     return GroupSpec(members, known, replica_racks)
@@ -31,11 +31,13 @@ def groups(draw: st.DrawFn, *, claims: bool = True) -> GroupSpec:
 
 @st.composite
 def clean_groups(draw: st.DrawFn) -> GroupSpec:
-    """Draw a group whose claims do not conflict: every partition was owned by at most one member, in one generation."""
+    """Draw a group whose claims do not conflict: each partition has at most one owner, all in one generation."""
     group = draw(groups(claims=False))
     owned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in group.members}
     for topic, count in sorted(group.partitions.items()):
-        for number in range(count + draw(st.integers(0, 1))):  # one more: the topic has shrunk since
+        for number in range(
+            count + draw(st.integers(0, 1))
+        ):  # one more than exists: the topic was created again with fewer partitions
             owner = draw(st.sampled_from([None, *sorted(owned)]))
             if owner is not None:
                 owned[owner].append((topic, number))
@@ -43,7 +45,7 @@ def clean_groups(draw: st.DrawFn) -> GroupSpec:
 
 
 def with_claims(group: GroupSpec, owned: dict[str, tuple[TopicPartition, ...]], generation_id: int = 3) -> GroupSpec:
-    """Make the group in which each member owns what ``owned`` says; members not in it are new."""
+    """Return the group with the claims ``owned``. Members that are not in ``owned`` are new."""
     members = tuple(
         MemberSubscription(
             member.member_id,
@@ -59,17 +61,17 @@ def with_claims(group: GroupSpec, owned: dict[str, tuple[TopicPartition, ...]], 
 
 
 @st.composite
-def _members(  # noqa: PLR0913 - one family each
+def _members(  # noqa: PLR0913 - one parameter for each kind of group
     draw: st.DrawFn,
     member_id: str,
     topics: list[str],
-    everyone: tuple[str, ...] | None,
+    common: tuple[str, ...] | None,
     counts: dict[str, int],
     *,
     racks: bool,
     claims: bool,
 ) -> MemberSubscription:
-    subscription = everyone if everyone is not None else draw(st.lists(st.sampled_from(topics), unique=True))
+    subscription = common if common is not None else draw(st.lists(st.sampled_from(topics), unique=True))
     partitions = st.tuples(st.sampled_from([*topics, "gone"]), st.integers(0, max(counts.values()) + 1))
     return MemberSubscription(
         member_id,

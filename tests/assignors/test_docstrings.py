@@ -1,4 +1,4 @@
-"""The worked examples in the docstrings are run."""
+"""Runs the examples in the docstrings."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ MODULES = [module.name for module in pkgutil.walk_packages(assignors.__path__, "
 
 
 @pytest.mark.parametrize("name", ["assignors", *MODULES])
-def test_the_examples_in_the_docstrings_are_true(name: str):
-    """An example that no longer holds misleads worse than none."""
+def test_the_examples_in_the_docstrings_are_correct(name: str):
+    """A wrong example is worse than no example."""
     assert doctest.testmod(importlib.import_module(name)).failed == 0

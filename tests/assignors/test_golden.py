@@ -1,4 +1,4 @@
-"""Kafka 4.2.0's own answers, by the check that tests/golden/README.md describes, and the laws for ours beside them."""
+"""Compares our assignments with those of Kafka 4.2.0 (see tests/golden/README.md), and checks the rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from assignors import AS_JAVA_LEADER, BUILT_IN
 from assignors.fairness.invariants import violations
 from assignors.fairness.measures import measure
-from assignors.sticky.cooperative import rebalance_needed, rejoined
+from assignors.sticky.cooperative import group_after_rejoin, rebalance_needed
 from assignors.what_if.scenario import parse_scenario
 from tests.assignors.golden import VECTORS, as_assignment, golden_vectors
 
@@ -19,56 +19,56 @@ if TYPE_CHECKING:
 
 COOPERATIVE = "cooperative-sticky"
 EVERY_VECTOR = pytest.mark.parametrize("vector", golden_vectors(), ids=lambda vector: vector["id"])
-JAVA_IS_LAWFUL = pytest.mark.parametrize(
+JAVA_IS_VALID = pytest.mark.parametrize(
     "vector",
     [vector for vector in golden_vectors() if vector["expected"].get("metrics", {}).get("valid")],
     ids=lambda vector: vector["id"],
 )
 
 
-def test_the_vectors_are_the_ones_kafka_gave():
-    """Facts are not edited to make a test pass: a changed file must come with a new generation and a new digest."""
+def test_the_vectors_are_unchanged():
+    """The vectors must not be edited to make a test pass. A new file from Kafka needs a new digest here."""
     digest = hashlib.sha256(VECTORS.read_bytes()).hexdigest()
     assert digest == "637e12c44bf07c91f162b02b810a6fc77082bf41fd4a6fe2bf7160583f095dc3"
 
 
 @EVERY_VECTOR
-def test_our_answer_keeps_the_laws(vector: dict[str, Any]):
-    """Also where Java throws, keeps a deleted partition, or assigns to a member that never subscribed."""
+def test_our_assignment_keeps_the_rules(vector: dict[str, Any]):
+    """In some scenarios Java throws, keeps a deleted partition, or ignores a subscription."""
     group, strategy = parse_scenario(vector).group, vector["strategy"]
     answer = BUILT_IN[strategy].assign(group)
     assert violations(group, answer, strategy) == []
 
 
-@JAVA_IS_LAWFUL
-def test_our_answer_is_javas(vector: dict[str, Any]):
-    """Equal as sets, where Java's is a function of the scenario or becomes one by iterating members in sorted order."""
+@JAVA_IS_VALID
+def test_our_assignment_is_equal_to_javas(vector: dict[str, Any]):
+    """Applies if Java's result depends only on the scenario, or does so with members in sorted order."""
     group, strategy = parse_scenario(vector).group, vector["strategy"]
     expected = _expected_when_members_are_sorted(vector)
     if expected is None:
-        pytest.skip("Java's answer hangs on hash codes even so: test_our_answer_is_no_worse_than_javas has it")
+        pytest.skip("Java's result depends on hash codes; see test_our_assignment_is_no_worse_than_javas")
     answer = BUILT_IN[strategy].assign(group)
     assert answer == as_assignment(expected["assignment"])
     if strategy == COOPERATIVE:
-        second = BUILT_IN[strategy].assign(rejoined(group, answer))
+        second = BUILT_IN[strategy].assign(group_after_rejoin(group, answer))
         assert second == as_assignment(expected["assignment_after_second_round"])
         assert rebalance_needed(group, answer) == vector["expected"]["rebalance_needed"]
 
 
-@JAVA_IS_LAWFUL
-def test_we_answer_as_a_java_leader_would(vector: dict[str, Any]):
-    """With members in the order of Java's hash maps nothing is left to chance: a leader's decision can be replayed."""
+@JAVA_IS_VALID
+def test_our_java_leader_assigns_as_java(vector: dict[str, Any]):
+    """With members in the order of Java's hash maps, the result is always equal. So it can be replayed."""
     group, assignor = parse_scenario(vector).group, AS_JAVA_LEADER[vector["strategy"]]
     answer = assignor.assign(group)
     assert answer == as_assignment(vector["expected"]["assignment"])
     if vector["strategy"] == COOPERATIVE:
-        second = assignor.assign(rejoined(group, answer))
+        second = assignor.assign(group_after_rejoin(group, answer))
         assert second == as_assignment(vector["expected"]["assignment_after_second_round"])
 
 
-@JAVA_IS_LAWFUL
-def test_our_answer_is_no_worse_than_javas(vector: dict[str, Any]):
-    """Balance and moves within what Java shows over all orders of its hash maps; its own where it has but one."""
+@JAVA_IS_VALID
+def test_our_assignment_is_no_worse_than_javas(vector: dict[str, Any]):
+    """Balance and moves are within the range of Java's results over all orders of its hash maps."""
     group, final = _final_answer(vector)
     measures, metrics = measure(group, final), vector["expected"]["metrics"]
     study = vector["expected"].get("order_study", {}).get("ranges")
@@ -80,9 +80,9 @@ def test_our_answer_is_no_worse_than_javas(vector: dict[str, Any]):
         assert measures.moves == metrics["moves"]
 
 
-@JAVA_IS_LAWFUL
-def test_our_measures_of_javas_answer_are_its_metrics(vector: dict[str, Any]):
-    """The numbers reports show mean what the vectors' do."""
+@JAVA_IS_VALID
+def test_our_measures_of_javas_assignment_are_its_metrics(vector: dict[str, Any]):
+    """The numbers in reports have the same definition as those of the vectors."""
     expected = vector["expected"]
     javas = as_assignment(expected.get("assignment_after_second_round", expected["assignment"]))
     measures = measure(parse_scenario(vector).group, javas)
@@ -93,9 +93,9 @@ def test_our_measures_of_javas_answer_are_its_metrics(vector: dict[str, Any]):
     assert measures.rack_mismatches == metrics.get("rack_mismatches", 0)
 
 
-@JAVA_IS_LAWFUL
-def test_javas_lawful_answers_are_lawful_to_us(vector: dict[str, Any]):
-    """The evaluate must not accuse a healthy group: what Java gives, where valid, breaks none of our laws either."""
+@JAVA_IS_VALID
+def test_javas_valid_assignments_break_none_of_our_rules(vector: dict[str, Any]):
+    """Otherwise the monitor would report violations of a healthy group."""
     group, strategy = parse_scenario(vector).group, vector["strategy"]
     assert violations(group, as_assignment(vector["expected"]["assignment"]), strategy) == []
 
@@ -109,9 +109,12 @@ def _expected_when_members_are_sorted(vector: dict[str, Any]) -> dict[str, Any] 
 
 
 def _final_answer(vector: dict[str, Any]) -> tuple[GroupSpec, GroupAssignment]:
-    """Assign, for cooperative-sticky twice; the group stays the first, whose claims the moves are counted from."""
+    """Return the final assignment, and the first group, because moves are counted from its claims.
+
+    For cooperative-sticky it assigns twice.
+    """
     group, assignor = parse_scenario(vector).group, BUILT_IN[vector["strategy"]]
     answer = assignor.assign(group)
     if vector["strategy"] == COOPERATIVE:
-        answer = assignor.assign(rejoined(group, answer))
+        answer = assignor.assign(group_after_rejoin(group, answer))
     return group, answer

@@ -1,4 +1,7 @@
-"""Work grows with a group's size, not with its square. What is counted is steps, so a busy machine changes nothing."""
+"""Tests that the work of a strategy grows linearly with the size of the group.
+
+The tests count steps and not time, so a busy machine has no effect.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,16 @@ import pytest
 
 from assignors import assignor_named
 from assignors.model import GroupSpec
-from tests.bench.assignors import CASES, Case, group_of, without_one
+from tests.bench.assignors import CASES, Case, make_group, remove_one_member
 
 SMALL, LARGE = (25, 250, 10), (200, 2_000, 10)
-"""Members, partitions, topics: eight times the group."""
+"""Sizes in members, partitions and topics. The large group has eight times the members and partitions."""
 
 GROWTH = LARGE[0] / SMALL[0]
 
 
-class _Name(str):
-    """A name whose comparisons are steps, too: `in` on a list would be a single one otherwise."""
+class _CountedName(str):
+    """A name whose comparisons count as steps. Otherwise `in` on a list would be one step."""
 
     __slots__ = ()
 
@@ -36,7 +39,7 @@ class _Name(str):
 
 
 def steps(work: Callable[[], object]) -> int:
-    """How many lines of Python run, each turn of a loop anew."""
+    """Return the number of executed lines of Python, including repetitions."""
     count = 0
 
     def on_event(_frame: FrameType, _event: str, _argument: object) -> Callable[..., Any]:
@@ -53,13 +56,13 @@ def steps(work: Callable[[], object]) -> int:
     return count
 
 
-def named(group: GroupSpec) -> GroupSpec:
-    """The same group, of names whose comparisons are counted."""
-    topics = {topic: _Name(topic) for topic in group.partitions}
+def with_counted_names(group: GroupSpec) -> GroupSpec:
+    """Return the same group with names whose comparisons are counted."""
+    topics = {topic: _CountedName(topic) for topic in group.partitions}
     members = (
         replace(
             member,
-            member_id=_Name(member.member_id),
+            member_id=_CountedName(member.member_id),
             topics=tuple(topics[topic] for topic in member.topics),
             owned=tuple((topics[topic], partition) for topic, partition in member.owned),
         )
@@ -72,10 +75,12 @@ def named(group: GroupSpec) -> GroupSpec:
     )
 
 
-def of_size(case: Case, size: tuple[int, int, int]) -> GroupSpec:
-    """The benchmark's group for a case."""
-    group = group_of(*size, heterogeneous=case.heterogeneous)
-    return named(without_one(group, assignor_named("sticky").assign(group)) if case.one_left else group)
+def group_of_case(case: Case, size: tuple[int, int, int]) -> GroupSpec:
+    """Return the benchmark's group for a case."""
+    group = make_group(*size, heterogeneous=case.heterogeneous)
+    return with_counted_names(
+        remove_one_member(group, assignor_named("sticky").assign(group)) if case.one_left else group
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,9 +89,9 @@ def of_size(case: Case, size: tuple[int, int, int]) -> GroupSpec:
     ids=lambda it: it.label if isinstance(it, Case) else it,
 )
 def test_eight_times_the_group_is_not_sixty_four_times_the_work(case: Case, strategy: str):
-    """A quadratic step takes minutes at a thousand members. Twice the growth leaves room for sorting."""
+    """A quadratic step takes minutes with a thousand members. The factor 2 leaves room for sorting."""
     assignor = assignor_named(strategy)
-    small, large = (of_size(case, size) for size in (SMALL, LARGE))
+    small, large = (group_of_case(case, size) for size in (SMALL, LARGE))
     assert steps(lambda: assignor.assign(large)) < 2 * GROWTH * steps(lambda: assignor.assign(small))
 
 
@@ -96,9 +101,9 @@ def test_eight_times_the_group_is_not_sixty_four_times_the_work(case: Case, stra
         lambda names: [left for left in names for right in names if left is right],
         lambda names: [name for name in names if names.index(name) >= 0],
     ],
-    ids=["a loop in a loop", "a search in a list"],
+    ids=["nested loop", "search in a list"],
 )
 def test_the_count_sees_a_quadratic_step(one_of_each: Callable[[list[str]], object]):
-    """Also one that is hidden in a single call."""
-    small, large = ([_Name(f"member-{number}") for number in range(size[0])] for size in (SMALL, LARGE))
+    """A quadratic step can be hidden in a single call."""
+    small, large = ([_CountedName(f"member-{number}") for number in range(size[0])] for size in (SMALL, LARGE))
     assert steps(lambda: one_of_each(large)) > 4 * GROWTH * steps(lambda: one_of_each(small))

@@ -1,4 +1,4 @@
-"""Java's hash tables, against what OpenJDK 17 printed."""
+"""Tests of Java's hash tables, with values that OpenJDK 17 printed."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from assignors.java_hash import hash_map_order, java_string_hash, table_size, to
     ids=["three", "twelve, a table of 16", "thirteen, a table of 32", "equal hashes", "equal hashes, other order"],
 )
 def test_keys_come_in_the_order_of_javas_hash_map(put: str, iterated: str):
-    """By bucket, and in a bucket by time of insertion; the table doubles when three quarters full."""
+    """The order is by bucket, then by insertion. The table doubles when it is three quarters full."""
     assert hash_map_order(put.split()) == iterated.split()
 
 
 def test_a_table_doubles_after_twelve_twenty_four_and_so_on():
-    """``HashMap``'s load factor is 0.75, its smallest table 16."""
+    """``HashMap`` has a load factor of 0.75 and a smallest table of 16."""
     assert [table_size(entries) for entries in (0, 12, 13, 24, 25, 48, 49)] == [16, 16, 32, 32, 64, 64, 128]
 
 

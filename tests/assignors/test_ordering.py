@@ -1,4 +1,4 @@
-"""Java compares strings by UTF-16 code unit, static members before dynamic ones (KIP-345)."""
+"""Tests of the order of names and members (UTF-16 code units; KIP-345)."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from assignors.ordering import (
     utf16_key,
 )
 
-ANY_TEXT = st.text(st.characters())  # surrogates included: a name may come from bytes that are not UTF-8
+ANY_TEXT = st.text(st.characters())  # with surrogates, because a name can come from bytes that are not UTF-8
 
 
 def test_a_supplementary_character_sorts_before_the_last_block_of_the_basic_plane():
-    """U+1F600 is D83D DE00 in UTF-16, below U+FFFD; Python's own order says the opposite."""
+    """U+1F600 is D83D DE00 in UTF-16, which is below U+FFFD. Python's own order is the opposite."""
     assert sorted_names(["\ufffd", "\U0001f600"]) == ["\U0001f600", "\ufffd"]
     assert sorted(["\ufffd", "\U0001f600"]) == ["\ufffd", "\U0001f600"]
 
 
-def test_a_lone_surrogate_has_a_place_too():
-    """Broken names must not stop an assignment."""
+def test_a_lone_surrogate_can_be_sorted():
+    """A broken name must not stop an assignment."""
     assert sorted_names(["\ud83d", "a", "\U0001f600"]) == ["a", "\ud83d", "\U0001f600"]
 
 
 @given(st.lists(ANY_TEXT))
 def test_names_sort_as_their_code_units_do(names: list[str]):
-    """The shortcut for ASCII names changes nothing."""
+    """The shortcut for ASCII names must give the same order."""
     assert sorted_names(names) == sorted(names, key=utf16_key)
 
 
 def test_static_members_come_first_by_instance_id_then_dynamic_ones_by_member_id():
-    """KIP-345: a static member keeps its place although every restart gives it a new member id."""
+    """KIP-345: a static member gets a new member id at each restart, but keeps its place."""
     static = [MemberSubscription("z1", (), instance_id="b"), MemberSubscription("z2", (), instance_id="a")]
     dynamic = [MemberSubscription("c2", ()), MemberSubscription("c1", ())]
     ordered = members_static_first(GroupSpec((*dynamic, *static), {}))
@@ -44,20 +44,20 @@ def test_static_members_come_first_by_instance_id_then_dynamic_ones_by_member_id
 
 
 def test_an_empty_instance_id_is_still_static():
-    """Only the absence of an instance id makes a member dynamic."""
+    """Only a member without an instance id is dynamic."""
     members = (MemberSubscription("a", ()), MemberSubscription("b", (), instance_id=""))
     assert [member.member_id for member in members_static_first(GroupSpec(members, {}))] == ["b", "a"]
 
 
 @given(st.sets(ANY_TEXT))
 def test_members_by_id_sort_as_their_ids_do(member_ids: set[str]):
-    """One order of members everywhere: the input's own order must never show."""
+    """The order of the input must have no effect."""
     group = GroupSpec(tuple(MemberSubscription(member_id, ()) for member_id in member_ids), {})
     assert [member.member_id for member in members_by_id(group)] == sorted(member_ids, key=utf16_key)
 
 
 def test_librdkafka_compares_two_static_members_by_instance_id_and_all_others_by_member_id():
-    """``rd_kafka_group_member_cmp``, unchanged since 1.4: static members do not come first, as they do in Java."""
+    """``rd_kafka_group_member_cmp`` is unchanged since 1.4. Unlike in Java, static members do not come first."""
     members = (
         MemberSubscription("zz0-5f", (), instance_id="zz0"),
         MemberSubscription("b-9", (), instance_id="b"),

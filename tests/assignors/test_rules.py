@@ -1,4 +1,4 @@
-"""The laws of ``assignors/fairness/invariants.py``, held by every strategy over random groups."""
+"""Tests that every strategy keeps the rules of ``assignors/fairness/invariants.py`` in random groups."""
 
 from __future__ import annotations
 
@@ -12,64 +12,66 @@ from assignors import BUILT_IN
 from assignors.fairness.invariants import violations
 from assignors.fairness.measures import measure
 from assignors.model import GroupSpec
-from assignors.sticky.cooperative import CooperativeStickyAssignor, rebalance_needed, rejoined
+from assignors.sticky.cooperative import CooperativeStickyAssignor, group_after_rejoin, rebalance_needed
 from assignors.sticky.sticky import StickyAssignor
 from assignors.uniform.uniform import UniformAssignor
 from tests.assignors.groups import clean_groups, groups, with_claims
 
 STRATEGIES = pytest.mark.parametrize("strategy", list(BUILT_IN))
-KEEPERS = pytest.mark.parametrize("assignor", [StickyAssignor(), UniformAssignor()], ids=lambda found: found.name)
-ENOUGH_ROUNDS = 8
+STICKY_AND_UNIFORM = pytest.mark.parametrize(
+    "assignor", [StickyAssignor(), UniformAssignor()], ids=lambda found: found.name
+)
+MAX_ROUNDS = 8
 
 
 @STRATEGIES
 @given(group=groups())
-def test_every_strategy_keeps_its_laws_in_any_group(strategy: str, group: GroupSpec):
-    """Each partition once, to a subscriber, balanced as promised: also with shrunk topics and conflicting claims."""
+def test_every_strategy_keeps_its_rules_in_any_group(strategy: str, group: GroupSpec):
+    """The groups can have topics with fewer partitions than claimed, and conflicting claims."""
     assert violations(group, BUILT_IN[strategy].assign(group), strategy) == []
 
 
 @STRATEGIES
 @given(group=clean_groups())
-def test_every_strategy_keeps_its_laws_where_claims_are_clean(strategy: str, group: GroupSpec):
-    """Without conflicts the law of stickiness applies too: nothing moves that balance lets stay (KIP-54)."""
+def test_every_strategy_keeps_its_rules_without_conflicting_claims(strategy: str, group: GroupSpec):
+    """Without conflicts, the rule of stickiness applies, too: no needless moves (KIP-54)."""
     assert violations(group, BUILT_IN[strategy].assign(group), strategy) == []
 
 
 @STRATEGIES
 @given(group=groups(), seed=st.integers())
-def test_the_order_of_the_input_never_shows(strategy: str, group: GroupSpec, seed: int):
-    """Members come in any order. Java's answer can depend on it; ours must not, or nothing could be compared."""
-    chance = random.Random(seed)
+def test_the_order_of_the_input_has_no_effect(strategy: str, group: GroupSpec, seed: int):
+    """Java's result can depend on the order of members. Ours must not, so that results can be compared."""
+    generator = random.Random(seed)
     members, topics = list(group.members), list(group.partitions)
-    chance.shuffle(members)
-    chance.shuffle(topics)
+    generator.shuffle(members)
+    generator.shuffle(topics)
     shuffled = GroupSpec(tuple(members), {topic: group.partitions[topic] for topic in topics}, group.racks)
     assert BUILT_IN[strategy].assign(shuffled) == BUILT_IN[strategy].assign(group)
 
 
 @STRATEGIES
 @given(group=groups())
-def test_every_member_is_answered_in_sorted_form(strategy: str, group: GroupSpec):
-    """A member with nothing has an empty entry, and partitions come sorted: answers can be compared by ==."""
+def test_every_member_has_a_sorted_entry(strategy: str, group: GroupSpec):
+    """A member without partitions has an empty entry. So results can be compared by ==."""
     answer = BUILT_IN[strategy].assign(group)
     assert answer.members.keys() == {member.member_id for member in group.members}
     assert all(list(partitions) == sorted(partitions) for partitions in answer.members.values())
 
 
-@KEEPERS
+@STICKY_AND_UNIFORM
 @given(group=groups(claims=False))
 def test_a_group_in_which_nothing_changed_stays_as_it_is(assignor: StickyAssignor, group: GroupSpec):
-    """KIP-54: an assignment that is balanced is kept whole. Racks are left out: they are a reason of their own."""
+    """KIP-54: a balanced assignment does not change. The group has no racks, because they are a separate reason."""
     plain = GroupSpec(group.members, group.partitions)
     answer = assignor.assign(plain)
     assert assignor.assign(with_claims(plain, dict(answer.members))) == answer
 
 
-@KEEPERS
+@STICKY_AND_UNIFORM
 @given(group=groups(claims=False), data=st.data())
 def test_a_member_that_leaves_moves_only_what_it_had(assignor: StickyAssignor, group: GroupSpec, data: st.DataObject):
-    """With equal subscriptions: the others keep all they have and share out the rest."""
+    """With equal subscriptions, the other members keep their partitions and share the rest."""
     topics = tuple(sorted({topic for member in group.members for topic in member.topics}))
     plain = with_claims(GroupSpec(group.members, group.partitions), {})
     equal = _subscribed_to(plain, topics)
@@ -84,12 +86,12 @@ def test_a_member_that_leaves_moves_only_what_it_had(assignor: StickyAssignor, g
 
 
 @given(group=clean_groups())
-def test_cooperative_hands_over_in_two_rounds_what_sticky_does_in_one(group: GroupSpec):
-    """KIP-429: with equal subscriptions the second round ends where eager sticky would have gone at once."""
+def test_cooperative_moves_in_two_rounds_as_many_partitions_as_sticky_in_one(group: GroupSpec):
+    """KIP-429: with equal subscriptions, the second round ends in a valid sticky assignment."""
     topics = tuple(sorted({topic for member in group.members for topic in member.topics}))
     equal = _subscribed_to(GroupSpec(group.members, group.partitions), topics)
     first = CooperativeStickyAssignor().assign(equal)
-    second_group = rejoined(equal, first)
+    second_group = group_after_rejoin(equal, first)
     second = CooperativeStickyAssignor().assign(second_group)
     assert violations(second_group, second, "sticky") == []
     assert not rebalance_needed(second_group, second)
@@ -98,16 +100,17 @@ def test_cooperative_hands_over_in_two_rounds_what_sticky_does_in_one(group: Gro
 
 
 @given(group=groups())
-def test_cooperative_comes_to_rest(group: GroupSpec):
-    """However tangled the claims, some few rounds later everything is assigned and nobody has to revoke.
+def test_cooperative_becomes_stable_after_a_few_rounds(group: GroupSpec):
+    """After a few rounds all partitions are assigned, and no member must revoke any.
 
-    Racks are left out: with them Java's algorithm, and so ours, can revoke a partition nobody near can take, for ever.
+    The group has no racks. With racks, Java's algorithm and ours can revoke a partition again and again, if no near
+    member can take it.
     """
     current = GroupSpec(group.members, group.partitions)
-    for _ in range(ENOUGH_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         answer = CooperativeStickyAssignor().assign(current)
         again = rebalance_needed(current, answer)
-        current = rejoined(current, answer)
+        current = group_after_rejoin(current, answer)
         if not again:
             break
     assert not again

@@ -1,4 +1,4 @@
-"""The monitor measured as its users run it: a real broker, a process of its own, figures beside their bars.
+"""Benchmarks of the monitor in its own process with a real broker. Each figure is shown with its target.
 
-`run.py` is `make bench`, `run_soak.py` is `make soak`. DESIGN.md says what each part measures, and what was measured.
+`run.py` is `make bench`, and `run_soak.py` is `make soak`. DESIGN.md describes each part and lists the results.
 """

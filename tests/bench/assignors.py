@@ -1,6 +1,6 @@
-"""How long assigning takes: ``python -m tests.bench.assignors``, or ``make bench-assignors``.
+"""Measures how long the strategies take: ``python -m tests.bench.assignors``, or ``make bench-assignors``.
 
-Prints the median for each strategy and size beside the target it is held to and Java's own figure, all in milliseconds.
+Prints the median for each strategy and size, its target and Java's own figure, all in milliseconds.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from assignors.model import GroupAssignment
 
 SIZES = ((100, 1_000, 10), (1_000, 10_000, 100), (1_000, 100_000, 100))
-"""Members, partitions, topics."""
+"""Sizes of the groups: members, partitions, topics."""
 
-ENOUGH_SECONDS = 1.0
-MOST_RUNS = 15
+MIN_TIMED_SECONDS = 1.0
+MAX_RUNS = 15
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A row of the table: who assigns what, the target and Java's time for each of SIZES."""
+    """A row of the table: the group and the strategies, and for each of SIZES the target and Java's time."""
 
     label: str
     strategies: tuple[str, ...]
@@ -52,10 +52,10 @@ CASES = (
 )
 
 
-def group_of(members: int, partitions: int, topics: int, *, heterogeneous: bool) -> GroupSpec:
-    """Make a group of that size; if heterogeneous each member subscribes to a random half of the topics.
+def make_group(members: int, partitions: int, topics: int, *, heterogeneous: bool) -> GroupSpec:
+    """Create a group of this size. If heterogeneous, each member subscribes to a random half of the topics.
 
-    >>> len(group_of(3, 12, 4, heterogeneous=True).members[0].topics)
+    >>> len(make_group(3, 12, 4, heterogeneous=True).members[0].topics)
     2
     """
     names = [f"topic-{number:03}" for number in range(topics)]
@@ -70,39 +70,39 @@ def group_of(members: int, partitions: int, topics: int, *, heterogeneous: bool)
 
 
 def _half(topics: Sequence[str], member_id: str) -> tuple[str, ...]:
-    """Choose half of the topics as if at random, yet the same in every run."""
+    """Choose half of the topics pseudo-randomly, with the same result in every run."""
     shuffled = sorted(topics, key=lambda topic: hashlib.sha256(f"{member_id}/{topic}".encode()).digest())
     return tuple(sorted(shuffled[: len(topics) // 2]))
 
 
-def without_one(group: GroupSpec, assignment: GroupAssignment) -> GroupSpec:
-    """Make the group that ``assignment`` leaves behind when a member in the middle goes."""
+def remove_one_member(group: GroupSpec, assignment: GroupAssignment) -> GroupSpec:
+    """Return the group with the owners of ``assignment`` after the middle member has left."""
     members = [replace(member, owned=assignment.members[member.member_id], generation_id=1) for member in group.members]
     del members[len(members) // 2]
     return replace(group, members=tuple(members))
 
 
-def medians_ms(case: Case, size: tuple[int, int, int], most_runs: int) -> Iterator[tuple[str, float]]:
-    """Time each strategy of a case at one size: its name and the median in milliseconds."""
-    group = group_of(*size, heterogeneous=case.heterogeneous)
+def medians_ms(case: Case, size: tuple[int, int, int], max_runs: int) -> Iterator[tuple[str, float]]:
+    """Measure each strategy of a case at one size. Yields its name and the median in milliseconds."""
+    group = make_group(*size, heterogeneous=case.heterogeneous)
     if case.one_left:
-        group = without_one(group, assignor_named("sticky").assign(group))
+        group = remove_one_member(group, assignor_named("sticky").assign(group))
     for name in case.strategies:
-        yield name, _median_ms(name, group, most_runs)
+        yield name, _median_ms(name, group, max_runs)
 
 
-def _median_ms(name: str, group: GroupSpec, most_runs: int) -> float:
+def _median_ms(name: str, group: GroupSpec, max_runs: int) -> float:
     assignor, times_ms = assignor_named(name), list[float]()
-    while len(times_ms) < most_runs and (len(times_ms) < 3 or sum(times_ms) < ENOUGH_SECONDS * 1000):
+    while len(times_ms) < max_runs and (len(times_ms) < 3 or sum(times_ms) < MIN_TIMED_SECONDS * 1000):
         gc.collect()
-        # timeit holds the garbage collector back unless told otherwise; a user's assignment has to bear it.
+        # timeit disables the garbage collector by default. In production it runs, so it is enabled here.
         times_ms.append(timeit.timeit(lambda: assignor.assign(group), setup=gc.enable, number=1) * 1000)
     return statistics.median(times_ms)
 
 
 def peak_mib() -> float:
-    """Measure the most memory that one assignment at the largest size takes at a time, input not counted, in MiB."""
-    group = group_of(*SIZES[-1], heterogeneous=True)
+    """Return the peak memory in MiB that one assignment at the largest size allocates, without its input."""
+    group = make_group(*SIZES[-1], heterogeneous=True)
     tracemalloc.start()
     assignor_named("cooperative-sticky").assign(group)
     peak_bytes = tracemalloc.get_traced_memory()[1]
@@ -110,14 +110,14 @@ def peak_mib() -> float:
     return peak_bytes / 2**20
 
 
-def report(sizes: Sequence[tuple[int, int, int]] = SIZES, most_runs: int = MOST_RUNS) -> Iterator[str]:
-    """Yield the table's lines."""
+def report(sizes: Sequence[tuple[int, int, int]] = SIZES, max_runs: int = MAX_RUNS) -> Iterator[str]:
+    """Yield the lines of the table."""
     heads = [f"{members:,} x {partitions:,}" for members, partitions, _ in sizes]
     yield f"{'median ms (target; Java)':36}" + "".join(f"{head:>30}" for head in heads)
     for case in CASES:
         cells: dict[str, str] = dict.fromkeys(case.strategies, "")
         for column, size in enumerate(sizes):
-            for name, median_ms in medians_ms(case, size, most_runs):
+            for name, median_ms in medians_ms(case, size, max_runs):
                 bounds = f"({case.target_ms[column]:,}; {case.java_ms[column]})"
                 late = "!" if median_ms > case.target_ms[column] else " "
                 cells[name] += f"{median_ms:>11,.1f}{late}{bounds:>18}"

@@ -1,7 +1,8 @@
-"""Spark's Kafka source with the monitor's own options, counting rows: what any reader of the log through Spark pays.
+"""The baseline of the benchmark: Spark's Kafka source with the monitor's options, which only counts rows.
 
-`python -m tests.bench.baseline` takes the monitor's settings from the environment and reads until it is stopped.
-Checkpoint, batch size, trigger and session are the monitor's; the Python step, the state and the sinks are left out.
+It measures the cost of reading the log with Spark. `python -m tests.bench.baseline` takes the monitor's settings from
+the environment and reads until it is stopped. Checkpoint, batch size, trigger and session are those of the monitor. It
+has no Python step, no state and no sinks.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def _count(batch: DataFrame, _batch_id: int) -> None:
 
 
 def start_baseline(session: SparkSession, settings: Settings, partitions: Sequence[int]) -> StreamingQuery:
-    """Start the query, with as many reading tasks as the monitor has."""
+    """Start the query with the same number of reading tasks as the monitor."""
     records = offsets_topic_records(session, settings.kafka, settings.source, partitions, more_options={})
     writer = records.coalesce(settings.spark.combine_tasks).writeStream.foreachBatch(_count)
     checkpoint = f"{settings.paths.checkpoint}/{QUERY}"

@@ -1,7 +1,8 @@
-"""When a query's batches began and ended and how far each read, as Spark wrote it down in the checkpoint.
+"""Reads start, end and position of a query's batches from the files of its Spark checkpoint.
 
-A file in `offsets` is written when a batch is planned, with its time and the positions it will read to; one in
-`commits` when the batch is wholly done. Looking there costs the measured process nothing.
+Spark writes a file into `offsets` when it plans a batch. It contains the time and the positions up to which the batch
+reads. Spark writes a file into `commits` when the batch is complete. Reading these files costs the measured process
+nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from streaming.events import OFFSETS_TOPIC
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One batch that is done. `position` is the sum of the positions reached: all records read so far."""
+    """One complete batch. `position` is the number of records that were read up to its end."""
 
     batch_id: int
     started_seconds: float
@@ -25,26 +26,26 @@ class Batch:
 
     @property
     def seconds(self) -> float:
-        """From its planning to its end."""
+        """Return the time from planning to the end."""
         return self.ended_seconds - self.started_seconds
 
 
 class BatchLog:
-    """The batches of one query. Spark forgets old ones, so what was read once is kept."""
+    """The batches of one query. Spark deletes the files of old batches, so this class keeps all batches."""
 
     def __init__(self, query_folder: Path) -> None:
         self._folder = query_folder
         self._batches: dict[int, Batch] = {}
 
     def read(self) -> tuple[Batch, ...]:
-        """Every batch that is done by now, in order."""
+        """Return all complete batches, in order."""
         for committed in sorted(self._folder.glob("commits/[0-9]*")):
             if (batch_id := int(committed.name)) not in self._batches:
                 self._batches[batch_id] = self._read_one(batch_id, committed)
         return tuple(batch for _, batch in sorted(self._batches.items()))
 
     def is_running(self) -> bool:
-        """Whether a batch is planned and not done yet."""
+        """Return whether a batch is planned but not complete."""
         planned, done = (self._folder / name for name in ("offsets", "commits"))
         return any(not (done / plan.name).exists() for plan in planned.glob("[0-9]*"))
 
@@ -62,7 +63,9 @@ def _position(sources: Sequence[str]) -> int:
 
 
 def seconds_at(batches: Sequence[Batch], position: int) -> float:
-    """When a position was reached; inside a batch as if it read evenly. Raises ValueError where it was not.
+    """Return the time at which a position was reached. Within a batch, reading is assumed to be even.
+
+    Raises ValueError if the position was not reached.
 
     Example: a batch that read 100 records from second 10 to 20 reached position 50 at second 15.
     """
@@ -76,10 +79,10 @@ def seconds_at(batches: Sequence[Batch], position: int) -> float:
 
 
 def records_per_second(batches: Sequence[Batch], records: int, *, since_seconds: float) -> float:
-    """The rate at which the first `records` were read, counted from a time on."""
+    """Return the rate at which the first `records` were read, starting at `since_seconds`."""
     return records / (seconds_at(batches, records) - since_seconds)
 
 
 def second_half_per_second(batches: Sequence[Batch], records: int) -> float:
-    """The rate over the second half of `records`: what a JVM that has run for a while does."""
+    """Return the rate for the second half of `records`, which shows a JVM after its warm-up."""
     return (records - records // 2) / (seconds_at(batches, records) - seconds_at(batches, records // 2))

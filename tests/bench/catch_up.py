@@ -1,4 +1,4 @@
-"""Part one: a full log read from its start by a cold process, the monitor first, then Spark's source alone."""
+"""The part `catch-up`: cold processes read a full log from its start, first the monitor, then the baseline."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ from pathlib import Path
 from streaming.embedded.ports import free_port
 from streaming.spark.checkpoint_files import QUERY
 from tests.bench.batches import Batch, BatchLog, records_per_second, second_half_per_second, seconds_at
-from tests.bench.figures import Bar, Figure, median, percentile
+from tests.bench.figures import Figure, Target, median, percentile
 from tests.bench.fill import BenchError, Fill
-from tests.bench.process import MONITOR, PLAIN_READ, Cost, MeasuredProcess, monitor_environment
+from tests.bench.process import BASELINE, MONITOR, Cost, MeasuredProcess, monitor_environment
 from tests.bench.scrape import Scrape, scrape
 
 COLD_RECORDS = 2_000_000
 WARM_RECORDS = 10_000_000
-COLD_BAR = Bar(120_000, "at least")
-WARM_BAR = Bar(300_000, "at least")
-COMPLETE_BAR = Bar(40, "at most")
-MEMORY_BAR = Bar(3 * 1024, "at most")
+COLD_TARGET = Target(120_000, "at least")
+WARM_TARGET = Target(300_000, "at least")
+COMPLETE_TARGET = Target(40, "at most")
+MEMORY_TARGET = Target(3 * 1024, "at most")
 
 _SCRAPES = 5
-_LOOK_SECONDS = 0.25
+_POLL_SECONDS = 0.25
 _START_SECONDS = 180.0
 _SLOWEST_RECORDS_PER_SECOND = 20_000
 
 OnPosition = Callable[[int], object]
-"""Hears how many records have been read in all."""
+"""Receives the total number of records read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How one process read the log. Times are seconds since the epoch."""
+    """The measurement of one process that reads the log. Times are seconds since the epoch."""
 
     started_seconds: float
     batches: tuple[Batch, ...]
     cost: Cost
 
     def rate(self, records: int) -> float:
-        """Records a second over the first `records`, from the first batch on."""
+        """Return the records per second for the first `records`, from the start of the first batch."""
         return records_per_second(self.batches, records, since_seconds=self.batches[0].started_seconds)
 
     def rate_from_start(self, records: int) -> float:
-        """The same from the start of the process."""
+        """Return the same rate from the start of the process."""
         return records_per_second(self.batches, records, since_seconds=self.started_seconds)
 
     @property
     def batch_seconds(self) -> list[float]:
-        """Of the batches that read records."""
+        """Return the durations of the batches that read records."""
         before = (0, *(batch.position for batch in self.batches))
         return [batch.seconds for batch, reached in zip(self.batches, before, strict=False) if batch.position > reached]
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorReading:
-    """What else is measured of the monitor: its first complete answer, and how long later ones took."""
+    """The measurement of the monitor, with its first complete response and the duration of later responses."""
 
     reading: Reading
     complete_at_seconds: float
@@ -67,11 +67,11 @@ class MonitorReading:
 def read_by_monitor(
     bootstrap_servers: str, folder: Path, fill: Fill, records: int, on_position: OnPosition
 ) -> MonitorReading:
-    """Run the monitor until its metrics are complete. Raises BenchError where they are wrong or never come."""
+    """Run the monitor until its metrics are complete. Raises BenchError if they are wrong or not ready in time."""
     port = free_port()
     batches = BatchLog(folder / "checkpoint" / QUERY)
     with MeasuredProcess(MONITOR, folder, monitor_environment(bootstrap_servers, folder, port)) as process:
-        for _ in _looks(process, batches, records, on_position):
+        for _ in _poll(process, batches, records, on_position):
             answer = scrape(port)
             if answer is not None and answer.value("rebalance_monitor_ready") == 1:
                 break
@@ -87,18 +87,18 @@ def read_by_monitor(
     return MonitorReading(reading, answer.at_seconds, scrape_seconds, len(answer.text.encode()))
 
 
-def read_plainly(bootstrap_servers: str, folder: Path, records: int, on_position: OnPosition) -> Reading:
-    """Run the plain read until it has read everything."""
+def read_by_baseline(bootstrap_servers: str, folder: Path, records: int, on_position: OnPosition) -> Reading:
+    """Run the baseline until it has read all records. Raises BenchError if this takes too long."""
     batches = BatchLog(folder / "checkpoint" / QUERY)
-    with MeasuredProcess(PLAIN_READ, folder, monitor_environment(bootstrap_servers, folder, free_port())) as process:
-        for position in _looks(process, batches, records, on_position):
+    with MeasuredProcess(BASELINE, folder, monitor_environment(bootstrap_servers, folder, free_port())) as process:
+        for position in _poll(process, batches, records, on_position):
             if position >= records:
                 return Reading(process.started_seconds, batches.read(), process.cost())
-        raise BenchError(f"the plain read did not come to its end in time (log: {process.log_path})")
+        raise BenchError(f"the baseline did not read all records in time (log: {process.log_path})")
 
 
-def _looks(process: MeasuredProcess, batches: BatchLog, records: int, on_position: OnPosition) -> Iterator[int]:
-    """Look at the process again and again: how far it has read. Ends when it has had more time than it can need."""
+def _poll(process: MeasuredProcess, batches: BatchLog, records: int, on_position: OnPosition) -> Iterator[int]:
+    """Yield the position of the process until the time limit. Raises BenchError if the process ends."""
     deadline = time.monotonic() + _START_SECONDS + records / _SLOWEST_RECORDS_PER_SECOND
     while time.monotonic() < deadline:
         process.check()
@@ -106,76 +106,78 @@ def _looks(process: MeasuredProcess, batches: BatchLog, records: int, on_positio
         position = done[-1].position if done else 0
         on_position(position)
         yield position
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
 def _check_complete(answer: Scrape, fill: Fill) -> None:
-    """A quick answer that is wrong is worth nothing: every group is there, with the lag it has."""
+    """Raise BenchError if a group is missing in /metrics or has a wrong lag."""
     lag = answer.by_label("rebalance_monitor_group_lag", "group")
     expected = dict.fromkeys(fill.group_ids, fill.group_lag)
     wrong = sorted(group_id for group_id in expected.keys() | lag.keys() if lag.get(group_id) != expected.get(group_id))
     if wrong:
         raise BenchError(
-            f"the monitor says it is ready, but the lag of {len(wrong)} of {fill.groups} groups is wrong: "
+            f"the monitor reports ready, but the lag of {len(wrong)} of {fill.groups} groups is wrong: "
             f"{wrong[0]} has {lag.get(wrong[0])}, not {expected.get(wrong[0])}"
         )
 
 
-def catch_up_figures(records: int, monitor: MonitorReading, plain: Reading) -> list[Figure]:
-    """What part one found. A bar is only put beside a run of the size it was set for."""
+def catch_up_figures(records: int, monitor: MonitorReading, baseline: Reading) -> list[Figure]:
+    """Return the figures of this part. A figure has a target only in runs of the size that the target is for."""
     ours = monitor.reading
     cold = min(records, COLD_RECORDS)
     is_cold_run, is_warm_run = COLD_RECORDS <= records < WARM_RECORDS, records >= WARM_RECORDS
     figures = [
-        _start_to_first_batch(ours, plain),
+        _start_to_first_batch(ours, baseline),
         Figure(
             f"first {cold:,} records, from the first batch",
             "records/s",
             ours.rate(cold),
-            plain.rate(cold),
-            COLD_BAR if records >= COLD_RECORDS else None,
+            baseline.rate(cold),
+            COLD_TARGET if records >= COLD_RECORDS else None,
         ),
         Figure(
             f"first {cold:,} records, from process start",
             "records/s",
             ours.rate_from_start(cold),
-            plain.rate_from_start(cold),
+            baseline.rate_from_start(cold),
         ),
-        Figure("all records read, from process start", "s", _seconds(ours, records), _seconds(plain, records)),
+        Figure("all records read, from process start", "s", _seconds(ours, records), _seconds(baseline, records)),
         Figure(
             "first complete /metrics, from process start",
             "s",
             monitor.complete_at_seconds - ours.started_seconds,
-            bar=COMPLETE_BAR if is_cold_run else None,
+            target=COMPLETE_TARGET if is_cold_run else None,
         ),
     ]
     if is_warm_run:
-        half, plain_half = (second_half_per_second(reading.batches, records) for reading in (ours, plain))
-        figures.append(Figure(f"second half of {records:,} records", "records/s", half, plain_half, WARM_BAR))
-    memory, plain_memory = (reading.cost.peak_memory_bytes / (1 << 20) for reading in (ours, plain))
+        half, baseline_half = (second_half_per_second(reading.batches, records) for reading in (ours, baseline))
+        figures.append(Figure(f"second half of {records:,} records", "records/s", half, baseline_half, WARM_TARGET))
+    memory, baseline_memory = (reading.cost.peak_memory_bytes / (1 << 20) for reading in (ours, baseline))
     return [
         *figures,
         Figure(
-            f"batch p50 (of {len(ours.batch_seconds)})", "s", median(ours.batch_seconds), median(plain.batch_seconds)
+            f"batch p50 (of {len(ours.batch_seconds)})", "s", median(ours.batch_seconds), median(baseline.batch_seconds)
         ),
-        Figure("batch p95", "s", percentile(ours.batch_seconds, 95), percentile(plain.batch_seconds, 95)),
+        Figure("batch p95", "s", percentile(ours.batch_seconds, 95), percentile(baseline.batch_seconds, 95)),
         Figure(
             f"scrape of {monitor.scrape_bytes / (1 << 20):.1f} MiB, median of {_SCRAPES}", "s", monitor.scrape_seconds
         ),
-        Figure("processor time until then", "CPU s", ours.cost.cpu_seconds, plain.cost.cpu_seconds),
+        Figure("processor time until complete /metrics", "CPU s", ours.cost.cpu_seconds, baseline.cost.cpu_seconds),
         Figure(
-            "peak memory of all its processes (PSS)",
+            "peak memory of all processes (PSS)",
             "MiB",
             memory,
-            plain_memory,
-            MEMORY_BAR if records >= COLD_RECORDS else None,
+            baseline_memory,
+            MEMORY_TARGET if records >= COLD_RECORDS else None,
         ),
     ]
 
 
-def _start_to_first_batch(ours: Reading, plain: Reading) -> Figure:
-    first, plain_first = (reading.batches[0].started_seconds - reading.started_seconds for reading in (ours, plain))
-    return Figure("process start to first batch", "s", first, plain_first)
+def _start_to_first_batch(ours: Reading, baseline: Reading) -> Figure:
+    first, baseline_first = (
+        reading.batches[0].started_seconds - reading.started_seconds for reading in (ours, baseline)
+    )
+    return Figure("process start to first batch", "s", first, baseline_first)
 
 
 def _seconds(reading: Reading, records: int) -> float:

@@ -1,7 +1,6 @@
-"""Kafka's wire format in the other direction, straight from a layout.
+"""Encodes records of `__consumer_offsets` from the layouts of the decoder.
 
-Nothing here needs it but what writes records of `__consumer_offsets` itself: the benchmark and the tests. Slow and
-plain.
+Only the benchmark and the tests write such records. The code is simple and slow.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def varint(value: int) -> bytes:
 
 
 def int16(number: int) -> bytes:
-    """Return a number as the wire has a version or a record type."""
+    """Return a version or record type as two bytes."""
     return number.to_bytes(2, "big", signed=True)
 
 
@@ -47,12 +46,12 @@ def record_value(layout: RecordLayout, version: int, /, **fields: object) -> byt
 
 
 def versioned(message: Message, version: int, fields: Mapping[str, Any]) -> bytes:
-    """Return a message with its version in front, as values and what members say are written."""
+    """Return a message with its version in front, as in record values and member subscriptions."""
     return int16(version) + encode(message, version, fields)
 
 
 def encode(message: Message, version: int, fields: Mapping[str, Any]) -> bytes:
-    """Return the bytes of a message; tagged fields that are absent from ``fields`` are not written."""
+    """Return the bytes of a message. Tagged fields that are absent from ``fields`` are not written."""
     return _Encoder(version, flexible=version >= message.flexible_since).struct(Struct(message.fields), fields)
 
 

@@ -1,4 +1,4 @@
-"""Figures beside their bars: a table for people, plain values for JSON."""
+"""Figures with their targets, as a table for the terminal and as values for JSON."""
 
 from __future__ import annotations
 
@@ -11,58 +11,60 @@ from rich.table import Table
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """What a figure has to reach."""
+class Target:
+    """The limit that a figure must reach."""
 
     limit: float
     kind: Literal["at least", "at most"]
 
     def is_met(self, value: float) -> bool:
-        """Whether a value reaches it; the limit itself does."""
+        """Return whether a value meets the target. The limit itself meets it."""
         return value >= self.limit if self.kind == "at least" else value <= self.limit
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One measured value; `plain` is the same of the plain read, where that makes sense."""
+    """One measured value of the monitor. `baseline` is the same value of the baseline, if it has one."""
 
     name: str
     unit: str
     value: float
-    plain: float | None = None
-    bar: Bar | None = None
+    baseline: float | None = None
+    target: Target | None = None
 
     @property
     def ratio(self) -> float | None:
-        """The monitor's value over the plain read's; None where there is nothing to divide by."""
-        return self.value / self.plain if self.plain else None
+        """Return the monitor's value divided by the baseline's, or None without a baseline."""
+        return self.value / self.baseline if self.baseline else None
 
     @property
     def verdict(self) -> str:
-        """Met, missed, or nothing where there is no bar."""
-        return "" if self.bar is None else "met" if self.bar.is_met(self.value) else "missed"
+        """Return `met` or `missed`, or an empty string without a target."""
+        return "" if self.target is None else "met" if self.target.is_met(self.value) else "missed"
 
     def as_json(self) -> Mapping[str, Any]:
-        """Everything, by name."""
-        bar = {"limit": self.bar.limit, "kind": self.bar.kind} if self.bar else None
+        """Return all values by name."""
+        target = {"limit": self.target.limit, "kind": self.target.kind} if self.target else None
         return {
             "name": self.name,
             "unit": self.unit,
             "value": self.value,
-            "baseline": self.plain,
+            "baseline": self.baseline,
             "ratio": self.ratio,
-            "bar": bar,
+            "target": target,
             "verdict": self.verdict,
         }
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle one. Raises ValueError where there is none."""
+    """Return the median, which is always one of the values. Raises ValueError for an empty list."""
     return percentile(values, 50)
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that so many percent of all do not exceed: one that was measured, nothing in between.
+    """Return the smallest of the values that at least `percent` percent of all values do not exceed.
+
+    The result is always a measured value, without interpolation.
 
     Example: the 95th percentile of 1 to 20 is 19.
     """
@@ -72,28 +74,28 @@ def percentile(values: Sequence[float], percent: float) -> float:
 
 
 def figures_table(title: str, figures: Iterable[Figure]) -> Table:
-    """The figures as a table of rich's."""
+    """Return the figures as a rich table."""
     table = Table(title=title, title_justify="left")
     table.add_column("figure")
-    for heading in ("monitor", "plain read", "ratio", "bar"):
+    for heading in ("monitor", "baseline", "ratio", "target"):
         table.add_column(heading, justify="right")
     table.add_column("")
     for figure in figures:
-        plain = "" if figure.plain is None else shown(figure.plain, figure.unit)
+        baseline = "" if figure.baseline is None else format_value(figure.baseline, figure.unit)
         ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
-        bar = (
+        target = (
             ""
-            if figure.bar is None
-            else f"{'≥' if figure.bar.kind == 'at least' else '≤'} {shown(figure.bar.limit, figure.unit)}"
+            if figure.target is None
+            else f"{'≥' if figure.target.kind == 'at least' else '≤'} {format_value(figure.target.limit, figure.unit)}"
         )
         verdict = f"[{'green' if figure.verdict == 'met' else 'red'}]{figure.verdict}[/]" if figure.verdict else ""
-        table.add_row(figure.name, shown(figure.value, figure.unit), plain, ratio, bar, verdict)
+        table.add_row(figure.name, format_value(figure.value, figure.unit), baseline, ratio, target, verdict)
     return table
 
 
-def shown(value: float, unit: str) -> str:
-    """A value with its unit, no more digits than it deserves.
+def format_value(value: float, unit: str) -> str:
+    """Return a value with its unit: two decimals below 1,000 if it is not a whole number, otherwise none.
 
-    Example: `shown(153_412.7, "records/s")` is `153,413 records/s`, `shown(1.25, "s")` is `1.25 s`.
+    Example: `format_value(153_412.7, "records/s")` is `153,413 records/s`, `format_value(1.25, "s")` is `1.25 s`.
     """
     return f"{value:,.0f} {unit}" if value >= 1000 or value == int(value) else f"{value:,.2f} {unit}"

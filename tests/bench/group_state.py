@@ -1,7 +1,8 @@
-"""What a large group costs: its stored state, and one rebalance of it from stored bytes to stored bytes.
+"""The part `state`: measures the stored state of a large group, and the time of one of its rebalances.
 
-1,000 members on 10,000 partitions of 100 topics that each of them subscribes to, once as a classic group (one record)
-and once as a KIP-848 group (a target for each member, and two steps towards it).
+The time is from stored bytes to stored bytes. The group has 1,000 members, which all subscribe to 100 topics with
+10,000 partitions. It is measured as a classic group (one record) and as a KIP-848 group (per member one target record
+and two records of its current assignment).
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ from streaming.group.advance import advance
 from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.classic import Assignment, ClassicMember, GroupMetadata, Subscription
 from streaming.protocol.modern import IdPartitions, MemberAssignment, ModernMember
-from tests.bench.figures import Bar, Figure
+from tests.bench.figures import Figure, Target
 
 MEMBERS, TOPICS, PARTITIONS_PER_TOPIC = 1_000, 100, 100
-STATE_BAR, ADVANCE_BAR = Bar(2_000_000, "at most"), Bar(300, "at most")
+STATE_TARGET, ADVANCE_TARGET = Target(2_000_000, "at most"), Target(300, "at most")
 ROUNDS = 3
 
 
@@ -54,58 +55,63 @@ _SAMPLED = TopicsSampled(
 )
 _STRATEGIES = tuple(AS_JAVA_LEADER.values())
 
-Held = dict[str, list[tuple[str, int]]]
+AssignmentByMember = dict[str, list[tuple[str, int]]]
 Stored = tuple[int, bytes]
 
 
 def group_state_figures() -> list[Figure]:
-    """Measure both groups: bytes and milliseconds, the best of a few rounds."""
+    """Return the figures of both groups: bytes, and milliseconds as the best of `ROUNDS` rounds."""
     figures: list[Figure] = []
     for name, formed, rebalanced in (
         ("classic", [_classic(1)], [_classic(2)]),
         ("KIP-848", _modern(1, 0), _modern(2, 10_000)),
     ):
-        state = _evaluated(GROUP_CODEC.encode(GroupState(GroupSnapshot("g"))), formed)
-        state = _evaluated(state, [_SAMPLED])
+        state = _evaluate(GROUP_CODEC.encode(GroupState(GroupSnapshot("g"))), formed)
+        state = _evaluate(state, [_SAMPLED])
         label = f"{name} group, {MEMBERS:,} x {TOPICS * PARTITIONS_PER_TOPIC:,}"
         figures += [
-            Figure(f"{label}: state", "bytes", len(state[1]), bar=STATE_BAR),
+            Figure(f"{label}: state", "bytes", len(state[1]), target=STATE_TARGET),
             Figure(
-                f"{label}: advanced by one rebalance", "ms", _best_ms(state, rebalanced, _advanced), bar=ADVANCE_BAR
+                f"{label}: advanced by one rebalance",
+                "ms",
+                _best_ms(state, rebalanced, _advance),
+                target=ADVANCE_TARGET,
             ),
-            Figure(f"{label}: told, and evaluated by all strategies", "ms", _best_ms(state, rebalanced, _evaluated)),
+            Figure(
+                f"{label}: written as a row, evaluated by all strategies", "ms", _best_ms(state, rebalanced, _evaluate)
+            ),
         ]
     return figures
 
 
 def _best_ms(
-    state: Stored, events: Sequence[GroupEvent], go_on: Callable[[Stored, Sequence[GroupEvent]], Stored]
+    state: Stored, events: Sequence[GroupEvent], process: Callable[[Stored, Sequence[GroupEvent]], Stored]
 ) -> float:
-    """Processor time, which another process's work does not change as it does the wall's."""
+    """Measure processor time, because other processes hardly change it."""
     encoded = [encode_event(event) for event in events]
     best_seconds = float("inf")
     for _ in range(ROUNDS):
         started = process_time()
-        go_on(state, [decode_event(event) for event in encoded])
+        process(state, [decode_event(event) for event in encoded])
         best_seconds = min(best_seconds, process_time() - started)
     return best_seconds * 1000
 
 
-def _advanced(state: Stored, events: Sequence[GroupEvent]) -> Stored:
+def _advance(state: Stored, events: Sequence[GroupEvent]) -> Stored:
     record = GROUP_CODEC.decode(*state)
     return GROUP_CODEC.encode(msgspec.structs.replace(record, snapshot=reduce(advance, events, record.snapshot)))
 
 
-def _evaluated(state: Stored, events: Sequence[GroupEvent]) -> Stored:
+def _evaluate(state: Stored, events: Sequence[GroupEvent]) -> Stored:
     return GROUP_CODEC.encode(apply_batch(GROUP_CODEC.decode(*state), events, _STRATEGIES).record)
 
 
-def _held(generation: int) -> Held:
-    """Random, so that nothing compresses that would not in life; another generation moves a tenth."""
-    chance = random.Random(0)
-    ids = [str(UUID(int=chance.getrandbits(128))) for _ in range(MEMBERS)]
+def _assignment(generation: int) -> AssignmentByMember:
+    """Return a random assignment, so that it compresses as a real one. A later generation moves a tenth of it."""
+    generator = random.Random(0)
+    ids = [str(UUID(int=generator.getrandbits(128))) for _ in range(MEMBERS)]
     partitions = [(topic, number) for topic in _TOPICS for number in range(PARTITIONS_PER_TOPIC)]
-    chance.shuffle(partitions)
+    generator.shuffle(partitions)
     each = len(partitions) // MEMBERS
     held = {member_id: partitions[each * at : each * (at + 1)] for at, member_id in enumerate(ids)}
     for giver, taker in pairwise(ids) if generation > 1 else ():
@@ -114,7 +120,7 @@ def _held(generation: int) -> Held:
 
 
 def _classic(generation: int) -> GroupEvent:
-    before = _held(generation - 1)
+    before = _assignment(generation - 1)
     members = tuple(
         ClassicMember(
             member_id=member_id,
@@ -126,16 +132,16 @@ def _classic(generation: int) -> GroupEvent:
             subscription=Subscription(3, _TOPICS, None, tuple(before[member_id]), generation - 1, None),
             assignment=Assignment(3, tuple(partitions), None),
         )
-        for member_id, partitions in _held(generation).items()
+        for member_id, partitions in _assignment(generation).items()
     )
     metadata = GroupMetadata("g", "consumer", generation, "cooperative-sticky", members[0].member_id, None, members, 3)
     return GroupMetadataWritten(_at(generation), replace(metadata, generation_id=generation))
 
 
 def _modern(epoch: int, offset: int) -> list[GroupEvent]:
-    """The records of an epoch; the first also makes the members."""
+    """Return the records of an epoch. The first epoch also contains the member records."""
     member = ModernMember(None, None, "some-service", "/10.0.0.1", _TOPICS, None, 300_000, "uniform", None)
-    targets = {member_id: _by_id(partitions) for member_id, partitions in _held(epoch).items()}
+    targets = {member_id: _by_id(partitions) for member_id, partitions in _assignment(epoch).items()}
     at = iter(range(offset, offset + 9_999))
     joins = [MemberWritten(_at(next(at)), CONSUMER, one, member) for one in targets] if epoch == 1 else []
     return [

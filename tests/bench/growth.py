@@ -1,4 +1,4 @@
-"""Whether something grows: readings over time, and their slope per hour."""
+"""Computes the growth of measured values over time, as a slope per hour."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from rich.table import Table
 
 WARM_UP_SHARE = 1 / 3
-"""The first third of a run is left out of every slope: caches fill and classes load."""
+"""Part of a run that no slope includes, because caches fill and classes load in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was measured at one time; `at_hours` since the start. A value that could not be read is left out."""
+    """The values at one time, in hours since the start. A value that could not be read is missing."""
 
     at_hours: float
     values: Mapping[str, float]
@@ -22,24 +22,24 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """One value over a run after its warm-up. No slope where there are fewer than three readings."""
+    """The growth of one value after the warm-up. The slope is None if there are fewer than three readings."""
 
     name: str
     first: float
     last: float
-    most: float
+    maximum: float
     slope_per_hour: float | None
 
 
-def growths(readings: Sequence[Reading]) -> list[Growth]:
-    """The growth of every value that was read, in the order of the last reading."""
+def compute_growth(readings: Sequence[Reading]) -> list[Growth]:
+    """Return the growth of each value, in the order of the last reading."""
     steady = after_warm_up(readings)
     names = [name for name in (steady[-1].values if steady else {}) if any(name in one.values for one in steady)]
     return [_growth(name, steady) for name in names]
 
 
 def after_warm_up(readings: Sequence[Reading]) -> Sequence[Reading]:
-    """The readings of the last two thirds of the time."""
+    """Return the readings of the last two thirds of the time."""
     if not readings:
         return readings
     begins = readings[0].at_hours + (readings[-1].at_hours - readings[0].at_hours) * WARM_UP_SHARE
@@ -47,7 +47,7 @@ def after_warm_up(readings: Sequence[Reading]) -> Sequence[Reading]:
 
 
 def slope_per_hour(points: Iterable[tuple[float, float]]) -> float | None:
-    """The slope of the line of least squares through (hours, value); None for fewer than three points.
+    """Return the least-squares slope through points (hours, value), or None for fewer than three points.
 
     >>> slope_per_hour([(0, 1.0), (0.5, 2.0), (1, 3.0)])
     2.0
@@ -62,14 +62,14 @@ def slope_per_hour(points: Iterable[tuple[float, float]]) -> float | None:
 
 
 def growth_table(title: str, found: Iterable[Growth]) -> Table:
-    """The growths as a table of rich's."""
+    """Return the growth of all values as a rich table."""
     table = Table(title=title, title_justify="left")
-    table.add_column("what")
-    for heading in ("after warm-up", "at the end", "most", "slope per hour"):
+    table.add_column("value")
+    for heading in ("after warm-up", "at the end", "maximum", "slope per hour"):
         table.add_column(heading, justify="right")
     for one in found:
         slope = "" if one.slope_per_hour is None else f"{one.slope_per_hour:+,.1f}"
-        table.add_row(one.name, f"{one.first:,.1f}", f"{one.last:,.1f}", f"{one.most:,.1f}", slope)
+        table.add_row(one.name, f"{one.first:,.1f}", f"{one.last:,.1f}", f"{one.maximum:,.1f}", slope)
     return table
 
 

@@ -1,4 +1,4 @@
-"""What `/metrics` shows of a crowd under load, asked as often as Prometheus would, and whether all of it is right."""
+"""The latency probe: requests `/metrics` as often as Prometheus, and checks every value of the synthetic groups."""
 
 from __future__ import annotations
 
@@ -15,71 +15,71 @@ from streaming.evaluation.rebalances.rebalances import REBALANCE
 from tests.bench.fill import BenchError
 from tests.bench.rebalances import GENERATION_GAUGE, Delays, Rebalance
 from tests.bench.scrape import Scrape, scrape
-from tests.bench.synthetic_groups import FIRST_GENERATION, SyntheticGroups, Written
+from tests.bench.synthetic_groups import FIRST_GENERATION, LoadProgress, SyntheticGroups
 
 SCRAPE_SECONDS = 15.0
-SCRAPE_BAR_SECONDS = 1.0
-"""What a scrape may take."""
+SCRAPE_TARGET_SECONDS = 1.0
+"""Maximum duration of a scrape."""
 
 _SETTLED_SECONDS = 120.0
 _PAUSE_SECONDS = 2.0
 
 
 class LatencyProbe:
-    """Asks again and again; remembers how long rebalances took to be shown, and how long the answers took."""
+    """Requests `/metrics` repeatedly. Measures the delay until rebalances are shown, and the duration of a response."""
 
     def __init__(self, port: int, synthetic_groups: SyntheticGroups) -> None:
         self._port = port
         self._synthetic_groups = synthetic_groups
         self._rebalances = 0
-        self._asked_seconds = float("-inf")
+        self._requested_seconds = float("-inf")
         self.delays = Delays()
         self.scrape_seconds: list[float] = []
         self.scrape_bytes = 0
 
-    def hear(self, written: Sequence[Written]) -> None:
-        """Take in which rebalances were written and when."""
+    def add_progress(self, written: Sequence[LoadProgress]) -> None:
+        """Add the rebalances that the load has written, with their times."""
         for step in written:
             for k in range(self._rebalances, step.rebalances):
                 one = self._synthetic_groups.rebalance(k)
                 group_id = self._synthetic_groups.group_id(one.number)
-                self.delays.completed(Rebalance(group_id, one.generation_id, step.at_ms / 1000))
+                self.delays.add_completed(Rebalance(group_id, one.generation_id, step.at_ms / 1000))
             self._rebalances = max(self._rebalances, step.rebalances)
 
-    def ask_if_due(self) -> None:
-        """Ask if the last time is as long ago as Prometheus waits."""
-        if time.monotonic() - self._asked_seconds >= SCRAPE_SECONDS:
-            self.ask()
+    def request_if_due(self) -> None:
+        """Request /metrics if the last request was at least `SCRAPE_SECONDS` ago."""
+        if time.monotonic() - self._requested_seconds >= SCRAPE_SECONDS:
+            self.request()
 
-    def ask(self) -> Scrape:
-        """Ask now. Raises BenchError where nobody answers."""
-        self._asked_seconds = time.monotonic()
+    def request(self) -> Scrape:
+        """Request /metrics now. Raises BenchError if the monitor does not respond."""
+        self._requested_seconds = time.monotonic()
         answer = scrape(self._port)
         if answer is None:
-            raise BenchError("the monitor does not answer on /metrics: see its log")
+            raise BenchError("the monitor does not respond on /metrics: see its log")
         self.scrape_seconds.append(answer.seconds)
         self.scrape_bytes = len(answer.text)
-        self.delays.shown(answer.by_label(GENERATION_GAUGE, "group"), answer.at_seconds)
+        self.delays.add_shown(answer.by_label(GENERATION_GAUGE, "group"), answer.at_seconds)
         return answer
 
-    def await_right(self, written: Written) -> None:
-        """After the load: ask until every group has its last generation and lag. Raises BenchError if not in time."""
+    def await_correct_metrics(self, written: LoadProgress) -> None:
+        """Request /metrics until every group has its last generation and lag. Raises BenchError if not in time."""
         deadline = time.monotonic() + _SETTLED_SECONDS
-        while wrong := wrong_groups(self.ask(), self._synthetic_groups, written):
+        while wrong := wrong_groups(self.request(), self._synthetic_groups, written):
             if time.monotonic() > deadline:
                 raise BenchError(
-                    f"/metrics is wrong of {len(wrong)} groups of {self._synthetic_groups.groups}: {wrong[0]}"
+                    f"/metrics is wrong for {len(wrong)} of {self._synthetic_groups.groups} groups: {wrong[0]}"
                 )
             time.sleep(_PAUSE_SECONDS)
 
 
-def behind_records(answer: Scrape) -> float:
-    """Records of `__consumer_offsets` that the monitor had not read by its last sample."""
+def unread_records(answer: Scrape) -> float:
+    """Return the records of `__consumer_offsets` that the monitor had not read at its last sample."""
     return sum(answer.by_label("rebalance_monitor_offsets_topic_lag", "partition").values())
 
 
-def wrong_groups(answer: Scrape, synthetic_groups: SyntheticGroups, written: Written) -> list[str]:
-    """A line for each group that is not shown as it is after all that was written."""
+def wrong_groups(answer: Scrape, synthetic_groups: SyntheticGroups, written: LoadProgress) -> list[str]:
+    """Return a line for each group whose generation or lag is wrong after all written records."""
     lag = answer.by_label("rebalance_monitor_group_lag", "group")
     generations = answer.by_label(GENERATION_GAUGE, "group")
     wrong = []
@@ -96,7 +96,7 @@ def wrong_groups(answer: Scrape, synthetic_groups: SyntheticGroups, written: Wri
 
 
 def check_tables(tables: Path, synthetic_groups: SyntheticGroups, rebalances: int) -> None:
-    """Every rebalance has its one row and its own strategy's verdict. Raises BenchError where that is not so."""
+    """Raise BenchError if a rebalance does not have exactly one row, or not the verdict `match` of its strategy."""
     expected = Counter(
         (synthetic_groups.group_id(one.number), one.generation_id)
         for one in map(synthetic_groups.rebalance, range(rebalances))
@@ -113,8 +113,8 @@ def check_tables(tables: Path, synthetic_groups: SyntheticGroups, rebalances: in
     _expect(f"{ASSIGNMENT_DRIFT.name} ({MATCH})", expected, found)
 
 
-def _expect(what: str, expected: Counter[tuple[str, int]], found: Counter[tuple[str, int]]) -> None:
+def _expect(table: str, expected: Counter[tuple[str, int]], found: Counter[tuple[str, int]]) -> None:
     if missing := expected - found:
-        raise BenchError(f"{what} lacks {missing.total()} rows of {expected.total()}, such as {min(missing)}")
+        raise BenchError(f"{table} lacks {missing.total()} of {expected.total()} rows, for example {min(missing)}")
     if extra := found - expected:
-        raise BenchError(f"{what} has {extra.total()} rows too many, such as {min(extra)}")
+        raise BenchError(f"{table} has {extra.total()} rows too many, for example {min(extra)}")

@@ -1,9 +1,11 @@
-"""Part four: whether a monitor of ten thousand groups keeps its trigger under a steady load.
+"""The part `evaluation`: checks if a monitor of 10,000 groups keeps its trigger interval under a steady load.
 
-A crowd's records are written where its coordinators would write them, and the broker is started again, so that it knows
-the groups as its own. Then a program of its own commits and rebalances at a steady pace while the monitor runs, and
-`/metrics` is asked as often as Prometheus asks. In the end every rebalance that was written must be in the tables, once
-and evaluated as what it is, and every group must be shown with the lag it has: otherwise there are no figures.
+1. The benchmark writes the records of the synthetic groups into the partitions of `__consumer_offsets` that their
+   coordinators would use. Then it restarts the broker, which loads the groups.
+2. A separate process writes commits and rebalances at a steady pace while the monitor runs. The latency probe requests
+   `/metrics` as often as Prometheus.
+3. At the end, every written rebalance must be in the tables exactly once with the right verdict, and every group must
+   be shown with its lag. Otherwise there are no figures.
 """
 
 from __future__ import annotations
@@ -24,133 +26,141 @@ from streaming.sampling.connection import Connection
 from streaming.sampling.groups import Groups
 from streaming.spark.checkpoint_files import QUERY
 from tests.bench.batches import Batch, BatchLog
-from tests.bench.figures import Bar, Figure, median, percentile
-from tests.bench.fill import BenchError, ask_for_coordinator, offsets_topic_ends
-from tests.bench.latency_probe import SCRAPE_BAR_SECONDS, SCRAPE_SECONDS, LatencyProbe, behind_records, check_tables
-from tests.bench.process import MONITOR, PLAIN_READ, MeasuredProcess
+from tests.bench.figures import Figure, Target, median, percentile
+from tests.bench.fill import BenchError, offsets_topic_ends, request_coordinator
+from tests.bench.latency_probe import SCRAPE_SECONDS, SCRAPE_TARGET_SECONDS, LatencyProbe, check_tables, unread_records
+from tests.bench.process import BASELINE, MONITOR, MeasuredProcess
 from tests.bench.rebalances import await_ready
 from tests.bench.steady_load import SyntheticWriter
-from tests.bench.synthetic_groups import SyntheticGroups, Written
-from tests.bench.under_load import Steady, UnderLoad, put_under_load
+from tests.bench.synthetic_groups import LoadProgress, SyntheticGroups
+from tests.bench.under_load import LoadMeasurement, SteadyLoad, run_under_load
 
-PLAIN_SECONDS = 60.0
-"""The plain read is put under the same load, no longer than this: it has no state that would grow."""
+BASELINE_SECONDS = 60.0
+"""Maximum duration of the load for the baseline. It has no state that grows, so a short run is enough."""
 
 _LOADED_SECONDS = 120.0
 _READY_SECONDS = 600.0
-_LOOK_SECONDS = 0.25
+_POLL_SECONDS = 0.25
 _PLANNED_SECONDS = 2.0
 _PACE_KEPT = 0.98
 _LATE_TRIGGERS = 2
 
-UNHEARD_COORDINATOR = ("-Dbroker.log.coordinator.level=off",)
-"""The coordinator complains, with a page of stack, at each record that is not its own: some 500 times a second."""
+QUIET_COORDINATOR_OPTIONS = ("-Dbroker.log.coordinator.level=off",)
+"""Java options that disable the coordinator's log.
+
+The coordinator did not write the records itself. So it logs a stack trace at each advance of the high watermark, some
+500 times per second.
+"""
 
 OnSeconds = Callable[[float, str], object]
-"""Hears how many seconds of the load are over, and in a few words how the batches fare."""
+"""Receives the seconds since the start of the load, and a summary of the batches."""
 
 
 @dataclass(frozen=True, slots=True)
-class MonitorUnderLoad:
-    """What is measured of the monitor alone."""
+class MonitorMeasurement:
+    """The measurement of the monitor under load."""
 
     ready_seconds: float
-    under_load: UnderLoad
-    behind_records: float
+    under_load: LoadMeasurement
+    unread_records: float
     rebalances: int
     latency_probe: LatencyProbe
 
 
-def found_synthetic_groups(
+def write_synthetic_groups(
     broker: EmbeddedBroker, synthetic_groups: SyntheticGroups, on_records: Callable[[int], object]
 ) -> None:
-    """Write a crowd's groups into a new broker's log and let the broker load them."""
+    """Write the synthetic groups into the log of a new broker, and restart the broker so that it loads them."""
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
     try:
         admin.create_topics(
             [NewTopic(topic, count, replication_factor=1) for topic, count in synthetic_groups.topics.items()]
         )
-        ask_for_coordinator(admin, synthetic_groups.group_id(0))
+        request_coordinator(admin, synthetic_groups.group_id(0))
     finally:
         admin.close()
-    SyntheticWriter(broker.bootstrap_servers, synthetic_groups).found(on_records)
+    SyntheticWriter(broker.bootstrap_servers, synthetic_groups).write_first_records(on_records)
     broker.stop()
     broker.start()
     await_listed(broker, synthetic_groups)
 
 
 def await_listed(broker: EmbeddedBroker, synthetic_groups: SyntheticGroups) -> None:
-    """Wait until the coordinator lists every group: one that it does not know would be taken for deleted."""
+    """Wait until the coordinator lists every group. The monitor would treat a missing group as deleted."""
     connection = Connection(KafkaSettings(bootstrap_servers=broker.bootstrap_servers), 30)
     deadline = time.monotonic() + _LOADED_SECONDS
     try:
         while (listed := len(Groups(connection, now_ms).list_groups().groups)) < synthetic_groups.groups:
             if time.monotonic() > deadline:
                 raise BenchError(
-                    f"the broker lists {listed} groups of {synthetic_groups.groups} (log: {broker.log_path})"
+                    f"the broker lists only {listed} of {synthetic_groups.groups} groups (log: {broker.log_path})"
                 )
-            time.sleep(_LOOK_SECONDS)
+            time.sleep(_POLL_SECONDS)
     finally:
         connection.close()
 
 
-def measure_under_load(broker: EmbeddedBroker, folder: Path, steady: Steady, on_seconds: OnSeconds) -> MonitorUnderLoad:
-    """Run the monitor until it is ready, then under load. Raises BenchError where what it says is wrong."""
+def measure_under_load(
+    broker: EmbeddedBroker, folder: Path, steady_load: SteadyLoad, on_seconds: OnSeconds
+) -> MonitorMeasurement:
+    """Run the monitor until it is ready, then under load. Raises BenchError if its metrics or tables are wrong."""
     port, batches = free_port(), BatchLog(folder / "checkpoint" / QUERY)
-    environment = steady.environment(broker.bootstrap_servers, folder, port)
+    environment = steady_load.environment(broker.bootstrap_servers, folder, port)
     with MeasuredProcess(MONITOR, folder, environment) as process:
         await_ready(process, port, _READY_SECONDS)
         ready_seconds = time.time() - process.started_seconds
-        _await_idle(process, batches, steady.trigger_seconds)
-        latency_probe = LatencyProbe(port, steady.synthetic_groups)
+        _await_idle(process, batches, steady_load.trigger_seconds)
+        latency_probe = LatencyProbe(port, steady_load.synthetic_groups)
 
-        def look(seconds: float, written: Sequence[Written], done: Sequence[Batch]) -> None:
+        def update(seconds: float, written: Sequence[LoadProgress], done: Sequence[Batch]) -> None:
             on_seconds(seconds, _in_words(done))
-            latency_probe.hear(written)
-            latency_probe.ask_if_due()
+            latency_probe.add_progress(written)
+            latency_probe.request_if_due()
 
-        under_load, written = put_under_load(
-            broker, folder / "load", steady, process=process, batches=batches, on_look=look
+        under_load, written = run_under_load(
+            broker, folder / "load", steady_load, process=process, batches=batches, on_poll=update
         )
-        latency_probe.hear([written])
-        behind = behind_records(latency_probe.ask())
-        latency_probe.await_right(written)
-    check_tables(folder / "tables", steady.synthetic_groups, written.rebalances)
-    return MonitorUnderLoad(ready_seconds, under_load, behind, written.rebalances, latency_probe)
+        latency_probe.add_progress([written])
+        unread = unread_records(latency_probe.request())
+        latency_probe.await_correct_metrics(written)
+    check_tables(folder / "tables", steady_load.synthetic_groups, written.rebalances)
+    return MonitorMeasurement(ready_seconds, under_load, unread, written.rebalances, latency_probe)
 
 
 def _await_idle(process: MeasuredProcess, batches: BatchLog, trigger_seconds: float) -> None:
-    """Wait until no batch ran for longer than a trigger.
+    """Wait until no batch has run for longer than a trigger interval.
 
-    Ready does not wait for verdicts on ten thousand new groups. They are made once, and are not the load.
+    Ready does not wait for all verdicts on 10,000 new groups. This evaluation happens once. It is not part of the load.
     """
     idle_since_seconds = time.monotonic()
     while time.monotonic() - idle_since_seconds < trigger_seconds + _PLANNED_SECONDS:
         process.check()
         if batches.is_running():
             idle_since_seconds = time.monotonic()
-        time.sleep(_LOOK_SECONDS)
+        time.sleep(_POLL_SECONDS)
 
 
-def read_plainly_under_load(broker: EmbeddedBroker, folder: Path, steady: Steady, on_seconds: OnSeconds) -> UnderLoad:
-    """Run the plain read until it has caught up, then under load."""
+def measure_baseline_under_load(
+    broker: EmbeddedBroker, folder: Path, steady_load: SteadyLoad, on_seconds: OnSeconds
+) -> LoadMeasurement:
+    """Run the baseline until it has caught up, then under load."""
     batches = BatchLog(folder / "checkpoint" / QUERY)
-    environment = steady.environment(broker.bootstrap_servers, folder, free_port())
+    environment = steady_load.environment(broker.bootstrap_servers, folder, free_port())
     end = sum(offsets_topic_ends(broker.bootstrap_servers).values())
-    with MeasuredProcess(PLAIN_READ, folder, environment) as process:
+    with MeasuredProcess(BASELINE, folder, environment) as process:
         deadline = time.monotonic() + _READY_SECONDS
         while not (done := batches.read()) or done[-1].position < end:
             process.check()
             if time.monotonic() > deadline:
-                raise BenchError(f"the plain read did not catch up in time (log: {process.log_path})")
-            time.sleep(_LOOK_SECONDS)
-        return put_under_load(
+                raise BenchError(f"the baseline did not catch up in time (log: {process.log_path})")
+            time.sleep(_POLL_SECONDS)
+        return run_under_load(
             broker,
             folder / "load",
-            steady,
+            steady_load,
             process=process,
             batches=batches,
-            on_look=lambda seconds, _, done: on_seconds(seconds, _in_words(done)),
+            on_poll=lambda seconds, _, done: on_seconds(seconds, _in_words(done)),
         )[0]
 
 
@@ -160,55 +170,57 @@ def _in_words(done: Sequence[Batch]) -> str:
     return f"{len(done)} batches, the longest {max(batch.seconds for batch in done):.1f} s"
 
 
-def load_figures(steady: Steady, monitor: MonitorUnderLoad, plain: UnderLoad) -> list[Figure]:
-    """What part four found."""
-    ours, trigger_seconds = monitor.under_load, steady.trigger_seconds
-    if not ours.batches or not plain.batches:
-        raise BenchError("no batch was done under the load: let it run for longer than two triggers")
-    pace = Bar(steady.commits_per_second * _PACE_KEPT, "at least")
-    backlog = Bar(steady.commits_per_second * trigger_seconds * _LATE_TRIGGERS, "at most")
+def load_figures(steady_load: SteadyLoad, monitor: MonitorMeasurement, baseline: LoadMeasurement) -> list[Figure]:
+    """Return the figures of this part."""
+    ours, trigger_seconds = monitor.under_load, steady_load.trigger_seconds
+    if not ours.batches or not baseline.batches:
+        raise BenchError("no batch ended under the load: let the load run for longer than two trigger intervals")
+    pace = Target(steady_load.commits_per_second * _PACE_KEPT, "at least")
+    backlog = Target(steady_load.commits_per_second * trigger_seconds * _LATE_TRIGGERS, "at most")
     delays, latency_probe = monitor.latency_probe.delays.seconds, monitor.latency_probe
     return [
         Figure(
-            f"{steady.synthetic_groups.groups:,} new groups evaluated and ready, from process start",
+            f"{steady_load.synthetic_groups.groups:,} new groups evaluated and ready, from process start",
             "s",
             monitor.ready_seconds,
         ),
-        Figure(f"commits written, over {ours.seconds:.0f} s", "records/s", ours.commits_per_second, bar=pace),
-        Figure("batches done meanwhile", "", len(ours.batches), len(plain.batches)),
+        Figure(f"commits written, over {ours.seconds:.0f} s", "records/s", ours.commits_per_second, target=pace),
+        Figure("batches under load", "", len(ours.batches), len(baseline.batches)),
         Figure(
             "longest batch",
             "s",
             max(ours.batch_seconds),
-            max(plain.batch_seconds),
-            Bar(trigger_seconds, "at most"),
+            max(baseline.batch_seconds),
+            Target(trigger_seconds, "at most"),
         ),
-        Figure("median batch", "s", median(ours.batch_seconds), median(plain.batch_seconds)),
-        Figure("records not read when the load ended", "records", monitor.behind_records, bar=backlog),
-        Figure("rebalances written, each in its table once and evaluated", "", monitor.rebalances),
-        Figure(f"rebalance written to shown, asked every {SCRAPE_SECONDS:g} s, p50", "s", median(delays)),
+        Figure("median batch", "s", median(ours.batch_seconds), median(baseline.batch_seconds)),
+        Figure("records not read when the load ended", "records", monitor.unread_records, target=backlog),
+        Figure("rebalances written, each with one row and a verdict", "", monitor.rebalances),
+        Figure(f"rebalance written to shown, one scrape per {SCRAPE_SECONDS:g} s, p50", "s", median(delays)),
         Figure("rebalance written to shown, p95", "s", percentile(delays, 95)),
         Figure(
             f"scrape of {latency_probe.scrape_bytes / (1 << 20):.0f} MiB,"
             f" median of {len(latency_probe.scrape_seconds)}",
             "s",
             median(latency_probe.scrape_seconds),
-            bar=Bar(SCRAPE_BAR_SECONDS, "at most"),
+            target=Target(SCRAPE_TARGET_SECONDS, "at most"),
         ),
-        Figure("- the slowest of them", "s", max(latency_probe.scrape_seconds)),
-        _cores("processor", ours, plain, lambda one: one.cpu_seconds),
-        _cores("processor, the load", ours, plain, lambda one: one.load_cpu_seconds),
-        _cores("processor, broker", ours, plain, lambda one: one.broker_cpu_seconds),
-        Figure("load behind its pace at most", "s", ours.late_seconds, plain.late_seconds),
+        Figure("- the slowest scrape", "s", max(latency_probe.scrape_seconds)),
+        _cores("processor", ours, baseline, lambda one: one.cpu_seconds),
+        _cores("processor, the load", ours, baseline, lambda one: one.load_cpu_seconds),
+        _cores("processor, broker", ours, baseline, lambda one: one.broker_cpu_seconds),
+        Figure("maximum delay of the load", "s", ours.late_seconds, baseline.late_seconds),
         Figure(
-            "peak memory of all its processes (PSS)",
+            "peak memory of all processes (PSS)",
             "MiB",
             ours.peak_memory_bytes / (1 << 20),
-            plain.peak_memory_bytes / (1 << 20),
+            baseline.peak_memory_bytes / (1 << 20),
         ),
     ]
 
 
-def _cores(name: str, ours: UnderLoad, plain: UnderLoad, cpu_seconds: Callable[[UnderLoad], float]) -> Figure:
-    """Processor time as a number of cores that were busy all the while."""
-    return Figure(name, "cores", cpu_seconds(ours) / ours.seconds, cpu_seconds(plain) / plain.seconds)
+def _cores(
+    name: str, ours: LoadMeasurement, baseline: LoadMeasurement, cpu_seconds: Callable[[LoadMeasurement], float]
+) -> Figure:
+    """Return processor time as the average number of busy cores."""
+    return Figure(name, "cores", cpu_seconds(ours) / ours.seconds, cpu_seconds(baseline) / baseline.seconds)

@@ -1,4 +1,4 @@
-"""A cold process of the benchmark, and what it and its children take together."""
+"""Runs a cold process for the benchmark, and measures memory and processor time of it and its children."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _ORPHAN_SECONDS = 5.0
 _SHOWN_LINES = 5
 
 MONITOR = (str(Path(sys.executable).with_name("rebalance-monitor")), "run", "--log-level", "DEBUG")
-PLAIN_READ = (sys.executable, "-m", "tests.bench.baseline")
+BASELINE = (sys.executable, "-m", "tests.bench.baseline")
 
 
 def monitor_environment(bootstrap_servers: str, folder: Path, port: int) -> Mapping[str, str]:
-    """Settings for a monitor with all its files in a new folder. Other settings of the caller's environment stay."""
+    """Return the environment of a monitor with all its files in `folder`. Other settings of the environment stay."""
     settings = {
         "KAFKA__BOOTSTRAP_SERVERS": bootstrap_servers,
         "KAFKA__CLUSTER": "bench",
@@ -43,9 +43,9 @@ def monitor_environment(bootstrap_servers: str, folder: Path, port: int) -> Mapp
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a process and all below it took: the most memory at one time, and processor time in all.
+    """The peak memory and the total processor time of a process and all its descendants.
 
-    Processor time hardly depends on what else the machine does: where runs on a busy machine differ, compare that.
+    Processor time hardly depends on other processes. Use it to compare runs on a busy machine.
     """
 
     peak_memory_bytes: int
@@ -53,43 +53,40 @@ class Cost:
 
 
 class MeasuredProcess:
-    """Runs a command until the end of the `with` block and watches what it takes.
-
-    `started_seconds` is since the epoch.
-    """
+    """Runs a command until the end of the `with` block, and measures its cost. `started_seconds` is since the epoch."""
 
     def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.log_path = folder / "process.log"
         self.started_seconds = time.time()
         self._process = ChildProcess(command, self.log_path, environment)
-        self._watch = TreeWatch(self._process.pid)
+        self._watch = ProcessTreeMeter(self._process.pid)
 
     @property
     def pid(self) -> int:
-        """The process id of the command itself."""
+        """Return the process id of the command."""
         return self._process.pid
 
     def cost(self) -> Cost:
-        """What it and its children have taken until now."""
+        """Return the cost of the process and its descendants until now."""
         return self._watch.cost()
 
     def check(self) -> None:
-        """Raise BenchError with the end of its log if it has ended by itself."""
+        """Raise BenchError with the last lines of the log if the process has ended."""
         if self._process.exit_code is not None:
             last = self.log_path.read_text(errors="replace").splitlines()[-_SHOWN_LINES:]
             ended = f"the measured process ended with code {self._process.exit_code}"
             raise BenchError(f"{ended}: {' / '.join(last)} (log: {self.log_path})")
 
     def __enter__(self) -> Self:
-        """Start watching what it takes."""
+        """Start measuring."""
         self._watch.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Ask it to end and wait until its children are gone too: the next one is to have the machine for itself."""
+        """Stop the process, and wait until its descendants have ended, so that they do not slow the next process."""
         self._watch.stop()
         children = process_tree(self._process.pid)[1:]
         self._process.stop(_GRACE_SECONDS)
@@ -100,8 +97,8 @@ class MeasuredProcess:
         psutil.wait_procs(left, timeout=_ORPHAN_SECONDS)
 
 
-class TreeWatch:
-    """Samples what a process and all below it take."""
+class ProcessTreeMeter:
+    """Samples memory and processor time of a process and all its descendants."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -121,12 +118,12 @@ class TreeWatch:
         self._thread.join()
 
     def cost(self) -> Cost:
-        """The peak and the sum until now. Of a process that has ended, what the last sample saw."""
+        """Return the cost until now. A process that has ended counts with its last sample."""
         with self._lock:
             tree = process_tree(self._pid)
             self._peak_memory_bytes = max(self._peak_memory_bytes, memory_bytes(tree))
             for process in tree:
-                with contextlib.suppress(psutil.Error):  # it ended in between
+                with contextlib.suppress(psutil.Error):  # the process ended in between
                     used = process.cpu_times()
                     self._cpu_seconds[process] = used.user + used.system
             return Cost(self._peak_memory_bytes, sum(self._cpu_seconds.values()))
@@ -138,23 +135,23 @@ class TreeWatch:
 
 
 def memory_bytes(tree: Iterable[psutil.Process]) -> int:
-    """The proportional set size of some processes together: a page that n processes share counts 1/n in each.
+    """Return the sum of the proportional set sizes (PSS) in bytes. A page that n processes share counts 1/n in each.
 
-    Python's workers are forked and share most of their pages: adding up their resident sizes would count those twice.
-    Where the system has no such figure it is the unique set size, which leaves shared pages out.
+    Python's workers are forked and share most of their pages. Resident sizes would count these pages several times. On
+    systems without PSS, the result is the unique set size, which does not contain shared pages.
     """
     total = 0
     for process in tree:
-        with contextlib.suppress(psutil.Error):  # it ended in between
+        with contextlib.suppress(psutil.Error):  # the process ended in between
             memory = process.memory_full_info()
             total += getattr(memory, "pss", memory.uss)
     return total
 
 
 def anonymous_bytes(pid: int) -> int | None:
-    """What a process has allocated itself and holds in memory; None where the system does not report it.
+    """Return the memory in bytes that a process has allocated itself, or None if the system does not report it.
 
-    The proportional set size counts files that are mapped, too, and grows when another process that maps them ends.
+    The proportional set size also contains mapped files. It grows when a different process that maps them ends.
     """
     try:
         rollup = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
@@ -164,7 +161,7 @@ def anonymous_bytes(pid: int) -> int | None:
 
 
 def process_tree(pid: int) -> list[psutil.Process]:
-    """A process and all below it; nothing where it is gone."""
+    """Return a process and all its descendants, or an empty list if the process has ended."""
     try:
         parent = psutil.Process(pid)
         return [parent, *parent.children(recursive=True)]

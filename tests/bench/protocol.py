@@ -1,7 +1,7 @@
-"""Decode speed beside its bars: ``python -m tests.bench.protocol FILE``.
+"""Measures the speed of the decoder and compares it with targets: ``python -m tests.bench.protocol FILE``.
 
-FILE holds JSON lines with base64 ``key`` and ``value``, gzipped or not, such as the sample of the decoder's tests. One
-core, the best of several rounds over the records in memory.
+FILE contains JSON lines with base64 ``key`` and ``value``, gzipped or not, for example the sample of the decoder's
+tests. The result is the best of several rounds over the records in memory, on one core.
 """
 
 from __future__ import annotations
@@ -37,17 +37,15 @@ def read_records(path: Path) -> list[RawRecord]:
 
 
 def records_per_second(records: Sequence[RawRecord], read: Callable[[bytes, bytes | None], object]) -> float:
-    """Return the rate of the quickest round."""
+    """Return the rate of the fastest round."""
     repeats = 1
-    while _stuck_after_seconds(records, read, repeats) < MIN_ROUND_SECONDS:
+    while _time_repeats(records, read, repeats) < MIN_ROUND_SECONDS:
         repeats *= 2
-    seconds = min(_stuck_after_seconds(records, read, repeats) for _ in range(ROUNDS))
+    seconds = min(_time_repeats(records, read, repeats) for _ in range(ROUNDS))
     return len(records) * repeats / seconds
 
 
-def _stuck_after_seconds(
-    records: Sequence[RawRecord], read: Callable[[bytes, bytes | None], object], repeats: int
-) -> float:
+def _time_repeats(records: Sequence[RawRecord], read: Callable[[bytes, bytes | None], object], repeats: int) -> float:
     started = perf_counter()
     for _ in range(repeats):
         for key, value in records:
@@ -55,7 +53,7 @@ def _stuck_after_seconds(
     return perf_counter() - started
 
 
-def _typed(key: bytes, value: bytes | None) -> object:
+def _decode_group_metadata(key: bytes, value: bytes | None) -> object:
     return group_metadata(decode(key, value))
 
 
@@ -68,20 +66,20 @@ def _is_commit(record: RawRecord) -> bool:
 
 
 def figures(records: Sequence[RawRecord]) -> Iterator[str]:
-    """Yield one line a kind of record: records a second and core, beside the bar."""
+    """Yield one line per kind of record, with records per second on one core and the target."""
     classic = [record for record in records if _is_classic(record)]
     commits = [record for record in records if _is_commit(record)]
     others = [record for record in records if not _is_classic(record) and not _is_commit(record)]
     valued = [record for record in others if record[1] is not None]
     kinds = (
-        ("classic group metadata, embedded protocol typed", classic, _typed, 25_000),
-        ("other records but offset commits, tombstones too", others, decode, 50_000),
-        ("other records but offset commits, with a value", valued, decode, 50_000),
+        ("classic group metadata, with the embedded protocol", classic, _decode_group_metadata, 25_000),
+        ("other records, with tombstones", others, decode, 50_000),
+        ("other records, without tombstones", valued, decode, 50_000),
         ("offset commits, one by one", commits, decode, 50_000),
     )
-    for what, some, read, bar in kinds:
-        rate = records_per_second(some, read)
-        yield f"{what:50} {len(some):5} records {rate:10,.0f}/s   bar {bar:7,}/s   {rate / bar:4.1f} x"
+    for name, selected, read, target in kinds:
+        rate = records_per_second(selected, read)
+        yield f"{name:50} {len(selected):5} records {rate:10,.0f}/s   target {target:7,}/s   {rate / target:4.1f} x"
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""`make bench`: the monitor measured on this machine, figures beside their bars."""
+"""`make bench`: measures the monitor on this machine, and compares the figures with their targets."""
 
 from __future__ import annotations
 
@@ -20,44 +20,48 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from streaming.demo import DemoLoad
 from streaming.embedded import EmbeddedBroker
 from streaming.errors import RemedyError
-from tests.bench.catch_up import catch_up_figures, read_by_monitor, read_plainly
+from tests.bench.catch_up import catch_up_figures, read_by_baseline, read_by_monitor
 from tests.bench.figures import Figure, figures_table
 from tests.bench.fill import Fill, fill_offsets_topic
 from tests.bench.group_state import group_state_figures
 from tests.bench.load_figures import (
-    PLAIN_SECONDS,
-    UNHEARD_COORDINATOR,
-    found_synthetic_groups,
+    BASELINE_SECONDS,
+    QUIET_COORDINATOR_OPTIONS,
     load_figures,
+    measure_baseline_under_load,
     measure_under_load,
-    read_plainly_under_load,
+    write_synthetic_groups,
 )
 from tests.bench.metrics_text import metrics_text_figures
 from tests.bench.rebalances import watch_rebalances
 from tests.bench.synthetic_groups import SyntheticGroups
 from tests.bench.table_appends import table_append_figures
-from tests.bench.under_load import Steady
+from tests.bench.under_load import SteadyLoad
 
 _WIDTH_IN_FILES = 140
 _FACTORS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
 def record_count(_context: click.Context, _option: click.Parameter, given: str | None) -> int | None:
-    """Read a number such as 2500000, 500k or 10m."""
+    """Read a number, for example 2500000, 500k or 10m."""
     if given is None:
         return None
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([km]?)", given.lower())
     if found is None:
-        raise click.BadParameter(f"{given!r} is not a number of records such as 500k or 10m")
+        raise click.BadParameter(f"{given!r} is not a number of records, for example 500k or 10m")
     return int(float(found[1]) * _FACTORS[found[2]])
 
 
 @click.command()
-@click.option("--groups", type=click.IntRange(1), default=2_000, show_default=True, help="Groups that commit.")
-@click.option("--partitions", type=click.IntRange(1), default=50, show_default=True, help="Partitions each commits.")
-@click.option("--rounds", type=click.IntRange(1), default=20, show_default=True, help="Times it commits them.")
+@click.option("--groups", type=click.IntRange(1), default=2_000, show_default=True, help="Groups of the part catch-up.")
 @click.option(
-    "--records", callback=record_count, metavar="COUNT", help="As many rounds as make this many records, such as 10m."
+    "--partitions", type=click.IntRange(1), default=50, show_default=True, help="Partitions that each group commits."
+)
+@click.option(
+    "--rounds", type=click.IntRange(1), default=20, show_default=True, help="Commits per group and partition."
+)
+@click.option(
+    "--records", callback=record_count, metavar="COUNT", help="Total commits instead of rounds, for example 10m."
 )
 @click.option("--rebalances", type=click.IntRange(1), default=30, show_default=True, help="Rebalances to wait for.")
 @click.option(
@@ -66,28 +70,33 @@ def record_count(_context: click.Context, _option: click.Parameter, given: str |
     help="Measure only this part [default: all].",
 )
 @click.option(
-    "--crowd",
+    "--synthetic-groups",
     type=click.IntRange(1),
     default=10_000,
     show_default=True,
-    help="Groups evaluated under load, or scraped.",
+    help="Groups of the parts evaluation and scrape.",
 )
 @click.option(
-    "--commits-per-second", type=click.IntRange(1), default=20_000, show_default=True, help="What they commit."
+    "--commits-per-second", type=click.IntRange(1), default=20_000, show_default=True, help="Commits of these groups."
 )
 @click.option(
-    "--rebalances-per-minute", type=click.IntRange(1), default=500, show_default=True, help="How many rebalance."
+    "--rebalances-per-minute",
+    type=click.IntRange(1),
+    default=500,
+    show_default=True,
+    help="Rebalances of these groups.",
+)
+@click.option("--load-seconds", type=click.FloatRange(1), default=180, show_default=True, help="Duration of the load.")
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the figures into this file.",
 )
 @click.option(
-    "--load-seconds", type=click.FloatRange(1), default=180, show_default=True, help="How long the load runs."
+    "--folder", type=click.Path(path_type=Path), default=Path(".bench"), show_default=True, help="Folder for all files."
 )
-@click.option(
-    "--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures here, too."
-)
-@click.option(
-    "--folder", type=click.Path(path_type=Path), default=Path(".bench"), show_default=True, help="Where it works."
-)
-@click.option("--keep", is_flag=True, help="Leave topics, checkpoints, tables and logs there.")
+@click.option("--keep", is_flag=True, help="Keep topics, checkpoints, tables and logs in the folder.")
 def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     groups: int,
     partitions: int,
@@ -103,19 +112,27 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     folder: Path,
     keep: bool,
 ) -> None:
-    """Measure the monitor: how fast it reads a full __consumer_offsets, and how soon it shows a rebalance.
+    """Measure the monitor on this machine, and compare the figures with their targets.
 
-    Starts a broker of its own, fills the log with groups x partitions x rounds commits and starts the monitor cold,
-    with its default settings and those of the environment (REBALANCE_MONITOR_...). Spark's Kafka source alone reads
-    the same log for comparison. Then the demo's groups run until enough rebalances were seen; then a crowd of groups
-    commits and rebalances at a steady pace, and the monitor has to keep a trigger of 10 s. First of all, what a group
-    of 1,000 members and 10,000 partitions costs, a scrape of that crowd, and an append to a young and to an old table.
-    """
+    \b
+    The parts, in this order:
+    state       stored state of a group with 1,000 members and 10,000 partitions
+    scrape      a scrape of the synthetic groups, without broker and Spark
+    tables      an append to a new table, and to a table with 30 days of history
+    catch-up    a cold start on a full __consumer_offsets; groups x partitions x
+                rounds commits
+    rebalances  delay from a rebalance of the demo's groups until /metrics shows it
+    evaluation  synthetic groups commit and rebalance at a steady pace; the
+                monitor must keep a trigger interval of 10 s
+
+    The benchmark starts its own broker. The monitor runs with its default settings and those of the environment
+    (REBALANCE_MONITOR_...). The baseline is Spark's Kafka source, which reads the same log.
+    """  # noqa: D301 - click reads the character \b
     for stop_signal in (signal.SIGTERM, signal.SIGINT):
         signal.signal(stop_signal, signal.default_int_handler)
     fill = Fill(groups, partitions, rounds)
     fill = fill if records is None else fill.with_records(records)
-    steady = Steady(SyntheticGroups(synthetic_groups), commits_per_second, rebalances_per_minute, load_seconds)
+    steady_load = SteadyLoad(SyntheticGroups(synthetic_groups), commits_per_second, rebalances_per_minute, load_seconds)
     work = folder.absolute() / time.strftime("%Y%m%dT%H%M%S")
     load_average = os.getloadavg()
     figures: list[Figure] = []
@@ -124,7 +141,7 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
             if part in {None, "state"}:
                 figures += group_state_figures()
             if part in {None, "scrape"}:
-                figures += metrics_text_figures(steady.synthetic_groups)
+                figures += metrics_text_figures(steady_load.synthetic_groups)
             if part in {None, "tables"}:
                 figures += table_append_figures(work / "tables")
             if part in {None, "catch-up"}:
@@ -132,12 +149,12 @@ def bench(  # noqa: PLR0913, PLR0917 - click hands over every option by name
             if part in {None, "rebalances"}:
                 figures += _rebalances(work / "rebalances", rebalances, progress)
             if part in {None, "evaluation"}:
-                figures += _evaluation(work / "evaluation", steady, progress)
+                figures += _evaluation(work / "evaluation", steady_load, progress)
     except KeyboardInterrupt:
         raise click.Abort from None
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
-    sizes = {"catch-up": fill.in_words, "evaluation": steady.in_words}
+    sizes = {"catch-up": fill.in_words, "evaluation": steady_load.in_words}
     measured = [words for name, words in sizes.items() if part in {None, name}]
     _report(measured, figures, load_average, json_file)
 
@@ -148,7 +165,7 @@ def _own_folder(work: Path, *, keep: bool) -> Iterator[None]:
     try:
         yield
     except RemedyError:
-        keep = True  # its message points into a log there
+        keep = True  # the message names a log in this folder
         raise
     finally:
         if keep:
@@ -167,43 +184,43 @@ def _catch_up(work: Path, fill: Fill, progress: Progress) -> list[Figure]:
         address = broker.bootstrap_servers
         filling = progress.add_task("commit to __consumer_offsets", total=fill.records)
         records = fill_offsets_topic(address, fill, lambda more: progress.advance(filling, more))
-        reading = progress.add_task("read it: the monitor, from a cold start", total=records)
+        reading = progress.add_task("read the log: the monitor, from a cold start", total=records)
         monitor = read_by_monitor(
             address, work / "monitor", fill, records, lambda position: progress.update(reading, completed=position)
         )
-        plainly = progress.add_task("read it: Spark's Kafka source alone", total=records)
-        plain = read_plainly(
-            address, work / "plain", records, lambda position: progress.update(plainly, completed=position)
+        baseline_task = progress.add_task("read the log: the baseline", total=records)
+        baseline = read_by_baseline(
+            address, work / "baseline", records, lambda position: progress.update(baseline_task, completed=position)
         )
-    return catch_up_figures(records, monitor, plain)
+    return catch_up_figures(records, monitor, baseline)
 
 
 def _rebalances(work: Path, wanted: int, progress: Progress) -> list[Figure]:
     with EmbeddedBroker(work / "broker") as broker, DemoLoad(broker.bootstrap_servers, logs=work):
-        seeing = progress.add_task("see rebalances of the demo's groups", total=wanted)
+        seeing = progress.add_task("rebalances of the demo's groups", total=wanted)
         return watch_rebalances(
             broker.bootstrap_servers, work / "monitor", wanted, lambda seen: progress.update(seeing, completed=seen)
         )
 
 
-def _evaluation(work: Path, steady: Steady, progress: Progress) -> list[Figure]:
-    def show(task: TaskID, who: str) -> Callable[[float, str], None]:
-        return lambda seconds, fares: progress.update(
-            task, completed=int(seconds), description=f"seconds under load, {who}: {fares}"
+def _evaluation(work: Path, steady_load: SteadyLoad, progress: Progress) -> list[Figure]:
+    def show(task: TaskID, process: str) -> Callable[[float, str], None]:
+        return lambda seconds, summary: progress.update(
+            task, completed=int(seconds), description=f"seconds under load, {process}: {summary}"
         )
 
-    synthetic_groups = steady.synthetic_groups
-    with EmbeddedBroker(work / "broker", java_options=UNHEARD_COORDINATOR) as broker:
-        founding = progress.add_task(
-            "write the crowd's groups", total=synthetic_groups.groups + synthetic_groups.commit_keys
+    synthetic_groups = steady_load.synthetic_groups
+    with EmbeddedBroker(work / "broker", java_options=QUIET_COORDINATOR_OPTIONS) as broker:
+        writing = progress.add_task(
+            "write the synthetic groups", total=synthetic_groups.groups + synthetic_groups.commit_keys
         )
-        found_synthetic_groups(broker, synthetic_groups, lambda more: progress.advance(founding, more))
-        evaluating = progress.add_task("seconds under load, the monitor: starting", total=int(steady.seconds))
-        monitor = measure_under_load(broker, work / "monitor", steady, show(evaluating, "the monitor"))
-        briefly = replace(steady, seconds=min(steady.seconds, PLAIN_SECONDS))
-        reading = progress.add_task("seconds under load, Spark's source alone: starting", total=int(briefly.seconds))
-        plain = read_plainly_under_load(broker, work / "plain", briefly, show(reading, "Spark's source alone"))
-    return load_figures(steady, monitor, plain)
+        write_synthetic_groups(broker, synthetic_groups, lambda more: progress.advance(writing, more))
+        evaluating = progress.add_task("seconds under load, the monitor: starting", total=int(steady_load.seconds))
+        monitor = measure_under_load(broker, work / "monitor", steady_load, show(evaluating, "the monitor"))
+        baseline_load = replace(steady_load, seconds=min(steady_load.seconds, BASELINE_SECONDS))
+        reading = progress.add_task("seconds under load, the baseline: starting", total=int(baseline_load.seconds))
+        baseline = measure_baseline_under_load(broker, work / "baseline", baseline_load, show(reading, "the baseline"))
+    return load_figures(steady_load, monitor, baseline)
 
 
 def _report(sizes: list[str], figures: list[Figure], load_average: tuple[float, ...], json_file: Path | None) -> None:

@@ -1,8 +1,8 @@
-"""The soak: broker, groups and monitor for hours, and everything that could grow, once a minute.
+"""The soak: runs the monitor for hours, and measures all values that could grow, once per interval.
 
-Memory is the proportional set size (PSS) by role: Python driver, JVM, Spark's Python workers. PSS also depends on who
-else maps the same files, so what the driver has allocated stands beside it. Append time is what the monitor itself logs
-of each append. Files are counted by folder, the temporary ones of its Spark included.
+Memory is the proportional set size (PSS) by role: Python driver, JVM, Spark's Python workers. PSS also depends on other
+processes that map the same files. So the memory that the driver has allocated is a separate value. The append time
+comes from the monitor's own log. Files are counted by folder, with Spark's temporary files.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ OnReading = Callable[[Reading], object]
 def soak(
     bootstrap_servers: str, folder: Path, hours: float, every_seconds: float, on_reading: OnReading
 ) -> list[Reading]:
-    """Run the monitor for that long from ready on. Raises BenchError if the monitor ends or never gets ready."""
+    """Run the monitor for `hours` from ready on. Raises BenchError if it ends or does not become ready."""
     temporary = folder / "temporary"
     temporary.mkdir(parents=True)
     port = free_port()
     environment = monitor_environment(bootstrap_servers, folder / "monitor", port)
-    # Spark's own folders, where they can be counted.
+    # Spark's own folders, so that their files can be counted.
     with_temporary = {**environment, "SPARK_LOCAL_DIRS": str(temporary), "TMPDIR": str(temporary)}
     readings: list[Reading] = []
     with MeasuredProcess(MONITOR, folder / "monitor", with_temporary) as process:
@@ -67,11 +67,11 @@ def _readings(process: MeasuredProcess, folder: Path, hours: float, every_second
 
 
 def process_values(pid: int) -> Mapping[str, float]:
-    """Memory by role, threads and open files. The driver is the process itself; its JVM starts the workers."""
+    """Return memory by role, threads and open files. The driver is the process itself. Its JVM starts the workers."""
     tree = process_tree(pid)
     roles: dict[str, list[psutil.Process]] = {"driver": [], "JVM": [], "workers": []}
     for process in tree:
-        with contextlib.suppress(psutil.Error):  # it ended in between
+        with contextlib.suppress(psutil.Error):  # the process ended in between
             is_java = "java" in process.name()
             roles["driver" if process.pid == pid else "JVM" if is_java else "workers"].append(process)
     values = {f"memory of the {role}, MiB": memory_bytes(found) / _MIB for role, found in roles.items()}
@@ -93,7 +93,7 @@ def _total(processes: list[psutil.Process], number: Callable[[psutil.Process], i
 
 
 def file_values(folder: Path) -> Mapping[str, float]:
-    """Files by folder, and the bytes of the checkpoint and of the tables."""
+    """Return the number of files by folder, and the size of the checkpoint and of the tables in MiB."""
     monitor = folder / "monitor"
     counted: Counter[str] = Counter()
     size: Counter[str] = Counter()
@@ -115,19 +115,19 @@ def _files(folder: Path) -> Iterator[Path]:
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except OSError:  # it went away in between
+    except OSError:  # the file was deleted in between
         return 0
 
 
 class AppendTimes:
-    """What the monitor's log says of its appends, read on from where the last look ended."""
+    """The times of the appends from the monitor's log. Each read starts where the previous one ended."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
         self._read_bytes = 0
 
     def values(self) -> Mapping[str, float]:
-        """Number and median of the appends since the last look; no median where there was none."""
+        """Return the median time of the appends since the last read. Empty if there was no append."""
         with self._log.open("rb") as log:
             log.seek(self._read_bytes)
             text = log.read()

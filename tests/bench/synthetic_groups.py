@@ -1,16 +1,18 @@
-"""Ten thousand groups at work, as the records their coordinator would write; pure.
+"""Synthetic groups: the records that the coordinator would write for 10,000 groups. Pure.
 
-So many members cannot run beside what is measured: their records are made here and written in the coordinator's place.
+50,000 real members cannot run on the machine of the measured process. So the benchmark creates their records and writes
+them in place of the coordinator.
 
 Rules:
 
-1. Every group has ten partitions. Three of four groups subscribe to one topic of ten partitions, every fourth to five
-   topics of two: there `range` gives the first two members all and the others nothing, as it does in life.
-2. A group starts at generation 1 with five members. At each even generation another one has joined, at the odd one
-   after it that one has left again. Partitions are dealt by `range`, as a Java leader deals them.
-3. Rebalance number k is that of group k modulo all groups: nobody has a second one before everybody had the first.
-4. Commits go round all partitions of all groups in turn. Before each round every partition of every topic grows by one
-   record, so that a group is one record a partition behind when the round has passed it, two while it has not.
+1. Every group has ten partitions. Three of four groups subscribe to one topic with ten partitions. Every fourth group
+   subscribes to five topics with two partitions each. `range` assigns all of these to the first two members.
+2. A group starts at generation 1 with five members. At each even generation a new member has joined. At the next odd
+   generation this member has left. `range` assigns the partitions as a Java leader does.
+3. Rebalance number k is a rebalance of group k modulo the number of groups. So no group rebalances a second time before
+   every group has rebalanced once.
+4. Commits visit all partitions of all groups in turn. Before each round, every partition of every topic grows by one
+   record. So the lag per partition is one record after the group's commits in this round, and two before them.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from tests.bench.encoder import record_key, record_value, versioned
 MEMBERS, PARTITIONS = 5, 10
 FIRST_GENERATION = 1
 FIRST_OFFSET = 1
-"""What everybody has committed before the first round."""
+"""Committed offset of every partition before the first round."""
 BEHIND_RECORDS = 1
 
 _SKEWED_EVERY = 4
@@ -41,7 +43,7 @@ _NARROW = {f"bench-narrow-{number}": 2 for number in range(10)}
 _NARROW_TOPICS = 5
 _VERSION = 3
 _SESSION_MS = 24 * 3_600_000
-"""Nobody sends heartbeats: a broker that loads the group must not take its members for dead while we measure."""
+"""Session timeout of the members. No member sends heartbeats, and the broker must not remove them during the run."""
 _SYNC_MS = 40
 
 KeyAndValue = tuple[bytes, bytes]
@@ -49,15 +51,15 @@ KeyAndValue = tuple[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class NextGeneration:
-    """A group and the generation it comes to."""
+    """The number of a group, and its next generation."""
 
     number: int
     generation_id: int
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What was written by a moment (milliseconds since the epoch); `late_seconds` tells how far behind its pace."""
+class LoadProgress:
+    """The records written up to `at_ms` (milliseconds since the epoch), and the delay of the load in seconds."""
 
     at_ms: int
     commits: int
@@ -67,46 +69,46 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticGroups:
-    """The groups. Example: `SyntheticGroups(10_000).commit_keys` is 100,000."""
+    """A number of synthetic groups. Example: `SyntheticGroups(10_000).commit_keys` is 100,000."""
 
     groups: int = 10_000
 
     @property
     def topics(self) -> Mapping[str, int]:
-        """Partitions of every topic."""
+        """Return the number of partitions of each topic."""
         return {**_WIDE, **_NARROW}
 
     @property
     def commit_keys(self) -> int:
-        """Partitions of all groups together."""
+        """Return the number of partitions of all groups together."""
         return self.groups * PARTITIONS
 
     def group_id(self, number: int) -> str:
-        """The name of a group.
+        """Return the id of a group.
 
         >>> SyntheticGroups().group_id(7)
-        'bench-crowd-00007'
+        'bench-synthetic-00007'
         """
-        return f"bench-crowd-{number:05}"
+        return f"bench-synthetic-{number:05}"
 
     def is_skewed(self, number: int) -> bool:
-        """Whether `range` leaves members of this group idle (rule 1)."""
+        """Return whether `range` leaves members of this group idle (rule 1)."""
         return number % _SKEWED_EVERY == _SKEWED_EVERY - 1
 
     def subscription(self, number: int) -> tuple[str, ...]:
-        """The topics of a group (rule 1)."""
+        """Return the topics of a group (rule 1)."""
         if not self.is_skewed(number):
             return (f"bench-wide-{number % len(_WIDE)}",)
         first = number // _SKEWED_EVERY % 2 * _NARROW_TOPICS
         return tuple(f"bench-narrow-{first + place}" for place in range(_NARROW_TOPICS))
 
     def partitions(self, number: int) -> Iterator[TopicPartition]:
-        """The partitions of a group, in the order in which it commits them."""
+        """Yield the partitions of a group, in the order of its commits."""
         for topic in self.subscription(number):
             yield from ((topic, partition) for partition in range(self.topics[topic]))
 
     def rebalance(self, k: int) -> NextGeneration:
-        """Rebalance number `k`, from 0 (rule 3).
+        """Return rebalance number `k`, starting at 0 (rule 3).
 
         >>> SyntheticGroups(100).rebalance(250)
         NextGeneration(number=50, generation_id=4)
@@ -114,7 +116,7 @@ class SyntheticGroups:
         return NextGeneration(k % self.groups, FIRST_GENERATION + 1 + k // self.groups)
 
     def last_generation(self, number: int, rebalances: int) -> int:
-        """The generation a group is at after so many rebalances of all.
+        """Return the generation of a group after `rebalances` rebalances of all groups together.
 
         >>> SyntheticGroups(100).last_generation(50, 250), SyntheticGroups(100).last_generation(49, 250)
         (3, 4)
@@ -122,7 +124,7 @@ class SyntheticGroups:
         return FIRST_GENERATION + rebalances // self.groups + (number < rebalances % self.groups)
 
     def generation(self, number: int, generation_id: int, written_ms: int) -> KeyAndValue:
-        """The record of a generation, as the coordinator writes it when the leader's assignment has come in."""
+        """Return the record of a generation, as the coordinator writes it after it received the leader's assignment."""
         group_id, topics = self.group_id(number), self.subscription(number)
         member_ids = _member_ids(group_id, generation_id)
         spec = GroupSpec(
@@ -143,12 +145,12 @@ class SyntheticGroups:
         return record_key(GROUP_METADATA, group=group_id), value
 
     def commit_key(self, number: int, partition: TopicPartition) -> bytes:
-        """The key of a group's commits of a partition."""
+        """Return the key of a group's commits of a partition."""
         topic, index = partition
         return record_key(OFFSET_COMMIT, group=self.group_id(number), topic=topic, partition=index)
 
     def lag(self, number: int, commits: int) -> int:
-        """The lag of a group when so many commits were made in all since the first (rule 4).
+        """Return the lag of a group in records after `commits` commits of all groups together (rule 4).
 
         >>> SyntheticGroups(10).lag(0, 100), SyntheticGroups(10).lag(0, 101), SyntheticGroups(10).lag(9, 101)
         (10, 19, 20)
@@ -159,18 +161,20 @@ class SyntheticGroups:
 
 
 def commit_value(committed_offset: int, now_ms: int) -> bytes:
-    """The value of an offset commit."""
+    """Return the value of an offset commit."""
     return record_value(
         OFFSET_COMMIT, _VERSION, offset=committed_offset, leaderEpoch=-1, metadata="", commitTimestamp=now_ms
     )
 
 
 def _member_ids(group_id: str, generation_id: int) -> list[str]:
-    """Client id and UUID, as brokers name members; the one that joins and leaves is another each time (rule 2)."""
-    stays = [f"{group_id}-{place}-{uuid.uuid5(uuid.NAMESPACE_OID, f'{group_id}/{place}')}" for place in range(MEMBERS)]
+    """Return member ids of client id and UUID, as brokers create them. Each joining member has a new id (rule 2)."""
+    staying = [
+        f"{group_id}-{place}-{uuid.uuid5(uuid.NAMESPACE_OID, f'{group_id}/{place}')}" for place in range(MEMBERS)
+    ]
     if (generation_id - FIRST_GENERATION) % 2 == 0:
-        return stays
-    return [*stays, f"{group_id}-new-{uuid.uuid5(uuid.NAMESPACE_OID, f'{group_id}/new/{generation_id}')}"]
+        return staying
+    return [*staying, f"{group_id}-new-{uuid.uuid5(uuid.NAMESPACE_OID, f'{group_id}/new/{generation_id}')}"]
 
 
 def _member(member_id: str, topics: tuple[str, ...], assigned: tuple[TopicPartition, ...]) -> Mapping[str, Any]:

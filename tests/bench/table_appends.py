@@ -1,6 +1,7 @@
-"""Part of the benchmark: an append to a young table and to one with 30 days of history, side by side.
+"""The part `tables`: measures an append to a new table, and to a table with 30 days of history.
 
-The old table is opened and tidied as a monitor does it. Before that, its log has an entry for each commit of 30 days.
+The old table is opened and maintained as the monitor does it. Before the maintenance, its log has an entry for each
+commit of 30 days.
 """
 
 from __future__ import annotations
@@ -17,66 +18,71 @@ from streaming.combine.partition_state import DecodeFailure
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.rows import arrow_table, quarantine_rows
 from streaming.delta.tables import QUARANTINE
-from tests.bench.figures import Bar, Figure, median
-from tests.bench.table_history import Past, write_past
+from tests.bench.figures import Figure, Target, median
+from tests.bench.table_history import TableHistory, write_history
 
-PAST = Past(days=30, commits_per_day=700)
-OLD_OVER_YOUNG = Bar(1.5, "at most")
+HISTORY = TableHistory(days=30, commits_per_day=700)
+OLD_TO_NEW_TARGET = Target(1.5, "at most")
 
 _APPENDS = 100
 _RETENTION_DAYS = 90
 
 
 def table_append_figures(folder: Path) -> list[Figure]:
-    """Processor time, which hardly depends on what else the machine does. "plain" is the young table."""
-    young, old = _opened(folder / "young"), _opened(folder / "old")
-    for tables in (young, old):
+    """Return the figures in processor time. The baseline is the new table."""
+    new, old = _open_tables(folder / "new"), _open_tables(folder / "old")
+    for tables in (new, old):
         tables.append_batch(QUARANTINE, _row(), 0)
-    batch_id = write_past(folder / "old" / QUARANTINE.name, f"{QUARANTINE.name}/bench", PAST)
+    batch_id = write_history(folder / "old" / QUARANTINE.name, f"{QUARANTINE.name}/bench", HISTORY)
     entries = _entries(folder / "old")
-    old = _opened(folder / "old")
-    untidied = _append_milliseconds(old, batch_id + 1)
-    with _timed() as tidying:
+    old = _open_tables(folder / "old")
+    before_ms = _append_milliseconds(old, batch_id + 1)
+    with _measure_cpu() as maintenance:
         old.tidy((datetime.now(timezone.utc) - timedelta(days=_RETENTION_DAYS)).date())
-    # By turns, so that both have the same machine.
-    of_young, of_old = list[float](), list[float]()
+    # In turn, so that other processes slow both equally.
+    new_ms, old_ms = list[float](), list[float]()
     for update in range(4):
-        of_young.append(_append_milliseconds(young, 1 + update * _APPENDS))
-        of_old.append(_append_milliseconds(old, batch_id + 1 + (update + 1) * _APPENDS))
+        new_ms.append(_append_milliseconds(new, 1 + update * _APPENDS))
+        old_ms.append(_append_milliseconds(old, batch_id + 1 + (update + 1) * _APPENDS))
     return [
-        Figure(f"append, {PAST.days} days old, tidied (beside: young table)", "ms", median(of_old), median(of_young)),
-        Figure("ratio of these", "", median(of_old) / median(of_young), bar=OLD_OVER_YOUNG),
-        Figure(f"append before the first upkeep ({entries:,} log entries)", "ms", untidied, median(of_young)),
-        Figure("first upkeep, all tables", "s", tidying[0]),
         Figure(
-            "log entries after upkeep and the appends", "files", _entries(folder / "old"), _entries(folder / "young")
+            f"append, {HISTORY.days} days old, after maintenance (baseline: new table)",
+            "ms",
+            median(old_ms),
+            median(new_ms),
+        ),
+        Figure("ratio of old to new", "", median(old_ms) / median(new_ms), target=OLD_TO_NEW_TARGET),
+        Figure(f"append before the first maintenance ({entries:,} log entries)", "ms", before_ms, median(new_ms)),
+        Figure("first maintenance of all tables", "s", maintenance[0]),
+        Figure(
+            "log entries after maintenance and appends", "files", _entries(folder / "old"), _entries(folder / "new")
         ),
     ]
 
 
-def _opened(folder: Path) -> DeltaTables:
+def _open_tables(folder: Path) -> DeltaTables:
     tables = DeltaTables(str(folder), "bench")
     tables.open_all()
     return tables
 
 
 def _row() -> pa.Table:
-    """A row of today, as quarantine has them: the smallest append there is."""
+    """Return one row of today for the table quarantine, which is the smallest possible append."""
     record = DecodeFailure(0, 1, int(time.time() * 1000), b"key", None, "truncated", None)
     return arrow_table(QUARANTINE, quarantine_rows("bench", [record])[QUARANTINE])
 
 
 def _append_milliseconds(tables: DeltaTables, first_batch_id: int) -> float:
-    """The mean, checkpoints included."""
+    """Return the mean processor time of an append in milliseconds, with checkpoints."""
     rows = _row()
-    with _timed() as spent:
+    with _measure_cpu() as spent:
         for batch_id in range(first_batch_id, first_batch_id + _APPENDS):
             tables.append_batch(QUARANTINE, rows, batch_id)
     return spent[0] * 1000 / _APPENDS
 
 
 @contextmanager
-def _timed() -> Iterator[list[float]]:
+def _measure_cpu() -> Iterator[list[float]]:
     spent: list[float] = []
     started = time.process_time()
     yield spent

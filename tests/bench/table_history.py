@@ -1,7 +1,7 @@
-"""A Delta table with a past, written straight into its folder: what a monitor leaves behind in 30 days, in seconds.
+"""Writes the history of a Delta table straight into its folder: 30 days of a monitor, in seconds.
 
-A commit adds one small file, as an append does. A checkpoint and a compaction come once a day, so that files and log
-entries of all ages are there, each with the modification time it would have.
+Each commit adds one small file, as an append does. Once per day there is a checkpoint and a compaction. So the table
+has files and log entries of all ages. Each has the modification time that it would have in a real table.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ DAY_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
-    """How long a table was written to, and how often."""
+class TableHistory:
+    """The duration of a history, and its commits per day."""
 
     days: int
     commits_per_day: int
 
 
-def write_past(folder: Path, application_id: str, past: Past) -> int:
-    """Put a past on a table whose last commit was one append. Returns the version of its last transaction."""
+def write_history(folder: Path, application_id: str, history: TableHistory) -> int:
+    """Add a history to a table whose last commit was one append. Returns the version of its last transaction."""
     handle = DeltaTable(str(folder))
     version, template = handle.version(), _last_add(folder, handle.version())
     sample = folder / template["path"]
     now_seconds = time.time()
-    _age(folder, now_seconds - past.days * DAY_SECONDS)
+    _age(folder, now_seconds - history.days * DAY_SECONDS)
     batch_id = version
-    for day in range(past.days):
-        since_seconds = now_seconds - (past.days - day) * DAY_SECONDS
+    for day in range(history.days):
+        since_seconds = now_seconds - (history.days - day) * DAY_SECONDS
         added = []
-        for number in range(past.commits_per_day):
+        for number in range(history.commits_per_day):
             version, batch_id = version + 1, batch_id + 1
-            at_seconds = since_seconds + (number + 1) / (past.commits_per_day + 2) * DAY_SECONDS
+            at_seconds = since_seconds + (number + 1) / (history.commits_per_day + 2) * DAY_SECONDS
             added.append(_add(folder, sample, template, version, at_seconds))
             transaction = {"txn": {"appId": application_id, "version": batch_id}}
             _write_entry(folder, version, at_seconds, {"add": added[-1]}, transaction)
@@ -54,7 +54,7 @@ def write_past(folder: Path, application_id: str, past: Past) -> int:
 
 
 def _age(folder: Path, at_seconds: float) -> None:
-    """Make what is there as old as the past: the first young entry is where cleaning ends."""
+    """Set the age of existing entries to that of the history, because the first new entry ends the cleaning."""
     for entry in (folder / "_delta_log").iterdir():
         os.utime(entry, (at_seconds, at_seconds))
 
@@ -73,9 +73,8 @@ def _add(folder: Path, sample: Path, template: Mapping[str, Any], version: int, 
 
 
 def _removal(add: Mapping[str, Any], at_seconds: float) -> Mapping[str, Any]:
-    kept = {name: add[name] for name in ("path", "partitionValues", "size")}
     return {
-        **kept,
+        **{name: add[name] for name in ("path", "partitionValues", "size")},
         "deletionTimestamp": int(at_seconds * 1000),
         "dataChange": False,
         "extendedFileMetadata": True,
@@ -91,8 +90,8 @@ def _write_entry(folder: Path, version: int, at_seconds: float, *actions: Mappin
 
 def _make_checkpoint(folder: Path, version: int, at_seconds: float) -> None:
     DeltaTable(str(folder)).create_checkpoint()
-    made = _entry(folder, version).with_suffix(".checkpoint.parquet")
-    os.utime(made, (at_seconds, at_seconds))
+    checkpoint = _entry(folder, version).with_suffix(".checkpoint.parquet")
+    os.utime(checkpoint, (at_seconds, at_seconds))
 
 
 def _entry(folder: Path, version: int) -> Path:

@@ -1,4 +1,4 @@
-"""Times and rates from the files Spark leaves in a checkpoint."""
+"""Tests of the times and rates from the files that Spark writes into a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 THREE = (Batch(0, 10.0, 20.0, 100), Batch(1, 21.0, 22.0, 100), Batch(2, 22.0, 24.0, 300))
-"""100 records in 10 s, then a batch with none, then 200 records in 2 s."""
+"""A batch with 100 records in 10 s, a batch without records, and a batch with 200 records in 2 s."""
 
 
 def _plan(folder: Path, batch_id: int, started_ms: int, positions: dict[str, int]) -> None:
@@ -36,8 +36,8 @@ def query(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_batch_is_there_when_it_is_wholly_done(query: Path) -> None:
-    """A planned batch has its file in `offsets`; only the one in `commits` says that it was done."""
+def test_a_batch_is_read_when_it_is_complete(query: Path) -> None:
+    """A planned batch has a file in `offsets`. Only the file in `commits` shows that it is complete."""
     log = BatchLog(query)
     _plan(query, 0, 10_000, {"0": 40, "1": 60})
     assert log.read() == ()
@@ -45,7 +45,7 @@ def test_a_batch_is_there_when_it_is_wholly_done(query: Path) -> None:
     assert log.read() == (THREE[0],)
 
 
-def test_batches_that_spark_has_forgotten_are_still_known(query: Path) -> None:
+def test_batches_whose_files_spark_has_deleted_are_still_known(query: Path) -> None:
     """Spark keeps the last 100 (`spark.sql.streaming.minBatchesToRetain`)."""
     log = BatchLog(query)
     for batch_id in range(2):
@@ -64,11 +64,11 @@ def test_before_the_first_batch_there_is_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("position", "seconds", "why"),
     [
-        (0, 10.0, "nothing is read when the first batch begins"),
-        (50, 15.0, "half of a batch takes half its time"),
-        (100, 20.0, "a batch's last record is read at its end"),
-        (200, 23.0, "a batch without records is passed over, its time is not"),
-        (300, 24.0, "all"),
+        (0, 10.0, "no record is read when the first batch begins"),
+        (50, 15.0, "half of a batch takes half of its time"),
+        (100, 20.0, "the last record of a batch is read at its end"),
+        (200, 23.0, "a batch without records reads nothing, but its time counts"),
+        (300, 24.0, "all records"),
     ],
 )
 def test_a_position_has_its_time(position: int, seconds: float, why: str) -> None:
@@ -81,7 +81,7 @@ def test_a_position_that_was_not_reached_has_no_time() -> None:
 
 
 def test_rates_follow_from_times() -> None:
-    """300 records from second 10 to 24; their second half from the middle of nowhere, second 22.5, to 24."""
+    """300 records are read from second 10 to 24. Their second half is read from second 22.5 to 24."""
     assert records_per_second(THREE, 300, since_seconds=9.0) == 300 / 15
     assert second_half_per_second(THREE, 300) == 150 / 1.5
 

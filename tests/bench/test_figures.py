@@ -1,4 +1,4 @@
-"""Figures are what was measured, and say whether a bar is met."""
+"""Tests of the figures, their targets and their table."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from tests.bench.figures import Bar, Figure, figures_table, median, percentile, shown
+from tests.bench.figures import Figure, Target, figures_table, format_value, median, percentile
 
 
 @pytest.mark.parametrize(
-    ("bar", "value", "verdict"),
+    ("target", "value", "verdict"),
     [
-        (Bar(120_000, "at least"), 119_999.0, "missed"),
-        (Bar(120_000, "at least"), 120_000.0, "met"),
-        (Bar(40, "at most"), 40.0, "met"),
-        (Bar(40, "at most"), 40.1, "missed"),
+        (Target(120_000, "at least"), 119_999.0, "missed"),
+        (Target(120_000, "at least"), 120_000.0, "met"),
+        (Target(40, "at most"), 40.0, "met"),
+        (Target(40, "at most"), 40.1, "missed"),
         (None, 1.0, ""),
     ],
 )
-def test_a_bar_is_met_by_its_limit_and_what_is_better(bar: Bar | None, value: float, verdict: str) -> None:
-    assert Figure("rate", "records/s", value, bar=bar).verdict == verdict
+def test_a_target_is_met_by_its_limit_and_by_better_values(target: Target | None, value: float, verdict: str) -> None:
+    assert Figure("rate", "records/s", value, target=target).verdict == verdict
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1), st.integers(1, 100))
 def test_a_percentile_is_a_value_that_was_measured(values: list[float], percent: int) -> None:
-    """So that a p95 of 30 rebalances is one of them; enough values are not above it, and no smaller one would do."""
+    """A p95 of 30 rebalances is one of them. It is the smallest value that `percent` percent do not exceed."""
     found = percentile(values, percent)
     assert found in values
     assert sum(value <= found for value in values) * 100 >= percent * len(values)
@@ -48,13 +48,13 @@ def test_the_median_of_an_even_number_of_values_is_the_lower_middle() -> None:
         (40, "s", "40 s"),
     ],
 )
-def test_values_are_shown_with_the_digits_they_deserve(value: float, unit: str, text: str) -> None:
-    assert shown(value, unit) == text
+def test_large_and_whole_values_are_shown_without_decimals(value: float, unit: str, text: str) -> None:
+    assert format_value(value, unit) == text
 
 
-def test_the_table_sets_every_figure_beside_the_plain_read_and_its_bar() -> None:
+def test_the_table_shows_every_figure_with_its_baseline_and_its_target() -> None:
     page = io.StringIO()
-    figure = Figure("rate", "records/s", 150_000, 300_000, Bar(120_000, "at least"))
+    figure = Figure("rate", "records/s", 150_000, 300_000, Target(120_000, "at least"))
     Console(file=page, width=140).print(figures_table("bench", [figure]))
     (line,) = [line for line in page.getvalue().splitlines() if "rate" in line]
     assert [cell.strip() for cell in line.split("│")[1:-1]] == [

@@ -1,4 +1,4 @@
-"""A fill is as large as it says, and a broker that refuses it is not passed over."""
+"""Tests that a fill has the requested size, and that a broker receives every commit of it."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 @given(st.integers(1, 500), st.integers(1, 100), st.integers(1, 10**7))
-def test_a_number_of_records_is_reached_with_not_a_round_too_many(groups: int, partitions: int, records: int) -> None:
+def test_a_number_of_records_is_reached_with_the_fewest_rounds(groups: int, partitions: int, records: int) -> None:
     fill = Fill(groups, partitions).with_records(records)
     assert records <= fill.records < records + groups * partitions
 
 
-def test_the_default_fill_is_what_the_bars_are_set_for() -> None:
+def test_the_default_fill_has_the_size_that_the_targets_are_for() -> None:
     assert (Fill().records, len(set(Fill().group_ids))) == (2_000_000, 2_000)
 
 
 @pytest.mark.slow
 def test_a_broker_holds_every_commit_of_a_fill(tmp_path: Path) -> None:
-    """Kafka's own answers: all records are in `__consumer_offsets`; each group's last commit is the last round's."""
+    """Checks Kafka's own responses. Each group's last commit must be that of the last round."""
     fill = Fill(groups=70, partitions=3, rounds=4)
-    heard: list[int] = []
+    received: list[int] = []
     with EmbeddedBroker(tmp_path, properties={"offsets.topic.num.partitions": "5"}) as broker:
-        records = fill_offsets_topic(broker.bootstrap_servers, fill, heard.append)
-        assert records == sum(heard) == fill.records == sum(offsets_topic_ends(broker.bootstrap_servers).values())
+        records = fill_offsets_topic(broker.bootstrap_servers, fill, received.append)
+        assert records == sum(received) == fill.records == sum(offsets_topic_ends(broker.bootstrap_servers).values())
         admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers)
         try:
             committed = admin.list_group_offsets(list(fill.group_ids))

@@ -1,21 +1,21 @@
-"""The scrape that is measured is one of the crowd it claims, and the figures fit together."""
+"""Tests that the measured scrape contains the synthetic groups, and that its figures are complete."""
 
 from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from streaming.prometheus.metrics import Exporter
-from tests.bench.metrics_text import ShownSyntheticGroups, metrics_text_figures
+from tests.bench.metrics_text import SyntheticMonitor, metrics_text_figures
 from tests.bench.synthetic_groups import PARTITIONS, SyntheticGroups
 from tests.streaming.http.answers import answer
 
 SYNTHETIC_GROUPS = SyntheticGroups(40)
 
 
-def test_the_crowd_is_shown_with_its_skew_its_lag_and_its_rebalances() -> None:
-    shown = ShownSyntheticGroups(SYNTHETIC_GROUPS)
-    shown.go_on()
-    exporter = Exporter([("bench", shown.monitor_state)], lambda: shown.now_ms, 60_000)
+def test_the_synthetic_groups_are_shown_with_their_skew_lag_and_rebalances() -> None:
+    monitor = SyntheticMonitor(SYNTHETIC_GROUPS)
+    monitor.advance()
+    exporter = Exporter([("bench", monitor.monitor_state)], lambda: monitor.now_ms, 60_000)
     families = {family.name: family.samples for family in parse_text(answer(exporter))}
     skewed = sum(SYNTHETIC_GROUPS.is_skewed(number) for number in range(SYNTHETIC_GROUPS.groups))
     assert len([one for one in families["rebalance_monitor_topic_skew"] if one.value]) == skewed == 10
@@ -27,9 +27,9 @@ def test_the_crowd_is_shown_with_its_skew_its_lag_and_its_rebalances() -> None:
     assert measures == {"partitions", "lag", "throughput"}
 
 
-def test_what_is_measured_is_what_prometheus_client_would_have_written() -> None:
-    """The run itself compares the texts; here: that every figure is there, for both settings."""
+def test_both_settings_have_every_figure() -> None:
+    """The run itself compares the text with that of prometheus-client."""
     figures = metrics_text_figures(SYNTHETIC_GROUPS)
     assert len(figures) == 10
     assert all(figure.value > 0 for figure in figures)
-    assert {figure.verdict for figure in figures} == {""}, "a bar beside a run of another size"
+    assert {figure.verdict for figure in figures} == {""}, "a target in a run of a different size"

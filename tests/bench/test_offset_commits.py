@@ -1,4 +1,4 @@
-"""OffsetCommit bytes agree with a client library's own, and no refusal is overlooked."""
+"""Tests that OffsetCommit bytes agree with a client library, and that every error code is reported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _answer(correlation_id: int, topic: str, codes: list[int]) -> bytes:
 def test_a_request_is_read_back_by_a_client_library(
     correlation_id: int, group_id: str, topic: str, partitions: int, committed_offset: int
 ) -> None:
-    """OffsetCommitRequest.json, version 2; kafka-python's reader is generated from Kafka's own definition."""
+    """kafka-python generates its reader from Kafka's OffsetCommitRequest.json. The version is 2."""
     framed = commit_request(correlation_id, group_id, topic, partitions, committed_offset)
     size, api_key, version, correlation = struct.unpack_from(">ihhi", framed)
     (client_id_bytes,) = struct.unpack_from(">h", framed, 12)
@@ -40,7 +40,7 @@ def test_a_request_is_read_back_by_a_client_library(
 
 
 @given(st.lists(st.sampled_from([0, 0, 0, 14, 16, 25]), min_size=1, max_size=60))
-def test_every_partitions_error_code_is_looked_at(codes: list[int]) -> None:
+def test_the_error_code_of_every_partition_is_reported(codes: list[int]) -> None:
     answer = _answer(7, "orders", codes)
     assert commit_error_codes(answer, 7, "orders", len(codes)) == sorted(set(codes) - {0})
 
@@ -48,14 +48,14 @@ def test_every_partitions_error_code_is_looked_at(codes: list[int]) -> None:
 @pytest.mark.parametrize(
     ("correlation_id", "topic", "partitions", "why"),
     [
-        (8, "orders", 3, "the answer to another request"),
-        (7, "other", 3, "the answer for another topic"),
-        (7, "orders", 4, "a partition has no answer"),
-        (7, "orders", 2, "an answer too many"),
+        (8, "orders", 3, "the response to a different request"),
+        (7, "other", 3, "the response for a different topic"),
+        (7, "orders", 4, "a partition is missing in the response"),
+        (7, "orders", 2, "the response has a partition too many"),
     ],
 )
-def test_an_answer_that_does_not_fit_its_request_is_refused(
+def test_a_response_that_does_not_fit_its_request_is_rejected(
     correlation_id: int, topic: str, partitions: int, why: str
 ) -> None:
-    with pytest.raises(ValueError, match="not the answer"):
+    with pytest.raises(ValueError, match="not the response"):
         assert commit_error_codes(_answer(7, "orders", [0, 0, 0]), correlation_id, topic, partitions), why

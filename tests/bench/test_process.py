@@ -1,4 +1,4 @@
-"""A measured process is watched with its children, ends with its block, and says why it ended by itself."""
+"""Tests that a measured process is measured with its children, and ends with its block."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from tests.bench.fill import BenchError
-from tests.bench.process import Cost, MeasuredProcess, TreeWatch, memory_bytes, monitor_environment, process_tree
+from tests.bench.process import Cost, MeasuredProcess, ProcessTreeMeter, memory_bytes, monitor_environment, process_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ def _wait_for(condition: object) -> None:
 
 
 def test_memory_that_forked_children_share_counts_once(tmp_path: Path) -> None:
-    """PySpark forks its workers: their resident sizes together would count every shared page once a worker."""
+    """PySpark forks its workers. The sum of their resident sizes would count every shared page once per worker."""
     with MeasuredProcess([sys.executable, "-c", PARENT_OF_TWO], tmp_path, os.environ) as process:
         pid = process._process.pid
         _wait_for(lambda: len(psutil.Process(pid).children(recursive=True)) == 2)
@@ -56,15 +56,15 @@ def test_memory_that_forked_children_share_counts_once(tmp_path: Path) -> None:
     assert not [one for one in tree if one.is_running()]
 
 
-def test_memory_of_a_process_that_is_gone_is_none() -> None:
-    gone = psutil.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    assert process_tree(gone.pid) == []
-    assert TreeWatch(gone.pid).cost() == Cost(0, 0.0)
+def test_a_process_that_has_ended_has_no_cost() -> None:
+    ended = psutil.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert process_tree(ended.pid) == []
+    assert ProcessTreeMeter(ended.pid).cost() == Cost(0, 0.0)
 
 
 def test_processor_time_of_a_child_that_has_ended_still_counts(tmp_path: Path) -> None:
-    """Spark ends idle Python workers while the monitor runs; their work was done for it all the same."""
+    """Spark ends idle Python workers while the monitor runs. Their processor time belongs to the monitor."""
     with MeasuredProcess([sys.executable, "-c", BUSY_CHILD], tmp_path, os.environ) as process:
         pid = process._process.pid
         _wait_for(lambda: process.cost().cpu_seconds > 0.3)
@@ -73,7 +73,7 @@ def test_processor_time_of_a_child_that_has_ended_still_counts(tmp_path: Path) -
         assert parent.cpu_times().user + parent.cpu_times().system < 0.3 < process.cost().cpu_seconds
 
 
-def test_a_process_that_ends_by_itself_is_reported_with_its_last_words(tmp_path: Path) -> None:
+def test_a_process_that_ends_by_itself_is_reported_with_the_end_of_its_log(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "import sys; sys.exit('no broker answers')"]
     with MeasuredProcess(command, tmp_path, os.environ) as process:
         process._process.wait()
@@ -84,7 +84,7 @@ def test_a_process_that_ends_by_itself_is_reported_with_its_last_words(tmp_path:
 def test_the_monitor_gets_its_own_folder_and_keeps_the_callers_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that `REBALANCE_MONITOR_SPARK__DRIVER_MEMORY=2g make bench` measures what it says."""
+    """`REBALANCE_MONITOR_SPARK__DRIVER_MEMORY=2g make bench` must measure a monitor with this setting."""
     monkeypatch.setenv("REBALANCE_MONITOR_SPARK__DRIVER_MEMORY", "2g")
     monkeypatch.setenv("REBALANCE_MONITOR_PATHS__CHECKPOINT", "/somewhere/else")
     environment = monitor_environment("127.0.0.1:9092", tmp_path, 1234)

@@ -1,4 +1,4 @@
-"""The decoder's benchmark: bars for one core, and what was measured beside them."""
+"""Tests of the decoder's benchmark."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def test_the_benchmark_reads_the_records_of_a_file() -> None:
 
 
 @pytest.mark.slow
-def test_every_kind_of_record_has_its_figure_beside_its_bar() -> None:
-    """Whether bars are met says `make bench` on a quiet machine: 2 times (classic groups), 6 to 8 times (others)."""
+def test_every_kind_of_record_is_compared_with_its_target() -> None:
+    """On a quiet machine the rates are 2 times (classic groups) and 6 to 8 times (others) the targets."""
     lines = list(figures(read_records(SAMPLE)))
-    measured = [re.search(r"([\d,]+)/s +bar +([\d,]+)/s +([\d.]+) x$", line) for line in lines]
+    measured = [re.search(r"([\d,]+)/s +target +([\d,]+)/s +([\d.]+) x$", line) for line in lines]
     assert [found is not None for found in measured] == [True] * 4, lines
-    for rate, bar, ratio in (found.groups() for found in measured if found):
-        assert float(ratio) == pytest.approx(int(rate.replace(",", "")) / int(bar.replace(",", "")), abs=0.06)
+    for rate, target, ratio in (found.groups() for found in measured if found):
+        assert float(ratio) == pytest.approx(int(rate.replace(",", "")) / int(target.replace(",", "")), abs=0.06)

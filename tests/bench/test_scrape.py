@@ -1,4 +1,4 @@
-"""`/metrics` is asked for as Prometheus does, and read family by family."""
+"""Tests of requests for `/metrics` and of reading single metric families."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ def test_a_family_without_labels_has_one_value(answer: Scrape) -> None:
     assert answer.value("rebalance_monitor_rea") is None
 
 
-def test_nobody_answers_yet() -> None:
+def test_a_closed_port_gives_no_scrape() -> None:
     assert scrape(free_port()) is None
 
 
 def _fail(_: Encoder) -> list[bytes]:
-    raise OSError("as asked")
+    raise OSError("test")
 
 
-def test_an_answer_that_is_an_error_is_not_taken_for_silence() -> None:
+def test_an_error_response_is_reported() -> None:
     server = MetricsServer("127.0.0.1", 0, _fail)
     try:
-        with pytest.raises(BenchError, match="/metrics answered 500"):
+        with pytest.raises(BenchError, match="/metrics returned 500"):
             scrape(server.port)
     finally:
         server.close()

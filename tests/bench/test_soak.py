@@ -1,4 +1,4 @@
-"""What the soak looks at: logs, folders and processes, without a broker."""
+"""Tests of the values of the soak (logs, folders and processes) without a broker."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pytest
 from click.testing import CliRunner
 
 from tests.bench.growth import Reading
-from tests.bench.run_soak import _in_brief, soak
+from tests.bench.run_soak import _summary_line, soak
 from tests.bench.soak import AppendTimes, file_values, process_values
 
 
-def test_append_times_are_read_on_from_the_last_look(tmp_path: Path) -> None:
+def test_append_times_are_read_from_the_end_of_the_previous_read(tmp_path: Path) -> None:
     log = tmp_path / "process.log"
     log.write_text("DEBUG 3 rows appended to file:///a b/rebalances/ in 4.0 ms\nother\n")
     appends = AppendTimes(log)
     assert appends.values() == {"append, ms": 4.0}
-    assert appends.values() == {}, "none since"
+    assert appends.values() == {}, "no append since"
     with log.open("a") as more:
         more.write("DEBUG 1 rows appended to file:///t/ in 10.0 ms\nDEBUG 1 rows appended to file:///t/ in 99")
-    assert appends.values() == {"append, ms": 10.0}, "half a line waits for its rest"
+    assert appends.values() == {"append, ms": 10.0}, "an incomplete line is read later"
 
 
 def test_files_are_counted_by_folder(tmp_path: Path) -> None:
@@ -49,21 +49,24 @@ def test_files_are_counted_by_folder(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's own figure")
-def test_what_the_driver_allocates_is_told_apart_from_files_that_others_map_too() -> None:
-    """A soak beside other Pythons showed 12 MB a minute: they ended, and their share of the libraries became ours."""
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports this value")
+def test_allocated_memory_does_not_include_mapped_files() -> None:
+    """A soak showed a growth of 12 MB per minute.
+
+    Other Python processes ended, and their share of the mapped libraries was added to the driver's PSS.
+    """
     before_mib = process_values(os.getpid())["allocated by the driver, MiB"]
-    held = b"x" * (64 << 20)
+    allocated = b"x" * (64 << 20)
     assert process_values(os.getpid())["allocated by the driver, MiB"] - before_mib > 60
-    del held
+    del allocated
 
 
-def test_a_line_a_minute_names_what_an_operator_would_look_at() -> None:
+def test_the_summary_line_has_the_most_important_values() -> None:
     values = {**process_values(os.getpid()), "files: temporary": 3}
-    line = _in_brief(Reading(0.1, values))
+    line = _summary_line(Reading(0.1, values))
     assert line.startswith("   6.0 min: driver / JVM / workers ")
     assert line.endswith("3 files on disk, append none")
 
 
-def test_no_time_at_all_is_refused() -> None:
+def test_zero_hours_are_rejected() -> None:
     assert CliRunner().invoke(soak, ["--hours", "0"]).exit_code == 2

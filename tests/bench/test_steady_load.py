@@ -1,4 +1,4 @@
-"""The load writes what it says it writes, where the coordinator looks for it."""
+"""Tests that the load writes the records that it reports, into the partitions of the coordinators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka import KafkaAdminClient
 import tests.bench.encoder
 import tests.bench.steady_load
 from streaming.embedded import EmbeddedBroker
-from tests.bench.load_figures import await_listed, found_synthetic_groups
+from tests.bench.load_figures import await_listed, write_synthetic_groups
 from tests.bench.steady_load import SyntheticWriter, _by_round, run_load
 from tests.bench.synthetic_groups import FIRST_OFFSET, SyntheticGroups
 
@@ -23,28 +23,29 @@ if TYPE_CHECKING:
 
 
 @given(st.integers(0, 500), st.integers(0, 500), st.integers(1, 60))
-def test_commits_go_round_without_a_gap_or_a_repetition(first: int, more: int, keys: int) -> None:
-    """Rule 4 of the crowd: in whatever steps they are written."""
+def test_commits_have_no_gap_and_no_repetition(first: int, more: int, keys: int) -> None:
+    """Rule 4 of `synthetic_groups`. The size of the steps must not matter."""
     numbers = [at_round * keys + place for at_round, places in _by_round(first, first + more, keys) for place in places]
     assert numbers == list(range(first, first + more))
 
 
-def test_the_examples_hold() -> None:
+def test_the_docstring_examples_are_correct() -> None:
     for module in (tests.bench.encoder, tests.bench.steady_load):
         assert doctest.testmod(module).failed == 0
 
 
 @pytest.mark.slow
-def test_the_broker_takes_the_crowd_for_groups_of_its_own(tmp_path: Path) -> None:
-    """Kafka's own answers after it has loaded what we wrote: groups, members and commits.
+def test_the_broker_loads_the_synthetic_groups_as_its_own(tmp_path: Path) -> None:
+    """Checks groups, members and commits in Kafka's own responses after the broker has loaded the records.
 
-    Commits by an idempotent producer were loaded as those of an open transaction: every group was without any.
+    With an idempotent producer, the broker loaded the commits as those of an open transaction. Then no group had any
+    commits.
     """
-    heard: list[int] = []
+    received: list[int] = []
     synthetic_groups, stop = SyntheticGroups(30), threading.Event()
     with EmbeddedBroker(tmp_path) as broker:
-        found_synthetic_groups(broker, synthetic_groups, heard.append)
-        assert sum(heard) == synthetic_groups.groups + synthetic_groups.commit_keys
+        write_synthetic_groups(broker, synthetic_groups, received.append)
+        assert sum(received) == synthetic_groups.groups + synthetic_groups.commit_keys
         assert _committed(broker.bootstrap_servers, synthetic_groups) == {
             (synthetic_groups.group_id(number), *partition): FIRST_OFFSET
             for number in range(synthetic_groups.groups)
@@ -55,7 +56,7 @@ def test_the_broker_takes_the_crowd_for_groups_of_its_own(tmp_path: Path) -> Non
             if written.commits >= 450:
                 stop.set()
         writer.finish()
-        del writer  # or it looks for the broker while that is away
+        del writer  # otherwise it logs errors while the broker is stopped
         broker.stop()
         broker.start()
         await_listed(broker, synthetic_groups)

@@ -1,4 +1,4 @@
-"""The crowd's records are what coordinators write, and what is expected of them follows from what was written."""
+"""Tests that the records of synthetic groups are those of a coordinator, and that expected values follow from them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def _read(number: int, generation_id: int) -> GroupMetadata:
 
 
 def _held(group: GroupMetadata) -> list[tuple[tuple[str, int], ...]]:
-    """What each member was given."""
+    """Return the partitions of each member."""
     return [member.assignment.partitions for member in group.members if member.assignment is not None]
 
 
 @given(NUMBERS, GENERATIONS)
-def test_a_generation_deals_every_partition_of_the_group_once(number: int, generation_id: int) -> None:
-    """Rules 1 and 2, read back by the decoder that was written from Kafka's definitions."""
+def test_a_generation_assigns_every_partition_of_the_group_once(number: int, generation_id: int) -> None:
+    """Rules 1 and 2. The monitor's decoder reads the records."""
     group = _read(number, generation_id)
     assert (group.group_id, group.generation_id, group.protocol) == (
         SyntheticGroups().group_id(number),
@@ -49,8 +49,8 @@ def test_a_generation_deals_every_partition_of_the_group_once(number: int, gener
 
 
 @given(NUMBERS)
-def test_one_member_comes_and_goes_and_never_comes_back(number: int) -> None:
-    """Rule 2: a member that joins again has another member id, as brokers give it."""
+def test_each_member_that_joins_has_a_new_member_id(number: int) -> None:
+    """Rule 2. Brokers, too, create a new member id for each join."""
     ids = [{member.member_id for member in _read(number, generation_id).members} for generation_id in range(1, 8)]
     assert all(stays == ids[0] for stays in ids[2::2])
     newcomers = [joined - ids[0] for joined in ids[1::2]]
@@ -59,7 +59,7 @@ def test_one_member_comes_and_goes_and_never_comes_back(number: int) -> None:
 
 
 def test_every_fourth_group_is_skewed() -> None:
-    """Rule 1: two partitions a topic are for the first two members, whatever the number of topics."""
+    """Rule 1. The first two members get the two partitions of each topic."""
     shares = Counter[tuple[bool, tuple[int, ...]]]()
     for number in range(40):
         held = tuple(sorted(len(partitions) for partitions in _held(_read(number, 1))))
@@ -69,7 +69,7 @@ def test_every_fourth_group_is_skewed() -> None:
 
 @given(st.integers(1, 12), st.integers(0, 400))
 def test_lag_is_what_the_order_of_growth_and_commits_leaves(groups: int, commits: int) -> None:
-    """Rule 4, told again step by step: topics grow before each round, one partition is committed after the other."""
+    """Rule 4, computed step by step: topics grow before each round, then partitions are committed one by one."""
     synthetic_groups, keys = SyntheticGroups(groups), groups * PARTITIONS
     end, committed = FIRST_OFFSET + BEHIND_RECORDS, [FIRST_OFFSET] * keys
     for commit in range(commits):
@@ -82,7 +82,7 @@ def test_lag_is_what_the_order_of_growth_and_commits_leaves(groups: int, commits
 
 @given(st.integers(1, 12), st.integers(0, 60))
 def test_the_last_generation_is_that_of_the_last_rebalance(groups: int, rebalances: int) -> None:
-    """Rule 3: and no group has a second rebalance before every group had its first."""
+    """Rule 3. No group has a second rebalance before every group had its first."""
     synthetic_groups, generations = SyntheticGroups(groups), [FIRST_GENERATION] * groups
     for k in range(rebalances):
         one = synthetic_groups.rebalance(k)
@@ -92,12 +92,12 @@ def test_the_last_generation_is_that_of_the_last_rebalance(groups: int, rebalanc
     assert max(generations) - min(generations) <= 1
 
 
-def test_a_commit_is_read_back() -> None:
+def test_the_decoder_reads_a_commit() -> None:
     record = decode(SyntheticGroups().commit_key(7, ("bench-wide-7", 3)), commit_value(12, 1_000))
-    assert record.key == {"group": "bench-crowd-00007", "topic": "bench-wide-7", "partition": 3}
+    assert record.key == {"group": "bench-synthetic-00007", "topic": "bench-wide-7", "partition": 3}
     assert record.value is not None
     assert (record.value["offset"], record.value["commitTimestamp"]) == (12, 1_000)
 
 
-def test_the_examples_hold() -> None:
+def test_the_docstring_examples_are_correct() -> None:
     assert doctest.testmod(tests.bench.synthetic_groups).failed == 0

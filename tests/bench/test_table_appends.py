@@ -1,4 +1,4 @@
-"""The part `tables` of the benchmark, with a short past: the bound itself is a matter of a quiet machine."""
+"""Tests of the part `tables` of the benchmark with a short history. The target itself needs a quiet machine."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 
 from tests.bench import table_appends
-from tests.bench.table_history import Past
+from tests.bench.table_history import TableHistory
 
 
-def test_an_append_to_an_old_table_is_measured_beside_one_to_a_young_table(
+def test_an_append_to_an_old_table_is_compared_with_an_append_to_a_new_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table_appends, "PAST", Past(days=3, commits_per_day=40))
+    monkeypatch.setattr(table_appends, "HISTORY", TableHistory(days=3, commits_per_day=40))
     monkeypatch.setattr(table_appends, "_APPENDS", 3)
-    tidied, ratio, before, upkeep, entries = table_appends.table_append_figures(tmp_path)
-    assert tidied.value > 0
-    assert ratio.value == tidied.ratio
-    assert before.plain == tidied.plain
+    after, ratio, before, maintenance, entries = table_appends.table_append_figures(tmp_path)
+    assert after.value > 0
+    assert ratio.value == after.ratio
+    assert before.baseline == after.baseline
     assert "(125 log entries)" in before.name
-    assert upkeep.value > 0
-    assert entries.value < 80, "two days of three are gone"
+    assert maintenance.value > 0
+    assert entries.value < 80, "the maintenance has deleted two of three days"

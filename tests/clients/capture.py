@@ -1,7 +1,8 @@
-"""`python -m tests.clients.capture [PART OF A GROUP'S NAME ...]`: keep what groups write into `__consumer_offsets`.
+"""Captures the records that groups write into `__consumer_offsets`.
 
-Writes tests/streaming/protocol/clients/memberships.jsonl.gz, permanent data of `make test`; see README.md there. What
-the file has of other groups stays, but of groups that there are no more.
+`python -m tests.clients.capture [PART OF A GROUP'S NAME ...]` writes
+tests/streaming/protocol/clients/memberships.jsonl.gz, which is test data of `make test` (see README.md there). The
+lines of other groups stay in the file. The lines of groups that no longer exist in `groups.py` are deleted.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from streaming.protocol import RecordType
-from tests.clients.groups import named, plans
+from tests.clients.groups import plans, select_plans
 from tests.clients.installing import install
 from tests.clients.libraries import LIBRARIES
 from tests.clients.scenario import STEPS, LiveGroup, Step
-from tests.clients.stage import Stage, opened_stage, waves
+from tests.clients.stage import Stage, open_stage, waves
 from tests.end_to_end.group_description import GroupDescription
 from tests.end_to_end.what_kafka_says import RawRecord, WhatKafkaSays
 
@@ -27,26 +28,26 @@ MEMBERSHIPS = Path(__file__).parents[1] / "streaming" / "protocol" / "clients" /
 
 _COMMITS = {int(RecordType.OFFSET_COMMIT_LEGACY), int(RecordType.OFFSET_COMMIT)}
 
-Captured = Mapping[str, object]
+CapturedLine = Mapping[str, object]
 
 
 def main() -> None:
-    """Run all groups whose name contains an argument, or all, a few at a time; write the file after each few."""
-    wanted = named(sys.argv[1:])
-    for library, why in install(LIBRARIES, progress=_progress).items():
-        raise SystemExit(f"{library} is not installed: {why}")
-    with tempfile.TemporaryDirectory() as folder, opened_stage(Path(folder)) as stage:
+    """Run the groups whose name contains an argument, or all groups, in waves. Writes the file after each wave."""
+    wanted = select_plans(sys.argv[1:])
+    for library, reason in install(LIBRARIES, progress=_progress).items():
+        raise SystemExit(f"{library} is not installed: {reason}")
+    with tempfile.TemporaryDirectory() as folder, open_stage(Path(folder)) as stage:
         for wave in waves(wanted):
-            captured: list[Captured] = []
-            stage.live(wave, STEPS, lambda *what, captured=captured: captured.extend(_captured(stage, *what)))
-            write(_merged(read(MEMBERSHIPS), captured), MEMBERSHIPS)
+            captured: list[CapturedLine] = []
+            stage.run_steps(wave, STEPS, lambda *what, captured=captured: captured.extend(_capture(stage, *what)))
+            write(_merge(read(MEMBERSHIPS), captured), MEMBERSHIPS)
 
 
-def _merged(before: Iterable[Captured], captured: Sequence[Captured]) -> list[Captured]:
-    """Put groups in the place of what was captured of them before, in the order of the plans."""
+def _merge(before: Iterable[CapturedLine], captured: Sequence[CapturedLine]) -> list[CapturedLine]:
+    """Replace earlier lines of the captured groups. Returns the lines in the order of the plans."""
     order = {plan.name: number for number, plan in enumerate(plans())}
-    anew = {line["group"] for line in captured}
-    lines = [*(line for line in before if line["group"] not in anew and line["group"] in order), *captured]
+    replaced = {line["group"] for line in captured}
+    lines = [*(line for line in before if line["group"] not in replaced and line["group"] in order), *captured]
     return sorted(lines, key=lambda line: order[str(line["group"])])
 
 
@@ -54,25 +55,25 @@ def _progress(words: str) -> None:
     print(words, flush=True)  # noqa: T201 - a command's output
 
 
-def read(path: Path) -> list[Captured]:
-    """Every line as it was written."""
+def read(path: Path) -> list[CapturedLine]:
+    """Return all lines of the file."""
     return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
-def write(captured: Sequence[Captured], path: Path) -> None:
-    """Write lines so that the same lines make the same file."""
+def write(captured: Sequence[CapturedLine], path: Path) -> None:
+    """Write lines. Equal lines give an equal file."""
     lines = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in captured)
     path.write_bytes(gzip.compress(lines.encode(), mtime=0))
 
 
-def _captured(stage: Stage, groups: Sequence[LiveGroup], step: Step, wrong: Mapping[str, str]) -> list[Captured]:
+def _capture(stage: Stage, groups: Sequence[LiveGroup], step: Step, wrong: Mapping[str, str]) -> list[CapturedLine]:
     _progress(f"{len(groups)} groups, {step.name}: {wrong or 'all as expected'}")
     described = stage.describe([group.plan.name for group in groups])
     kafka_says = WhatKafkaSays(stage.bootstrap_servers)
     records = kafka_says.records()
     kafka_says.close()
     return [
-        _line(group, step.name, wrong.get(name) or group.broken_law(described[name]), described[name], records)
+        _line(group, step.name, wrong.get(name) or group.describe_violations(described[name]), described[name], records)
         for group in groups
         for name in [group.plan.name]
     ]
@@ -80,7 +81,7 @@ def _captured(stage: Stage, groups: Sequence[LiveGroup], step: Step, wrong: Mapp
 
 def _line(
     group: LiveGroup, step: str, wrong: str | None, described: GroupDescription, records: Sequence[RawRecord]
-) -> Captured:
+) -> CapturedLine:
     plan = group.plan
     members = sorted(described.members.items(), key=lambda item: item[1].client_id)
     subscriptions = group.subscriptions()
@@ -114,7 +115,7 @@ def _line(
 
 
 def _latest_records(group_id: str, records: Sequence[RawRecord]) -> list[RawRecord]:
-    """The group's records but commits, the last one of each key, in log order; none of what was deleted."""
+    """Return the last record of each key of the group, in log order, without commits and tombstones."""
     group_in_key = len(group_id).to_bytes(2, "big") + group_id.encode()
     latest: dict[bytes, RawRecord] = {}
     for record in records:

@@ -1,4 +1,4 @@
-"""Where the monitor shows something else of a group than Kafka's answers, counted again, make it."""
+"""Compares the values that the monitor shows of a group with values computed from Kafka's own responses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tests.clients.groups import GroupPlan
-from tests.clients.observed import GroupShown, KafkaShows, Position, Row, position
+from tests.clients.observed import KafkaState, MonitorOutput, Position, Row, position
 from tests.clients.recount import (
     FOLLOWUP,
     GONE,
@@ -17,56 +17,56 @@ from tests.clients.recount import (
     Generation,
     Partition,
     broken_rules,
-    causes,
+    count_moves,
     lags,
-    learned_topics,
-    moved,
+    newly_assigned_topics,
+    proven_causes,
+    remove_partitions,
     unequal_shares,
-    withheld,
-    without,
+    withheld_partitions,
 )
 from tests.end_to_end.group_description import differences as description_differences
 
 _EVALUATED_STRATEGIES = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky", "uniform"})
-_LAWFUL_VERDICTS = ("match", "equivalent")
+_VALID_VERDICTS = ("match", "equivalent")
 _UNKNOWN = "unknown"
 _DIFFERS = "differs_from_java"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that is not as it should be."""
+    """One value that differs from the expected value."""
 
-    what: str
+    name: str
     expected: object
     actual: object
 
     def __str__(self) -> str:
-        """In one line."""
-        return f"{self.what}: expected {_in_short(self.expected)}, shown {_in_short(self.actual)}"
+        """Return the difference in one line."""
+        return f"{self.name}: expected {_shorten(self.expected)}, shown {_shorten(self.actual)}"
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One group after a step: Kafka's answers before the step and after it, and what the monitor shows now.
+class GroupComparison:
+    """One group after a step: Kafka's responses before and after the step, and the monitor's output after it.
 
     Attributes:
         partitions: the group's topics with their partition counts.
-        grew: whether one of them got more partitions in this step.
-        since: the last record of the group before the step, None before the first.
+        grew: True if one of these topics got more partitions in this step.
+        since: the position of the group's last record before the step, None before the first step.
 
     """
 
     plan: GroupPlan
     partitions: Mapping[str, int]
     grew: bool
-    before: KafkaShows | None
-    now: KafkaShows
+    before: KafkaState | None
+    now: KafkaState
     since: Position | None
-    shown: GroupShown
+    shown: MonitorOutput
 
     def differences(self) -> list[Difference]:
-        """Everything that differs."""
+        """Return all differences."""
         found = [
             *self._description(),
             *self._members(),
@@ -137,7 +137,7 @@ class Compared:
         )
 
     def _owner_names(self) -> dict[Partition, str]:
-        """A member's name on pages: its instance id, or its client id and the end of its member id."""
+        """Map partitions to their owner's name on pages: the instance id, or client id and end of the member id."""
         return {
             at: member.group_instance_id or f"{member.client_id} …{member_id[-7:]}"
             for member_id, member in self.now.described.members.items()
@@ -159,17 +159,17 @@ class Compared:
         names = [*broken.names(), *(["unbalanced"] if unequal else [])]
         evaluated = generation.strategy in _EVALUATED_STRATEGIES
         differs = self.plan.static and any(
-            self.plan.strategy in library.static_otherwise for library in self.plan.libraries
+            self.plan.strategy in library.different_static_order for library in self.plan.libraries
         )
-        lawful = (_UNKNOWN,) if open_rule else (*_LAWFUL_VERDICTS, *([_DIFFERS] if differs else []))
-        allowed = ("drift",) if names else lawful if evaluated else ("not_evaluated",)
+        valid = (_UNKNOWN,) if open_rule else (*_VALID_VERDICTS, *([_DIFFERS] if differs else []))
+        allowed = ("drift",) if names else valid if evaluated else ("not_evaluated",)
         verdict = api["verdict"]
         shown = (verdict, api["verdict_reason"], api["violations"])
         yield Difference("verdict", allowed, allowed if verdict in allowed else shown)
-        yield Difference("broken laws", names, list(api["violations"]))
-        at_fault = len(broken.unassigned | broken.assigned_twice | broken.not_subscribed) + unequal
+        yield Difference("broken rules", names, list(api["violations"]))
+        drifting = len(broken.unassigned | broken.assigned_twice | broken.not_subscribed) + unequal
         counts = bool(names) or (evaluated and not open_rule and verdict != _DIFFERS)
-        yield Difference("drift partitions", at_fault if counts else None, api["drift_partitions"])
+        yield Difference("drift partitions", drifting if counts else None, api["drift_partitions"])
         labels = self.shown.shows.labels("rebalance_monitor_assignment_verdict", self.plan.name)
         yield Difference("verdict in /metrics", [verdict], [one["verdict"] for one in labels])
         stored = self.shown.own_verdict()
@@ -179,15 +179,16 @@ class Compared:
         yield Difference("assigned by", assigned_by if assigned_by in {*leaders, "unknown"} else leaders, assigned_by)
 
     def _may_not_have_existed(self, partitions: Collection[Partition]) -> bool:
-        """Whether they are of topics that nobody subscribed to before: no sample proves that the leader knew them.
+        """Return whether no member subscribed to the topics of these partitions before the step.
 
-        The record's verdict is final and leaves them out. As partitions without an owner they are shown all the same.
+        Then no sample proves that the leader knew the partitions. The record's final verdict leaves them out. The
+        monitor still shows them as partitions without an owner.
         """
         known = self.before.generation.topics() if self.before else frozenset()
         return not known.intersection(topic for topic, _ in partitions)
 
     def _each_rebalance(self) -> Iterator[Difference]:
-        """Each row of `rebalances` that is new in this step, recounted from the generation before it and its own."""
+        """Compare each row of `rebalances` that is new in this step with its generation and the previous one."""
         reference = before = None
         blocked: frozenset[Partition] = frozenset()
         for row in self.shown.rebalances:
@@ -197,16 +198,16 @@ class Compared:
                 continue
             to_hand_over: frozenset[Partition] = frozenset()
             if before is not None and reference is not None and row["kind"] == "rebalance":
-                to_hand_over = withheld(before, now)
+                to_hand_over = withheld_partitions(before, now)
                 if self._is_new(row):
-                    expected = None if to_hand_over else moved(reference, now)
+                    expected = None if to_hand_over else count_moves(reference, now)
                     yield from _row_differences(row, before, now, blocked, expected)
-                    yield _of_row(row, "withheld_partitions", len(to_hand_over))
+                    yield _row_difference(row, "withheld_partitions", len(to_hand_over))
             reference = reference if to_hand_over else now
             before, blocked = now, to_hand_over
 
     def _step(self) -> Iterator[Difference]:
-        """What happened in the step, by who was there before it and after it, is among the causes of its rebalances."""
+        """Compare the causes and moves of the step's rebalances with the members before and after the step."""
         if self.before is None:
             return
         new = [row for row in self.shown.rebalances if self._is_new(row)]
@@ -218,29 +219,30 @@ class Compared:
             *([GROWN] if self.grew else ()),
         }
         yield Difference("causes in this step", sorted(required), sorted(named.intersection(required)))
-        learned = {GROWN} if now.topics() - before.topics() or self._leader_learned_late() else set()
+        learned = {GROWN} if now.topics() - before.topics() or self._leader_assigned_topic_late() else set()
         possible = {JOINED, GONE, FOLLOWUP, UNEXPLAINED, *required, *learned}
-        yield Difference("causes of what did not happen in this step", [], sorted(named - possible))
+        yield Difference("causes that did not occur in this step", [], sorted(named - possible))
         counted = [row["moved_partitions"] for row in new if row["kind"] == "rebalance"]
         counted = [count for count in counted if count is not None]
-        net = moved(before, now)
+        net = count_moves(before, now)
         in_between = [self.shown.generations[position(row)] for row in new if position(row) in self.shown.generations]
-        # A partition that nobody had in between was moved by no rebalance: from nobody to somebody is no move.
+        # If a partition had no owner in between, no rebalance moved it. An assignment without a previous owner is no
+        # move.
         without_owner = {at for generation in in_between for at in before.held() - generation.held()}
-        fewest = moved(without(before, without_owner), now)
+        fewest = count_moves(remove_partitions(before, without_owner), now)
         yield Difference("moved partitions in this step, at least", True, sum(counted) >= fewest or (fewest, counted))
-        if len(counted) == len(new) == 1:  # the group became neither empty nor anything else in between
+        if len(counted) == len(new) == 1:  # the group had no other generation in between
             yield Difference("moved partitions in this step", net, counted[0])
         totals = self.shown.shows.metrics.get("rebalance_monitor_moved_partitions_total", {})
         shown_total = sum(count for labels, count in totals.items() if dict(labels)["group"] == self.plan.name)
         every = sum(row["moved_partitions"] or 0 for row in self.shown.rebalances)
         yield Difference("rebalance_monitor_moved_partitions_total", every, int(shown_total))
 
-    def _leader_learned_late(self) -> bool:
-        """Whether a leader first left out a topic that it does not subscribe to itself, and then assigned it."""
+    def _leader_assigned_topic_late(self) -> bool:
+        """Return whether a leader assigned a topic late, because it does not subscribe to this topic itself."""
         recorded = [(row, self.shown.generations.get(position(row))) for row in self.shown.rebalances]
         return any(
-            before is not None and now is not None and self._is_new(row) and learned_topics(before, now)
+            before is not None and now is not None and self._is_new(row) and newly_assigned_topics(before, now)
             for (_, before), (row, now) in pairwise(recorded)
         )
 
@@ -252,24 +254,25 @@ def _row_differences(
     row: Row, before: Generation, now: Generation, blocked: frozenset[Partition], expected_moves: int | None
 ) -> Iterator[Difference]:
     named = set(row["causes"] or ())
-    proven = causes(before, now, blocked) | named.intersection({GROWN})  # A row alone does not show whether one grew.
-    yield _of_row(row, "causes", sorted(proven or {UNEXPLAINED}), sorted(named))
-    yield _of_row(row, "moved_partitions", expected_moves)
-    yield _of_row(row, "members", len(now.members))
+    # Two rows do not show if a topic grew, so this cause is accepted if the row names it.
+    proven = proven_causes(before, now, blocked) | named.intersection({GROWN})
+    yield _row_difference(row, "causes", sorted(proven or {UNEXPLAINED}), sorted(named))
+    yield _row_difference(row, "moved_partitions", expected_moves)
+    yield _row_difference(row, "members", len(now.members))
     fewest = row["fewest_moves"]
     is_possible = fewest is None or 0 <= fewest <= (row["moved_partitions"] or 0)
-    yield _of_row(row, "fewest_moves", fewest if is_possible else "at most moved_partitions", fewest)
+    yield _row_difference(row, "fewest_moves", fewest if is_possible else "at most moved_partitions", fewest)
 
 
 _SHOWN_IN_ROW = object()
 
 
-def _of_row(row: Row, name: str, expected: object, actual: object = _SHOWN_IN_ROW) -> Difference:
+def _row_difference(row: Row, name: str, expected: object, actual: object = _SHOWN_IN_ROW) -> Difference:
     shown = row[name] if actual is _SHOWN_IN_ROW else actual
     return Difference(f"{name} of generation {row['generation_id']} ({row['kind']})", expected, shown)
 
 
-def _in_short(value: object) -> str:
-    """Only as much as a person can compare."""
+def _shorten(value: object) -> str:
+    """Return the value as text of at most 1,500 characters."""
     text = repr(value)
     return text if len(text) <= 1500 else f"{text[:1500]}…"

@@ -1,4 +1,4 @@
-"""Which groups there are: each library with each strategy, static members, and mixed groups of two libraries."""
+"""The groups to run: each library with each strategy, with static members, and mixed groups of two libraries."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ RETURNING_MEMBER = 2
 KILLED_MEMBER = 3
 LAST_MEMBER = 4
 DYNAMIC_SESSION_MS = 10_000
-STATIC_SESSION_MS = 25_000  # It must last while a static member is away.
+STATIC_SESSION_MS = 25_000  # longer than the absence of a static member
 
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """One group: the strategy and the library of members 1 to 4, and whether the first three are static.
+    """The plan of one group: its strategy, and the libraries of members 1 to 4. `static`: members 1 to 3 are static.
 
-    The members of an upgraded application, or of a mixed one, use different libraries in one group.
+    In a mixed group, as during the upgrade of an application, the members use different libraries.
     """
 
     name: str
@@ -29,39 +29,39 @@ class GroupPlan:
 
     @property
     def is_consumer_protocol(self) -> bool:
-        """Whether its members use KIP-848."""
+        """Return whether the members use KIP-848."""
         return self.strategy.startswith("consumer-")
 
     @property
     def ignores_subscriptions(self) -> bool:
-        """Whether a leader may deal topics to members that do not subscribe to them."""
+        """Return whether a leader can assign topics to members that do not subscribe to them."""
         return any(library.ignores_subscriptions for library in self.libraries)
 
     @property
     def session_timeout_ms(self) -> int:
-        """How long a member that sends nothing stays in the group."""
+        """Return the session timeout of the members."""
         return STATIC_SESSION_MS if self.static else DYNAMIC_SESSION_MS
 
     def partitions(self) -> dict[str, int]:
-        """Its topics with their partition counts at the start."""
+        """Return the group's topics with their partition counts at the start."""
         return {f"{self.name}-a": 4, f"{self.name}-b": 3, f"{self.name}-c": 2}
 
     @property
     def growing_topic(self) -> str:
-        """The topic that grows to `GROWN_PARTITIONS`."""
+        """Return the topic that grows to `GROWN_PARTITIONS`."""
         return f"{self.name}-a"
 
     def topics_of(self, member: int) -> tuple[str, ...]:
-        """What a member subscribes to: members 1 to 3 to a and b, the fourth to b and c if the library bears it."""
+        """Return the topics of a member: a and b for members 1 to 3; b and c for member 4, if the library allows it."""
         are_the_same = any(self.strategy in library.only_same_topics for library in self.libraries)
         return tuple(f"{self.name}-{topic}" for topic in ("bc" if member == LAST_MEMBER and not are_the_same else "ab"))
 
     def client_id(self, member: int) -> str:
-        """A member's client id; members may not be told apart by their member ids."""
+        """Return the unique client id of a member. The test identifies members by client id, not by member id."""
         return f"{self.name}-{member}"
 
     def instance_id(self, member: int) -> str | None:
-        """A member's `group.instance.id`: the ids sort behind the dynamic member's, as `zz` does."""
+        """Return the `group.instance.id` of a member. It sorts after the member id of the dynamic member."""
         return f"zz{member}" if self.static and member != LAST_MEMBER else None
 
 
@@ -69,7 +69,7 @@ GROWN_PARTITIONS = 6
 
 _MIXED = (
     ("range", "sarama", "java"),
-    ("range", "kafka-go", "aiokafka"),  # Java crashes where a member of kafka-go is in its group.
+    ("range", "kafka-go", "aiokafka"),  # Java crashes if a member of kafka-go is in its group.
     ("range", "librdkafka", "kafka-python"),
     ("roundrobin", "franz-go", "aiokafka"),
     ("cooperative-sticky", "librdkafka", "java"),
@@ -79,13 +79,13 @@ _MIXED = (
 
 
 def plans(libraries: Iterable[Library] = LIBRARIES) -> list[GroupPlan]:
-    """Every group of these libraries."""
+    """Return the plans of all groups of these libraries."""
     known = list(libraries)
     return [*_homogeneous(known), *_mixed(known)]
 
 
-def named(parts: Collection[str]) -> list[GroupPlan]:
-    """Every group whose name contains one of these; all groups for none."""
+def select_plans(parts: Collection[str]) -> list[GroupPlan]:
+    """Return the plans of all groups whose name contains one of `parts`. Returns all plans if `parts` is empty."""
     return [plan for plan in plans() if not parts or any(part in plan.name for part in parts)]
 
 
@@ -100,7 +100,7 @@ def _homogeneous(libraries: Sequence[Library]) -> Iterator[GroupPlan]:
 
 
 def _mixed(libraries: Sequence[Library]) -> Iterator[GroupPlan]:
-    """Members in turn; the newest version of each library."""
+    """Yield groups whose members alternate between the newest versions of two libraries."""
     newest = {library.name: library for library in libraries}
     for strategy, first, second in _MIXED:
         if first in newest and second in newest:

@@ -1,6 +1,7 @@
-"""`python -m tests.clients.installing`: bring every client library into `.clients/`, each with its own package manager.
+"""Installs all client libraries into `.clients/`, each with its own package manager.
 
-What is there already is left alone. A library that can't be had is skipped; the last lines say which and why.
+Run `python -m tests.clients.installing`. Installed libraries are kept. A library that cannot be installed is skipped.
+The last lines of the output list such libraries with the reason.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from tests.clients.libraries import LIBRARIES, Library
 SOURCES = Path(__file__).parent
 FOLDER = SOURCES.parents[1] / ".clients"
 _INSTALL_SECONDS = 600.0
-_OLDEST_JAVA = "11"  # The class file then runs on every later one.
+_OLDEST_JAVA = "11"  # the class files run on this version and every later one
 
 
 class NotInstalledError(Exception):
-    """A library can't be had here."""
+    """A library cannot be installed on this machine."""
 
 
 def command(library: Library) -> list[str]:
-    """Return the command that starts a program which holds members of groups."""
+    """Return the command that starts the program with members of this library."""
     if library.language == "go":
         return [str(FOLDER / "go" / "members")]
     if library.language == "node":
@@ -38,13 +39,13 @@ def command(library: Library) -> list[str]:
         program = SOURCES / "python" / f"{_module_name(library)}_members.py"
         return [str(_environment(library) / "bin" / "python"), str(program)]
     class_path = os.pathsep.join([str(_classes()), f"{_jars(library)}/*"])
-    # They live for minutes: no time is spent on optimising.
+    # The processes run only for minutes, so the optimising compiler is disabled.
     options = ["-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
     return [str(find_java()), *options, "-cp", class_path, "Members"]
 
 
 def install(libraries: Iterable[Library], progress: Callable[[str], None]) -> dict[Library, str]:
-    """Install what is missing; returns why for each library that can't be had."""
+    """Install missing libraries. Returns the reason for each library that cannot be installed."""
     FOLDER.mkdir(exist_ok=True)
     missing: dict[Library, str] = {}
     for library in libraries:
@@ -64,13 +65,13 @@ def install(libraries: Iterable[Library], progress: Callable[[str], None]) -> di
 def _install_go(library: Library) -> None:
     declared = (SOURCES / "go" / "go.mod").read_text()
     if f"{library.package} v{library.version}\n" not in declared:
-        raise NotInstalledError(f"go.mod has another version of {library.package}")
+        raise NotInstalledError(f"go.mod has a different version of {library.package}")
     _run(["go", "build", "-o", str(FOLDER / "go" / "members"), "."], SOURCES / "go")
 
 
 def _install_node(library: Library) -> None:
     if f'"{library.package}": "{library.version}"' not in (SOURCES / "node" / "package.json").read_text():
-        raise NotInstalledError(f"package.json has another version of {library.package}")
+        raise NotInstalledError(f"package.json has a different version of {library.package}")
     into = FOLDER / "node"
     into.mkdir(exist_ok=True)
     for name in ("package.json", "members.js"):
@@ -82,7 +83,7 @@ def _install_python(library: Library) -> None:
     environment = _environment(library)
     _run([sys.executable, "-m", "venv", "--clear", str(environment)], FOLDER)
     wanted = f"{library.package}=={library.version}"
-    # An old package without a wheel for this Python would be compiled, if at all, against libraries nobody has.
+    # Without a wheel for this Python, pip would compile an old package. The libraries for that are usually missing.
     _run([str(environment / "bin" / "pip"), "install", "--quiet", "--only-binary", library.package, wanted], FOLDER)
 
 
@@ -135,10 +136,10 @@ def _progress(words: str) -> None:
 
 
 def main() -> None:
-    """Install them all; succeeds even where some can't be had."""
+    """Install all libraries. The exit code is 0 even if some cannot be installed."""
     missing = install(LIBRARIES, progress=_progress)
-    for library, why in missing.items():
-        _progress(f"not installed: {library}: {why}")
+    for library, reason in missing.items():
+        _progress(f"not installed: {library}: {reason}")
 
 
 if __name__ == "__main__":

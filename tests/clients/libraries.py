@@ -1,4 +1,4 @@
-"""The client libraries and the strategies of each: what `make test-clients` runs and what the captured records show."""
+"""The client libraries and their strategies, for `make test-clients` and for the captured records."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ Language = Literal["go", "node", "java", "python"]
 EVERY_EAGER = ("range", "roundrobin", "sticky")
 EVERY_CLASSIC = (*EVERY_EAGER, "cooperative-sticky")
 CONSUMER_PROTOCOL = ("consumer-range", "consumer-uniform")
-"""KIP-848 with one of the brokers' assignors."""
+"""KIP-848 with one of the assignors of the broker."""
 
 
 @dataclass(frozen=True)
 class Library:
-    """A version of a client library. Versions of Go modules are in `go/go.mod`, and must be the same there.
+    """A version of a client library. A Go module must have the same version in `go/go.mod`.
 
     Attributes:
-        package: its name in the package registry of its language.
-        supports_static: whether a member can have a `group.instance.id` (KIP-345).
-        one_per_process: whether a process can hold one member only.
-        ignores_subscriptions: whether its leader deals every topic to every member: the monitor must call it drift.
-        only_same_topics: strategies whose leader crashes where members subscribe to different topics.
-        static_otherwise: strategies that do not order static and dynamic members as Java since 2.4 does.
+        package: the name in the package registry of its language.
+        supports_static: True if a member can have a `group.instance.id` (KIP-345).
+        one_per_process: True if a process can run only one member.
+        ignores_subscriptions: True if its leader assigns every topic to every member. The monitor must report drift.
+        only_same_topics: strategies whose leader crashes if members subscribe to different topics.
+        different_static_order: strategies that order static and dynamic members differently from Java since 2.4.
 
     """
 
@@ -36,10 +36,10 @@ class Library:
     one_per_process: bool = False
     ignores_subscriptions: bool = False
     only_same_topics: tuple[str, ...] = ()
-    static_otherwise: tuple[str, ...] = ()
+    different_static_order: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Name and version, such as `sarama 1.61.1`."""
+        """Return name and version, for example `sarama 1.61.1`."""
         return f"{self.name} {self.version}"
 
 
@@ -80,9 +80,9 @@ LIBRARIES = (
         "kafka-python",
         EVERY_CLASSIC,
         only_same_topics=("roundrobin",),
-        static_otherwise=("range", "roundrobin"),  # and gives some of the static ones nothing
+        different_static_order=("range", "roundrobin"),  # some static members get no partitions
     ),
-    # The version of confluent-kafka is that of the librdkafka in its wheel.
+    # confluent-kafka has the same version as the librdkafka in its wheel.
     Library("librdkafka", "2.0.2", "python", "confluent-kafka", ("range", "roundrobin", "cooperative-sticky")),
     Library(
         "librdkafka",
@@ -91,7 +91,7 @@ LIBRARIES = (
         "confluent-kafka",
         ("range", "roundrobin", "cooperative-sticky", *CONSUMER_PROTOCOL),
     ),
-    Library("java", "2.3.1", "java", "kafka-clients", EVERY_EAGER, static_otherwise=("range",)),
+    Library("java", "2.3.1", "java", "kafka-clients", EVERY_EAGER, different_static_order=("range",)),
     Library("java", "2.8.2", "java", "kafka-clients", EVERY_CLASSIC),
     Library("java", "3.4.1", "java", "kafka-clients", EVERY_CLASSIC),
     Library("java", "4.2.0", "java", "kafka-clients", (*EVERY_CLASSIC, *CONSUMER_PROTOCOL)),

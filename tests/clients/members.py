@@ -1,4 +1,4 @@
-"""Members of groups in processes of their own, whatever their language: they can leave in order, or be killed."""
+"""Runs members of groups in separate processes, in any language. A member can leave in order, or be killed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _TIMES = {"heartbeat_interval_ms": "500", "metadata_max_age_ms": "2000", "commit
 
 
 @dataclass(frozen=True)
-class Joining:
-    """Who joins what, in words that every program in `go/`, `node/`, `python/` and `java/` knows."""
+class JoinCommand:
+    """The command for one member to join a group. Every program in `go/`, `node/`, `python/` and `java/` knows it."""
 
     library: Library
     strategy: str
@@ -29,9 +29,9 @@ class Joining:
     to_be_killed: bool = False
 
     def line(self, bootstrap_servers: str) -> str:
-        """The line that lets the member join; static members have an `instance_id`."""
+        """Return the command line for the program. Static members have an `instance_id`."""
         static: Mapping[str, str] = {} if self.instance_id is None else {"instance_id": self.instance_id}
-        given = {
+        options = {
             "bootstrap_servers": bootstrap_servers,
             "library": self.library.name,
             "strategy": self.strategy,
@@ -42,17 +42,20 @@ class Joining:
             **_TIMES,
             **static,
         }
-        return " ".join(["join", *(f"{name}={value}" for name, value in given.items())])
+        return " ".join(["join", *(f"{name}={value}" for name, value in options.items())])
 
     @property
     def program(self) -> str:
-        """The name of the process that holds this member: one for those of a library that stay, one for the others."""
-        apart = f"-{self.client_id}" if self.library.one_per_process else ""
-        return f"{self.library.name}-{self.library.version}{'-to-be-killed' if self.to_be_killed else ''}{apart}"
+        """Return the name of the process of this member.
+
+        All members of a library share one process. Members that will be killed have a separate one.
+        """
+        own_process = f"-{self.client_id}" if self.library.one_per_process else ""
+        return f"{self.library.name}-{self.library.version}{'-to-be-killed' if self.to_be_killed else ''}{own_process}"
 
 
-class Programs:
-    """The processes that hold members. All members that are to be killed end together, those of one library at once."""
+class MemberProcesses:
+    """The processes of the members. A kill ends all members of the same process."""
 
     def __init__(self, bootstrap_servers: str, logs: Path) -> None:
         self._bootstrap_servers = bootstrap_servers
@@ -60,25 +63,25 @@ class Programs:
         self._running: dict[str, subprocess.Popen[str]] = {}
         self._program_of: dict[str, str] = {}
 
-    def join(self, joining: Joining) -> None:
-        """Let a member join."""
+    def join(self, joining: JoinCommand) -> None:
+        """Start a member."""
         if joining.program not in self._running:
-            self._running[joining.program] = self._started(joining)
+            self._running[joining.program] = self._start(joining)
         self._program_of[joining.client_id] = joining.program
         self._send(joining.client_id, joining.line(self._bootstrap_servers))
 
     def leave(self, client_id: str) -> None:
-        """Let a member leave, without waiting for it; a static one only stops."""
+        """Stop a member without waiting for it. A dynamic member leaves the group, a static member does not."""
         self._send(client_id, f"leave {client_id}")
 
     def kill(self, client_id: str) -> None:
-        """Kill a member's process by SIGKILL: none of its members sends anything to the broker."""
+        """Kill the process of a member by SIGKILL. Its members send nothing more to the broker."""
         if process := self._running.pop(self._program_of[client_id], None):
             process.kill()
             process.communicate()
 
     def failure(self, client_id: str) -> str | None:
-        """Why a member's process ended by itself, None while it runs."""
+        """Return the reason if the process of a member has ended by itself, or None if it still runs."""
         program = self._program_of[client_id]
         code = self._running[program].poll()
         if code is None:
@@ -86,7 +89,7 @@ class Programs:
         return f"{program} ended with {code}: {self._log(program).read_text(errors='replace')[-500:]}"
 
     def end(self) -> None:
-        """End every process; its members leave when their sessions end."""
+        """Kill all processes. Their members leave when their sessions end."""
         for process in self._running.values():
             process.kill()
             process.communicate()
@@ -95,7 +98,7 @@ class Programs:
     def _log(self, program: str) -> Path:
         return self._logs / f"{program}.log"
 
-    def _started(self, joining: Joining) -> subprocess.Popen[str]:
+    def _start(self, joining: JoinCommand) -> subprocess.Popen[str]:
         words = tied_to_us(command(joining.library))
         with self._log(joining.program).open("ab") as log:
             return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=log, stderr=log, text=True, bufsize=1)
@@ -103,5 +106,5 @@ class Programs:
     def _send(self, client_id: str, line: str) -> None:
         stdin = self._running[self._program_of[client_id]].stdin
         assert stdin is not None
-        with suppress(BrokenPipeError):  # It has ended by itself: `failure` says why.
+        with suppress(BrokenPipeError):  # the process has ended; `failure` returns the reason
             stdin.write(f"{line}\n")

@@ -1,4 +1,4 @@
-"""A group at one moment: what Kafka answers, and what the monitor shows in /metrics, the API and the tables."""
+"""Reads a group at one time: from Kafka, and from the monitor's /metrics, API and tables."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tests.end_to_end.what_kafka_says import WhatKafkaSays
 
 Row = Mapping[str, Any]
 Position = tuple[int, int]
-"""Partition of `__consumer_offsets`, and offset."""
+"""The partition of `__consumer_offsets`, and the offset."""
 
 _TABLES = ("group_generations", "rebalances", "assignment_drift", "group_lag")
 
 
 @dataclass(frozen=True)
-class KafkaShows:
-    """What Kafka's Admin answers on a group. Subscriptions are those that the members were started with."""
+class KafkaState:
+    """The responses of Kafka's Admin for a group. Subscriptions are those with which the members were started."""
 
     described: GroupDescription
     generation: Generation
@@ -36,8 +36,8 @@ class KafkaShows:
     ends: Mapping[Partition, int]
 
     @classmethod
-    def now(cls, groups: Sequence[LiveGroup], stage: Stage, admin: WhatKafkaSays) -> dict[str, KafkaShows]:
-        """Ask for all of some groups. Commits are asked for before ends, so no lag is negative."""
+    def read(cls, groups: Sequence[LiveGroup], stage: Stage, admin: WhatKafkaSays) -> dict[str, KafkaState]:
+        """Read the state of some groups from Kafka. Commits are read before end offsets, so no lag is negative."""
         described = stage.describe([group.plan.name for group in groups])
         commits = {group.plan.name: stage.java.commits(group.plan.name) for group in groups}
         ends = admin.ends(sorted({at for of_group in commits.values() for at in of_group}))
@@ -48,7 +48,7 @@ class KafkaShows:
         }
 
     def member_keys(self) -> dict[str, str]:
-        """By member id: by what a member is the same before and after."""
+        """Map member ids to the key that stays the same after a restart: the instance id, or else the member id."""
         return {member_id: one.group_instance_id or member_id for member_id, one in self.described.members.items()}
 
 
@@ -64,8 +64,8 @@ def _generation(group: LiveGroup, described: GroupDescription) -> Generation:
 
 
 @dataclass(frozen=True)
-class GroupShown:
-    """What the monitor shows of a group."""
+class MonitorOutput:
+    """The values that the monitor shows of a group."""
 
     shows: MonitorShows
     api: Mapping[str, Any]
@@ -73,21 +73,21 @@ class GroupShown:
 
     @cached_property
     def generations(self) -> dict[Position, Generation]:
-        """Rows of `group_generations`, by the position of their record."""
-        return {position(row): _recorded(row) for row in self.tables["group_generations"]}
+        """Return the rows of `group_generations`, by the position of their record."""
+        return {position(row): _generation_of_row(row) for row in self.tables["group_generations"]}
 
     @property
     def rebalances(self) -> Sequence[Row]:
-        """Rows of `rebalances`, in the order of their records."""
+        """Return the rows of `rebalances`, in the order of their records."""
         return self.tables["rebalances"]
 
     def own_verdict(self) -> Row | None:
-        """The last row of `assignment_drift` on the group's own strategy."""
+        """Return the last row of `assignment_drift` for the group's own strategy."""
         own = [row for row in self.tables["assignment_drift"] if row["is_group_strategy"]]
         return own[-1] if own else None
 
     def by_partition(self, metric: str) -> dict[Partition, int]:
-        """A metric of the group's partitions."""
+        """Return a metric of the group, by partition."""
         found = [(dict(labels), value) for labels, value in self.shows.metrics.get(metric, {}).items()]
         name = self.api["group_id"]
         return {
@@ -97,12 +97,12 @@ class GroupShown:
         }
 
     def last_lags(self) -> dict[Partition, int | None]:
-        """The last lag of each partition in the table `group_lag`."""
+        """Return the last lag of each partition in the table `group_lag`."""
         return {(row["topic"], row["partition"]): row["lag"] for row in self.tables["group_lag"]}
 
 
-def shown_now(monitor: MonitorProcess, group_ids: Collection[str]) -> dict[str, GroupShown]:
-    """Read all that the monitor shows of some groups; those that it does not know yet are missing."""
+def read_monitor(monitor: MonitorProcess, group_ids: Collection[str]) -> dict[str, MonitorOutput]:
+    """Read the monitor's output for some groups. Groups that the monitor does not know yet are missing."""
     metrics = samples(_lines_about(group_ids, monitor.scrape()))
     tables = {table: _rows_by_group(monitor, table, group_ids) for table in _TABLES}
     shown = {}
@@ -111,16 +111,16 @@ def shown_now(monitor: MonitorProcess, group_ids: Collection[str]) -> dict[str, 
         of_group = {table: rows[group_id] for table, rows in tables.items()}
         if api is not None and of_group["group_generations"]:
             shows = MonitorShows({group_id: of_group["group_generations"][-1]}, metrics)
-            shown[group_id] = GroupShown(shows, api, of_group)
+            shown[group_id] = MonitorOutput(shows, api, of_group)
     return shown
 
 
 def position(row: Row) -> Position:
-    """Where the record of a row is."""
+    """Return the position of a row's record."""
     return row["offsets_topic_partition"], row["offsets_topic_offset"]
 
 
-def _recorded(row: Row) -> Generation:
+def _generation_of_row(row: Row) -> Generation:
     shares = {}
     for member in row["members"] or ():
         held = member["assignment"] if member["target"] is None else member["target"]
@@ -135,7 +135,7 @@ def _partitions(named: Sequence[Row] | None) -> frozenset[Partition]:
 
 
 def _lines_about(group_ids: Collection[str], text: str) -> str:
-    """Most lines are about groups of earlier waves, and reading a scrape takes Python a while."""
+    """Return the lines of some groups. Most lines belong to groups of earlier waves, and parsing them is slow."""
     return "\n".join(
         line for line in text.splitlines() if line.startswith("#") or any(group_id in line for group_id in group_ids)
     )

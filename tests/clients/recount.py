@@ -1,7 +1,7 @@
-"""What a group must look like, counted again from Kafka's own answers. Nothing here comes from the product.
+"""Computes the expected values of a group from Kafka's own responses, without any code of the product.
 
-A partition is a pair of topic and number. A member is known by its `group.instance.id`, or else by its member id: so
-it is the same member before and after it was away.
+A partition is a pair of topic and number. A member is identified by its `group.instance.id`, or else by its member id.
+So a static member stays the same member after a restart.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ JOINED, GONE, RESUBSCRIBED, STRATEGY_CHANGED, GROWN, FOLLOWUP, UNEXPLAINED = CAU
     "cooperative_followup",
     "unexplained",
 )
-"""Causes of a rebalance, by the names of the table `rebalances`."""
+"""The causes of a rebalance, with their names in the table `rebalances`."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one member subscribes to, has, and claimed to own when it joined."""
+    """The topics of one member, its partitions, and the partitions that it claimed to own when it joined."""
 
     topics: frozenset[str]
     held: Partitions
@@ -36,13 +36,13 @@ class Share:
 
 @dataclass(frozen=True)
 class Generation:
-    """A group's members, by instance id or member id, at one moment; and the name of its strategy."""
+    """The members of a group at one time, by instance id or member id, and the name of its strategy."""
 
     strategy: str | None
     members: Mapping[str, Share]
 
     def owners(self) -> dict[Partition, frozenset[str]]:
-        """Who has each partition that anybody has."""
+        """Return the owners of each partition that has an owner."""
         found: dict[Partition, set[str]] = defaultdict(set)
         for member, share in self.members.items():
             for at in share.held:
@@ -50,33 +50,33 @@ class Generation:
         return {at: frozenset(members) for at, members in found.items()}
 
     def held(self) -> Partitions:
-        """Every partition that somebody has."""
+        """Return all partitions that have an owner."""
         return frozenset(self.owners())
 
     def topics(self) -> frozenset[str]:
-        """All that members subscribe to."""
+        """Return all topics to which a member subscribes."""
         return frozenset(topic for share in self.members.values() for topic in share.topics)
 
 
 @dataclass(frozen=True)
 class BrokenRules:
-    """Partitions that have no owner, two, or one that does not subscribe to their topic."""
+    """The partitions with no owner, with several owners, or with an owner that does not subscribe to their topic."""
 
     unassigned: Partitions
     assigned_twice: Partitions
     not_subscribed: Partitions
 
     def names(self) -> list[str]:
-        """Names of the broken laws, sorted."""
+        """Return the names of the broken rules, sorted."""
         return sorted(each.name for each in fields(self) if getattr(self, each.name))
 
     def __str__(self) -> str:
-        """Each broken law with its partitions."""
+        """Return each broken rule with its partitions."""
         return "; ".join(f"{name} {sorted(getattr(self, name))}" for name in self.names())
 
 
 def broken_rules(generation: Generation, partitions: Mapping[str, int]) -> BrokenRules:
-    """Which laws an assignment breaks, by the number of partitions that each topic has.
+    """Return the rules that an assignment breaks. `partitions` are the partition counts of the topics.
 
     >>> t, u = frozenset({"t"}), frozenset({"u"})
     >>> one, two = Share(t, frozenset({("t", 0)})), Share(u, frozenset({("t", 0), ("u", 0)}))
@@ -85,18 +85,19 @@ def broken_rules(generation: Generation, partitions: Mapping[str, int]) -> Broke
     """
     owners = generation.owners()
     existing = {(topic, number) for topic in generation.topics() for number in range(partitions[topic])}
-    strangers = {at for share in generation.members.values() for at in share.held if at[0] not in share.topics}
+    not_subscribed = {at for share in generation.members.values() for at in share.held if at[0] not in share.topics}
     return BrokenRules(
         frozenset(existing - owners.keys()),
         frozenset(at for at, members in owners.items() if len(members) > 1),
-        frozenset(strangers),
+        frozenset(not_subscribed),
     )
 
 
 def unequal_shares(generation: Generation) -> int:
-    """Partitions that members have beyond an equal share: of each topic under `range`, of all under `roundrobin`.
+    """Return the number of partitions that members have beyond an equal share.
 
-    Neither gives one member two more than another, `roundrobin` where all subscribe to the same topics.
+    `range` shares each topic equally. `roundrobin` shares all partitions equally, if all members subscribe to the same
+    topics. In an equal share, members differ by at most one partition.
 
     >>> t = frozenset({"t"})
     >>> three, none = Share(t, frozenset({("t", 0), ("t", 1), ("t", 2)})), Share(t, frozenset())
@@ -105,27 +106,27 @@ def unequal_shares(generation: Generation) -> int:
     """
     shares = generation.members.values()
     if generation.strategy == "roundrobin" and len({share.topics for share in shares}) == 1:
-        return _beyond_equal([len(share.held) for share in shares])
+        return _count_beyond_equal([len(share.held) for share in shares])
     if generation.strategy != "range":
         return 0
     return sum(
-        _beyond_equal([sum(at[0] == topic for at in share.held) for share in shares if topic in share.topics])
+        _count_beyond_equal([sum(at[0] == topic for at in share.held) for share in shares if topic in share.topics])
         for topic in generation.topics()
     )
 
 
-def _beyond_equal(sizes: Sequence[int]) -> int:
+def _count_beyond_equal(sizes: Sequence[int]) -> int:
     equal = -(-sum(sizes) // len(sizes))
     return sum(max(0, size - equal) for size in sizes)
 
 
-def moved(before: Generation, after: Generation) -> int:
-    """Partitions with one owner before and another one after.
+def count_moves(before: Generation, after: Generation) -> int:
+    """Return the number of partitions with one owner before, and a different one after.
 
     >>> def held_by(**held):
     ...     return Generation("range", {name: Share(frozenset("t"), frozenset(("t", at) for at in numbers))
     ...                                 for name, numbers in held.items()})
-    >>> moved(held_by(a=[0, 1], b=[2]), held_by(a=[0], b=[1], c=[2, 3]))
+    >>> count_moves(held_by(a=[0, 1], b=[2]), held_by(a=[0], b=[1], c=[2, 3]))
     2
     """
     owners, owners_now = before.owners(), after.owners()
@@ -133,24 +134,26 @@ def moved(before: Generation, after: Generation) -> int:
     return sum(owners[at] != owners_now[at] for at in both)
 
 
-def without(generation: Generation, partitions: Collection[Partition]) -> Generation:
-    """Return the group as if nobody had these partitions.
+def remove_partitions(generation: Generation, partitions: Collection[Partition]) -> Generation:
+    """Return the group as if no member had these partitions.
 
     >>> one = Share(frozenset("t"), frozenset({("t", 0), ("t", 1)}))
-    >>> without(Generation("range", {"a": one}), [("t", 0)]).held()
+    >>> remove_partitions(Generation("range", {"a": one}), [("t", 0)]).held()
     frozenset({('t', 1)})
     """
     members = {name: replace(share, held=share.held - {*partitions}) for name, share in generation.members.items()}
     return replace(generation, members=members)
 
 
-def withheld(before: Generation, after: Generation) -> Partitions:
-    """Partitions that a member has to give up first (KIP-429): somebody in the group had or claims each, nobody has it.
+def withheld_partitions(before: Generation, after: Generation) -> Partitions:
+    """Return the partitions that a member must revoke first (KIP-429).
+
+    A member of the group had or claims each of them, and no member has it now.
 
     >>> topics, at = frozenset("t"), frozenset({("t", 0)})
     >>> before = Generation("cooperative-sticky", {"a": Share(topics, at)})
     >>> after = Generation("cooperative-sticky", {"a": Share(topics, frozenset(), at), "b": Share(topics, frozenset())})
-    >>> withheld(before, after)
+    >>> withheld_partitions(before, after)
     frozenset({('t', 0)})
     """
     if after.strategy != "cooperative-sticky":
@@ -160,13 +163,13 @@ def withheld(before: Generation, after: Generation) -> Partitions:
     return frozenset(at for at in _union([*stayed, *claimed]) - after.held() if at[0] in after.topics())
 
 
-def causes(before: Generation, after: Generation, withheld_before: Collection[Partition]) -> frozenset[str]:
-    """What explains a rebalance. Whether a topic grew is known to whoever let it grow, and not said here.
+def proven_causes(before: Generation, after: Generation, withheld_before: Collection[Partition]) -> frozenset[str]:
+    """Return the causes of a rebalance that follow from two generations. They do not show if a topic grew.
 
     >>> group = Generation("range", {"a": Share(frozenset("t"), frozenset())})
-    >>> sorted(causes(group, Generation("range", {"b": Share(frozenset("t"), frozenset())}), ()))
+    >>> sorted(proven_causes(group, Generation("range", {"b": Share(frozenset("t"), frozenset())}), ()))
     ['member_gone', 'member_joined']
-    >>> causes(group, group, ())
+    >>> proven_causes(group, group, ())
     frozenset()
     """
     stayed = before.members.keys() & after.members.keys()
@@ -180,12 +183,12 @@ def causes(before: Generation, after: Generation, withheld_before: Collection[Pa
     return frozenset(cause for cause, is_proven in proven.items() if is_proven)
 
 
-def learned_topics(before: Generation, after: Generation) -> frozenset[str]:
-    """Topics that were subscribed to before and are now, of which nobody had a partition and somebody has one.
+def newly_assigned_topics(before: Generation, after: Generation) -> frozenset[str]:
+    """Return topics that were subscribed to before and after, but have an assigned partition only after.
 
     >>> t = frozenset({"t"})
     >>> before, after = (Generation("range", {"a": Share(t, held)}) for held in (frozenset(), frozenset({("t", 0)})))
-    >>> learned_topics(before, after)
+    >>> newly_assigned_topics(before, after)
     frozenset({'t'})
     """
     had, has = ({topic for topic, _ in each.held()} for each in (before, after))
@@ -193,7 +196,7 @@ def learned_topics(before: Generation, after: Generation) -> frozenset[str]:
 
 
 def lags(commits: Mapping[Partition, int], ends: Mapping[Partition, int]) -> dict[Partition, int]:
-    """Records between what is committed and the end of each partition.
+    """Return the lag of each partition in records.
 
     >>> lags({("t", 0): 3}, {("t", 0): 10, ("t", 1): 4})
     {('t', 0): 7}

@@ -1,4 +1,4 @@
-"""What each group goes through, step by step. A step is done when Kafka's Admin shows the group stable as expected."""
+"""The steps that each group runs. A step is complete when Kafka's Admin shows the group stable and as expected."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from tests.clients.groups import (
     RETURNING_MEMBER,
     GroupPlan,
 )
-from tests.clients.members import Joining, Programs
+from tests.clients.members import JoinCommand, MemberProcesses
 from tests.clients.recount import Generation, Share, broken_rules
 from tests.end_to_end.group_description import GroupDescription
 from tests.end_to_end.monitor_process import until
 
 SETTLING_SECONDS = 120.0
 _CALM_SECONDS = 3.0
-"""A cooperative group is stable for a moment between its two generations."""
+"""Time that a group must stay stable. A cooperative group is also stable for a short time between two rounds."""
 
 
 @dataclass
 class LiveGroup:
-    """A group under way: who is in it, and how many partitions its topics have now.
+    """A running group: its members, and the current partition counts of its topics.
 
     Attributes:
-        present: the numbers of its members, those of static members that are away included.
+        member_numbers: the numbers of the members, including static members that are away.
 
     """
 
     plan: GroupPlan
-    programs: Programs
+    programs: MemberProcesses
     partitions: dict[str, int]
-    view: set[int] = field(default_factory=set)
+    member_numbers: set[int] = field(default_factory=set)
 
     def join(self, *numbers: int) -> None:
-        """Let members join."""
+        """Start members."""
         for number in numbers:
-            joining = Joining(
+            joining = JoinCommand(
                 self.plan.libraries[number - 1],
                 self.plan.strategy,
                 self.plan.name,
@@ -56,42 +56,42 @@ class LiveGroup:
                 to_be_killed=number == KILLED_MEMBER,
             )
             self.programs.join(joining)
-            self.view.add(number)
+            self.member_numbers.add(number)
 
     def leave(self, number: int) -> None:
-        """Let a member leave. A static one is only away, and comes back before its session ends.
+        """Stop a member. A dynamic member leaves. A static member is away, and comes back before its session ends.
 
-        A static KIP-848 member is taken for gone: its group is Reconciling until its session ends, which is soon.
+        A static KIP-848 member counts as gone, because its group stays Reconciling until its session ends soon after.
         """
         self.programs.leave(self.plan.client_id(number))
         if self.plan.instance_id(number) is None or self.plan.is_consumer_protocol:
-            self.view.discard(number)
+            self.member_numbers.discard(number)
 
     def kill(self, number: int) -> None:
-        """Kill a member; it is expected to be gone when its session has ended."""
+        """Kill a member. Kafka removes it when its session has ended."""
         self.programs.kill(self.plan.client_id(number))
-        self.view.discard(number)
+        self.member_numbers.discard(number)
 
     def end(self) -> None:
-        """Let everybody leave."""
-        for number in sorted(self.view):
+        """Stop all members."""
+        for number in sorted(self.member_numbers):
             self.programs.leave(self.plan.client_id(number))
-        self.view.clear()
+        self.member_numbers.clear()
 
     def subscriptions(self) -> dict[str, tuple[str, ...]]:
-        """Who subscribes to what, by client id, a static member that is away included."""
-        return {self.plan.client_id(number): self.plan.topics_of(number) for number in sorted(self.view)}
+        """Return the topics of each member by client id, including static members that are away."""
+        return {self.plan.client_id(number): self.plan.topics_of(number) for number in sorted(self.member_numbers)}
 
-    def unsettled(self, described: GroupDescription) -> str | None:
-        """Why Kafka does not show the group as expected yet."""
+    def problem(self, described: GroupDescription) -> str | None:
+        """Return the reason why the group is not as expected in Kafka, or None if it is."""
         if failures := [why for client_id in self.subscriptions() if (why := self.programs.failure(client_id))]:
             return "; ".join(failures)
         if not described.settled(len(self.subscriptions())):
             return f"{described.state} with {len(described.members)} members, not {len(self.subscriptions())}"
-        return None if self.plan.ignores_subscriptions else self.broken_law(described)
+        return None if self.plan.ignores_subscriptions else self.describe_violations(described)
 
-    def broken_law(self, described: GroupDescription) -> str | None:
-        """What is wrong with the assignment, None if nothing is."""
+    def describe_violations(self, described: GroupDescription) -> str | None:
+        """Return the rules that the assignment breaks as text, or None if it is valid."""
         topics = self.subscriptions()
         shares = {
             member_id: Share(frozenset(topics.get(member.client_id, ())), member.assignment or frozenset())
@@ -103,10 +103,10 @@ class LiveGroup:
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that happens to a group."""
+    """One step of a group, with its name."""
 
     name: str
-    happens: Callable[[LiveGroup, KafkaAdminClient], None]
+    action: Callable[[LiveGroup, KafkaAdminClient], None]
 
 
 def _grow(group: LiveGroup, admin: KafkaAdminClient) -> None:
@@ -128,7 +128,7 @@ STEPS = (
 
 
 def create_topics(admin: KafkaAdminClient, plans: Sequence[GroupPlan]) -> None:
-    """Make the topics of these groups. Some libraries fail where a topic is not known yet, so that is waited for."""
+    """Create the topics of these groups, and wait until brokers know them, because some libraries fail otherwise."""
     wanted = {topic: count for plan in plans for topic, count in plan.partitions().items()}
     admin.create_topics([NewTopic(topic, count, 1) for topic, count in wanted.items()])
     until("the topics", lambda: _known_topics(admin, wanted) == wanted)
@@ -137,7 +137,7 @@ def create_topics(admin: KafkaAdminClient, plans: Sequence[GroupPlan]) -> None:
 def _known_topics(admin: KafkaAdminClient, topics: Collection[str]) -> dict[str, int]:
     try:
         described = admin.describe_topics(list(topics))
-    except KafkaError:  # One of them is not known yet.
+    except KafkaError:  # a topic is not known yet
         return {}
     return {topic["name"]: sum(one["leader_id"] >= 0 for one in topic["partitions"]) for topic in described}
 
@@ -147,9 +147,10 @@ def settle(
     describe: Callable[[Sequence[str]], Mapping[str, GroupDescription]],
     timeout_seconds: float = SETTLING_SECONDS,
 ) -> dict[str, str]:
-    """Wait until Kafka has shown each group as expected for a while; returns what is wrong with those that it has not.
+    """Wait until each group has been as expected in Kafka for `_CALM_SECONDS`. Returns the problem of each other group.
 
-    A settled group is not looked at again: until the slowest group is settled, its static member's session may end.
+    A settled group is not checked again, because the session of its static member can end before the slowest group
+    has settled.
     """
     deadline = time.monotonic() + timeout_seconds
     waiting = {group.plan.name: group for group in groups}
@@ -159,7 +160,7 @@ def settle(
         described = describe(list(waiting))
         now = time.monotonic()
         for name, group in list(waiting.items()):
-            if why := group.unsettled(described[name]):
+            if why := group.problem(described[name]):
                 wrong[name] = why
                 since.pop(name, None)
             elif since.get(name, (None, 0.0))[0] != described[name]:

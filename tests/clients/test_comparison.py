@@ -1,4 +1,4 @@
-"""The comparison of `make test-clients` finds what it looks for: one that finds nothing would pass any monitor."""
+"""Tests that the comparison of `make test-clients` finds wrong values."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.clients.comparison import Compared
+from tests.clients.comparison import GroupComparison
 from tests.clients.groups import GroupPlan
 from tests.clients.libraries import LIBRARIES
-from tests.clients.observed import GroupShown, KafkaShows
+from tests.clients.observed import KafkaState, MonitorOutput
 from tests.clients.recount import Generation, Partition, Share
 from tests.end_to_end.group_description import GroupDescription, MemberDescription, MonitorShows
 
@@ -120,25 +120,25 @@ def _described() -> GroupDescription:
     return GroupDescription("classic", "Stable", assignor="range", members=members)
 
 
-def compared(api: Mapping[str, Any] | None = None, tables: Mapping[str, Any] | None = None) -> Compared:
-    """A second member has joined, and got one of three partitions; the monitor shows just that."""
+def compared(api: Mapping[str, Any] | None = None, tables: Mapping[str, Any] | None = None) -> GroupComparison:
+    """Return a comparison without differences: a second member has joined and got one of three partitions."""
     shares = {name: Share(TOPICS, held) for name, held in HELD.items()}
     alone = Generation("range", {"a": Share(TOPICS, frozenset({("t", 0), ("t", 1), ("t", 2)}))})
     shown = tables or _tables()
-    now = KafkaShows(_described(), Generation("range", shares), {("t", 0): 6}, {("t", 0): 10})
-    return Compared(
+    now = KafkaState(_described(), Generation("range", shares), {("t", 0): 6}, {("t", 0): 10})
+    return GroupComparison(
         plan=PLAN,
         partitions={"t": 3},
         grew=False,
         before=replace(now, generation=alone),
         now=now,
         since=(0, 1),
-        shown=GroupShown(MonitorShows({"g": shown["group_generations"][-1]}, METRICS), api or _api(), shown),
+        shown=MonitorOutput(MonitorShows({"g": shown["group_generations"][-1]}, METRICS), api or _api(), shown),
     )
 
 
-def test_a_group_that_is_shown_as_it_is_has_no_differences():
-    """Else every run fails."""
+def test_a_group_that_is_shown_correctly_has_no_differences():
+    """Otherwise every run would fail."""
     assert compared().differences() == []
 
 
@@ -150,16 +150,16 @@ def test_a_group_that_is_shown_as_it_is_has_no_differences():
         ("partitions", [], {"partitions in the API (committed, end, lag, owner)"}),
         ("verdict", "drift", {"verdict", "verdict in /metrics", "verdict in assignment_drift"}),
         ("verdict", "unknown", {"verdict", "verdict in /metrics", "verdict in assignment_drift"}),
-        ("violations", ["unbalanced"], {"broken laws"}),
+        ("violations", ["unbalanced"], {"broken rules"}),
         ("drift_partitions", 1, {"drift partitions"}),
         ("unowned_partitions", None, {"unowned partitions"}),
         ("assigned_by", "java", {"assigned by"}),
     ],
 )
 def test_a_false_value_of_the_api_is_found(name: str, value: object, found: set[str]):
-    """Each is what the monitor has shown falsely of some library."""
+    """The monitor has shown each of these wrong values for a library."""
     differences = compared(api={**_api(), name: value}).differences()
-    assert {one.what for one in differences} == found
+    assert {one.name for one in differences} == found
 
 
 @pytest.mark.parametrize(
@@ -174,44 +174,44 @@ def test_a_false_value_of_the_api_is_found(name: str, value: object, found: set[
     ],
 )
 def test_a_false_value_of_a_rebalance_is_found(column: str, value: object, found: set[str]):
-    """The step is known: a member joined, and one partition went from the first member to it."""
+    """In this step a member joined, and one partition moved from the first member to it."""
     tables = deepcopy(_tables())
     tables["rebalances"][-1][column] = value
-    assert found <= {one.what for one in compared(tables=tables).differences()}
+    assert found <= {one.name for one in compared(tables=tables).differences()}
 
 
 def test_a_topic_that_grew_must_be_named_as_a_cause():
-    """A changed topic without its cause, and a cause without a changed topic, are both false."""
+    """A changed topic without its cause is wrong, and so is the cause without a changed topic."""
     differences = replace(compared(), grew=True).differences()
-    assert [(one.what, one.expected) for one in differences] == [
+    assert [(one.name, one.expected) for one in differences] == [
         ("causes in this step", ["member_joined", "metadata_changed"])
     ]
 
 
 def test_an_owner_that_does_not_subscribe_must_be_drift():
-    """KafkaJS's leader deals every topic to every member: `match` would be false."""
-    lawful = compared()
-    shares = {**lawful.now.generation.members, "b": Share(frozenset({"u"}), HELD["b"])}
-    unlawful = replace(lawful.now, generation=Generation("range", shares))
-    found = {one.what: one.expected for one in replace(lawful, now=unlawful, partitions={"t": 3, "u": 0}).differences()}
+    """KafkaJS's leader assigns every topic to every member. So the verdict `match` would be wrong."""
+    valid = compared()
+    shares = {**valid.now.generation.members, "b": Share(frozenset({"u"}), HELD["b"])}
+    invalid = replace(valid.now, generation=Generation("range", shares))
+    found = {one.name: one.expected for one in replace(valid, now=invalid, partitions={"t": 3, "u": 0}).differences()}
     assert found["verdict"] == ("drift",)
-    assert found["broken laws"] == ["not_subscribed"]
+    assert found["broken rules"] == ["not_subscribed"]
     assert found["not subscribed"] == 1
 
 
 def test_a_topic_that_is_new_to_the_group_may_change_the_leaders_metadata():
-    """kafka-python's leader first assigns nothing of such a topic, and rebalances when it knows it: no false cause."""
+    """kafka-python's leader first assigns nothing of such a topic. It rebalances when it knows the topic."""
     tables = deepcopy(_tables())
     tables["rebalances"][-1]["causes"] = ["member_joined", "metadata_changed"]
     late = compared(tables=tables)
-    assert [one.what for one in late.differences()] == ["causes of what did not happen in this step"]
+    assert [one.name for one in late.differences()] == ["causes that did not occur in this step"]
     assert late.before is not None
     alone = Generation("range", {"a": Share(frozenset(), late.before.generation.members["a"].held)})
     assert replace(late, before=replace(late.before, generation=alone)).differences() == []
 
 
 def test_a_new_leader_may_learn_late_of_a_topic_it_does_not_subscribe_to():
-    """kafka-python's next leader assigns nothing of such a topic either, until it knows it: no false cause."""
+    """kafka-python's next leader, too, assigns nothing of such a topic until it knows the topic."""
     tables = deepcopy(_tables())
     tables["group_generations"][0] = _generation_row(1, {"a": frozenset()})
     counted = {"causes": ["member_joined", "metadata_changed"], "moved_partitions": 0, "fewest_moves": 0}

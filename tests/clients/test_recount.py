@@ -1,4 +1,4 @@
-"""The independent recount of `make test-clients`, by its worked examples."""
+"""Tests of the independent computation of `make test-clients`, by the examples in its docstrings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ import doctest
 from tests.clients import recount
 
 
-def test_the_examples_in_the_docstrings_are_true():
-    """What is counted falsely here would blame the monitor."""
+def test_the_examples_in_the_docstrings_are_correct():
+    """An error in this code would look like an error of the monitor."""
     assert doctest.testmod(recount).failed == 0

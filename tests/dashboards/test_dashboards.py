@@ -14,7 +14,7 @@ import yaml
 
 from streaming.signals import HISTOGRAM, OWN, SIGNALS, exported_names
 from tests.grafana import FOLDER, Dashboard, PanelQuery, Times, dashboards
-from tests.promql import grouped_by, labels_of_answer, selectors
+from tests.promql import grouped_by, result_labels, selectors
 
 BOARDS = dashboards()
 EACH = pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.name)
@@ -42,7 +42,9 @@ TIMES = Times(range_seconds=3600, step_seconds=15, scrape_seconds=15)
 def asked(query: PanelQuery) -> str:
     """The query with a value for each variable."""
     board = Dashboard(query.dashboard)
-    return board.asked(query.expression, {name: _some_value(one) for name, one in board.variables.items()}, TIMES)
+    return board.resolve_query(
+        query.expression, {name: _some_value(one) for name, one in board.variables.items()}, TIMES
+    )
 
 
 def _some_value(variable: dict[str, Any]) -> str:
@@ -97,7 +99,7 @@ def test_a_query_answers_with_labels_of_its_metrics_only(query: PanelQuery):
     """Rule 4. A scrape adds `instance` and, in Kubernetes, `pod`: with them a restart would begin new lines."""
     if any(LABELS_OF[selector.metric] == OF_A_TARGET for selector in selectors(asked(query))):
         return
-    answered = labels_of_answer(asked(query))
+    answered = result_labels(asked(query))
     assert answered is not None
     assert not answered & OF_A_TARGET
 
@@ -123,7 +125,7 @@ def test_panels_are_numbered_and_titled_apart_and_described(board: Dashboard):
     titles = [panel["title"] for panel in board.panels]
     assert len(set(numbers)) == len(numbers)
     assert len(set(titles)) == len(titles)
-    for panel in board.asking:
+    for panel in board.query_panels:
         reads, _, absent = panel["description"].partition("\n\n**Nothing shown:** ")
         assert reads.endswith(".")
         assert absent.endswith(".")
@@ -148,8 +150,8 @@ def test_panels_fill_lines_of_the_grid_and_never_overlap(board: Dashboard):
 def test_everything_is_asked_of_the_data_source_that_is_chosen(board: Dashboard):
     """An uid of a data source is another one at everybody's."""
     chosen = {"type": "prometheus", "uid": "${datasource}"}
-    assert ("datasource" in board.variables) == bool(board.asking)
-    for panel in board.asking:
+    assert ("datasource" in board.variables) == bool(board.query_panels)
+    for panel in board.query_panels:
         assert panel["datasource"] == chosen
         assert all(target["datasource"] == chosen for target in panel["targets"])
         assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
@@ -169,7 +171,7 @@ def test_every_variable_is_used_and_every_used_one_is_there(board: Dashboard):
 @EACH
 def test_tables_and_figures_are_bounded(board: Dashboard):
     """Rule 5: a table of ten thousand groups is no table of the worst."""
-    for panel in board.asking:
+    for panel in board.query_panels:
         if board.name == "fleet" and panel["type"] == "table":
             assert all("topk(" in target["expr"] for target in panel["targets"])
         if panel["type"] in ("table", "stat", "bargauge"):
@@ -179,7 +181,7 @@ def test_tables_and_figures_are_bounded(board: Dashboard):
 @EACH
 def test_a_colour_is_one_of_few_and_has_a_word_or_a_threshold(board: Dashboard):
     """Rule 3, and no rainbow: what has no meaning of its own has shades of one colour."""
-    for panel in board.asking:
+    for panel in board.query_panels:
         color = panel["fieldConfig"]["defaults"].get("color", {"mode": "thresholds"})
         assert color["mode"] in ("thresholds", "fixed", "shades")
 
@@ -187,12 +189,12 @@ def test_a_colour_is_one_of_few_and_has_a_word_or_a_threshold(board: Dashboard):
 @EACH
 def test_a_table_has_a_column_for_each_label_or_hides_it(board: Dashboard):
     """Grafana shows a label that nobody thought of as a column under its own name."""
-    for panel in board.asking:
+    for panel in board.query_panels:
         if panel["type"] == "table":
             (arranged,) = [one["options"] for one in panel["transformations"] if one["id"] == "organize"]
             thought_of = arranged["renameByName"].keys() | arranged["excludeByName"].keys()
             for target in panel["targets"]:
-                labels = labels_of_answer(asked(PanelQuery(board.name, panel["title"], "", target["expr"], True)))
+                labels = result_labels(asked(PanelQuery(board.name, panel["title"], "", target["expr"], True)))
                 assert labels is not None
                 assert labels <= thought_of, panel["title"]
 

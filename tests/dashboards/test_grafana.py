@@ -25,7 +25,7 @@ TIMES = Times(range_seconds=3600, step_seconds=15, scrape_seconds=15)
 )
 def test_one_value_is_a_string(group: str, asked: str):
     """The group's dashboard has one group: `=` and no regular expression."""
-    assert Dashboard("group").asked('m{group="$group"}', {"group": group}, TIMES) == f'm{{group="{asked}"}}'
+    assert Dashboard("group").resolve_query('m{group="$group"}', {"group": group}, TIMES) == f'm{{group="{asked}"}}'
 
 
 @pytest.mark.parametrize(
@@ -40,14 +40,14 @@ def test_one_value_is_a_string(group: str, asked: str):
 )
 def test_several_values_are_a_regular_expression_of_them(groups: str | Sequence[str] | None, asked: str):
     """A group called `a.b` must not bring `axb` with it."""
-    query = Dashboard("fleet").asked('m{group=~"$group"}', {"group": groups}, TIMES)
+    query = Dashboard("fleet").resolve_query('m{group=~"$group"}', {"group": groups}, TIMES)
     assert query == f'm{{group=~"{asked}"}}'
     assert selectors(query)
 
 
 def test_windows_fit_the_step_and_the_scrapes():
     """https://grafana.com/docs/grafana/latest/datasources/prometheus/template-variables: four scrapes at least."""
-    asked = Dashboard("monitor").asked("$__interval $__range $__rate_interval", {}, TIMES)
+    asked = Dashboard("monitor").resolve_query("$__interval $__range $__rate_interval", {}, TIMES)
     assert asked == "15s 3600s 60s"
     assert Times(86_400, 300, 15).variables()["__rate_interval"] == "315s"
 
@@ -55,4 +55,4 @@ def test_windows_fit_the_step_and_the_scrapes():
 def test_a_variable_that_the_dashboard_does_not_have_is_no_variable():
     """Grafana would ask for a group that is called `$group`."""
     with pytest.raises(KeyError):
-        Dashboard("monitor").asked('m{group="$group"}', {}, TIMES)
+        Dashboard("monitor").resolve_query('m{group="$group"}', {}, TIMES)

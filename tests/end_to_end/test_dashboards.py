@@ -22,7 +22,7 @@ from tests.end_to_end.conftest import Demo
 from tests.end_to_end.monitor_process import until
 from tests.end_to_end.prometheus_process import RealPrometheus
 from tests.grafana import Chosen, Dashboard, PanelQuery, Times, dashboards
-from tests.promql import labels_of_answer
+from tests.promql import result_labels
 
 pytestmark = pytest.mark.slow
 
@@ -78,7 +78,7 @@ class Viewer:
 
     def asked(self, query: PanelQuery, board: Dashboard, chosen: Chosen) -> str:
         """What Prometheus is asked."""
-        return board.asked(query.expression, chosen, TIMES)
+        return board.resolve_query(query.expression, chosen, TIMES)
 
     def shown(self, query: PanelQuery, board: Dashboard, chosen: Chosen) -> list[Any]:
         """Series of the answer that have a number in them."""
@@ -132,7 +132,7 @@ def test_a_panel_is_empty_where_there_is_nothing_to_show(viewer: Viewer, query: 
     assert viewer.sees(query) is None, EMPTY[place(query)]
 
 
-TABLES = [(board, panel) for board in dashboards() for panel in board.asking if panel["type"] == "table"]
+TABLES = [(board, panel) for board in dashboards() for panel in board.query_panels if panel["type"] == "table"]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_rows_of_a_table_that_belong_together_become_one(viewer: Viewer, board: 
     """Grafana merges rows that agree in what all queries have: two of one query stay two, and one is half empty."""
     queries = [one for one in board.queries() if one.panel == panel["title"]]
     for chosen in viewer.choices(board):
-        answers = [labels_of_answer(viewer.asked(one, board, chosen)) for one in queries]
+        answers = [result_labels(viewer.asked(one, board, chosen)) for one in queries]
         in_common = frozenset.intersection(*(labels for labels in answers if labels is not None))
         for query in queries:
             rows = Counter(
@@ -172,7 +172,7 @@ def test_each_variable_offers_the_demos_values(viewer: Viewer, board: Dashboard)
             selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]).groups()  # type: ignore[union-attr]
             chosen: Chosen = {"cluster": CLUSTER, "group": "demo-range"}
             known = {name: value for name, value in chosen.items() if name in board.variables}
-            matching = {"match[]": board.asked(selector, known, TIMES)}
+            matching = {"match[]": board.resolve_query(selector, known, TIMES)}
             offered[name] = viewer.prometheus.ask(f"/api/v1/label/{label}/values", **matching)["data"]
     assert offered.pop("cluster") == [CLUSTER]
     if "group" in offered:

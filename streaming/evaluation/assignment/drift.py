@@ -47,7 +47,7 @@ from msgspec.structs import replace
 
 from assignors import BUILT_IN, AssignorFailedError, GroupAssignment, GroupSpec, PartitionAssignor, TopicPartition
 from assignors.fairness.balance_rules import BALANCE_RULES
-from assignors.fairness.invariants import KEEPERS, Rule, Violation, violations
+from assignors.fairness.invariants import STICKY_STRATEGIES, Rule, Violation, violations
 from assignors.racks import member_rack
 from streaming.evaluation.assignment.assignment_inputs import AssignmentInputs
 from streaming.evaluation.assignment.common_rules import ONE_OWNER_STRATEGIES
@@ -185,7 +185,7 @@ def _evaluate_own_strategy(
         return StrategyDrift(strategy, True, WITHHELD, "", 0)
     if is_exact:
         return _drift(inputs, strategy, (), _expected_owners(expected), is_exact=True)
-    is_even = strategy in KEEPERS and not any(BALANCE_RULES[strategy](inputs.spec, inputs.assignment))
+    is_even = strategy in STICKY_STRATEGIES and not any(BALANCE_RULES[strategy](inputs.spec, inputs.assignment))
     if is_even or (leader.implementation == KAFKA_GO and balance is not None):
         return StrategyDrift(strategy, True, EQUIVALENT, "", 0)
     return StrategyDrift(strategy, True, DIFFERS_FROM_JAVA, f"leader_{leader.implementation}")

@@ -14,7 +14,7 @@ from itertools import chain
 import msgspec
 
 from assignors import GroupAssignment, GroupSpec, MemberSubscription, TopicPartition
-from assignors.fairness.fewest_moves import moves
+from assignors.fairness.fewest_moves import count_moves
 from streaming.events import CLASSIC, CONSUMER
 from streaming.group.members import GroupMember, TopicPartitions
 from streaming.group.snapshot import GroupSnapshot
@@ -180,7 +180,7 @@ def _moves(
         return 0, 0, True
     members = tuple(MemberSubscription(member_key(member), member.subscribed_topics or ()) for member in now)
     counts = {topic: count for topic, count in partitions.items() if count is not None}
-    necessary = moves(owners, GroupSpec(members, counts), GroupAssignment(dict(held)))
+    necessary = count_moves(owners, GroupSpec(members, counts), GroupAssignment(dict(held)))
     return moved, necessary.fewest, necessary.is_exact
 
 

@@ -1,4 +1,4 @@
-"""Each measure against its definition, and what it must never say."""
+"""Tests each measure of evenness against its definition."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SEVEN_OVER_FIVE = (1, 1, 1, 2, 2)
 @pytest.mark.parametrize(
     ("loads", "ratio", "variation", "gini", "idle", "why"),
     [
-        ([2, 2, 2], 1.0, 0.0, 0.0, 0, "even: every measure says so"),
-        ([4], 1.0, 0.0, 0.0, 0, "one alone cannot be uneven"),
-        ([4, 0], 2.0, 1.0, 0.5, 1, "all on one of two: ratio n, Gini (n - 1) / n"),
-        ([8, 0, 0, 0], 4.0, math.sqrt(3), 0.75, 3, "all on one of four"),
-        ([3, 1], 1.5, 0.5, 0.25, 0, "mean 2, both one away from it"),
-        ([0, 0, 0], None, None, None, 3, "nothing to share: no ratio, neither 0 nor infinite"),
-        ([0.5, 1.5], 1.5, 0.5, 0.25, 0, "the unit does not matter: a quarter of [2, 6]"),
+        ([2, 2, 2], 1.0, 0.0, 0.0, 0, "equal loads"),
+        ([4], 1.0, 0.0, 0.0, 0, "a single load is always even"),
+        ([4, 0], 2.0, 1.0, 0.5, 1, "one of two has everything: ratio n, Gini (n - 1) / n"),
+        ([8, 0, 0, 0], 4.0, math.sqrt(3), 0.75, 3, "one of four has everything"),
+        ([3, 1], 1.5, 0.5, 0.25, 0, "mean 2, each load differs by 1"),
+        ([0, 0, 0], None, None, None, 3, "nothing to share: the ratios have no value"),
+        ([0.5, 1.5], 1.5, 0.5, 0.25, 0, "the unit has no effect: a quarter of [2, 6]"),
     ],
 )
 def test_the_measures(  # noqa: PLR0913, PLR0917 - a row of the table
@@ -41,11 +41,11 @@ def test_the_measures(  # noqa: PLR0913, PLR0917 - a row of the table
 
 
 @given(LOADS)
-@example([0, 5e-324])  # half of it is no number any more
+@example([0, 5e-324])  # half of the smallest positive number is 0
 def test_the_measures_are_their_definitions(loads: list[float]):
-    """Gini as the mean difference of all pairs, the variation as population deviation by mean."""
+    """Gini is the mean difference of all pairs. The variation is the population deviation divided by the mean."""
     found = evenness(loads)
-    if not sum(loads) > 1e-3:  # fractions too small to be divided
+    if not sum(loads) > 1e-3:  # too small for a division
         return
     pairs = fmean(abs(one - other) for one in loads for other in loads)
     assert found.gini == pytest.approx(pairs / (2 * fmean(loads)), abs=1e-9)
@@ -54,44 +54,44 @@ def test_the_measures_are_their_definitions(loads: list[float]):
 
 
 @pytest.mark.parametrize("loads", [[], [-1, 2], [math.nan], [1, math.inf]])
-def test_what_is_no_load_is_refused(loads: list[float]):
-    """An unknown amount must not come in as a number: everything behind it would be one, too."""
+def test_invalid_loads_are_rejected(loads: list[float]):
+    """An unknown amount must not count as a number, because all measures would then be wrong numbers."""
     with pytest.raises(ValueError, match="finite"):
         evenness(loads)
 
 
 @pytest.mark.parametrize(
-    ("loads", "fairest", "too_much", "points", "why"),
+    ("loads", "fairest", "excess", "points", "why"),
     [
-        ([2, 1, 2, 1, 1], SEVEN_OVER_FIVE, 0, 100, "as fair as 7 over 5 can be: the gap of one never counts"),
-        ([3, 1, 1, 1, 1], SEVEN_OVER_FIVE, 1, 80, "one partition of the five that could be misplaced"),
-        ([3, 3, 1, 0, 0], SEVEN_OVER_FIVE, 2, 60, "the two busiest have two too many"),
-        ([2, 2, 2, 1, 0], SEVEN_OVER_FIVE, 1, 80, "the busiest has no more than it must; three have one too many"),
-        ([7, 0, 0, 0, 0], SEVEN_OVER_FIVE, 5, 0, "all on one: 0 points"),
-        ([1, 1, 1, 0, 0], (0, 0, 1, 1, 1), 0, 100, "idle members whom nothing could employ cost nothing"),
-        ([9, 1, 0], (0, 1, 9), 0, 100, "nobody else subscribes to the nine: fair"),
-        ([0, 0], (0, 0), 0, 100, "nothing to be shared"),
-        ([12, 8, 0, 0], (0, 0, 10, 10), 2, 80, "Gini hardly sees two busy ones that differ; the surplus does"),
-        ([0.3, 0.1], [0.1, 0.1 + 0.2], 0, 100, "a rounding error is no unfairness"),
-        ([0.1 + 0.2], [0.3], 0, 100, "nor does it divide by nothing"),
+        ([2, 1, 2, 1, 1], SEVEN_OVER_FIVE, 0, 100, "7 partitions over 5 members cannot be fairer"),
+        ([3, 1, 1, 1, 1], SEVEN_OVER_FIVE, 1, 80, "one of five partitions that can be misplaced"),
+        ([3, 3, 1, 0, 0], SEVEN_OVER_FIVE, 2, 60, "the two busiest members have two too many"),
+        ([2, 2, 2, 1, 0], SEVEN_OVER_FIVE, 1, 80, "the three busiest members together have one too many"),
+        ([7, 0, 0, 0, 0], SEVEN_OVER_FIVE, 5, 0, "one member has everything"),
+        ([1, 1, 1, 0, 0], (0, 0, 1, 1, 1), 0, 100, "unavoidable idle members do not count"),
+        ([9, 1, 0], (0, 1, 9), 0, 100, "only one member subscribes to the nine partitions"),
+        ([0, 0], (0, 0), 0, 100, "nothing to share"),
+        ([12, 8, 0, 0], (0, 0, 10, 10), 2, 80, "Gini hardly changes if two busy members differ; the surplus does"),
+        ([0.3, 0.1], [0.1, 0.1 + 0.2], 0, 100, "a rounding error does not count"),
+        ([0.1 + 0.2], [0.3], 0, 100, "a rounding error causes no division by 0"),
     ],
 )
-def test_the_score(loads: list[float], fairest: list[float], too_much: float, points: float, why: str):
-    assert surplus(loads, fairest) == too_much, why
+def test_the_score(loads: list[float], fairest: list[float], excess: float, points: float, why: str):
+    assert surplus(loads, fairest) == excess, why
     assert score(loads, fairest) == pytest.approx(points), why
 
 
 def test_loads_of_different_totals_are_not_compared():
-    """While a partition is unassigned the others look better than they are: no score is right then."""
-    with pytest.raises(ValueError, match="1 cannot be compared with 2"):
+    """If a partition is unassigned, the other loads look better than they are. So there is no score."""
+    with pytest.raises(ValueError, match="the totals of the loads differ: 1 and 2"):
         score([1, 0], fairest=[1, 1])
     with pytest.raises(ValueError, match="1 loads cannot be compared with 2"):
         surplus([2], fairest=[1, 1])
 
 
 @given(small_groups())
-def test_the_score_is_100_for_the_fairest_and_for_nothing_else(spec: GroupSpec):
-    """The promise: 100 is as fair as any valid assignment can be, so there always is one that has it."""
+def test_the_score_is_100_only_for_the_fairest_sizes(spec: GroupSpec):
+    """A valid assignment with the score 100 always exists."""
     fairest = fairest_sizes(spec)
     if not fairest:
         return
@@ -101,8 +101,8 @@ def test_the_score_is_100_for_the_fairest_and_for_nothing_else(spec: GroupSpec):
 
 
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=6), st.data())
-def test_taking_from_the_rich_never_costs_points(loads: list[int], data: st.DataObject):
-    """Pigou and Dalton: moving one from a member to one that has at least two fewer makes nothing worse."""
+def test_moving_from_a_busier_member_never_lowers_the_score(loads: list[int], data: st.DataObject):
+    """Pigou-Dalton principle: a move to a member with at least two fewer makes no measure worse."""
     loads.sort()
     giver, taker = data.draw(st.integers(1, len(loads) - 1)), 0
     quota, rest = divmod(sum(loads), len(loads))
@@ -118,8 +118,8 @@ def test_taking_from_the_rich_never_costs_points(loads: list[int], data: st.Data
 
 
 @given(st.integers(1, 30), st.integers(1, 30))
-def test_each_partition_more_on_one_member_costs_points(members: int, partitions: int):
-    """The scale has no flat stretch: from even to all on one it falls at each step."""
+def test_each_additional_partition_on_one_member_lowers_the_score(members: int, partitions: int):
+    """From equal sizes until one member has everything, each move lowers the score."""
     quota, rest = divmod(partitions, members)
     loads = [quota + (position < rest) for position in range(members)]
     fairest, points = tuple(loads), [100.0]

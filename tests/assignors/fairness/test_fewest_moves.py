@@ -1,4 +1,4 @@
-"""The fewest moves against every valid assignment there is, and what counts as a move."""
+"""Tests the fewest moves against all valid assignments, and which changes count as a move."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assignors import BUILT_IN
-from assignors.fairness.fewest_moves import Moves, moves
+from assignors.fairness.fewest_moves import Moves, count_moves
 from assignors.model import GroupAssignment, GroupSpec, TopicPartition
 from assignors.sticky.sticky import StickyAssignor
 from tests.assignors.brute_force import is_no_less_fair, sizes, small_groups, valid_assignments
 from tests.assignors.groups import groups
 from tests.assignors.spelled import group, held, owners
-from tests.bench.assignors import group_of
+from tests.bench.assignors import make_group
 from tests.examples import EXAMPLES
 
 Owners = dict[TopicPartition, str]
@@ -34,7 +34,7 @@ Owners = dict[TopicPartition, str]
             group({"t": 4}, A="t", B="t"),
             held(A="t2 t3", B="t0 t1"),
             Moves(4, 0, 0, is_exact=True),
-            "two members swapped: as balanced before as after, all for nothing",
+            "two members swapped: the balance is the same, so all moves were needless",
         ),
         (
             owners(A="t0 t1 t2 t3"),
@@ -48,105 +48,105 @@ Owners = dict[TopicPartition, str]
             group({"t": 4}, A="t", B="t"),
             held(A="t0 t1", B="t2 t3"),
             Moves(1, 1, 1, is_exact=True),
-            "a member is gone: what it had moves whatever is done",
+            "a member left: its partitions move in any assignment",
         ),
         (
             owners(A="t0 t1", B="t2 t3"),
             group({"t": 4, "u": 4}, A="u", B="t"),
             held(A="u0 u1 u2 u3", B="t0 t1 t2 t3"),
             Moves(2, 2, 2, is_exact=True),
-            "a member subscribes to something else: what it had moves; what nobody had is no move",
+            "A subscribes to a different topic: its partitions move; partitions without an owner do not count",
         ),
         (
             {},
             group({"t": 4}, A="t", B="t"),
             held(A="t0 t1", B="t2 t3"),
             Moves(0, 0, 0, is_exact=True),
-            "a new group: from nobody to somebody is no move",
+            "a new group: no partition had an owner, so none moved",
         ),
         (
             owners(A="t0 t1 t2 t3"),
             group({"t": 2}, A="t", B="t"),
             held(A="t0", B="t1"),
             Moves(1, 0, 1, is_exact=True),
-            "the topic was made anew, smaller: t2 and t3 have no owner now, which is no move",
+            "the topic was created again with fewer partitions: t2 and t3 have no owner now, which is no move",
         ),
         (
             owners(A="t0 t1 t2 t3 t4 t5"),
             group({"t": 6}, A="t", B="t"),
             held(A="t0 t1 t2 t3", B="t4 t5"),
             Moves(2, 0, 2, is_exact=True),
-            "held to the balance it has, not to the best: to be fair a third would have moved",
+            "compared with the actual balance, not with the best one, which would need a third move",
         ),
         (
             owners(A="t0 t1 t2", B="t3", C="t4", D="t5"),
             group({"t": 6}, A="t", B="t", C="t", D="t"),
             held(A="t3 t4 t5", B="t0", C="t1", D="t2"),
             Moves(6, 0, 0, is_exact=True),
-            "sizes 3 1 1 1 before and after: none had to",
+            "sizes 3 1 1 1 before and after: no move was necessary",
         ),
         (
             owners(A="t0 t1 t2 t3", B="u0 u1"),
             group({"t": 4, "u": 2}, A="t", B="tu", C="u"),
             held(A="t0 t1", B="t2 t3", C="u0 u1"),
             Moves(4, 0, 4, is_exact=True),
-            "a chain: t goes from A to B and therefore u from B to C. The bound says 2, the flow 4",
+            "a chain: t moves from A to B, and therefore u from B to C; the bound is 2, the flow is 4",
         ),
         (
             owners(A="t0 t1 t2 t3 t4"),
             group({"t": 5, "u": 1}, A="t", B="t", C="tu"),
             held(A="t0 t1 t2", B="t3", C="t4 u0"),
             Moves(2, 0, 2, is_exact=True),
-            "sizes 3 2 1: A may keep three, as its busiest has three now, and no more",
+            "sizes 3 2 1: A could keep three, because the busiest member has three now",
         ),
         (
             owners(A="t0 t1 t2", B="t3 t4 t5"),
             group({"t": 6, "u": 1}, A="t", B="t", C="tu"),
             held(A="t0 t1 t3", B="t2 t4", C="t5 u0"),
             Moves(3, 0, 1, is_exact=True),
-            "sizes 3 2 2: A could have kept its three, or B, but not both; A and B swapped one for nothing",
+            "sizes 3 2 2: either A or B could have kept three; the swap of A and B was needless",
         ),
         (
             owners(A="t0 t1 t2", B="t3 t4 t5"),
             group({"t": 6, "u": 1}, A="t", B="t", C="tu"),
             held(A="t0 t1 t2", B="t3", C="t4 t5 u0"),
             Moves(2, 0, 0, is_exact=True),
-            "sizes 3 3 1, as if A and B had kept theirs: C need not have become one of the busiest",
+            "sizes 3 3 1: A and B could have kept their partitions",
         ),
         (
             owners(A="t0 t1", B="t2 t3"),
             group({"t": 4}, A="t", B="t", C="t"),
             held(A="t0", B="t2 t3", C=""),
             Moves(0, 0, None, is_exact=False),
-            "withheld between two cooperative rounds: not all is assigned, so nothing is said of the fewest",
+            "between two cooperative rounds: t1 is withheld, so the fewest moves are unknown",
         ),
         (
             owners(A="t0 t1"),
             group({"t": 2}, A="t", B="t"),
             held(A="t0 t1", B="t1"),
             Moves(1, 0, None, is_exact=False),
-            "assigned twice: a law is broken",
+            "t1 is assigned twice, which breaks a rule",
         ),
     ],
 )
 def test_the_moves(before: Owners, spec: GroupSpec, now: GroupAssignment, expected: Moves, why: str):
-    assert moves(before, spec, now) == expected, why
+    assert count_moves(before, spec, now) == expected, why
 
 
 @st.composite
 def rebalances(draw: st.DrawFn) -> tuple[Owners, GroupSpec, GroupAssignment, list[GroupAssignment]]:
-    """Draw a rebalance that has reasons to move: from few owners to many members, some gone, some unsubscribed.
+    """Draw a rebalance with reasons to move: members join, leave or change their subscription.
 
-    Returns the owners before, the group, its actual assignment, and all valid ones.
+    Returns the previous owners, the group, its actual assignment, and all valid assignments.
     """
     spec = draw(small_groups())
     valid = list(valid_assignments(spec))
     earlier = min(draw(st.lists(st.sampled_from(valid), min_size=1, max_size=3)), key=lambda found: -max_size(found))
     before = {partition: name for name, of in earlier.members.items() for partition in of}
     partitions = [(topic, number) for topic, count in spec.partitions.items() for number in range(count + 1)]
-    everybody = [None, "gone", *(member.member_id for member in spec.members)]
+    possible_owners = [None, "gone", *(member.member_id for member in spec.members)]
     for partition in draw(st.lists(st.sampled_from(partitions), max_size=3)):
-        owner = draw(st.sampled_from(everybody))
+        owner = draw(st.sampled_from(possible_owners))
         before.pop(partition, None)
         before.update({} if owner is None else {partition: owner})
     actual = min(draw(st.lists(st.sampled_from(valid), min_size=1, max_size=3)), key=max_size)
@@ -162,15 +162,15 @@ def max_size(assignment: GroupAssignment) -> int:
 def test_no_valid_assignment_that_is_no_less_balanced_moves_fewer(
     rebalance: tuple[Owners, GroupSpec, GroupAssignment, list[GroupAssignment]],
 ):
-    """The definition, by trying all: members that left, claims to what is gone, and unequal subscriptions included."""
+    """Checks the definition with all assignments. Members can have left, and topics can have been deleted."""
     before, spec, actual, valid = rebalance
-    found = moves(before, spec, actual)
+    found = count_moves(before, spec, actual)
     counted = [(_moved(before, other), is_no_less_fair(sizes(other), than=sizes(actual))) for other in valid]
     assert found.moved == _moved(before, actual)
     assert found.fewest == min(moved for moved, is_no_less_balanced in counted if is_no_less_balanced)
     assert found.is_exact
     assert found.unavoidable == min(moved for moved, _ in counted)
-    bound = moves(before, spec, actual, most_arcs=0)
+    bound = count_moves(before, spec, actual, max_arcs=0)
     assert bound.fewest <= found.fewest
     assert not bound.is_exact or bound.fewest == found.fewest
 
@@ -185,29 +185,29 @@ def _moved(before: Owners, now: GroupAssignment) -> int:
 
 @given(groups(claims=False))
 def test_no_strategy_moves_fewer_than_the_fewest(spec: GroupSpec):
-    """From each strategy's answer to each other's: no counted figure may lie below its own minimum."""
+    """Counts the moves from the assignment of each strategy to that of every other strategy."""
     plain = GroupSpec(spec.members, spec.partitions)
     answers = [assignor.assign(plain) for assignor in BUILT_IN.values()]
     for earlier in answers:
         before = {partition: member_id for member_id, of in earlier.members.items() for partition in of}
         for later in answers:
-            found = moves(before, plain, later)
+            found = count_moves(before, plain, later)
             assert found.is_exact
             assert 0 <= found.unavoidable <= found.fewest <= found.moved
 
 
-def test_a_bound_says_that_it_is_one():
-    """The chain of the table above, with no network allowed: at least 2 of the 4 had to move, perhaps more."""
+def test_a_lower_bound_is_marked_as_such():
+    """The chain of the table above without the flow network: at least 2 of the 4 moves were necessary."""
     spec = group({"t": 4, "u": 2}, A="t", B="tu", C="u")
-    found = moves(owners(A="t0 t1 t2 t3", B="u0 u1"), spec, held(A="t0 t1", B="t2 t3", C="u0 u1"), most_arcs=0)
+    found = count_moves(owners(A="t0 t1 t2 t3", B="u0 u1"), spec, held(A="t0 t1", B="t2 t3", C="u0 u1"), max_arcs=0)
     assert found == Moves(4, 0, 2, is_exact=False)
 
 
 def test_a_thousand_members_of_different_subscriptions_are_exact():
-    """One of a thousand leaves: only its ten had to move. Range deals anew and moves most, 99 in 100 for nothing."""
-    spec = group_of(1_000, 10_000, 100, heterogeneous=True)
+    """One of a thousand members leaves. Only its ten partitions must move. Range moves more than 9,000."""
+    spec = make_group(1_000, 10_000, 100, heterogeneous=True)
     before = {partition: name for name, of in StickyAssignor().assign(spec).members.items() for partition in of}
     left = GroupSpec(spec.members[1:], spec.partitions)
-    ranged = moves(before, left, BUILT_IN["range"].assign(left))
+    ranged = count_moves(before, left, BUILT_IN["range"].assign(left))
     assert (ranged.is_exact, ranged.fewest, ranged.unavoidable) == (True, 10, 10)
     assert ranged.moved > 9_000

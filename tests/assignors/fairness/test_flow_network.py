@@ -1,4 +1,4 @@
-"""Flows against what can be told without them: the capacity of every cut, and the cost of every way to fill."""
+"""Tests flows against the capacity of cuts, and against all other flows of small networks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ARCS = st.lists(
 Arcs = list[tuple[int, int, int, int]]
 
 
-def filled(arcs: Arcs) -> tuple[FlowNetwork, int, int]:
+def fill_network(arcs: Arcs) -> tuple[FlowNetwork, int, int]:
     network = FlowNetwork(NODES)
     for arc in arcs:
         network.add_arc(*arc)
@@ -26,8 +26,8 @@ def filled(arcs: Arcs) -> tuple[FlowNetwork, int, int]:
 
 @given(ARCS)
 def test_no_other_flow_is_larger_or_as_large_and_cheaper(arcs: Arcs):
-    """The definition of a cheapest largest flow, by trying all: 3 to the power of 7 at most."""
-    _, units, cost = filled(arcs)
+    """Checks the definition of a minimum-cost maximum flow with all flows (at most 3 to the power of 7)."""
+    _, units, cost = fill_network(arcs)
     best = (0, 0)
     for flow in product(*(range(capacity + 1) for _, _, capacity, _ in arcs)):
         balance = [0] * NODES
@@ -41,17 +41,17 @@ def test_no_other_flow_is_larger_or_as_large_and_cheaper(arcs: Arcs):
 
 
 @given(ARCS)
-def test_the_source_side_is_a_smallest_cut(arcs: Arcs):
-    """Max-flow min-cut (Ford and Fulkerson 1956): the arcs out of the source's side hold just the flow."""
-    network, units, _ = filled(arcs)
+def test_the_source_side_is_a_minimum_cut(arcs: Arcs):
+    """Max-flow min-cut (Ford and Fulkerson 1956): the arcs out of the source's side have the capacity of the flow."""
+    network, units, _ = fill_network(arcs)
     side = [network.is_source_side(node) for node in range(NODES)]
     assert side[SOURCE]
     assert not side[SINK]
     assert sum(capacity for tail, head, capacity, _ in arcs if side[tail] and not side[head]) == units
 
 
-def test_a_way_that_costs_more_is_taken_when_the_cheap_one_is_full():
-    """And a unit already sent is rerouted where that is cheaper: 0-1-2-3 gives way to 0-1-3 and 0-2-3."""
+def test_an_expensive_path_is_used_when_the_cheap_one_is_full():
+    """A unit that was already sent is rerouted if this is cheaper: 0-1-2-3 is replaced by 0-1-3 and 0-2-3."""
     network = FlowNetwork(4)
     for arc in [(0, 1, 1, 0), (1, 2, 1, 0), (2, 3, 1, 0), (0, 2, 1, 1), (1, 3, 1, 1)]:
         network.add_arc(*arc)

@@ -1,4 +1,4 @@
-"""KIP-54: partitions of one topic do not cross on their way between two members."""
+"""Tests that partitions of one topic do not cross between two members (KIP-54)."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from assignors.sticky.movements import TopicMovements
 A, B, C = range(3)
 
 
-def test_without_a_movement_the_other_way_the_partition_itself_moves():
-    """Nothing to make up for."""
+def test_without_an_opposite_movement_the_partition_itself_moves():
+    """No partition can be sent back."""
     movements = TopicMovements("t")
     movements.record(1, giver=A, target=B)
     assert movements.substitute(2, giver=A, target=B) == 2
     assert movements.substitute(2, giver=B, target=C) == 2
 
 
-def test_instead_of_crossing_what_came_from_there_goes_back():
-    """As balanced, and two partitions fewer have moved."""
+def test_instead_of_crossing_the_earlier_partition_goes_back():
+    """The balance is the same, and two partitions fewer have moved."""
     movements = TopicMovements("t")
     movements.record(1, giver=A, target=B)
     assert movements.substitute(2, giver=B, target=A) == 1
 
 
 def test_a_partition_that_moved_twice_came_from_its_first_owner():
-    """From A by B to C is from A to C: sending it on to A brings it home, and nothing has moved."""
+    """A movement from A to B to C counts as a movement from A to C. Back at A, the partition has not moved."""
     movements = TopicMovements("t")
     movements.record(1, giver=A, target=B)
     movements.record(1, giver=B, target=C)
@@ -34,7 +34,7 @@ def test_a_partition_that_moved_twice_came_from_its_first_owner():
 
 
 def test_of_several_the_first_of_javas_hash_set_goes_back():
-    """Its order is by hash code, not by number; in a table that has grown it is another, and stays so."""
+    """The order is by hash code, not by number. A table that has grown has a different order, which stays."""
     for count in (3, 13):
         movements = TopicMovements("orders")
         for number in range(count):

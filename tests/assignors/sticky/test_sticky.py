@@ -1,4 +1,4 @@
-"""What sticky does in cases that once went wrong, in Kafka or here."""
+"""Tests of sticky in cases that Kafka or this package once got wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from assignors.sticky.sticky import StickyAssignor
 
 
 def member(member_id: str, topics: str, owned: str = "", generation_id: int = 1) -> MemberSubscription:
-    """A member in short: topics and owned partitions separated by blanks."""
+    """Return a member. Topics and owned partitions are separated by blanks."""
     return MemberSubscription(
         member_id, tuple(topics.split()), owned=tuple(map(_partition, owned.split())), generation_id=generation_id
     )
@@ -22,11 +22,11 @@ def _partition(text: str) -> TopicPartition:
 
 
 def test_a_group_in_which_java_never_ends_is_assigned():
-    """The story: AbstractStickyAssignor of Kafka 4.2.0 loops for ever on this group, and no rebalance ends.
+    """AbstractStickyAssignor of Kafka 4.2.0 loops forever on this group, so its rebalance never ends.
 
-    No conflicting claims, no racks, one generation. Two members each got a partition of one topic from another; sending
-    one of them back to where it came from takes it from a member that is hardly loaded, next pass it moves again, and
-    so on. We send back only what balances too, once many passes did not end it.
+    The group has no conflicting claims, no racks and one generation. Two members each got a partition of one topic from
+    a third member. Sending one of them back takes it from a member with few partitions. In the next pass it moves
+    again. After many passes, our algorithm sends a partition back only if this also improves the balance.
     """
     members = (
         member("c0", "t3"),
@@ -42,15 +42,15 @@ def test_a_group_in_which_java_never_ends_is_assigned():
 
 
 def test_a_member_without_subscriptions_does_not_make_a_group_equal():
-    """Java skips leading empty subscriptions when it compares them, and gives that member what it never asked for."""
+    """Java skips leading empty subscriptions when it compares them. Then it assigns partitions to this member."""
     group = GroupSpec((member("a", ""), member("b", "t"), member("c", "t")), {"t": 4})
     answer = StickyAssignor().assign(group)
     assert answer.members["a"] == ()
     assert violations(group, answer, "sticky") == []
 
 
-def test_a_topic_that_shrank_is_shared_out_anew():
-    """Java throws IllegalStateException here, or keeps a partition that is gone."""
+def test_a_topic_with_fewer_partitions_than_claimed_is_assigned():
+    """Java throws IllegalStateException here, or keeps a deleted partition."""
     owners = (member("a", "t", "t-0 t-1 t-2 t-3"), member("b", "t", "t-4 t-5 t-6 t-7"))
     group = GroupSpec(owners, {"t": 3})
     answer = StickyAssignor().assign(group)
@@ -59,7 +59,7 @@ def test_a_topic_that_shrank_is_shared_out_anew():
 
 
 def test_an_earlier_owner_that_is_no_longer_subscribed_gets_nothing_back():
-    """Java moves a partition to whoever had it in the generation before, subscribed or not (or throws)."""
+    """Java moves a partition to its owner of the previous generation without checking the subscription, or throws."""
     members = (
         member("old", "u", "t-0 t-1 t-2 t-3", generation_id=3),
         member("new", "t", "t-0 t-1 t-2 t-3", generation_id=4),
@@ -69,8 +69,8 @@ def test_an_earlier_owner_that_is_no_longer_subscribed_gets_nothing_back():
     assert violations(group, StickyAssignor().assign(group), "sticky") == []
 
 
-def test_an_earlier_owner_that_is_gets_it_back():
-    """KIP-341: of two with room, the one that had the partition before its owner takes it over again."""
+def test_an_earlier_owner_that_is_subscribed_gets_its_partition_back():
+    """KIP-341: two members have room. The member that had the partition before gets it."""
     members = (
         member("a", "t", "", generation_id=4),
         member("z", "t", "t-3", generation_id=3),
@@ -83,12 +83,12 @@ def test_an_earlier_owner_that_is_gets_it_back():
 @pytest.mark.parametrize(
     ("owned_by_a", "kept", "why"),
     [
-        ("t-0 t-1 t-2", "t-0 t-1", "its member is alone in the rack of t-0 and t-1: both stay"),
-        ("t-2 t-3", "t-0 t-1", "no replica of what it owns is near: it is given what is"),
+        ("t-0 t-1 t-2", "t-0 t-1", "only this member is in the rack of t-0 and t-1: both stay"),
+        ("t-2 t-3", "t-0 t-1", "its own partitions have no near replica: it gets t-0 and t-1"),
     ],
 )
-def test_racks_decide_what_is_kept(owned_by_a: str, kept: str, why: str):
-    """KIP-881: balance first, then racks, then stickiness."""
+def test_racks_decide_which_partitions_stay(owned_by_a: str, kept: str, why: str):
+    """KIP-881: balance has the highest priority, then racks, then stickiness."""
     owner = MemberSubscription("a", ("t",), rack="A", owned=tuple(map(_partition, owned_by_a.split())), generation_id=1)
     other = MemberSubscription("b", ("t",), rack="B")
     racks = {"t": (("A",), ("A",), ("B",), ("B",))}

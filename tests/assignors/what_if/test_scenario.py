@@ -1,4 +1,4 @@
-"""The scenario form: what is read, what is ignored, and what is refused with the field's name."""
+"""Tests of reading scenarios: fields, ignored fields, and errors with the name of the field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCENARIO = {"id": "s", "strategy": "range", "partitions": {"t0": 2}, "members": 
 
 
 def test_every_field_of_a_member_is_read():
-    """The form is the golden vectors' own."""
+    """The golden vectors have the same form."""
     fields = {
         "member_id": "c0",
         "instance_id": "i0",
@@ -35,8 +35,8 @@ def test_every_field_of_a_member_is_read():
     assert (scenario.scenario_id, scenario.strategy) == ("s", "range")
 
 
-def test_what_is_left_out_has_the_defaults_of_a_new_member():
-    """A hand-written scenario may be short; fields nobody knows are ignored."""
+def test_missing_fields_have_the_defaults_of_a_new_member():
+    """A hand-written scenario can be short. Unknown fields are ignored."""
     scenario = parse_scenario({**SCENARIO, "colour": "red", "expected": 1})
     assert scenario.group.members == (MemberSubscription("c0", ("t0",)),)
 
@@ -48,7 +48,7 @@ def test_what_is_left_out_has_the_defaults_of_a_new_member():
         ({"members": [3]}, "a member must be an object, not a whole number"),
         ({"members": [{"topics": []}]}, "member_id is missing"),
         ({"members": [{**MEMBER, "topics": "t0"}]}, "topics must be an array, not a string"),
-        ({"members": [{**MEMBER, "owned": [["t0"]]}]}, "an owned partition is a pair"),
+        ({"members": [{**MEMBER, "owned": [["t0"]]}]}, "an owned partition must be a pair"),
         ({"members": [{**MEMBER, "owned": [["t0", "1"]]}]}, "the number of an owned partition must be a whole number"),
         ({"members": [{**MEMBER, "generation": True}]}, "generation must be a whole number, not true or false"),
         ({"members": [{**MEMBER, "rack": 3}]}, "rack must be a string"),
@@ -61,15 +61,15 @@ def test_what_is_left_out_has_the_defaults_of_a_new_member():
         ({"strategy": 1}, "strategy must be a string"),
     ],
 )
-def test_a_scenario_that_cannot_be_used_says_which_field_is_wrong(change: dict[str, Any], message: str):
-    """Scripts read the message: it names the field and what it should have been."""
+def test_the_error_of_an_invalid_scenario_names_the_field(change: dict[str, Any], message: str):
+    """The message names the field and the expected type."""
     with pytest.raises(ScenarioError, match=message):
         parse_scenario({**SCENARIO, **change})
 
 
 @pytest.mark.parametrize("line", ["", "{", "[" * 100_000, "nul", "1" * 5000])
 def test_a_line_that_is_not_json_is_a_scenario_error(line: str):
-    """Also where Python's reader gives up for depth or for the length of a number."""
+    """Python's reader can also fail because of the depth or the length of a number."""
     with pytest.raises(ScenarioError):
         decode_line(line)
 
@@ -84,7 +84,7 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_any_json_is_a_scenario_or_a_scenario_error(fields: object):
-    """Input is hostile: no other exception may reach the command line."""
+    """Input can be hostile. No other exception may reach the command line."""
     scenario_id(fields)
     with contextlib.suppress(ScenarioError):
         parse_scenario(fields)

@@ -1,4 +1,4 @@
-"""What every strategy would make of a group, changed or not."""
+"""Tests of the outcomes of all strategies for a group, with and without a change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assignors import BUILT_IN, AssignorFailedError
 from assignors.fairness.evenness import evenness
-from assignors.fairness.fewest_moves import moves
+from assignors.fairness.fewest_moves import count_moves
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
 from assignors.what_if.what_if import (
     USUAL_CHANGES,
@@ -19,8 +19,8 @@ from assignors.what_if.what_if import (
     FailedOutcome,
     ImpossibleChangeError,
     Outcome,
-    changed,
-    today,
+    apply_change,
+    measure_today,
     what_if,
     what_if_as_json,
 )
@@ -32,7 +32,7 @@ ALL_ON_A = owners(A="t0 t1 t2 t3")
 
 
 class ToTheLast:
-    """A user's strategy: the last member gets all it can."""
+    """A user's strategy that assigns every partition to its last subscriber."""
 
     name = "to-the-last"
 
@@ -53,7 +53,7 @@ class ToTheLast:
 
 
 class Failing:
-    """A user's strategy that fails, as the guard around it reports."""
+    """A user's strategy that fails. The guard around it raises the same error."""
 
     name = "failing"
 
@@ -68,9 +68,9 @@ def outcome(spec: GroupSpec, held: dict[tuple[str, int], str], name: str, change
     return found
 
 
-def test_today_is_put_in_the_same_numbers():
-    """The first row of the table: what there is, beside what could be."""
-    assert today(FOUR, ALL_ON_A) == Outcome(
+def test_today_is_measured_like_an_outcome():
+    """Today's owners are the first row of the table."""
+    assert measure_today(FOUR, ALL_ON_A) == Outcome(
         strategy=None,
         sizes=(0, 4),
         evenness=evenness([0, 4]),
@@ -84,21 +84,21 @@ def test_today_is_put_in_the_same_numbers():
     )
 
 
-def test_while_partitions_are_unassigned_there_is_no_score():
-    """Two cooperative rounds: the one assigned partition a member looks perfectly even, and says nothing."""
-    found = today(FOUR, owners(A="t0", B="t1"))
+def test_without_a_complete_assignment_there_is_no_score():
+    """Between two cooperative rounds, one partition per member looks even but has no meaning."""
+    found = measure_today(FOUR, owners(A="t0", B="t1"))
     assert (found.score, found.unassigned_partitions, found.excess_partitions) == (None, 2, 0)
 
 
 @pytest.mark.parametrize(
     ("name", "change", "sizes", "moved", "rounds", "why"),
     [
-        ("sticky", Change(), (2, 2), 2, 1, "half of A's go to B"),
+        ("sticky", Change(), (2, 2), 2, 1, "half of A's partitions move to B"),
         ("cooperative-sticky", Change(), (2, 2), 2, 2, "the same, in two rounds"),
-        ("range", Change(members=1), (1, 1, 2), 2, 1, "A keeps t0 and t1, being first"),
+        ("range", Change(members=1), (1, 1, 2), 2, 1, "A is first and keeps t0 and t1"),
         ("sticky", Change(members=1), (1, 1, 2), 2, 1, "B and the new member get one each"),
         ("range", Change(members=-1), (4,), 4, 1, "A, who has most, leaves: all of its partitions move"),
-        ("sticky", Change(partitions={"t": 8}), (4, 4), 0, 1, "B gets the four new ones: from nobody, no move"),
+        ("sticky", Change(partitions={"t": 8}), (4, 4), 0, 1, "B gets the four new partitions, which is no move"),
         ("range", Change(partitions={"t": 8}), (4, 4), 0, 1, "A keeps the first four"),
         ("sticky", Change(members=2, partitions={"t": 8}), (2, 2, 2, 2), 2, 1, "both at once"),
     ],
@@ -111,8 +111,8 @@ def test_each_change_has_its_outcome(  # noqa: PLR0913, PLR0917 - a row of the t
     assert (found.score, found.excess_partitions, found.unassigned_partitions) == (100.0, 0, 0), why
 
 
-def test_what_no_strategy_can_change_is_said_once():
-    """Three partitions, five members: two are idle whatever is done; of the one that left, its partition must move."""
+def test_limits_of_all_strategies_are_reported_once():
+    """With three partitions, two of five members are always idle. The partition of the member that left must move."""
     spec = group({"t": 3}, A="t", B="t", C="t", D="t", E="t")
     found = what_if(spec, owners(A="t0", B="t1", gone="t2"), BUILT_IN.values())
     assert (found.members, found.partitions, found.smallest_maximum) == (5, 3, 1)
@@ -120,12 +120,12 @@ def test_what_no_strategy_can_change_is_said_once():
     assert all(len(one.idle_members) == 2 and one.moved_partitions >= 1 for one in found.outcomes)
 
 
-def test_where_the_fairest_is_not_known_there_is_no_score_but_all_the_rest():
-    """Sizes and moves need no search."""
+def test_without_the_fairest_assignment_only_score_and_excess_are_missing():
+    """Sizes and moves do not need the fairest assignment."""
     spec = of_too_many_subscriptions()
     found = what_if(spec, {}, [BUILT_IN["range"]])
     assert (found.partitions, found.smallest_maximum, found.idle_in_any_assignment) == (600, None, None)
-    for one in (today(spec, {}), *found.outcomes):
+    for one in (measure_today(spec, {}), *found.outcomes):
         assert (one.score, one.excess_partitions) == (None, None)
     assert sum(found.outcomes[0].sizes) == 600
 
@@ -134,29 +134,29 @@ def test_where_the_fairest_is_not_known_there_is_no_score_but_all_the_rest():
     ("spec", "held", "change", "members", "why"),
     [
         (FOUR, {}, Change(), ["A", "B"], "no change"),
-        (FOUR, owners(B="t0 t1", A="t2"), Change(members=-1), ["A"], "B has most: the worst that can happen"),
+        (FOUR, owners(B="t0 t1", A="t2"), Change(members=-1), ["A"], "B has most partitions, so it leaves"),
         (FOUR, owners(A="t0 t1", B="t2 t3"), Change(members=-1), ["A"], "equal: the last by id leaves"),
         (
             group({"t": 6}, A="t", B="t", C="t"),
             owners(A="t0 t1 t2", B="t3", C="t4 t5"),
             Change(members=-2),
             ["B"],
-            "two leave: the two with most",
+            "two leave: the two members with most partitions",
         ),
         (
             group({"t": 6}, A="t", B="t"),
             owners(A="t0", B="u0 u1 u2"),
             Change(members=-1),
             ["B"],
-            "u is not subscribed to: what B cannot have does not count",
+            "B does not subscribe to u, so its partitions of u do not count",
         ),
-        (FOUR, {}, Change(members=2), ["A", "B", "~new-member-1", "~new-member-2"], "after all others"),
+        (FOUR, {}, Change(members=2), ["A", "B", "~new-member-1", "~new-member-2"], "new members come last"),
         (
             group({"t": 1}, **{"~new-member-1": "t"}),
             {},
             Change(members=1),
             ["~new-member-1", "~new-member-2"],
-            "the name is taken: the next",
+            "the first name is in use, so the next one is taken",
         ),
     ],
 )
@@ -174,56 +174,56 @@ def test_who_joins_and_who_leaves(
 @pytest.mark.parametrize(
     ("subscriptions", "expected", "why"),
     [
-        ({"A": "t", "B": "u", "C": "u"}, ("u",), "what most subscribe to"),
-        ({"A": "ut", "B": "tu", "C": "v"}, ("t", "u"), "in whatever order they named it"),
-        ({"A": "t", "B": "u"}, ("u",), "equally common: what has more partitions"),
-        ({"A": "w", "B": "t"}, ("t",), "and as many: the first by name"),
+        ({"A": "t", "B": "u", "C": "u"}, ("u",), "the most common subscription"),
+        ({"A": "ut", "B": "tu", "C": "v"}, ("t", "u"), "the order of topics does not matter"),
+        ({"A": "t", "B": "u"}, ("u",), "equally common: the one with more partitions"),
+        ({"A": "w", "B": "t"}, ("t",), "equally common, same partitions: the first by name"),
     ],
 )
 def test_what_a_new_member_subscribes_to(subscriptions: dict[str, str], expected: tuple[str, ...], why: str):
     spec = group({"t": 2, "u": 3, "v": 9, "w": 2}, **subscriptions)
-    assert changed(spec, Change(members=1)).members[-1] == MemberSubscription("~new-member-1", expected), why
+    assert apply_change(spec, Change(members=1)).members[-1] == MemberSubscription("~new-member-1", expected), why
 
 
 @pytest.mark.parametrize(
     ("spec", "change", "message"),
     [
-        (FOUR, Change(members=-2), "2 of 2 members leave: nobody is left"),
+        (FOUR, Change(members=-2), "2 of 2 members leave: no member is left"),
         (FOUR, Change(partitions={"t": 3}), "t has 4 partitions; topics do not shrink"),
-        (FOUR, Change(partitions={"x": 3}), "nobody subscribes to x"),
+        (FOUR, Change(partitions={"x": 3}), "no member subscribes to x"),
         (group({"t": 4}), Change(members=1), "the group has no members"),
         (group({"t": 4}), Change(), "the group has no members"),
     ],
 )
-def test_what_cannot_be_is_refused_in_words(spec: GroupSpec, change: Change, message: str):
-    """They come from a command line."""
+def test_an_impossible_change_is_rejected_with_a_reason(spec: GroupSpec, change: Change, message: str):
+    """Changes come from the command line."""
     with pytest.raises(ImpossibleChangeError, match=message):
         what_if(spec, {}, [BUILT_IN["range"]], change)
 
 
 def test_a_topic_that_does_not_exist_yet_can_be_tried():
-    """Subscribed to, not created: what will be when it is."""
+    """A topic can have subscribers before it is created."""
     found = outcome(group({"t": 2}, A="tx", B="tx"), owners(A="t0", B="t1"), "range", Change(partitions={"x": 2}))
     assert (found.sizes, found.moved_partitions) == ((2, 2), 0)
 
 
-def test_claims_do_not_count_but_todays_owners_do():
-    """A classic member's claims are from before the rebalance; the assignment that followed is what can be lost."""
+def test_only_todays_owners_count_and_not_the_claims():
+    """The claims of a classic member are from before the last rebalance."""
     claiming = replace(FOUR.members[1], owned=(("t", 0), ("t", 1)), generation_id=7)
     spec = GroupSpec((FOUR.members[0], claiming), FOUR.partitions)
     assert outcome(spec, ALL_ON_A, "sticky") == outcome(FOUR, ALL_ON_A, "sticky")
 
 
 def test_a_users_strategy_is_computed_and_a_failing_one_reported():
-    """The others are answered all the same."""
+    """The failure does not affect the other strategies."""
     first, second, third = what_if(FOUR, ALL_ON_A, [ToTheLast(), Failing(), BUILT_IN["range"]]).outcomes
     assert (first.strategy, first.sizes, first.moved_partitions, first.score) == ("to-the-last", (0, 4), 4, 0.0)
     assert second == FailedOutcome("failing", "raised", "KeyError: 2")
     assert third.strategy == "range"
 
 
-def test_the_json_form_says_all_and_nothing_that_json_cannot():
-    """For scripts: names of fields, the change in words, failures too."""
+def test_the_json_form_has_all_fields():
+    """Scripts read the fields, the change in words, and the failures."""
     change = Change(members=-1, partitions={"t": 5})
     answer = json.loads(json.dumps(what_if_as_json(what_if(FOUR, ALL_ON_A, [BUILT_IN["range"], Failing()], change))))
     assert answer["change_in_words"] == "1 member fewer, t grows to 5 partitions"
@@ -236,25 +236,27 @@ def test_the_json_form_says_all_and_nothing_that_json_cannot():
 
 
 @given(groups(), st.data())
-def test_moves_are_those_counted_one_by_one(spec: GroupSpec, data: st.DataObject):
-    """Rule 4 against `fewest_moves`, which counts owners before and after: from any owners, for any strategy."""
+def test_moves_agree_with_those_of_fewest_moves(spec: GroupSpec, data: st.DataObject):
+    """Rule 4. `fewest_moves` compares the owners before and after."""
     if not spec.members:
         return
-    everybody = [None, "gone", *(member.member_id for member in spec.members)]
+    possible_owners = [None, "gone", *(member.member_id for member in spec.members)]
     partitions = [(topic, number) for topic, count in spec.partitions.items() for number in range(count + 1)]
     held = {
-        partition: owner for partition in partitions if (owner := data.draw(st.sampled_from(everybody))) is not None
+        partition: owner
+        for partition in partitions
+        if (owner := data.draw(st.sampled_from(possible_owners))) is not None
     }
-    for name in ("range", "roundrobin"):  # what they answer does not depend on owners
-        counted = moves(held, spec, BUILT_IN[name].assign(spec))
+    for name in ("range", "roundrobin"):  # their results do not depend on owners
+        counted = count_moves(held, spec, BUILT_IN[name].assign(spec))
         found = what_if(spec, held, [BUILT_IN[name]])
         assert found.outcomes[0].moved_partitions == counted.moved
         assert found.unavoidable_moves == counted.unavoidable
 
 
 @given(groups(), st.sampled_from([*USUAL_CHANGES, Change(members=3)]))
-def test_the_usual_questions_have_an_answer_for_any_group(spec: GroupSpec, change: Change):
-    """Racks, static members, absent topics, names of any Unicode: either an answer or a refusal in words."""
+def test_the_usual_changes_work_for_any_group(spec: GroupSpec, change: Change):
+    """The group can have racks, static members, missing topics and any names. A change works or has an error text."""
     try:
         found = what_if(spec, {}, BUILT_IN.values(), change)
     except ImpossibleChangeError:

@@ -35,7 +35,7 @@ func consumeWithFranzGo(ctx context.Context, given joining) error {
 	if err != nil {
 		return err
 	}
-	for ctx.Err() == nil { // A poll marks what the one before returned.
+	for ctx.Err() == nil { // A poll marks the records of the previous poll as done.
 		for _, failure := range client.PollFetches(ctx).Errors() {
 			if ctx.Err() == nil {
 				log.Print(failure)

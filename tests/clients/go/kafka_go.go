@@ -34,7 +34,7 @@ func consumeWithKafkaGo(ctx context.Context, given joining) error {
 		_, err := reader.ReadMessage(ctx)
 		var answered kafka.Error
 		if errors.As(err, &answered) && answered.Temporary() {
-			continue // as when a new topic has no leader yet
+			continue // for example, a new topic has no leader yet
 		}
 		if err != nil {
 			closed := reader.Close()

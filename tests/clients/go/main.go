@@ -1,7 +1,7 @@
-// Command members holds members of consumer groups, each with the Go client that it is asked to use.
+// Command members runs members of consumer groups. Each member uses the Go client that its command names.
 //
-// Its standard input is a line "join NAME=VALUE ..." or "leave CLIENT_ID" at a time, see tests/clients/members.py. It ends
-// with its input.
+// Each line of standard input is "join NAME=VALUE ..." or "leave CLIENT_ID", see tests/clients/members.py. The program ends
+// when its input ends.
 package main
 
 import (
@@ -29,7 +29,7 @@ func (j joining) duration(name string) time.Duration {
 	return time.Duration(milliseconds) * time.Millisecond
 }
 
-// member is a client under way: leave asks it to end, and left is closed when it has.
+// member is a running client. Calling leave ends it. The channel left is closed when it has ended.
 type member struct {
 	leave context.CancelFunc
 	left  chan struct{}
@@ -59,7 +59,7 @@ func main() {
 	}
 }
 
-// join starts a member as soon as the one before it, of the same client id, has left.
+// join starts a member after the previous member with the same client id has left.
 func join(given joining, before member) member {
 	ctx, leave := context.WithCancel(context.Background())
 	joined := member{leave, make(chan struct{})}

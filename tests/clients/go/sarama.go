@@ -38,7 +38,7 @@ func consumeWithSarama(ctx context.Context, given joining) error {
 	return group.Close()
 }
 
-// marking takes each record for done as soon as it has come.
+// marking marks each record as done when it arrives.
 type marking struct{}
 
 func (marking) Setup(sarama.ConsumerGroupSession) error   { return nil }

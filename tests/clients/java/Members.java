@@ -9,10 +9,10 @@ import java.util.Properties;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 
 /**
- * Members of consumer groups, with the version of Java's client that is on the class path.
+ * Runs members of consumer groups with the version of the Java client that is on the class path.
  *
- * <p>Its standard input is a line "join NAME=VALUE ..." or "leave CLIENT_ID" at a time, see tests/clients/members.py. It
- * ends with its input.
+ * <p>Each line of standard input is "join NAME=VALUE ..." or "leave CLIENT_ID", see tests/clients/members.py. The program
+ * ends when its input ends.
  */
 public final class Members {
     private static final String BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer";
@@ -46,7 +46,7 @@ public final class Members {
         }
     }
 
-    /** Consumes until asked to leave; begins when the one before it, of the same client id, has left. */
+    /** Consumes until it must leave. Starts after the previous member with the same client id has left. */
     private static final class Member extends Thread {
         private final Properties given;
         private final Member before;
@@ -90,7 +90,7 @@ public final class Members {
             configuration.put("group.instance.id", given.getProperty("instance_id"));
         }
         String strategy = given.getProperty("strategy");
-        if (strategy.startsWith("consumer-")) { // KIP-848: the brokers assign, and hold the timeouts.
+        if (strategy.startsWith("consumer-")) { // KIP-848: the broker assigns and has the timeouts
             configuration.put("group.protocol", "consumer");
             configuration.put("group.remote.assignor", strategy.substring("consumer-".length()));
         } else {

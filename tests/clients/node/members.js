@@ -1,13 +1,13 @@
-// Members of consumer groups, with KafkaJS.
+// Runs members of consumer groups with KafkaJS.
 //
-// Its standard input is a line "join NAME=VALUE ..." or "leave CLIENT_ID" at a time, see tests/clients/members.py. It ends
-// with its input.
+// Each line of standard input is "join NAME=VALUE ..." or "leave CLIENT_ID", see tests/clients/members.py. The program ends
+// when its input ends.
 import { createInterface } from 'node:readline'
 import { Kafka, PartitionAssigners, logLevel } from 'kafkajs'
 
 const strategies = { roundrobin: PartitionAssigners.roundRobin }
 
-const members = new Map() // Promises of consumers, by client id.
+const members = new Map() // promises of consumers, by client id
 
 async function join(given, before) {
   await before

@@ -1,4 +1,4 @@
-"""Members of consumer groups, with aiokafka."""
+"""Runs members of consumer groups with aiokafka."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from commands import Given, hold_members_in_loop
+from commands import JoinOptions, hold_members_in_loop
 
 _STRATEGIES = {
     "range": RangePartitionAssignor,
@@ -17,8 +17,8 @@ _STRATEGIES = {
 }
 
 
-async def consume(given: Given, leave: asyncio.Event) -> None:
-    """Consume until asked to leave."""
+async def consume(given: JoinOptions, leave: asyncio.Event) -> None:
+    """Consume until the event `leave` is set."""
     consumer = AIOKafkaConsumer(
         *given["topics"].split(","),
         bootstrap_servers=given["bootstrap_servers"],

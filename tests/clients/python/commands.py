@@ -1,7 +1,6 @@
-"""What the programs of Python's clients have in common: the lines that they are given, and when a member leaves.
+"""Reads the commands of tests/clients/members.py from standard input, for all programs of Python clients.
 
-The standard input is a line "join NAME=VALUE ..." or "leave CLIENT_ID" at a time, see tests/clients/members.py. A
-program ends with its input.
+Each line is "join NAME=VALUE ..." or "leave CLIENT_ID". A program ends when its input ends.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 
-Given = dict[str, str]
+JoinOptions = dict[str, str]
 
 
-def hold_members(consume: Callable[[Given, threading.Event], None]) -> None:
-    """Call `consume` in a thread for each member; it returns once the event is set and the member has left."""
+def hold_members(consume: Callable[[JoinOptions, threading.Event], None]) -> None:
+    """Call `consume` in a thread for each member. It must return after the event is set and the member has left."""
     members: dict[str, tuple[threading.Thread, threading.Event]] = {}
 
-    def run(given: Given, leave: threading.Event, before: threading.Thread | None) -> None:
+    def run(given: JoinOptions, leave: threading.Event, before: threading.Thread | None) -> None:
         if before is not None:
             before.join()
         consume(given, leave)
@@ -33,15 +32,15 @@ def hold_members(consume: Callable[[Given, threading.Event], None]) -> None:
         thread = threading.Thread(target=run, args=(given, leave, before), daemon=True)
         members[client_id] = thread, leave
         thread.start()
-    os._exit(0)  # As a crash would: whoever wants its members to leave says so.
+    os._exit(0)  # as in a crash: members leave only after a command "leave"
 
 
-async def hold_members_in_loop(consume: Callable[[Given, asyncio.Event], Awaitable[None]]) -> None:
-    """Do the same with a task for each member."""
+async def hold_members_in_loop(consume: Callable[[JoinOptions, asyncio.Event], Awaitable[None]]) -> None:
+    """Call `consume` in a task for each member, as `hold_members` does in threads."""
     members: dict[str, tuple[asyncio.Task[None], asyncio.Event]] = {}
     commands = _commands()
 
-    async def run(given: Given, leave: asyncio.Event, before: asyncio.Task[None] | None) -> None:
+    async def run(given: JoinOptions, leave: asyncio.Event, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await before
         await consume(given, leave)
@@ -57,7 +56,7 @@ async def hold_members_in_loop(consume: Callable[[Given, asyncio.Event], Awaitab
     os._exit(0)
 
 
-def _commands() -> Iterator[tuple[str, str, Given]]:
+def _commands() -> Iterator[tuple[str, str, JoinOptions]]:
     for line in sys.stdin:
         verb, *words = line.split()
         if verb == "leave":

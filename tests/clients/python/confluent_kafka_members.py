@@ -1,14 +1,14 @@
-"""Members of consumer groups, with librdkafka."""
+"""Runs members of consumer groups with librdkafka."""
 
 from __future__ import annotations
 
 import threading
 
-from commands import Given, hold_members
+from commands import JoinOptions, hold_members
 from confluent_kafka import Consumer
 
 
-def _configuration(given: Given) -> dict[str, str]:
+def _configuration(given: JoinOptions) -> dict[str, str]:
     configuration = {
         "bootstrap.servers": given["bootstrap_servers"],
         "group.id": given["group_id"],
@@ -19,7 +19,7 @@ def _configuration(given: Given) -> dict[str, str]:
     }
     if "instance_id" in given:
         configuration["group.instance.id"] = given["instance_id"]
-    if given["strategy"].startswith("consumer-"):  # KIP-848: the brokers assign, and hold the timeouts.
+    if given["strategy"].startswith("consumer-"):  # KIP-848: the broker assigns and has the timeouts
         remote = given["strategy"].removeprefix("consumer-")
         return {**configuration, "group.protocol": "consumer", "group.remote.assignor": remote}
     return {
@@ -30,8 +30,8 @@ def _configuration(given: Given) -> dict[str, str]:
     }
 
 
-def consume(given: Given, leave: threading.Event) -> None:
-    """Consume until asked to leave."""
+def consume(given: JoinOptions, leave: threading.Event) -> None:
+    """Consume until the event `leave` is set."""
     consumer = Consumer(_configuration(given))
     consumer.subscribe(given["topics"].split(","))
     while not leave.is_set():

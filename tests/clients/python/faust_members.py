@@ -1,11 +1,11 @@
-"""A member of a consumer group, with Faust: a worker of an application with one agent for each topic."""
+"""Runs a member of a consumer group with Faust: a worker of an application with one agent per topic."""
 
 from __future__ import annotations
 
 import asyncio
 
 import faust
-from commands import Given, hold_members_in_loop
+from commands import JoinOptions, hold_members_in_loop
 from faust.types import StreamT
 
 
@@ -14,8 +14,8 @@ async def _count(records: StreamT[bytes]) -> None:
         pass
 
 
-async def consume(given: Given, leave: asyncio.Event) -> None:
-    """Consume until asked to leave."""
+async def consume(given: JoinOptions, leave: asyncio.Event) -> None:
+    """Consume until the event `leave` is set."""
     application = faust.App(
         given["group_id"],
         broker=f"kafka://{given['bootstrap_servers']}",

@@ -1,10 +1,10 @@
-"""Members of consumer groups, with kafka-python."""
+"""Runs members of consumer groups with kafka-python."""
 
 from __future__ import annotations
 
 import threading
 
-from commands import Given, hold_members
+from commands import JoinOptions, hold_members
 from kafka import KafkaConsumer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
@@ -19,8 +19,8 @@ _STRATEGIES = {
 }
 
 
-def consume(given: Given, leave: threading.Event) -> None:
-    """Consume until asked to leave."""
+def consume(given: JoinOptions, leave: threading.Event) -> None:
+    """Consume until the event `leave` is set."""
     consumer = KafkaConsumer(
         bootstrap_servers=given["bootstrap_servers"],
         group_id=given["group_id"],

@@ -106,9 +106,9 @@ def test_of_a_fair_group_nothing_is_said_below_the_table(tmp_path: Path) -> None
     [
         ([emptied(0, 1)], [], "has no members now (state Empty)"),
         ([SKEWED], ["--partitions", "t0=2"], "topics do not shrink"),
-        ([SKEWED], ["--partitions", "nobody=9"], "nobody subscribes to nobody"),
+        ([SKEWED], ["--partitions", "nobody=9"], "no member subscribes to nobody"),
         ([SKEWED], ["--partitions", "t0"], "is not TOPIC=COUNT"),
-        ([SKEWED], ["--members", "-2"], "nobody is left"),
+        ([SKEWED], ["--members", "-2"], "no member is left"),
         ([SKEWED], ["--strategy", "rang"], "no assignor is named 'rang'"),
         ([SKEWED], ["--cluster", "other"], "has no group 'g'"),
     ],

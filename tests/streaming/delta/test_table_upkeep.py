@@ -13,10 +13,10 @@ from deltalake import DeltaTable
 from streaming.delta.on_disk import DeltaTables
 from streaming.delta.table_upkeep import COMMITS_PER_CHECKPOINT
 from streaming.delta.tables import GROUP_LAG, QUARANTINE, TABLES
-from tests.bench.table_history import Past, write_past
+from tests.bench.table_history import TableHistory, write_history
 from tests.streaming.delta.test_delta import LONG_AGO, opened, rows_at, stored
 
-MONTH = Past(days=30, commits_per_day=48)
+MONTH = TableHistory(days=30, commits_per_day=48)
 KEPT = {
     "delta.logRetentionDuration": "interval 2 hours",
     "delta.deletedFileRetentionDuration": "interval 2 hours",
@@ -50,7 +50,7 @@ def after_a_month(tmp_path: Path) -> Path:
     """Tables that an older monitor wrote to for 30 days, without the properties of today."""
     opened(tmp_path).append_batch(QUARANTINE, rows_at([0]), 0)
     set_back(tmp_path, KEPT)
-    write_past(tmp_path / QUARANTINE.name, "quarantine/one", MONTH)
+    write_history(tmp_path / QUARANTINE.name, "quarantine/one", MONTH)
     return tmp_path
 
 

@@ -26,7 +26,7 @@ from streaming.signals import groups as of_groups
 from streaming.signals import lag as of_lag
 from streaming.signals import monitor as of_monitor
 from streaming.signals import rebalances as of_rebalances
-from tests.promql import mentioned
+from tests.promql import names_in_query
 
 EACH = pytest.mark.parametrize("signal", SIGNALS.values(), ids=list(SIGNALS))
 UNITS = ("seconds", "bytes", "ratio", "partitions", "members", "brokers")
@@ -91,7 +91,7 @@ def test_words_are_there_and_fit_a_line_of_the_exposition(signal: Signal) -> Non
 @EACH
 def test_an_example_asks_of_the_metric_and_of_nothing_that_is_not_defined(signal: Signal) -> None:
     """Rule 5: an example that returns nothing teaches that the metric is of no use."""
-    query = mentioned(signal.example)
+    query = names_in_query(signal.example)
     assert query.metrics & set(exported_names(signal))
     assert query.metrics <= BY_EXPORTED_NAME.keys()
     asked = [BY_EXPORTED_NAME[name] for name in query.metrics]

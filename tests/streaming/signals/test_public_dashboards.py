@@ -13,7 +13,7 @@ import re
 import pytest
 
 from streaming.signals import KAFKA_EXPORTER, KAFKA_LAG_EXPORTER, SIGNALS
-from tests.promql import mentioned
+from tests.promql import names_in_query
 from tests.streaming.prometheus.test_metrics import monitor_state_of, named, sample_of, scraped
 
 OF_A_TARGET = {"job", "instance", "namespace"}
@@ -111,7 +111,7 @@ SHAPES = [
 def test_what_a_public_dashboard_asks_for_is_there(family_set: str, query: str, why: str) -> None:
     """A panel that stays empty after a change of the exporter is noticed when it is needed."""
     of_grafana = OF_GRAFANA.match(query)
-    asked = mentioned(of_grafana["query"] if of_grafana else query)
+    asked = names_in_query(of_grafana["query"] if of_grafana else query)
     wanted = {of_grafana["label"]} if of_grafana and of_grafana["label"] else set()
     labels = {*asked.labels, *wanted} - OF_A_TARGET
     found = [SIGNALS[name] for name in asked.metrics]

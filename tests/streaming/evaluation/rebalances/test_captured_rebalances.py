@@ -11,7 +11,16 @@ from streaming.evaluation.rebalances.rebalances import Rebalance, RebalanceBasel
 from streaming.events import GroupMetadataWritten, Position, TopicMetadata, TopicsSampled
 from streaming.group.members import members
 from streaming.group.snapshot import GroupSnapshot
-from tests.clients.recount import FOLLOWUP, GROWN, UNEXPLAINED, Generation, Share, causes, moved, withheld
+from tests.clients.recount import (
+    FOLLOWUP,
+    GROWN,
+    UNEXPLAINED,
+    Generation,
+    Share,
+    count_moves,
+    proven_causes,
+    withheld_partitions,
+)
 from tests.streaming.evaluation.assignment.test_captured_libraries import GROUPS, written
 from tests.streaming.groups import advanced
 from tests.streaming.protocol.memberships import Membership
@@ -65,8 +74,8 @@ def test_what_happened_in_a_step_is_its_cause_and_moves_are_those_that_a_recount
             assert (found.causes, then.members.keys()) == ((), now.members.keys()), line.step
             continue
         assert found.kind == "rebalance", line.step
-        expected = causes(then, now, ()) | ({GROWN} if line.step == "a topic grew" else set())
+        expected = proven_causes(then, now, ()) | ({GROWN} if line.step == "a topic grew" else set())
         assert set(found.causes or ()) - {FOLLOWUP} == (expected or {UNEXPLAINED}), line.step
-        assert found.movement.withheld == tuple(sorted(withheld(then, now))), line.step
+        assert found.movement.withheld == tuple(sorted(withheld_partitions(then, now))), line.step
         if not found.movement.withheld:
-            assert found.movement.moved_partitions == moved(then, now), line.step
+            assert found.movement.moved_partitions == count_moves(then, now), line.step
