@@ -78,7 +78,7 @@ class Settings(BaseSettings):
             return self
         if name not in of_clusters:
             wrong = "several clusters are configured" if name is None else f"no cluster {name!r} is configured"
-            raise ConfigError(f"{wrong}: choose by --cluster one of {', '.join(of_clusters)}")
+            raise ConfigError(f"{wrong}: set --cluster to one of {', '.join(of_clusters)}")
         return of_clusters[name]
 
     def exposed_files(self) -> list[Path]:

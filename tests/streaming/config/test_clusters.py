@@ -125,7 +125,7 @@ def test_a_command_on_one_cluster_has_it_named_where_there_are_several(file: Pat
     several = loaded(file, ONE + MORE)
     assert several.of_cluster("eu").paths.checkpoint == "/x/checkpoint-clusters/eu"
     for name, said in ((None, "several clusters are configured"), ("asia", "no cluster 'asia' is configured")):
-        with pytest.raises(ConfigError, match=f"{said}: choose by --cluster one of prod, eu, us_east"):
+        with pytest.raises(ConfigError, match=f"{said}: set --cluster to one of prod, eu, us_east"):
             several.of_cluster(name)
 
 

@@ -204,7 +204,7 @@ def test_a_monitor_that_is_not_ready_in_time_is_a_failure_that_names_its_log(sta
     demo = start("--duration-s", "1")
     assert demo.exit_code(90) == 1
     assert re.search(
-        r"not ready in time: see \S+/logs/monitor\.log, or choose a longer --duration-s", _words(demo.said)
+        r"not ready in time: read \S+/logs/monitor\.log, or choose a longer --duration-s", _words(demo.said)
     )
     assert demo.processes() == []
 
@@ -215,7 +215,7 @@ def test_a_taken_metrics_port_is_one_line_with_the_remedy_before_anything_is_sta
         demo = start("--metrics-port", str(port))
         assert demo.exit_code(60) == 1
     assert demo.said == (
-        f"Error: port {port} is taken: stop what listens there (ss -ltnp), or choose another by --metrics-port\n"
+        f"Error: port {port} is in use: stop the process that listens there (ss -ltnp), or choose a different port with --metrics-port\n"
     )
 
 
