@@ -13,7 +13,7 @@ import click
 from streaming.cli.run import config_option
 from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.load import load_settings
-from streaming.config.redaction import shown
+from streaming.config.redaction import hide_secrets
 from streaming.config.section import Section
 from streaming.errors import RemedyError
 
@@ -53,7 +53,7 @@ def _section_as_toml(name: str, section: Section) -> Iterator[str]:
         if key not in subsections:
             description = type(section).model_fields[key].description
             variable = f"{ENVIRONMENT_PREFIX}{name.replace('.', '__')}__{key}".upper()
-            line = f"# {key} =" if value is None else f"{key} = {_value_as_toml(shown(value))}"
+            line = f"# {key} =" if value is None else f"{key} = {_value_as_toml(hide_secrets(value))}"
             yield f"# {description} ({variable})\n{line}"
     yield ""
     for key, value in subsections.items():

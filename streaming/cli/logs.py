@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 from types import TracebackType
 
-from streaming.config.load import Settings, load_settings, redactor_of
+from streaming.config.load import Settings, create_redactor, load_settings
 from streaming.config.redaction import Redactor
 
 
@@ -54,7 +54,7 @@ def redact(text: str) -> str:
 def load_settings_and_redact(file: Path | None) -> Settings:
     """Load the settings and remove their secrets from standard error from now on. Raises ConfigError."""
     settings = load_settings(file)
-    redact_standard_error(redactor_of(settings))
+    redact_standard_error(create_redactor(settings))
     return settings
 
 

@@ -120,7 +120,9 @@ class EmbeddedBroker:
             raise BrokerError(f"no Kafka {self._kafka_version} is known: choose one of {', '.join(BROKER_SETS)}")
         for port in (self.port, self._controller_port):
             if is_taken(port):
-                raise BrokerError(f"port {port} is in use: stop the process that listens there (ss -ltnp) or choose a different port")
+                raise BrokerError(
+                    f"port {port} is in use: stop the process that listens there (ss -ltnp) or choose a different port"
+                )
         try:
             self._claim_folder()
             self._run(find_java(), os.pathsep.join(map(str, resolve(BROKER_SETS[self._kafka_version]))))

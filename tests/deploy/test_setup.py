@@ -44,7 +44,9 @@ def test_a_python_that_cannot_make_environments(fresh_tree: Path):
 
 def test_no_java_where_java_home_points(fresh_tree: Path):
     said = _set_up(fresh_tree, JAVA_HOME="/nowhere")
-    assert said.startswith("JAVA_HOME is /nowhere, but there is no /nowhere/bin/java: unset it, or apt install")
+    assert said.startswith(
+        "JAVA_HOME is /nowhere, but /nowhere/bin/java does not exist: unset JAVA_HOME, or apt install"
+    )
     assert said.count("\n") == 1
 
 

@@ -27,7 +27,7 @@ from streaming.cli import main
 from streaming.cli.config import config
 from streaming.cli.logs import redact, redact_standard_error
 from streaming.config.environment import ENVIRONMENT_PREFIX, is_setting, without_settings
-from streaming.config.load import ConfigError, Settings, forget_secrets, load_settings, redactor_of
+from streaming.config.load import ConfigError, Settings, create_redactor, forget_secrets, load_settings
 from streaming.config.redaction import Redactor
 from streaming.custom import GuardedAssignor
 from streaming.spark.session import launch_conf, session_conf
@@ -123,7 +123,7 @@ def logged(loaded: Settings, lines: list[str]) -> str:
     root, hooks = logging.getLogger(), (sys.excepthook, threading.excepthook)
     root.addHandler(handler)
     try:
-        redact_standard_error(redactor_of(loaded))
+        redact_standard_error(create_redactor(loaded))
         for line in lines:
             root.error("it failed: %s", line)
             root.error("it failed", exc_info=OSError(f"no such bucket: {line}"))

@@ -215,7 +215,8 @@ def test_a_taken_metrics_port_is_one_line_with_the_remedy_before_anything_is_sta
         demo = start("--metrics-port", str(port))
         assert demo.exit_code(60) == 1
     assert demo.said == (
-        f"Error: port {port} is in use: stop the process that listens there (ss -ltnp), or choose a different port with --metrics-port\n"
+        f"Error: port {port} is in use: stop the process that listens there (ss -ltnp), or choose a different port with"
+        " --metrics-port\n"
     )
 
 

@@ -88,7 +88,9 @@ def test_the_jvm_takes_the_options_that_kafkas_own_scripts_take(tmp_path: Path, 
 def test_a_taken_port_is_one_line_with_the_remedy(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        with pytest.raises(BrokerError, match=f"port {port} is in use: stop the process that listens there .* or choose a different"):
+        with pytest.raises(
+            BrokerError, match=f"port {port} is in use: stop the process that listens there .* or choose a different"
+        ):
             EmbeddedBroker(tmp_path, port=port).start()
 
 
