@@ -14,10 +14,10 @@ from typing import NoReturn
 import click
 
 from streaming.cli.jars import fetch_jars
+from streaming.demo.environment import DemoEnvironment
 from streaming.demo.folder import demo_folder
 from streaming.demo.load import DemoError
 from streaming.demo.screen import Screen, demo_console
-from streaming.demo.stage import Stage
 from streaming.embedded.ports import is_taken
 from streaming.errors import RemedyError
 from streaming.java import find_java
@@ -60,11 +60,11 @@ def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
             fetch_jars(console, verify=False)
             demo_path = stack.enter_context(demo_folder(folder))
             _check_port(metrics_port)
-            stage = stack.enter_context(Stage(demo_path, metrics_port))
+            environment = stack.enter_context(DemoEnvironment(demo_path, metrics_port))
             stack.callback(console.print, "stopping")
-            screen = stack.enter_context(Screen(console, started, _header_lines(stage, duration_s)))
+            screen = stack.enter_context(Screen(console, started, _header_lines(environment, duration_s)))
             stack.callback(_ignore_stop_signals)
-            _run_demo(stage, screen, started + duration_s)
+            _run_demo(environment, screen, started + duration_s)
         console.print(f"stopped; tables and logs stay in {demo_path} until the next demo")
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
@@ -72,36 +72,36 @@ def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
         raise click.ClickException(str(error)) from error
 
 
-def _run_demo(stage: Stage, screen: Screen, ends_at: float) -> None:
+def _run_demo(environment: DemoEnvironment, screen: Screen, ends_at: float) -> None:
     """Start everything, wait until the monitor is ready, and show it until `ends_at` or Ctrl-C.
 
     Raises DemoError if the monitor is not ready by `ends_at`. Before the monitor is ready, Ctrl-C raises
     KeyboardInterrupt.
     """
-    for step in stage.start():
+    for step in environment.start():
         screen.wait_for(step)
-    while not ((figures := stage.scrape()) and figures.ready):
+    while not ((figures := environment.scrape()) and figures.ready):
         if time.monotonic() > ends_at:
             raise DemoError(
-                f"the monitor was not ready in time: read {stage.monitor_log}, or choose a longer --duration-s"
+                f"the monitor was not ready in time: read {environment.monitor_log}, or choose a longer --duration-s"
             )
-        stage.check()
+        environment.check()
         time.sleep(_SCRAPE_INTERVAL_SECONDS)
     with suppress(KeyboardInterrupt):
         while time.monotonic() < ends_at:
-            screen.show(stage.scrape())
-            stage.check()
+            screen.show(environment.scrape())
+            environment.check()
             time.sleep(max(0.0, min(_SCRAPE_INTERVAL_SECONDS, ends_at - time.monotonic())))
 
 
-def _header_lines(stage: Stage, duration_s: float) -> dict[str, str]:
+def _header_lines(environment: DemoEnvironment, duration_s: float) -> dict[str, str]:
     stop_hint = "Ctrl-C" if math.isinf(duration_s) else f"Ctrl-C, or automatically {duration_s:g} s after the start"
     return {
-        "pages": stage.pages_address,
-        "metrics": stage.metrics_address,
-        "Delta tables": str(stage.tables),
-        "logs": str(stage.logs),
-        "Kafka": f"{stage.bootstrap_servers} (the demo also shows a consumer group that you start)",
+        "pages": environment.pages_address,
+        "metrics": environment.metrics_address,
+        "Delta tables": str(environment.tables),
+        "logs": str(environment.logs),
+        "Kafka": f"{environment.bootstrap_servers} (the demo also shows a consumer group that you start)",
         "stop": stop_hint,
     }
 
