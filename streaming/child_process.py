@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _LAUNCHER = Path(__file__).with_name("die_with_parent.py")
 
 
-def tied_to_us(command: Sequence[str]) -> list[str]:
+def with_parent_death_signal(command: Sequence[str]) -> list[str]:
     """Return a command line that runs a command. The kernel kills the command when the thread that started it ends."""
     return [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *command]
 
@@ -32,7 +32,7 @@ class ChildProcess:
 
     def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None) -> None:
         self.output = output
-        self._command = tied_to_us(command)
+        self._command = with_parent_death_signal(command)
         self._environment = without_settings(os.environ) if environment is None else dict(environment)
         self._process: subprocess.Popen[bytes] | None = None
         self._error: OSError | None = None

@@ -109,7 +109,7 @@ def test_of_a_fair_group_nothing_is_said_below_the_table(tmp_path: Path) -> None
         ([SKEWED], ["--partitions", "nobody=9"], "nobody subscribes to nobody"),
         ([SKEWED], ["--partitions", "t0"], "is not TOPIC=COUNT"),
         ([SKEWED], ["--members", "-2"], "nobody is left"),
-        ([SKEWED], ["--strategy", "rang"], "no assignor is named 'rang'"),
+        ([SKEWED], ["--strategy", "rang"], "unknown assignor 'rang'"),
         ([SKEWED], ["--cluster", "other"], "has no group 'g'"),
     ],
 )
