@@ -10,21 +10,21 @@ from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders import text
 from grafana_foundation_sdk.models.text import TextMode
 
-from dashboards.boards import RUNBOOK_UID, board
-from dashboards.panels import AnyPanel, Card
+from dashboards.boards import RUNBOOK_UID, create_dashboard
+from dashboards.panels import AnyPanel, PanelSpec
 from dashboards.promql import Scope
-from dashboards.tables import Column, Label, Measure, ranked
-from dashboards.words import ACT, NEITHER, WATCH, mapped
+from dashboards.tables import Column, Label, Measure, ranked_table
+from dashboards.words import ACT, NEITHER, WATCH, value_mapping
 
 _SEVERITIES = {"page": (3, ACT), "ticket": (2, WATCH), "info": (1, NEITHER)}
-_OURS = 'alertname=~"Kafka.+|RebalanceMonitor.+", alertstate="firing"'
+_OUR_ALERTS = 'alertname=~"Kafka.+|RebalanceMonitor.+", alertstate="firing"'
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
-_NUMBERED_IN_ORDER = 1_000
+_FIRST_FREE_NUMBER = 1_000
 
 
-def firing(scope: Scope, whose: Sequence[Label] = ()) -> AnyPanel:
+def firing_alerts_panel(scope: Scope, whose: Sequence[Label] = ()) -> AnyPanel:
     """A table of the alerts that fire, pages first, with columns for whose they are. Each name leads to the runbook."""
-    card = Card(
+    spec = PanelSpec(
         "Alerts that fire",
         "Page: for now. Ticket: for the next working day. Info: told to nobody. An alert's name leads to the runbook, "
         "which says what it means, how to confirm it and what to do.",
@@ -34,16 +34,17 @@ def firing(scope: Scope, whose: Sequence[Label] = ()) -> AnyPanel:
         height=7,
     )
     ranks = " or ".join(
-        f'{rank} * ALERTS{{{scope.matchers}, {_OURS}, severity="{name}"}}' for name, (rank, _) in _SEVERITIES.items()
+        f'{rank} * ALERTS{{{scope.matchers}, {_OUR_ALERTS}, severity="{name}"}}'
+        for name, (rank, _) in _SEVERITIES.items()
     )
-    words = mapped({str(rank): (name, color) for name, (rank, color) in _SEVERITIES.items()})
+    words = value_mapping({str(rank): (name, color) for name, (rank, color) in _SEVERITIES.items()})
     runbook = build.DashboardLink("Runbook").url(f"/d/{RUNBOOK_UID}")
     columns: list[Column] = [
         Label("Alert", "alertname", links=[runbook]),
         *whose,
         Measure("Severity", f"topk(50, max by (alertname, cluster, group) ({ranks}))", mappings=[words]),
     ]
-    return ranked(card, columns, by="Severity")
+    return ranked_table(spec, columns, sort_by="Severity")
 
 
 def runbook(markdown: str) -> build.Dashboard:
@@ -51,11 +52,11 @@ def runbook(markdown: str) -> build.Dashboard:
     introduction, *rest = _SECTION.split(markdown)
     sections = dict(zip(rest[::2], rest[1::2], strict=True))
     about = "What each alert means, how to confirm it, what to do. Made from dashboards/RUNBOOK.md."
-    panels = [_page("Before you begin", introduction.partition("\n")[2], 24)]
+    panels = [_runbook_panel("Before you begin", introduction.partition("\n")[2], 24)]
     *pairs, last = sorted(sections.items())
-    panels += [_page(alert, section, 12) for alert, section in pairs]
-    panels.append(_page(*last, 24 if len(pairs) % 2 == 0 else 12))
-    return board(RUNBOOK_UID, "Rebalance monitor: runbook", about, [], {"Runbook": panels})
+    panels += [_runbook_panel(alert, section, 12) for alert, section in pairs]
+    panels.append(_runbook_panel(*last, 24 if len(pairs) % 2 == 0 else 12))
+    return create_dashboard(RUNBOOK_UID, "Rebalance monitor: runbook", about, [], {"Runbook": panels})
 
 
 def panel_number(title: str) -> int:
@@ -67,9 +68,9 @@ def panel_number(title: str) -> int:
     >>> panel_number("KafkaAssignmentSkewed")
     868679
     """
-    return _NUMBERED_IN_ORDER + crc32(title.encode()) % 1_000_000
+    return _FIRST_FREE_NUMBER + crc32(title.encode()) % 1_000_000
 
 
-def _page(title: str, markdown: str, width: int) -> AnyPanel:
+def _runbook_panel(title: str, markdown: str, width: int) -> AnyPanel:
     panel = text.Panel().id(panel_number(title)).title(title).mode(TextMode.MARKDOWN).content(markdown.strip())
     return panel.span(width).height(14 if width < 24 else 9)

@@ -25,27 +25,27 @@ _SAME_SOURCE = "${datasource:queryparam}"
 _ALL = dashboard.VariableOption(selected=True, text="All", value="$__all")
 
 
-def group_dashboard(cluster: str, group: str) -> str:
+def group_dashboard_url(cluster: str, group: str) -> str:
     """The address of a group's dashboard, where Grafana fills in what these expressions stand for."""
     return f"/d/{GROUP_UID}?{_SAME_SOURCE}&var-cluster={cluster}&var-group={group}&{_SAME_TIME}"
 
 
-def of_same_clusters(uid: str) -> str:
+def dashboard_url(uid: str) -> str:
     """The address of a dashboard that shows several clusters, of those that are shown here."""
     return f"/d/{uid}?{_SAME_SOURCE}&${{cluster:queryparam}}"
 
 
-def monitor_page(cluster: str, group: str) -> str:
+def monitor_page_url(cluster: str, group: str) -> str:
     """The address of a group's page at the monitor, likewise."""
     return f"${{monitor}}/groups/?id={group}&cluster={cluster}"
 
 
-def links_of_row() -> list[build.DashboardLink]:
+def group_links() -> list[build.DashboardLink]:
     """Links of a table's column of groups."""
     cluster, group = "${__data.fields.cluster:percentencode}", "${__data.fields.group:percentencode}"
-    page = build.DashboardLink("Its page at the monitor: members, story, what-if").url(monitor_page(cluster, group))
+    page = build.DashboardLink("Its page at the monitor: members, story, what-if").url(monitor_page_url(cluster, group))
     return [
-        build.DashboardLink("This group's dashboard").url(group_dashboard(cluster, group)),
+        build.DashboardLink("This group's dashboard").url(group_dashboard_url(cluster, group)),
         page.target_blank(True),
     ]
 
@@ -72,17 +72,17 @@ def top_variable() -> AnyVariable:
     return build.CustomVariable("top").label("Worst").values("10,20,50,100").current(ten)
 
 
-def one_of(name: str, label: str, query: str) -> AnyVariable:
+def single_choice_variable(name: str, label: str, query: str) -> AnyVariable:
     """One value out of those that Prometheus has."""
-    return _of_query(name, label, query)
+    return _query_variable(name, label, query)
 
 
-def some_of(name: str, label: str, query: str) -> AnyVariable:
+def multiple_choice_variable(name: str, label: str, query: str) -> AnyVariable:
     """Any number of values; all of them unless told otherwise, those that come later too."""
-    return _of_query(name, label, query).multi(True).include_all(True).all_value(".*").current(_ALL)
+    return _query_variable(name, label, query).multi(True).include_all(True).all_value(".*").current(_ALL)
 
 
-def _of_query(name: str, label: str, query: str) -> build.QueryVariable:
+def _query_variable(name: str, label: str, query: str) -> build.QueryVariable:
     variable = build.QueryVariable(name).label(label).datasource(SOURCE).query(query)
     in_order = dashboard.VariableSort.ALPHABETICAL_CASE_INSENSITIVE_ASC
     return variable.refresh(dashboard.VariableRefresh.ON_TIME_RANGE_CHANGED).sort(in_order)
@@ -108,20 +108,20 @@ class _Events(Builder[dashboard.AnnotationQuery]):
         return self._event
 
 
-def _to_others(uid: str) -> list[build.DashboardLink]:
+def _links_to_other_dashboards(uid: str) -> list[build.DashboardLink]:
     """Links at the top. Not by tag with all variables: all groups of the fleet are no group for another dashboard."""
     others = {"All groups": FLEET_UID, "The monitor itself": MONITOR_UID, "Runbook": RUNBOOK_UID}
-    is_asking = uid != RUNBOOK_UID
+    has_queries = uid != RUNBOOK_UID
     return [
         build.DashboardLink(title)
-        .url(of_same_clusters(other) if is_asking and other != RUNBOOK_UID else f"/d/{other}")
+        .url(dashboard_url(other) if has_queries and other != RUNBOOK_UID else f"/d/{other}")
         .keep_time(True)
         for title, other in others.items()
         if other != uid
     ]
 
 
-def board(
+def create_dashboard(
     uid: str,
     title: str,
     about: str,
@@ -129,24 +129,26 @@ def board(
     rows: Rows,
 ) -> build.Dashboard:
     """A dashboard with its rows, and links to the others."""
-    made = build.Dashboard(title).uid(uid).description(about).tags([TAG, "kafka"]).time("now-1h", "now").refresh("30s")
-    made.timezone("browser").tooltip(dashboard.DashboardCursorSync.CROSSHAIR).readonly()
-    made.variables(list(variables)).links(list(_to_others(uid)))
+    result = (
+        build.Dashboard(title).uid(uid).description(about).tags([TAG, "kafka"]).time("now-1h", "now").refresh("30s")
+    )
+    result.timezone("browser").tooltip(dashboard.DashboardCursorSync.CROSSHAIR).readonly()
+    result.variables(list(variables)).links(list(_links_to_other_dashboards(uid)))
     for row, panels in rows.items():
-        made.with_row(build.Row(row))
+        result.with_row(build.Row(row))
         for panel in panels:
-            made.with_panel(panel)
-    return made
+            result.with_panel(panel)
+    return result
 
 
-def with_events(made: build.Dashboard, events: Sequence[Event]) -> build.Dashboard:
+def add_events(result: build.Dashboard, events: Sequence[Event]) -> build.Dashboard:
     """Draw these into all panels over time."""
-    return made.annotations([_Events(event) for event in events])
+    return result.annotations([_Events(event) for event in events])
 
 
-def written(made: build.Dashboard) -> str:
+def as_json_text(result: build.Dashboard) -> str:
     """The dashboard as JSON, its panels without a number numbered in the order in which they stand."""
-    model = made.build()
+    model = result.build()
     for number, panel in enumerate(model.panels or [], start=1):
         panel.id_val = panel.id_val or number
     return json.dumps(model, cls=JSONEncoder, indent=2, ensure_ascii=False) + "\n"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dashboards.panels import COUNT, AnyPanel, Card, Look, Query, lines
+from dashboards.panels import COUNT, AnyPanel, DisplayOptions, PanelSpec, Query, line_panel
 from dashboards.promql import ONE_GROUP
-from dashboards.tables import Column, Label, Measure, ranked
-from dashboards.words import ANY, BOUNDS, FINE, SECONDS_BEHIND, STATUSES, WATCH, Steps, as_labelled, decoded
+from dashboards.tables import Column, Label, Measure, ranked_table
+from dashboards.words import ANY, BOUNDS, FINE, SECONDS_BEHIND, STATUSES, WATCH, Steps, code_mappings, label_mappings
 from streaming.signals import Signal
 from streaming.signals.lag import (
     GROUP_BLOCKED_PARTITIONS,
@@ -37,91 +37,93 @@ def lag() -> list[AnyPanel]:
     ]
 
 
-def _whole(card: Card, signal: Signal, legend: str, look: Look = COUNT) -> AnyPanel:
+def _group_line(spec: PanelSpec, signal: Signal, legend: str, display: DisplayOptions = COUNT) -> AnyPanel:
     """One line, of the group as a whole."""
-    return lines(card, [Query(f"max({ONE_GROUP.of(signal)})", legend)], look)
+    return line_panel(spec, [Query(f"max({ONE_GROUP.selector(signal)})", legend)], display)
 
 
 def _records() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Lag in records",
         "Records the group has yet to commit. Rising all the time: it does not keep up. Rising in steps: look for "
         "rebalances at the same time.",
         GROUP_LAG.unknown,
     )
-    return _whole(card, GROUP_LAG, "records")
+    return _group_line(spec, GROUP_LAG, "records")
 
 
 def _seconds() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Lag in time",
         "How long ago the next record was written that the group has to read, of its partitions the most. It is a "
         "lower bound where `lag in time is` above says `at least`.",
         GROUP_LAG_SECONDS.unknown,
     )
-    return _whole(card, GROUP_LAG_SECONDS, "behind", Look(unit="s", steps=SECONDS_BEHIND))
+    return _group_line(spec, GROUP_LAG_SECONDS, "behind", DisplayOptions(unit="s", steps=SECONDS_BEHIND))
 
 
 def _topics() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Lag in records, by topic",
         "Of the chosen topics. One that rises while the others do not: look at its records or its producers.",
         f"the monitor's setting `metrics.granularity` is `group`. {TOPIC_LAG.unknown}",
         "not known, or not shown at this granularity",
     )
-    return lines(card, [Query(ONE_GROUP.each(TOPIC_LAG, _IN_TOPIC), "{{topic}}")])
+    return line_panel(spec, [Query(ONE_GROUP.series(TOPIC_LAG, _IN_TOPIC), "{{topic}}")])
 
 
 def _partitions() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Partitions that are furthest behind",
         "Those of the chosen topics with most lag. All of one member: look at the member. One alone: a hot key, or a "
         "record that cannot be worked on.",
         "every partition is read to its end; or `metrics.granularity` is `group` or `topic`. " + PARTITION_LAG.unknown,
         "none is behind, or not shown at this granularity",
     )
-    most = f"topk(50, {ONE_GROUP.each(PARTITION_LAG, _IN_TOPIC)} > 0)"
+    selected = f"topk(50, {ONE_GROUP.series(PARTITION_LAG, _IN_TOPIC)} > 0)"
     columns: list[Column] = [
         *(Label("Topic", "topic"), Label("Partition", "partition")),
-        Measure("Records", most),
-        Measure("Behind", _of_those(PARTITION_LAG_SECONDS, most), unit="s", steps=SECONDS_BEHIND),
+        Measure("Records", selected),
+        Measure("Behind", _of_same_partitions(PARTITION_LAG_SECONDS, selected), unit="s", steps=SECONDS_BEHIND),
         Measure(
-            "is", f"{BOUNDS[0].code} + {_of_those(PARTITION_LAG_SECONDS_IS_BOUND, most)}", mappings=decoded(BOUNDS)
+            "is",
+            f"{BOUNDS[0].code} + {_of_same_partitions(PARTITION_LAG_SECONDS_IS_BOUND, selected)}",
+            mappings=code_mappings(BOUNDS),
         ),
-        Label("Status", "status", as_labelled(STATUSES)),
-        Measure("", _of_those(PARTITION_STATUS, most)),
+        Label("Status", "status", label_mappings(STATUSES)),
+        Measure("", _of_same_partitions(PARTITION_STATUS, selected)),
     ]
-    return ranked(card, columns, by="Records")
+    return ranked_table(spec, columns, sort_by="Records")
 
 
-def _of_those(signal: Signal, most: str) -> str:
-    return f"{ONE_GROUP.each(signal)} and on (topic, partition) {most}"
+def _of_same_partitions(signal: Signal, selected: str) -> str:
+    return f"{ONE_GROUP.series(signal)} and on (topic, partition) {selected}"
 
 
 def _lost() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Records lost to retention",
         "Offsets that retention took before the group committed them. They are gone: whatever it rises by was never "
         "processed, unless the group skipped it on purpose.",
         GROUP_RECORDS_LOST.unknown,
         width=6,
     )
-    return _whole(card, GROUP_RECORDS_LOST, "lost", Look(steps=ANY))
+    return _group_line(spec, GROUP_RECORDS_LOST, "lost", DisplayOptions(steps=ANY))
 
 
 def _until_lost() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Time until records are lost",
         "Until retention takes records the group has not committed, at its present rate. Below an hour: red.",
         GROUP_SECONDS_UNTIL_LOST.unknown,
         "no record is in danger, as far as is known",
         width=6,
     )
-    return _whole(card, GROUP_SECONDS_UNTIL_LOST, "until lost", Look(unit="s", steps=_SECONDS_LEFT))
+    return _group_line(spec, GROUP_SECONDS_UNTIL_LOST, "until lost", DisplayOptions(unit="s", steps=_SECONDS_LEFT))
 
 
 def _unknown() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Partitions of unknown lag or status",
         "By reason; a partition of unknown lag is in no sum. `blocked`: an open transaction hides what was "
         "committed. `topic_deleted`: the group still has offsets of a topic that is gone. `maybe_only_markers`: only "
@@ -131,15 +133,15 @@ def _unknown() -> AnyPanel:
         "the lag of all partitions is known",
         width=6,
     )
-    blocked = Query(ONE_GROUP.each(GROUP_BLOCKED_PARTITIONS), "read up to an open transaction")
-    return lines(card, [Query(ONE_GROUP.each(LAG_UNKNOWN_PARTITIONS), "{{reason}}"), blocked])
+    blocked = Query(ONE_GROUP.series(GROUP_BLOCKED_PARTITIONS), "read up to an open transaction")
+    return line_panel(spec, [Query(ONE_GROUP.series(LAG_UNKNOWN_PARTITIONS), "{{reason}}"), blocked])
 
 
 def _completeness() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "How well founded the status is",
         "Share of the group's partitions whose status rests on ten commits. Below 100% the status may soon be another.",
         GROUP_STATUS_COMPLETENESS.unknown,
         width=6,
     )
-    return _whole(card, GROUP_STATUS_COMPLETENESS, "complete", Look(unit="percentunit", top=1))
+    return _group_line(spec, GROUP_STATUS_COMPLETENESS, "complete", DisplayOptions(unit="percentunit", maximum=1))

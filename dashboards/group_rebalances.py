@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
-from dashboards.panels import AnyPanel, Card, Look, Query, bars, bars_of_now, buckets_over_time, lines, words_over_time
+from dashboards.panels import (
+    AnyPanel,
+    DisplayOptions,
+    PanelSpec,
+    Query,
+    bar_gauge_panel,
+    bar_panel,
+    heatmap_panel,
+    line_panel,
+    timeline_panel,
+)
 from dashboards.promql import ONE_GROUP, sum_by
-from dashboards.words import ACT, CAUSES, CONDITIONS, NEITHER, SECONDS_BEHIND, UNKNOWN, coded_each, decoded
+from dashboards.words import (
+    ACT,
+    CAUSES,
+    CONDITIONS,
+    NEITHER,
+    SECONDS_BEHIND,
+    UNKNOWN,
+    code_mappings,
+    code_query_by_label,
+)
 from streaming.signals.groups import GROUP_MEMBERS, GROUP_REBALANCING_SECONDS
 from streaming.signals.rebalances import (
     COMMIT_GAP_SECONDS,
@@ -25,7 +44,7 @@ def rebalances() -> list[AnyPanel]:
 
 
 def _causes() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Rebalances by cause",
         "In each step of time, by primary cause. Blue: members came and went. Orange: somebody changed the strategy, a "
         "subscription or a topic. Palest blue: the second round of a cooperative one. Red: no record explains it.",
@@ -33,24 +52,24 @@ def _causes() -> AnyPanel:
         "no rebalance seen",
         width=16,
     )
-    happened = sum_by("cause", ONE_GROUP.happened(REBALANCES_BY_CAUSE, _IN_STEP))
-    return bars(card, [Query(happened, "{{cause}}")], Look(colors=CAUSES))
+    increase = sum_by("cause", ONE_GROUP.increase(REBALANCES_BY_CAUSE, _IN_STEP))
+    return bar_panel(spec, [Query(increase, "{{cause}}")], DisplayOptions(colors=CAUSES))
 
 
 def _conditions() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Conditions that held",
         "A row for each condition that held at some time in the time range, and when. A rolling restart is no trouble.",
         "no condition held, as far as is known.",
         "no condition held, as far as is known",
         width=8,
     )
-    held = coded_each(ONE_GROUP, GROUP_CONDITION, "condition", CONDITIONS)
-    return words_over_time(card, [Query(held, "{{condition}}")], decoded(CONDITIONS))
+    conditions = code_query_by_label(ONE_GROUP, GROUP_CONDITION, "condition", CONDITIONS)
+    return timeline_panel(spec, [Query(conditions, "{{condition}}")], code_mappings(CONDITIONS))
 
 
 def _moved() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Moved partitions",
         "Partitions that went from one owner to another. Needless: an assignment as balanced left them where they "
         "were, so a sticky strategy or static members would save them.",
@@ -64,15 +83,15 @@ def _moved() -> AnyPanel:
         'necessary="unknown"': "need not known",
     }
     queries = [
-        Query(f"sum({ONE_GROUP.happened(MOVED_PARTITIONS, _IN_STEP, matcher)})", legend)
+        Query(f"sum({ONE_GROUP.increase(MOVED_PARTITIONS, _IN_STEP, matcher)})", legend)
         for matcher, legend in legends.items()
     ]
     colors = {"necessary": NEITHER, "needless": ACT, "need not known": UNKNOWN}
-    return bars(card, queries, Look(colors=colors))
+    return bar_panel(spec, queries, DisplayOptions(colors=colors))
 
 
 def _members() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Members, and rebalances that went wrong",
         "Members at the last recorded generation. Failed: rebalances that members joined and that never completed, as "
         "far as the log proves it. Emptied: the last member left.",
@@ -80,15 +99,15 @@ def _members() -> AnyPanel:
         width=8,
     )
     queries = [
-        Query(f"max({ONE_GROUP.of(GROUP_MEMBERS)})", "members"),
-        Query(f"sum({ONE_GROUP.happened(REBALANCES_FAILED, _IN_STEP)})", "failed"),
-        Query(f"sum({ONE_GROUP.happened(EMPTY_TRANSITIONS, _IN_STEP)})", "emptied"),
+        Query(f"max({ONE_GROUP.selector(GROUP_MEMBERS)})", "members"),
+        Query(f"sum({ONE_GROUP.increase(REBALANCES_FAILED, _IN_STEP)})", "failed"),
+        Query(f"sum({ONE_GROUP.increase(EMPTY_TRANSITIONS, _IN_STEP)})", "emptied"),
     ]
-    return lines(card, queries, Look(colors={"members": NEITHER, "failed": ACT, "emptied": UNKNOWN}))
+    return line_panel(spec, queries, DisplayOptions(colors={"members": NEITHER, "failed": ACT, "emptied": UNKNOWN}))
 
 
 def _in_progress() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Rebalance in progress since",
         "How long listings have shown the group in the middle of a rebalance, at least. No record tells of it. "
         "Minutes: somebody holds it up, often a member that works on its last records for long.",
@@ -96,12 +115,12 @@ def _in_progress() -> AnyPanel:
         "none in progress seen",
         width=8,
     )
-    since = f"max({ONE_GROUP.of(GROUP_REBALANCING_SECONDS)})"
-    return lines(card, [Query(since, "in progress")], Look(unit="s", steps=SECONDS_BEHIND))
+    since = f"max({ONE_GROUP.selector(GROUP_REBALANCING_SECONDS)})"
+    return line_panel(spec, [Query(since, "in progress")], DisplayOptions(unit="s", steps=SECONDS_BEHIND))
 
 
 def _commit_gaps() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Commit gaps over time",
         "How long nobody committed, from the last commit before a rebalance to the first after: what the rebalance "
         "cost. The darker, the more rebalances; the scale is the upper bound of each bucket.",
@@ -109,11 +128,11 @@ def _commit_gaps() -> AnyPanel:
         "no gap known",
         width=16,
     )
-    return buckets_over_time(card, sum_by(_LE, ONE_GROUP.happened(COMMIT_GAP_SECONDS, _IN_STEP)), "s")
+    return heatmap_panel(spec, sum_by(_LE, ONE_GROUP.increase(COMMIT_GAP_SECONDS, _IN_STEP)), "s")
 
 
 def _commit_gap_quantiles() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Commit gaps in the time range",
         "How long half of the rebalances, 9 of 10, and all of them kept the group from committing. Read from buckets "
         "of 1, 5, 15, 60 and 300 seconds: 300 means 300 or more.",
@@ -121,6 +140,6 @@ def _commit_gap_quantiles() -> AnyPanel:
         "no gap known",
         width=8,
     )
-    gaps = sum_by(_LE, ONE_GROUP.happened_in_range(COMMIT_GAP_SECONDS))
+    gaps = sum_by(_LE, ONE_GROUP.increase_in_range(COMMIT_GAP_SECONDS))
     queries = [Query(f"histogram_quantile({q}, {gaps}) > 0", legend) for legend, q in _QUANTILES.items()]
-    return bars_of_now(card, queries, Look(unit="s", steps=SECONDS_BEHIND))
+    return bar_gauge_panel(spec, queries, DisplayOptions(unit="s", steps=SECONDS_BEHIND))

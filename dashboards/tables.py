@@ -15,7 +15,7 @@ from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.models import common as options
 from grafana_foundation_sdk.models import dashboard
 
-from dashboards.panels import AnyPanel, Card, filled, now
+from dashboards.panels import AnyPanel, PanelSpec, fill_panel, instant_query
 from dashboards.words import Steps, thresholds
 
 
@@ -42,17 +42,17 @@ class Measure:
 
 
 Column = Label | Measure
-_UNREAD = ("Time", "cluster", "group", "group_instance_id")
+_HIDDEN_FIELDS = ("Time", "cluster", "group", "group_instance_id")
 """What answers have, and a table shows only if it has a column for it."""
 
 
-def ranked(card: Card, columns: Sequence[Column], *, by: str, largest_first: bool = True) -> AnyPanel:
+def ranked_table(spec: PanelSpec, columns: Sequence[Column], *, sort_by: str, largest_first: bool = True) -> AnyPanel:
     """A table, rows in the order of the column titled `by`."""
     measures = [column for column in columns if isinstance(column, Measure)]
-    panel = filled(table.Panel(), card, [now(measure.expression) for measure in measures])
+    panel = fill_panel(table.Panel(), spec, [instant_query(measure.expression) for measure in measures])
     panel.with_transformation(dashboard.DataTransformerConfig("merge", options={}))
-    panel.with_transformation(dashboard.DataTransformerConfig("organize", options=_arranged(columns)))
-    panel.sort_by([common.TableSortByFieldState().display_name(by).desc(largest_first)]).cell_height(
+    panel.with_transformation(dashboard.DataTransformerConfig("organize", options=_column_order(columns)))
+    panel.sort_by([common.TableSortByFieldState().display_name(sort_by).desc(largest_first)]).cell_height(
         options.TableCellHeight.SM
     )
     for column in columns:
@@ -60,13 +60,13 @@ def ranked(card: Card, columns: Sequence[Column], *, by: str, largest_first: boo
     return panel
 
 
-def _arranged(columns: Sequence[Column]) -> dict[str, object]:
+def _column_order(columns: Sequence[Column]) -> dict[str, object]:
     """Name the columns, put them in order, and leave out time and values that nobody wants to read."""
     fields = dict(zip(_fields(columns), columns, strict=True))
     return {
         "renameByName": {field: column.title for field, column in fields.items() if column.title},
-        "indexByName": {field: place for place, field in enumerate(fields)},
-        "excludeByName": dict.fromkeys((field for field in _UNREAD if field not in fields), True)
+        "indexByName": {field: position for position, field in enumerate(fields)},
+        "excludeByName": dict.fromkeys((field for field in _HIDDEN_FIELDS if field not in fields), True)
         | {field: True for field, column in fields.items() if not column.title},
     }
 
@@ -81,18 +81,18 @@ def _fields(columns: Sequence[Column]) -> list[str]:
 
 
 def _properties(column: Column) -> list[dashboard.DynamicConfigValue]:
-    found: dict[str, object] = {}
+    properties: dict[str, object] = {}
     if column.mappings:
-        found |= {"mappings": list(column.mappings), "custom.cellOptions": options.TableColorTextCellOptions()}
+        properties |= {"mappings": list(column.mappings), "custom.cellOptions": options.TableColorTextCellOptions()}
     if isinstance(column, Label):
         if column.links:
-            found["links"] = [link.build() for link in column.links]
+            properties["links"] = [link.build() for link in column.links]
         if column.width is not None:
-            found["custom.width"] = column.width
+            properties["custom.width"] = column.width
     else:
-        found["unit"] = column.unit
+        properties["unit"] = column.unit
         if column.steps:
             limits = dashboard.ThresholdsConfig(dashboard.ThresholdsMode.ABSOLUTE, thresholds(column.steps))
             coloured = options.TableColorTextCellOptions()
-            found |= {"thresholds": limits, "color": {"mode": "thresholds"}, "custom.cellOptions": coloured}
-    return [dashboard.DynamicConfigValue(name, value) for name, value in found.items()]
+            properties |= {"thresholds": limits, "color": {"mode": "thresholds"}, "custom.cellOptions": coloured}
+    return [dashboard.DynamicConfigValue(name, value) for name, value in properties.items()]

@@ -39,7 +39,7 @@ class Word:
 
 
 def _words(first_code: int, colors: Mapping[str, str]) -> tuple[Word, ...]:
-    return tuple(Word(value, first_code + place, color) for place, (value, color) in enumerate(colors.items()))
+    return tuple(Word(value, first_code + index, color) for index, (value, color) in enumerate(colors.items()))
 
 
 STATES = _words(
@@ -86,37 +86,39 @@ CAUSES: Mapping[str, str] = {
 """Why a group rebalanced: what nobody can explain is red, comings and goings are blue, changes orange."""
 
 
-def coded(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
+def code_query(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
     """The number that stands for the value of a label of a signal that is 1 for it.
 
     >>> from streaming.signals.lag import GROUP_STATUS
-    >>> coded(Scope('group="g"'), GROUP_STATUS, "status", STATUSES[:1])
+    >>> code_query(Scope('group="g"'), GROUP_STATUS, "status", STATUSES[:1])
     'max(21 * rebalance_monitor_group_status{group="g", status="OK"})'
     """
     return f"max({_codes(scope, signal, label, words)})"
 
 
-def coded_each(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
+def code_query_by_label(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
     """The same where several values can hold at once: a series for each."""
     return f"max by ({label}) ({_codes(scope, signal, label, words)})"
 
 
 def _codes(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
-    return " or ".join(f"{word.code} * {scope.of(signal, _is(label, word.value))}" for word in words)
+    return " or ".join(f"{word.code} * {scope.selector(signal, _is(label, word.value))}" for word in words)
 
 
 def _is(label: str, value: str) -> str:
     return f'{label}="{value}"'
 
 
-def decoded(*of_labels: Sequence[Word]) -> list[dashboard.ValueMapping]:
+def code_mappings(*of_labels: Sequence[Word]) -> list[dashboard.ValueMapping]:
     """Words and colours for such numbers."""
-    return [mapped({str(word.code): (in_words(word.value), word.color) for words in of_labels for word in words})]
+    return [
+        value_mapping({str(word.code): (in_words(word.value), word.color) for words in of_labels for word in words})
+    ]
 
 
-def as_labelled(words: Sequence[Word]) -> list[dashboard.ValueMapping]:
+def label_mappings(words: Sequence[Word]) -> list[dashboard.ValueMapping]:
     """Colours for a column that holds the label's value itself."""
-    return [mapped({word.value: (in_words(word.value), word.color) for word in words})]
+    return [value_mapping({word.value: (in_words(word.value), word.color) for word in words})]
 
 
 def in_words(value: str) -> str:
@@ -128,7 +130,7 @@ def in_words(value: str) -> str:
     return value.replace("_", " ")
 
 
-def mapped(options: Mapping[str, tuple[str, str]]) -> dashboard.ValueMap:
+def value_mapping(options: Mapping[str, tuple[str, str]]) -> dashboard.ValueMap:
     """A text and a colour for each value."""
     return dashboard.ValueMap(
         {
@@ -138,7 +140,7 @@ def mapped(options: Mapping[str, tuple[str, str]]) -> dashboard.ValueMap:
     )
 
 
-NONE = [mapped({"0": ("none", FINE)})]
+NONE = [value_mapping({"0": ("none", FINE)})]
 """Zero in a word, for figures of which more than none is a trouble."""
 
 
