@@ -1,4 +1,4 @@
-"""`python -m dashboards`: write dashboards/grafana/*.json. A test compares them."""
+"""`python -m dashboards` writes dashboards/grafana/*.json. A test compares these files with the generator's output."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ RUNBOOK = Path(__file__).parent / "RUNBOOK.md"
 
 
 def generate_files() -> dict[str, str]:
-    """Every dashboard by the name of its file."""
-    result = {
+    """Return the content of each dashboard file by its name."""
+    dashboards = {
         "fleet": fleet.dashboard(),
         "group": group.dashboard(),
         "monitor": monitor.dashboard(),
         "runbook": alerts.runbook(RUNBOOK.read_text()),
     }
-    return {f"{name}.json": as_json_text(dashboard) for name, dashboard in result.items()}
+    return {f"{name}.json": as_json_text(dashboard) for name, dashboard in dashboards.items()}
 
 
 if __name__ == "__main__":

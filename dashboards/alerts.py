@@ -1,4 +1,4 @@
-"""Alerts that fire, and the runbook that says what to do about them."""
+"""Create the panel of firing alerts and the dashboard of the runbook."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 _FIRST_FREE_NUMBER = 1_000
 
 
-def firing_alerts_panel(scope: Scope, whose: Sequence[Label] = ()) -> AnyPanel:
-    """A table of the alerts that fire, pages first, with columns for whose they are. Each name leads to the runbook."""
+def firing_alerts_panel(scope: Scope, labels: Sequence[Label] = ()) -> AnyPanel:
+    """Return a table of the firing alerts, severity `page` first, with columns for `labels`.
+
+    The name of each alert links to the runbook.
+    """
     spec = PanelSpec(
-        "Alerts that fire",
-        "Page: for now. Ticket: for the next working day. Info: told to nobody. An alert's name leads to the runbook, "
-        "which says what it means, how to confirm it and what to do.",
-        "no alert fires; or Prometheus has not loaded the rules in `dashboards/rules`.",
-        "none fires, if the rules are loaded",
+        "Firing alerts",
+        "Severity `page`: act now. `ticket`: act on the next working day. `info`: no notification. The name of an "
+        "alert links to the runbook. It describes the meaning of the alert, how to confirm it and what to do.",
+        "No alert fires, or Prometheus has not loaded the rules in `dashboards/rules`.",
+        "no alert, if the rules are loaded",
         width=24,
         height=7,
     )
@@ -41,17 +44,17 @@ def firing_alerts_panel(scope: Scope, whose: Sequence[Label] = ()) -> AnyPanel:
     runbook = build.DashboardLink("Runbook").url(f"/d/{RUNBOOK_UID}")
     columns: list[Column] = [
         Label("Alert", "alertname", links=[runbook]),
-        *whose,
+        *labels,
         Measure("Severity", f"topk(50, max by (alertname, cluster, group) ({ranks}))", mappings=[words]),
     ]
     return ranked_table(spec, columns, sort_by="Severity")
 
 
 def runbook(markdown: str) -> build.Dashboard:
-    """The runbook as a dashboard: whoever is paged has it at hand wherever Grafana is. A panel for each alert."""
+    """Return the runbook as a dashboard with a panel for each alert, so that it is available wherever Grafana is."""
     introduction, *rest = _SECTION.split(markdown)
     sections = dict(zip(rest[::2], rest[1::2], strict=True))
-    about = "What each alert means, how to confirm it, what to do. Made from dashboards/RUNBOOK.md."
+    about = "The meaning of each alert, how to confirm it, and what to do. Generated from dashboards/RUNBOOK.md."
     panels = [_runbook_panel("Before you begin", introduction.partition("\n")[2], 24)]
     *pairs, last = sorted(sections.items())
     panels += [_runbook_panel(alert, section, 12) for alert, section in pairs]
@@ -60,10 +63,11 @@ def runbook(markdown: str) -> build.Dashboard:
 
 
 def panel_number(title: str) -> int:
-    """The number of a panel of the runbook, by which an alert's link opens it (`viewPanel`): of its title alone.
+    """Return the number of a runbook panel. An alert's link opens the panel by this number (`viewPanel`).
 
-    Rules and dashboards are not renewed at one moment: numbered in order, a new alert would have others lead to the
-    panel beside their own. Panels that are numbered in order have smaller numbers.
+    The number depends only on the title. Rules and dashboards are not updated at the same time. With consecutive
+    numbers, a new alert would change the numbers of other alerts, and their old links would open a wrong panel. The
+    numbers of all other panels are smaller.
 
     >>> panel_number("KafkaAssignmentSkewed")
     868679

@@ -1,4 +1,4 @@
-"""One group: how it is, what just happened, whether its work is fairly shared, and whether it keeps up."""
+"""Define the dashboard of one group: its state, its rebalances, the fairness of its assignment, and its lag."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from streaming.signals.rebalances import GROUP_CONDITION, REBALANCES_BY_CAUSE
 
 
 def dashboard() -> build.Dashboard:
-    """How it is now comes first, in words; then the three questions of whoever is on call."""
+    """Return the dashboard: the current state first, then rebalances, fairness and lag."""
     variables = [
         source_variable(),
         single_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
@@ -54,42 +54,48 @@ def dashboard() -> build.Dashboard:
         multiple_choice_variable("topic", "Topic", f"label_values({ONE_GROUP.selector(TOPIC_LAG)}, topic)"),
         monitor_variable(),
     ]
-    about = "One consumer group: what just happened to it, whether its work is fairly shared, whether it keeps up."
+    about = "One consumer group: its rebalances, the fairness of its assignment, and its lag."
     rows = {
-        "How it is": [*_stat_panels(), firing_alerts_panel(ONE_GROUP), _state_over_time()],
+        "Current state": [*_stat_panels(), firing_alerts_panel(ONE_GROUP), _state_over_time()],
         "What just happened?": rebalances(),
-        "Is its work fairly shared?": fairness(),
-        "Does it keep up?": lag(),
+        "Is the work shared fairly?": fairness(),
+        "Is the group keeping up?": lag(),
     }
     result = create_dashboard(GROUP_UID, "Rebalance monitor: one group", about, variables, rows)
-    page = build.DashboardLink("Its page at the monitor").url(
+    page = build.DashboardLink("This group's page at the monitor").url(
         monitor_page_url("${cluster:percentencode}", "${group:percentencode}")
     )
     return add_events(result.link(page.target_blank(True)), [_rebalance_event(), _condition_event()])
 
 
 def _stat_panels() -> list[AnyPanel]:
-    """Eight of them side by side, words first."""
+    """Return eight panels in one line: words first, then numbers."""
     return [
-        _label_panel("State", "In Kafka's words.", GROUP_STATE, "state", STATES),
-        _label_panel("Status", "The worst of its partitions.", GROUP_STATUS, "status", STATUSES),
+        _label_panel("State", "The state as Kafka names it.", GROUP_STATE, "state", STATES),
+        _label_panel("Status", "The worst status of the group's partitions.", GROUP_STATUS, "status", STATUSES),
         _label_panel(
             "Assignment",
-            "Whether the assignment is what the group's own strategy promises. `differs from java`: the leader's "
-            "program is known to differ. `withheld`: partitions wait for their next round.",
+            "Result of comparing the assignment with the group's own strategy. `differs from java`: the leader's "
+            "client library is known to differ from Java's. `withheld`: a cooperative rebalance assigns partitions in "
+            "its next round.",
             ASSIGNMENT_VERDICT,
             "verdict",
             VERDICTS,
         ),
         _conditions_now(),
-        _number_panel("Members", "At its last recorded generation.", GROUP_MEMBERS, DisplayOptions()),
+        _number_panel("Members", "Members at the last recorded generation.", GROUP_MEMBERS, DisplayOptions()),
         _number_panel(
-            "Excess partitions", "Its busiest member's, beyond need.", EXCESS_PARTITIONS, DisplayOptions(steps=SOME)
+            "Excess partitions",
+            "Partitions of the busiest member beyond the fairest possible maximum.",
+            EXCESS_PARTITIONS,
+            DisplayOptions(steps=SOME),
         ),
-        _number_panel("Lag", "Records it has yet to commit.", GROUP_LAG, DisplayOptions(unit="short")),
         _number_panel(
-            "Behind",
-            "Age of the next record it has to read, of its partitions the most.",
+            "Record lag", "Records that the group has not committed.", GROUP_LAG, DisplayOptions(unit="short")
+        ),
+        _number_panel(
+            "Time lag",
+            "Age of the next record that the group must read, in the partition with the largest lag in time.",
             GROUP_LAG_SECONDS,
             DisplayOptions(unit="s", steps=SECONDS_BEHIND),
         ),
@@ -110,8 +116,8 @@ def _number_panel(title: str, how_to_read: str, signal: Signal, display: Display
 def _conditions_now() -> AnyPanel:
     spec = PanelSpec(
         "Conditions",
-        "How many hold now, as a storm or a stuck rebalance; which ones is below.",
-        "the monitor is not ready, or the group's condition is not known.",
+        "Number of active conditions, for example a rebalance storm. `Conditions over time` below shows which.",
+        "The monitor is not ready, or the state of the group is unknown.",
         width=3,
         height=4,
     )
@@ -124,10 +130,10 @@ def _conditions_now() -> AnyPanel:
 
 def _state_over_time() -> AnyPanel:
     spec = PanelSpec(
-        "How it was, in words",
-        "State of the group, worst status of its partitions, verdict on its assignment, and whether its lag in time is "
-        "exact or a lower bound. Hover for when each began.",
-        "a gap is a time of which nothing is known: the monitor was not ready, or not scraped.",
+        "State over time",
+        "State of the group, worst status of its partitions, verdict on its assignment, and precision of its lag in "
+        "time (exact or a lower bound). Hover over a bar for its start time.",
+        "During a gap, nothing is known. The monitor was not ready, or Prometheus did not scrape it.",
         width=24,
         height=7,
     )
@@ -136,7 +142,7 @@ def _state_over_time() -> AnyPanel:
         Query(code_query(ONE_GROUP, GROUP_STATE, "state", STATES), "state"),
         Query(code_query(ONE_GROUP, GROUP_STATUS, "status", STATUSES), "status"),
         Query(code_query(ONE_GROUP, ASSIGNMENT_VERDICT, "verdict", VERDICTS), "assignment"),
-        Query(bound, "lag in time is"),
+        Query(bound, "lag in time"),
     ]
     return timeline_panel(spec, queries, code_mappings(STATES, STATUSES, VERDICTS, BOUNDS))
 
@@ -148,4 +154,4 @@ def _rebalance_event() -> Event:
 
 def _condition_event() -> Event:
     started = f"{ONE_GROUP.series(GROUP_CONDITION)} unless {ONE_GROUP.series_before(GROUP_CONDITION, '$__interval')}"
-    return Event("Conditions begin", started, "{{condition}}", ACT)
+    return Event("Condition starts", started, "{{condition}}", ACT)

@@ -1,4 +1,4 @@
-"""Of one group: how far it is behind, in records and in time, where, and what retention takes meanwhile."""
+"""Define the lag panels of one group: lag in records and in time, by topic and partition, and records lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SECONDS_LEFT: Steps = ((3600, WATCH), (86_400, FINE))
 
 
 def lag() -> list[AnyPanel]:
-    """How far, where, and why it may not be known."""
+    """Return the panels: lag of the group, then of topics and partitions, then lost records and unknown lag."""
     return [
         *(_records(), _seconds()),
         *(_topics(), _partitions()),
@@ -38,15 +38,15 @@ def lag() -> list[AnyPanel]:
 
 
 def _group_line(spec: PanelSpec, signal: Signal, legend: str, display: DisplayOptions = COUNT) -> AnyPanel:
-    """One line, of the group as a whole."""
+    """Return a panel with one line for the complete group."""
     return line_panel(spec, [Query(f"max({ONE_GROUP.selector(signal)})", legend)], display)
 
 
 def _records() -> AnyPanel:
     spec = PanelSpec(
         "Lag in records",
-        "Records the group has yet to commit. Rising all the time: it does not keep up. Rising in steps: look for "
-        "rebalances at the same time.",
+        "Records that the group has not committed. If the lag rises all the time, the group does not keep up. If it "
+        "rises in steps, look for rebalances at the same time.",
         GROUP_LAG.unknown,
     )
     return _group_line(spec, GROUP_LAG, "records")
@@ -55,45 +55,45 @@ def _records() -> AnyPanel:
 def _seconds() -> AnyPanel:
     spec = PanelSpec(
         "Lag in time",
-        "How long ago the next record was written that the group has to read, of its partitions the most. It is a "
-        "lower bound where `lag in time is` above says `at least`.",
+        "Age of the next record that the group must read, in the partition with the largest lag in time. It is a lower "
+        "bound if the row `lag in time` in `State over time` shows `at least`.",
         GROUP_LAG_SECONDS.unknown,
     )
-    return _group_line(spec, GROUP_LAG_SECONDS, "behind", DisplayOptions(unit="s", steps=SECONDS_BEHIND))
+    return _group_line(spec, GROUP_LAG_SECONDS, "lag", DisplayOptions(unit="s", steps=SECONDS_BEHIND))
 
 
 def _topics() -> AnyPanel:
     spec = PanelSpec(
         "Lag in records, by topic",
-        "Of the chosen topics. One that rises while the others do not: look at its records or its producers.",
-        f"the monitor's setting `metrics.granularity` is `group`. {TOPIC_LAG.unknown}",
-        "not known, or not shown at this granularity",
+        "Lag of the selected topics. If only one topic rises, look at its records and its producers.",
+        f"The setting `metrics.granularity` is `group`. {TOPIC_LAG.unknown}",
+        "unknown, or not shown at this granularity",
     )
     return line_panel(spec, [Query(ONE_GROUP.series(TOPIC_LAG, _IN_TOPIC), "{{topic}}")])
 
 
 def _partitions() -> AnyPanel:
     spec = PanelSpec(
-        "Partitions that are furthest behind",
-        "Those of the chosen topics with most lag. All of one member: look at the member. One alone: a hot key, or a "
-        "record that cannot be worked on.",
-        "every partition is read to its end; or `metrics.granularity` is `group` or `topic`. " + PARTITION_LAG.unknown,
-        "none is behind, or not shown at this granularity",
+        "Partitions with the largest lag",
+        "Partitions of the selected topics, largest lag first. If they all belong to one member, look at this member. "
+        "A single partition: look for a hot key, or a record that the consumer cannot process.",
+        "No partition has lag, or `metrics.granularity` is `group` or `topic`. " + PARTITION_LAG.unknown,
+        "no lag, or not shown at this granularity",
     )
     selected = f"topk(50, {ONE_GROUP.series(PARTITION_LAG, _IN_TOPIC)} > 0)"
     columns: list[Column] = [
         *(Label("Topic", "topic"), Label("Partition", "partition")),
-        Measure("Records", selected),
-        Measure("Behind", _of_same_partitions(PARTITION_LAG_SECONDS, selected), unit="s", steps=SECONDS_BEHIND),
+        Measure("Lag in records", selected),
+        Measure("Lag in time", _of_same_partitions(PARTITION_LAG_SECONDS, selected), unit="s", steps=SECONDS_BEHIND),
         Measure(
-            "is",
+            "Precision",
             f"{BOUNDS[0].code} + {_of_same_partitions(PARTITION_LAG_SECONDS_IS_BOUND, selected)}",
             mappings=code_mappings(BOUNDS),
         ),
         Label("Status", "status", label_mappings(STATUSES)),
         Measure("", _of_same_partitions(PARTITION_STATUS, selected)),
     ]
-    return ranked_table(spec, columns, sort_by="Records")
+    return ranked_table(spec, columns, sort_by="Lag in records")
 
 
 def _of_same_partitions(signal: Signal, selected: str) -> str:
@@ -103,8 +103,8 @@ def _of_same_partitions(signal: Signal, selected: str) -> str:
 def _lost() -> AnyPanel:
     spec = PanelSpec(
         "Records lost to retention",
-        "Offsets that retention took before the group committed them. They are gone: whatever it rises by was never "
-        "processed, unless the group skipped it on purpose.",
+        "Offsets that retention deleted before the group committed them. The group never processed these records, or "
+        "it skipped them on purpose.",
         GROUP_RECORDS_LOST.unknown,
         width=6,
     )
@@ -114,9 +114,10 @@ def _lost() -> AnyPanel:
 def _until_lost() -> AnyPanel:
     spec = PanelSpec(
         "Time until records are lost",
-        "Until retention takes records the group has not committed, at its present rate. Below an hour: red.",
+        "Time until retention deletes records that the group has not committed, at the present rate. Red: less than an "
+        "hour.",
         GROUP_SECONDS_UNTIL_LOST.unknown,
-        "no record is in danger, as far as is known",
+        "no record is known to be in danger",
         width=6,
     )
     return _group_line(spec, GROUP_SECONDS_UNTIL_LOST, "until lost", DisplayOptions(unit="s", steps=_SECONDS_LEFT))
@@ -124,13 +125,13 @@ def _until_lost() -> AnyPanel:
 
 def _unknown() -> AnyPanel:
     spec = PanelSpec(
-        "Partitions of unknown lag or status",
-        "By reason; a partition of unknown lag is in no sum. `blocked`: an open transaction hides what was "
-        "committed. `topic_deleted`: the group still has offsets of a topic that is gone. `maybe_only_markers`: only "
-        "transaction markers may be left, and the monitor has no READ on the topic. `read up to an open transaction`: "
-        "lag is known, status is not.",
+        "Partitions with unknown lag or status",
+        "Partitions with unknown lag or status, by reason. If the lag of a partition is unknown, sums do not include "
+        "it. `blocked`: an open transaction hides the commits. `topic_deleted`: the group has offsets of a deleted "
+        "topic. `maybe_only_markers`: the remaining offsets may be only transaction markers, but the monitor needs the "
+        "READ permission on the topic to know. `read up to an open transaction`: the lag is known, the status is not.",
         LAG_UNKNOWN_PARTITIONS.unknown,
-        "the lag of all partitions is known",
+        "all lag is known",
         width=6,
     )
     blocked = Query(ONE_GROUP.series(GROUP_BLOCKED_PARTITIONS), "read up to an open transaction")
@@ -139,8 +140,9 @@ def _unknown() -> AnyPanel:
 
 def _completeness() -> AnyPanel:
     spec = PanelSpec(
-        "How well founded the status is",
-        "Share of the group's partitions whose status rests on ten commits. Below 100% the status may soon be another.",
+        "Completeness of the status",
+        "Share of the group's partitions whose status is based on ten commits. Below 100 %, the status may soon "
+        "change.",
         GROUP_STATUS_COMPLETENESS.unknown,
         width=6,
     )

@@ -1,4 +1,4 @@
-"""Of one group: its rebalances, why there were, what they moved, and what they cost."""
+"""Define the rebalance panels of one group: causes, conditions, moved partitions and commit gaps."""
 
 from __future__ import annotations
 
@@ -35,21 +35,22 @@ from streaming.signals.rebalances import (
 )
 
 _IN_STEP, _LE = "$__interval", "le"
-_QUANTILES = {"half of them within": 0.5, "9 of 10 within": 0.9, "all within": 1.0}
+_QUANTILES = {"50 % at most": 0.5, "90 % at most": 0.9, "100 % at most": 1.0}
 
 
 def rebalances() -> list[AnyPanel]:
-    """Causes first: they are what somebody can do something about."""
+    """Return the panels, causes first, because an operator can act on causes."""
     return [_causes(), _conditions(), _moved(), _members(), _in_progress(), _commit_gaps(), _commit_gap_quantiles()]
 
 
 def _causes() -> AnyPanel:
     spec = PanelSpec(
         "Rebalances by cause",
-        "In each step of time, by primary cause. Blue: members came and went. Orange: somebody changed the strategy, a "
-        "subscription or a topic. Palest blue: the second round of a cooperative one. Red: no record explains it.",
-        "the group did not rebalance then; or it was not watched.",
-        "no rebalance seen",
+        "Rebalances in each time step, by primary cause. Blue: members joined or left. Orange: the strategy, a "
+        "subscription or a topic changed. Lightest blue: second round of a cooperative rebalance. Red: no record "
+        "explains the rebalance.",
+        "The group did not rebalance at that time, or no monitor was ready.",
+        "no known rebalance",
         width=16,
     )
     increase = sum_by("cause", ONE_GROUP.increase(REBALANCES_BY_CAUSE, _IN_STEP))
@@ -58,10 +59,10 @@ def _causes() -> AnyPanel:
 
 def _conditions() -> AnyPanel:
     spec = PanelSpec(
-        "Conditions that held",
-        "A row for each condition that held at some time in the time range, and when. A rolling restart is no trouble.",
-        "no condition held, as far as is known.",
-        "no condition held, as far as is known",
+        "Conditions over time",
+        "One row for each condition that was active in the time range. A rolling restart is not a problem.",
+        "No condition is known to have been active.",
+        "no known condition",
         width=8,
     )
     conditions = code_query_by_label(ONE_GROUP, GROUP_CONDITION, "condition", CONDITIONS)
@@ -71,30 +72,30 @@ def _conditions() -> AnyPanel:
 def _moved() -> AnyPanel:
     spec = PanelSpec(
         "Moved partitions",
-        "Partitions that went from one owner to another. Needless: an assignment as balanced left them where they "
-        "were, so a sticky strategy or static members would save them.",
-        "no partition changed its owner then; or the group was not watched.",
-        "no move seen",
+        "Partitions that moved from one owner to a different one. Needless: an equally balanced assignment would not "
+        "move them, so a sticky strategy or static members would avoid these moves.",
+        "No partition changed its owner at that time, or no monitor was ready.",
+        "no known move",
         width=8,
     )
     legends = {
         'necessary="true"': "necessary",
         'necessary="false"': "needless",
-        'necessary="unknown"': "need not known",
+        'necessary="unknown"': "unknown",
     }
     queries = [
         Query(f"sum({ONE_GROUP.increase(MOVED_PARTITIONS, _IN_STEP, matcher)})", legend)
         for matcher, legend in legends.items()
     ]
-    colors = {"necessary": NEITHER, "needless": ACT, "need not known": UNKNOWN}
+    colors = {"necessary": NEITHER, "needless": ACT, "unknown": UNKNOWN}
     return bar_panel(spec, queries, DisplayOptions(colors=colors))
 
 
 def _members() -> AnyPanel:
     spec = PanelSpec(
-        "Members, and rebalances that went wrong",
-        "Members at the last recorded generation. Failed: rebalances that members joined and that never completed, as "
-        "far as the log proves it. Emptied: the last member left.",
+        "Members and failed rebalances",
+        "Members at the last recorded generation. Failed: rebalances that never completed, as far as the log proves "
+        "it. Emptied: the last member left.",
         f"Members: {GROUP_MEMBERS.unknown}",
         width=8,
     )
@@ -108,11 +109,11 @@ def _members() -> AnyPanel:
 
 def _in_progress() -> AnyPanel:
     spec = PanelSpec(
-        "Rebalance in progress since",
-        "How long listings have shown the group in the middle of a rebalance, at least. No record tells of it. "
-        "Minutes: somebody holds it up, often a member that works on its last records for long.",
+        "Duration of the current rebalance",
+        "Minimum duration of the rebalance in progress, according to listings of groups. The log does not show it. If "
+        "it takes minutes, one member delays it, often because it processes its last records for a long time.",
         GROUP_REBALANCING_SECONDS.unknown,
-        "none in progress seen",
+        "no known rebalance in progress",
         width=8,
     )
     since = f"max({ONE_GROUP.selector(GROUP_REBALANCING_SECONDS)})"
@@ -122,10 +123,10 @@ def _in_progress() -> AnyPanel:
 def _commit_gaps() -> AnyPanel:
     spec = PanelSpec(
         "Commit gaps over time",
-        "How long nobody committed, from the last commit before a rebalance to the first after: what the rebalance "
-        "cost. The darker, the more rebalances; the scale is the upper bound of each bucket.",
+        "Time from the last commit before a rebalance to the first commit after it. A darker field has more "
+        "rebalances. The axis shows the upper bound of each bucket.",
         COMMIT_GAP_SECONDS.unknown,
-        "no gap known",
+        "no known gap",
         width=16,
     )
     return heatmap_panel(spec, sum_by(_LE, ONE_GROUP.increase(COMMIT_GAP_SECONDS, _IN_STEP)), "s")
@@ -134,10 +135,10 @@ def _commit_gaps() -> AnyPanel:
 def _commit_gap_quantiles() -> AnyPanel:
     spec = PanelSpec(
         "Commit gaps in the time range",
-        "How long half of the rebalances, 9 of 10, and all of them kept the group from committing. Read from buckets "
-        "of 1, 5, 15, 60 and 300 seconds: 300 means 300 or more.",
+        "Commit gap that 50 %, 90 % and all of the rebalances did not exceed. The values come from buckets of 1, 5, "
+        "15, 60 and 300 seconds. 300 means 300 or more.",
         COMMIT_GAP_SECONDS.unknown,
-        "no gap known",
+        "no known gap",
         width=8,
     )
     gaps = sum_by(_LE, ONE_GROUP.increase_in_range(COMMIT_GAP_SECONDS))

@@ -1,4 +1,4 @@
-"""The monitor itself: whether to believe what it says, how far it has read, what it costs, and what it cannot know."""
+"""Define the dashboard of the monitor itself: readiness, progress, age of its values, resources, and limitations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from streaming.signals.monitor import (
 )
 
 _READY = [value_mapping({"1": ("ready", FINE), "0": ("not ready", ACT)})]
-_NOT_SCRAPED = "the monitor was not scraped: it does not run, or Prometheus does not reach it."
+_NOT_SCRAPED = "Prometheus did not scrape the monitor. The monitor does not run, or Prometheus cannot reach it."
 _BATCH_SECONDS: Steps = ((10, WATCH), (60, ACT))
 _AGE_SECONDS: Steps = ((30, WATCH), (120, ACT))
 _SCRAPE_SECONDS: Steps = ((1, WATCH), (5, ACT))
@@ -49,14 +49,14 @@ _MONITOR_TARGETS = f"and on (job, instance) {CLUSTERS.selector(READY)}"
 
 
 def dashboard() -> build.Dashboard:
-    """Whether to believe it comes first."""
+    """Return the dashboard, readiness first."""
     variables = [
         source_variable(),
         multiple_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
     ]
-    about = "The monitor's own health, a line for each Kafka cluster: before you believe the other dashboards."
+    about = "Health of the monitor for each Kafka cluster. Check it before you rely on the other dashboards."
     rows = {
-        "Can it be believed?": [
+        "Is the monitor ready?": [
             _ready(),
             _unread_now(),
             _restarts(),
@@ -65,9 +65,15 @@ def dashboard() -> build.Dashboard:
             _limitations(),
             _firing(),
         ],
-        "How far has it read?": [_unread(), _blocked(), _read(), _decode_failures()],
-        "How old is what it says?": [_batch(), _listing_age(), _listing_gaps(), _clocks()],
-        "What does it cost?": [_memory(), _state_rows(), _scrape_seconds(), _scrape_samples(), _dropped_series()],
+        "How far has it read the log?": [_unread(), _blocked(), _read(), _decode_failures()],
+        "How current are its values?": [_batch(), _listing_age(), _listing_gaps(), _clocks()],
+        "Which resources does it use?": [
+            _memory(),
+            _state_rows(),
+            _scrape_seconds(),
+            _scrape_samples(),
+            _dropped_series(),
+        ],
     }
     return create_dashboard(MONITOR_UID, "Rebalance monitor: the monitor itself", about, variables, rows)
 
@@ -84,9 +90,10 @@ def _number(title: str, how_to_read: str, expression: str, steps: Steps) -> AnyP
 def _ready() -> AnyPanel:
     spec = PanelSpec(
         "Ready",
-        "Caught up with `__consumer_offsets` and in touch with the brokers. Not ready: what the other dashboards show "
-        "is of the past. Minutes after a start are catching up; longer is trouble.",
-        f"not ready is a word of its own; {_NOT_SCRAPED}",
+        "Ready: the monitor has read `__consumer_offsets` to its end and reaches the brokers. Not ready: the values on "
+        "the other dashboards are not current. After a start, the monitor needs some minutes to read the log. A longer "
+        "time is a problem.",
+        f"{_NOT_SCRAPED} A monitor that is not ready is shown as `not ready`.",
         "not scraped",
         height=6,
     )
@@ -100,7 +107,7 @@ def _firing() -> AnyPanel:
 def _source() -> AnyPanel:
     spec = PanelSpec(
         "Source",
-        "Where groups and commits are known from. `admin-api` asks the brokers now and then and knows less.",
+        "Source of groups and commits. With `admin-api`, the monitor polls the brokers and has less information.",
         _NOT_SCRAPED,
         height=6,
     )
@@ -111,10 +118,10 @@ def _source() -> AnyPanel:
 
 def _limitations() -> AnyPanel:
     spec = PanelSpec(
-        "What it cannot know",
-        "Things this source does not tell: they have no series anywhere, and nothing is guessed in their place.",
-        "the source tells everything, or the monitor was not scraped: see Ready.",
-        "nothing: this source tells all",
+        "Limitations of the source",
+        "Capabilities that this source does not have. Their series are missing on all dashboards.",
+        "The source has no limitations. If the panel `Ready` is also empty, Prometheus did not scrape the monitor.",
+        "none: this source has no limitations",
         height=6,
     )
     return ranked_table(
@@ -125,29 +132,33 @@ def _limitations() -> AnyPanel:
 
 
 def _unread_now() -> AnyPanel:
-    how_to_read = "Records of `__consumer_offsets` not read yet, of all clusters. Many for minutes: it catches up."
-    return _number("Records behind", how_to_read, f"sum({CLUSTERS.series(OFFSETS_TOPIC_LAG)})", _RECORDS_BEHIND)
+    how_to_read = (
+        "Unread records of `__consumer_offsets` in all clusters. Many for some minutes: the monitor catches up."
+    )
+    return _number("Unread records", how_to_read, f"sum({CLUSTERS.series(OFFSETS_TOPIC_LAG)})", _RECORDS_BEHIND)
 
 
 def _restarts() -> AnyPanel:
-    how_to_read = "Times the query failed in the time range and was started again; the reason is in the monitor's log."
-    return _number("Restarts in the time range", how_to_read, f"sum({CLUSTERS.increase_in_range(QUERY_RESTARTS)})", ANY)
+    how_to_read = "Number of failures of the query. The monitor restarts it after each failure and logs the reason."
+    return _number(
+        "Query restarts in the time range", how_to_read, f"sum({CLUSTERS.increase_in_range(QUERY_RESTARTS)})", ANY
+    )
 
 
 def _decode_failures_now() -> AnyPanel:
     how_to_read = (
-        "Records in quarantine in the time range: of an unknown version, cut short or absurd. They are in the table "
-        "`quarantine` with the reason; whatever they said is missing."
+        "Records that the monitor could not decode in the time range: unknown version, truncated or invalid. The table "
+        "`quarantine` contains them with the reason. Their information is missing elsewhere."
     )
     decode_failures = f"sum({CLUSTERS.increase_in_range(RECORDS_SKIPPED)}) or 0 * sum({CLUSTERS.series(READY)})"
-    return _number("Quarantined in the time range", how_to_read, decode_failures, SOME)
+    return _number("Decode failures in the time range", how_to_read, decode_failures, SOME)
 
 
 def _unread() -> AnyPanel:
     spec = PanelSpec(
-        "Records not read yet",
-        "Records of `__consumer_offsets` to its high watermark, by cluster. Falling: it catches up. Rising: the log "
-        "grows faster than it reads.",
+        "Unread records over time",
+        "Records between the monitor's position in `__consumer_offsets` and the high watermark, by cluster. Falling: "
+        "the monitor catches up. Rising: the log grows faster than the monitor reads.",
         OFFSETS_TOPIC_LAG.unknown,
     )
     return line_panel(spec, [Query(sum_by("cluster", CLUSTERS.series(OFFSETS_TOPIC_LAG)), "{{cluster}}")])
@@ -155,9 +166,10 @@ def _unread() -> AnyPanel:
 
 def _blocked() -> AnyPanel:
     spec = PanelSpec(
-        "Records held back by an open transaction",
-        "Everything behind it in that partition of `__consumer_offsets` cannot be read, other groups' records too: "
-        "those groups are unknown meanwhile. For long: kafka-transactions.sh find-hanging names the producer.",
+        "Records blocked by an open transaction",
+        "The monitor cannot read the records after an open transaction in the same `__consumer_offsets` partition. "
+        "They include records of other groups, whose state is then unknown. If this takes long, kafka-transactions.sh "
+        "find-hanging shows the producer.",
         OFFSETS_TOPIC_BLOCKED.unknown,
     )
     blocked = sum_by("cluster", CLUSTERS.series(OFFSETS_TOPIC_BLOCKED))
@@ -167,8 +179,8 @@ def _blocked() -> AnyPanel:
 def _read() -> AnyPanel:
     spec = PanelSpec(
         "Records read, by kind",
-        "Of all clusters together. Nearly all are commits.",
-        "no record was read then, or the monitor was not scraped.",
+        "Sum of all clusters. Nearly all records are commits.",
+        "The monitor read no record at that time, or Prometheus did not scrape it.",
     )
     rate = f"rate({CLUSTERS.selector(RECORDS_READ)}[$__rate_interval])"
     return line_panel(spec, [Query(sum_by("kind", rate), "{{kind}}")], DisplayOptions(unit="cps"))
@@ -176,10 +188,11 @@ def _read() -> AnyPanel:
 
 def _decode_failures() -> AnyPanel:
     spec = PanelSpec(
-        "Quarantined records, by reason",
-        "In each step of time. After an upgrade of the brokers: a record version this monitor does not know yet.",
-        "no record went to quarantine then, or the monitor was not scraped.",
-        "none seen",
+        "Decode failures, by reason",
+        "Records in each time step that the monitor could not decode. After an upgrade of the brokers, the reason may "
+        "be a record version that this monitor does not support yet.",
+        "There was no decode failure at that time, or Prometheus did not scrape the monitor.",
+        "no known decode failure",
     )
     return bar_panel(spec, [Query(sum_by("reason", CLUSTERS.increase(RECORDS_SKIPPED, "$__interval")), "{{reason}}")])
 
@@ -187,7 +200,8 @@ def _decode_failures() -> AnyPanel:
 def _batch() -> AnyPanel:
     spec = PanelSpec(
         "Duration of the last micro-batch",
-        "From its start in the driver to its last table. What is shown is up to one batch and one sample old.",
+        "Time from the start of the batch in the driver to the write of its last table. Values on the dashboards are "
+        "at most one batch and one sample old.",
         LAST_BATCH_SECONDS.unknown,
         width=6,
     )
@@ -197,7 +211,8 @@ def _batch() -> AnyPanel:
 def _listing_age() -> AnyPanel:
     spec = PanelSpec(
         "Age of the listing of groups",
-        "Rebalances in progress and streams groups' states come from it. Rising: the brokers do not answer.",
+        "The listing shows rebalances in progress and the states of streams groups. If its age rises, the brokers do "
+        "not answer.",
         GROUP_LISTING_AGE_SECONDS.unknown,
         width=6,
     )
@@ -207,9 +222,9 @@ def _listing_age() -> AnyPanel:
 def _listing_gaps() -> AnyPanel:
     spec = PanelSpec(
         "Brokers that did not list their groups",
-        "By reason. No group is taken for gone meanwhile.",
+        "Brokers without an answer, by reason. During this time, the monitor does not treat any group as deleted.",
         GROUP_LISTING_GAPS.unknown,
-        "all brokers answered, as far as is known",
+        "no known failure",
         width=6,
     )
     return line_panel(
@@ -220,13 +235,14 @@ def _listing_gaps() -> AnyPanel:
 def _clocks() -> AnyPanel:
     spec = PanelSpec(
         "Clock difference",
-        "Clock of each broker minus clock of the monitor, and the largest error of that estimate. Times are corrected.",
+        "Clock of each broker minus the clock of the monitor, and the maximum error of this estimate. The monitor "
+        "corrects its times by this difference.",
         CLOCK_OFFSET_SECONDS.unknown,
         width=6,
     )
     queries = [
         Query(CLUSTERS.series(CLOCK_OFFSET_SECONDS), "{{cluster}} broker {{broker}}"),
-        Query(CLUSTERS.series(CLOCK_OFFSET_WITHIN_SECONDS), "{{cluster}} broker {{broker}}, within"),
+        Query(CLUSTERS.series(CLOCK_OFFSET_WITHIN_SECONDS), "{{cluster}} broker {{broker}}, error"),
     ]
     return line_panel(spec, queries, DisplayOptions(unit="s"))
 
@@ -234,7 +250,8 @@ def _clocks() -> AnyPanel:
 def _memory() -> AnyPanel:
     spec = PanelSpec(
         "Memory",
-        "Resident memory of the monitor's processes: Python, the JVM and Spark's workers. Flat after some hours.",
+        "Resident memory of the monitor's processes: Python, the JVM and Spark's workers. It is constant after some "
+        "hours.",
         _NOT_SCRAPED,
         width=6,
     )
@@ -244,7 +261,8 @@ def _memory() -> AnyPanel:
 def _state_rows() -> AnyPanel:
     spec = PanelSpec(
         "Rows of state",
-        "Groups and partitions kept. It grows with the cluster, and shrinks when groups are deleted.",
+        "Groups and partitions in the state store. The number grows with the cluster and falls when groups are "
+        "deleted.",
         _NOT_SCRAPED,
         width=6,
     )
@@ -254,7 +272,7 @@ def _state_rows() -> AnyPanel:
 def _scrape_seconds() -> AnyPanel:
     spec = PanelSpec(
         "Duration of a scrape",
-        "As Prometheus measured it. More than a second: show fewer groups, or less of each.",
+        "Duration as measured by Prometheus. If it is more than a second, show fewer groups or less detail.",
         _NOT_SCRAPED,
         width=6,
     )
@@ -263,15 +281,16 @@ def _scrape_seconds() -> AnyPanel:
 
 
 def _scrape_samples() -> AnyPanel:
-    spec = PanelSpec("Samples of a scrape", "Series that Prometheus got.", _NOT_SCRAPED, width=6)
+    spec = PanelSpec("Samples of a scrape", "Number of series that Prometheus received.", _NOT_SCRAPED, width=6)
     return line_panel(spec, [Query(f"scrape_samples_scraped {_MONITOR_TARGETS}", "{{instance}}")])
 
 
 def _dropped_series() -> AnyPanel:
     spec = PanelSpec(
-        "Series left out of a scrape",
-        "By the setting that has them left out: `metrics.top_k` shows only the worst groups finely, "
-        "`metrics.max_series` is the cap. Above 0 by the cap: some groups are shown less finely than was asked for.",
+        "Dropped series",
+        "Series that a scrape does not contain, by the setting that is the reason. `metrics.top_k` limits full detail "
+        "to the worst groups. `metrics.max_series` is the maximum number of series. If it drops series, some groups "
+        "have less detail than the settings request.",
         _NOT_SCRAPED,
         width=24,
         height=6,

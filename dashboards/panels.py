@@ -1,4 +1,4 @@
-"""Panels of few kinds, each with a title, a description and queries."""
+"""Create panels. There are few kinds, and each panel has a title, a description and queries."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ AnyPanel = Builder[dashboard.Panel]
 
 @dataclass(frozen=True)
 class PanelSpec:
-    """What a panel says of itself: how it is read, what it means that it is empty, and the words in its place."""
+    """Texts and size of a panel: how to read it, what an empty panel means, and the text that an empty panel shows."""
 
     title: str
     how_to_read: str
     if_empty: str
-    empty_text: str = "not known"
+    empty_text: str = "unknown"
     width: int = 12
     height: int = 8
 
     @property
     def description(self) -> str:
-        """Grafana shows it as Markdown."""
+        """The description of the panel as Markdown."""
         return f"{self.how_to_read}\n\n**Nothing shown:** {self.if_empty}"
 
 
 @dataclass(frozen=True)
 class Query:
-    """One query of a panel over time."""
+    """One query of a panel with a time axis."""
 
     expression: str
     legend: str = "__auto"
@@ -49,7 +49,7 @@ class Query:
 
 @dataclass(frozen=True)
 class DisplayOptions:
-    """How values are shown. `colors` are by legend; `top` is the largest value there can be."""
+    """How a panel shows values. `colors` are by legend. `maximum` is the largest possible value."""
 
     unit: str = "short"
     steps: Steps = ()
@@ -61,8 +61,8 @@ class DisplayOptions:
 COUNT = DisplayOptions()
 
 
-class _Fillable(Protocol):
-    """What the builders of all panels have in common; the SDK has no name for it."""
+class _PanelBuilder(Protocol):
+    """The common methods of all panel builders. The SDK has no type for them."""
 
     def title(self, title: str) -> object: ...
     def description(self, description: str) -> object: ...
@@ -74,11 +74,11 @@ class _Fillable(Protocol):
     def thresholds(self, thresholds: Builder[dashboard.ThresholdsConfig]) -> object: ...
 
 
-Panel = TypeVar("Panel", bound=_Fillable)
+Panel = TypeVar("Panel", bound=_PanelBuilder)
 
 
 def fill_panel(panel: Panel, spec: PanelSpec, targets: Sequence[prometheus.Dataquery], steps: Steps = ()) -> Panel:
-    """Give a panel its card and its queries, which are called A, B and so on."""
+    """Set the texts, the size and the queries of a panel. The queries get the names A, B, ..."""
     panel.title(spec.title)
     panel.description(spec.description)
     panel.datasource(SOURCE)
@@ -91,20 +91,20 @@ def fill_panel(panel: Panel, spec: PanelSpec, targets: Sequence[prometheus.Dataq
 
 
 def instant_query(expression: str) -> prometheus.Dataquery:
-    """A query for the end of the time range only, as a table."""
+    """Return a query for the end of the time range, with a table as result."""
     target = prometheus.Dataquery().datasource(SOURCE).expr(expression).instant()
     return target.format(query_options.PromQueryFormat.TABLE)
 
 
 def range_query(query: Query) -> prometheus.Dataquery:
-    """A query for the whole time range."""
+    """Return a query for the complete time range."""
     return prometheus.Dataquery().datasource(SOURCE).expr(query.expression).legend_format(query.legend).range()
 
 
 def stat_panel(
     spec: PanelSpec, expression: str, display: DisplayOptions = COUNT, link: build.DashboardLink | None = None
 ) -> AnyPanel:
-    """One number or word of now, coloured by its mapping or its threshold."""
+    """Return a panel with one current number or word. Its colour comes from its mapping or threshold."""
     target = prometheus.Dataquery().datasource(SOURCE).expr(expression).instant()
     panel = fill_panel(stat.Panel(), spec, [target], display.steps).unit(display.unit).mappings(list(display.mappings))
     panel.color_scheme(_color_of_now(display)).graph_mode(options.BigValueGraphMode.NONE)
@@ -113,7 +113,7 @@ def stat_panel(
 
 
 def line_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions = COUNT) -> AnyPanel:
-    """Lines over time, all shades of one colour but those that have their own. Thresholds are drawn."""
+    """Return a panel with lines over time. Lines without their own colour are shades of blue. Thresholds are drawn."""
     panel = _graph(spec, queries, display).line_width(1).show_points(options.VisibilityMode.NEVER)
     if display.steps:
         panel.thresholds_style(common.GraphThresholdsStyleConfig().mode(options.GraphTresholdsStyleMode.DASHED))
@@ -121,7 +121,7 @@ def line_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOption
 
 
 def bar_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions = COUNT) -> AnyPanel:
-    """Stacked bars, each for the step of time that ends with it."""
+    """Return a panel with stacked bars. Each bar is for the time step that ends at the bar."""
     panel = _graph(spec, queries, display).draw_style(options.GraphDrawStyle.BARS).fill_opacity(80).line_width(0)
     panel.bar_alignment(options.BarAlignment.BEFORE)
     return panel.stacking(common.StackingConfig().mode(options.StackingMode.NORMAL))
@@ -141,14 +141,14 @@ def _graph(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions) -
 
 
 def timeline_panel(spec: PanelSpec, queries: Sequence[Query], mappings: Sequence[dashboard.ValueMapping]) -> AnyPanel:
-    """One row for each series, in it the word and colour that its value stands for."""
+    """Return a panel with one row per series, which shows the word and colour of each value over time."""
     panel = fill_panel(statetimeline.Panel(), spec, [range_query(query) for query in queries]).mappings(list(mappings))
     panel.merge_values(True).show_value(options.VisibilityMode.AUTO).row_height(0.8).fill_opacity(80).line_width(0)
     return panel.legend(common.VizLegendOptions().show_legend(False).display_mode(options.LegendDisplayMode.HIDDEN))
 
 
 def heatmap_panel(spec: PanelSpec, expression: str, unit: str) -> AnyPanel:
-    """How much of a histogram fell into each bucket, the darker the more. `expression` has the label `le`."""
+    """Return a heat map of a histogram's buckets over time. Darker means more. `expression` has the label `le`."""
     target = range_query(Query(expression, "{{le}}")).format(query_options.PromQueryFormat.HEATMAP)
     panel = fill_panel(heatmap.Panel(), spec, [target]).calculate(False).y_axis(heatmap.YAxisConfig().unit(unit))
     panel.color(heatmap.HeatmapColorOptions().mode(HeatmapColorMode.OPACITY).fill(NEITHER).exponent(0.5))
@@ -156,7 +156,7 @@ def heatmap_panel(spec: PanelSpec, expression: str, unit: str) -> AnyPanel:
 
 
 def bar_gauge_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions = COUNT) -> AnyPanel:
-    """One bar for each series; the longest first if the query sorts."""
+    """Return a panel with one bar per series, in the order of the query's result."""
     targets = [range_query(query).instant() for query in queries]
     panel = fill_panel(bargauge.Panel(), spec, targets, display.steps).unit(display.unit).min(0)
     if display.maximum is not None:

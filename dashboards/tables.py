@@ -1,7 +1,8 @@
-"""Tables of now: each column is a label or a query of its own.
+"""Create tables of current values. Each column is a label or the values of a query.
 
-Rows become one if they agree in the labels that all queries of the table have. So each query must have one row for
-those: what is told of less (a group) than the rows (its conditions) is repeated for each of them (`promql.repeated`).
+Grafana merges rows that have equal values in the labels that all queries of the table share. So each query must return
+exactly one row for each combination of these labels. For example, a value of a group must be repeated for each row with
+a condition of the group (`promql.repeat_for_rows`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dashboards.words import Steps, thresholds
 
 @dataclass(frozen=True)
 class Label:
-    """A column that holds a label of the rows."""
+    """A column with a label of the rows."""
 
     title: str
     label: str
@@ -32,7 +33,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Measure:
-    """A column that holds a query's values; `title` empty where only its labels are wanted."""
+    """A column with the values of a query. If `title` is empty, only the labels of the query are shown."""
 
     title: str
     expression: str
@@ -43,11 +44,11 @@ class Measure:
 
 Column = Label | Measure
 _HIDDEN_FIELDS = ("Time", "cluster", "group", "group_instance_id")
-"""What answers have, and a table shows only if it has a column for it."""
+"""Fields of query results that a table shows only if it has a column for them."""
 
 
 def ranked_table(spec: PanelSpec, columns: Sequence[Column], *, sort_by: str, largest_first: bool = True) -> AnyPanel:
-    """A table, rows in the order of the column titled `by`."""
+    """Return a table that is sorted by the column with the title `sort_by`."""
     measures = [column for column in columns if isinstance(column, Measure)]
     panel = fill_panel(table.Panel(), spec, [instant_query(measure.expression) for measure in measures])
     panel.with_transformation(dashboard.DataTransformerConfig("merge", options={}))
@@ -61,7 +62,7 @@ def ranked_table(spec: PanelSpec, columns: Sequence[Column], *, sort_by: str, la
 
 
 def _column_order(columns: Sequence[Column]) -> dict[str, object]:
-    """Name the columns, put them in order, and leave out time and values that nobody wants to read."""
+    """Return the options that name and order the columns, and hide the time and values without a title."""
     fields = dict(zip(_fields(columns), columns, strict=True))
     return {
         "renameByName": {field: column.title for field, column in fields.items() if column.title},
@@ -72,7 +73,7 @@ def _column_order(columns: Sequence[Column]) -> dict[str, object]:
 
 
 def _fields(columns: Sequence[Column]) -> list[str]:
-    """What Grafana calls each column: values are told apart by their query if there is more than one."""
+    """Return Grafana's field name of each column. With several queries, the name of a value contains its query."""
     measures = [column for column in columns if isinstance(column, Measure)]
     names = {id(one): f"Value #{name}" for name, one in zip(ascii_uppercase, measures, strict=False)}
     if len(measures) == 1:

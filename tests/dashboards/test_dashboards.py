@@ -237,7 +237,7 @@ def test_an_alert_leads_to_a_dashboard_with_what_it_is_told_of_chosen(alert: dic
     assert chosen
     assert chosen <= set(by_uid[uid].variables)
     assert alert["alert"] in {panel["title"] for panel in Dashboard("runbook").panels}
-    (table,) = [panel for panel in by_uid[uid].panels if panel["title"] == "Alerts that fire"]
+    (table,) = [panel for panel in by_uid[uid].panels if panel["title"] == "Firing alerts"]
     matched = re.search(r'alertname=~"([^"]*)"', table["targets"][0]["expr"])
     assert matched is not None
     assert re.fullmatch(matched[1], alert["alert"])

@@ -33,5 +33,6 @@ def test_without_browser_and_without_apt_it_says_what_is_missing(tmp_path: Path)
     ran = run(tmp_path, "no-chromedriver-here")
     assert ran.returncode == 1
     assert ran.stderr.splitlines() == [
-        "chromium: no chromium with chromedriver here, and no apt-get to install them: install both"
+        "chromium: chromium with chromedriver not found, and there is no apt-get to install it:"
+        " install chromium chromium-driver"
     ]

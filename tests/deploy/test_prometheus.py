@@ -58,7 +58,8 @@ def test_without_apt_it_says_what_is_missing(tmp_path: Path):
     ran = run(tmp_path, {"prometheus": EMPTY_PROGRAM})
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.splitlines() == [
-        "prometheus: no prometheus with alertmanager here, and no apt-get to install them: install both"
+        "prometheus: prometheus with alertmanager not found, and there is no apt-get to install it:"
+        " install prometheus prometheus-alertmanager"
     ]
 
 
@@ -66,7 +67,7 @@ def test_who_may_not_install_is_told_what_to_install(tmp_path: Path):
     ran = run(tmp_path, {"apt-get": EMPTY_PROGRAM})
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.splitlines() == [
-        "prometheus: no prometheus with alertmanager here: apt install prometheus prometheus-alertmanager"
+        "prometheus: prometheus with alertmanager not found: apt install prometheus prometheus-alertmanager"
     ]
 
 
