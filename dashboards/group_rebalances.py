@@ -135,8 +135,8 @@ def _commit_gaps() -> AnyPanel:
 def _commit_gap_quantiles() -> AnyPanel:
     spec = PanelSpec(
         "Commit gaps in the time range",
-        "Commit gap that 50 %, 90 % and all of the rebalances did not exceed. The values come from buckets of 1, 5, "
-        "15, 60 and 300 seconds. 300 means 300 or more.",
+        "Longest commit gap among the shortest 50 %, among the shortest 90 %, and among all. The values come from "
+        "buckets of 1, 5, 15, 60 and 300 seconds. 300 means 300 or more.",
         COMMIT_GAP_SECONDS.unknown,
         "no known gap",
         width=8,

@@ -113,7 +113,9 @@ class Settings(BaseSettings):
         of_clusters = self.of_clusters()
         names = Counter(one.kafka.cluster for one in of_clusters)
         if duplicates := [name for name, sections in names.items() if sections > 1]:
-            raise ValueError(f"clusters: two have the name {duplicates[0]!r}: tables and metrics cannot separate them")
+            raise ValueError(
+                f"clusters: two have the name {duplicates[0]!r}: tables and metrics cannot distinguish them"
+            )
         folders = [one.paths.checkpoint for one in of_clusters] + [self.paths.tables]
         for one, other in combinations(folders, 2):
             if not are_disjoint(one, other):

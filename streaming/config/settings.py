@@ -38,8 +38,8 @@ def _make_absolute(path: str) -> str:
 def _check_section_name(name: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
         raise ValueError(
-            "the name of a section has lower-case letters, digits and single underscores, because a folder and"
-            " environment variables contain it: put any other name into its setting cluster"
+            "the name of a section may have only lower-case letters, digits and single underscores, because it is also"
+            " the name of a folder and a part of environment variables: put any other name into the setting cluster"
         )
     return name
 
@@ -274,8 +274,8 @@ class SamplingSettings(Section):
 
     interval_seconds: Seconds = Field(
         5,
-        description="Interval between samples of end offsets and topic metadata. With source.kind admin-api, also"
-        " between samples of groups.",
+        description="Interval between samples of end offsets and topic metadata. With source.kind admin-api, it is"
+        " also the interval between samples of groups.",
     )
     lag_table_seconds: Seconds = Field(30, description="Interval between writes of lag to the table group_lag.")
     reconcile_seconds: Seconds = Field(

@@ -154,7 +154,7 @@ class EmbeddedBroker:
                 raise BrokerError(self._failure_message(f"ended with code {self._process.exit_code}"))
 
     def stop(self, grace_seconds: float = _STOP_GRACE_SECONDS) -> None:
-        """Shut the broker down cleanly, and kill it if it still runs after `grace_seconds`. Ignore a stopped broker."""
+        """Shut the broker down cleanly if it runs. Kill it if it still runs after `grace_seconds`."""
         if self._process is not None:
             self._process.stop(grace_seconds)
         self._release_folder()

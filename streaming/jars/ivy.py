@@ -1,7 +1,7 @@
 """Download jars with the Ivy in pyspark, so that Maven is not required.
 
-Ivy uses a separate home folder. So a damaged `~/.m2` or `~/.ivy2` of the user has no effect. A pom without its jar is an
-example of such damage.
+Ivy uses a separate home folder. So a damaged `~/.m2` or `~/.ivy2` of the user has no effect. A typical damage is a pom
+without its jar.
 """
 
 from __future__ import annotations
