@@ -116,7 +116,7 @@ def _tls_message(error: ssl.SSLError) -> str:
         # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
         is_name_mismatch = error.verify_code in {62, 64}
         setting = "kafka.bootstrap_servers or verify_hostname" if is_name_mismatch else "kafka.security.ca_file"
-        return f"the broker's certificate is not valid ({error.verify_message}): check {setting}"
+        return f"the monitor does not accept the broker's certificate ({error.verify_message}): check {setting}"
     reason = (error.reason or "TLS failed").lower().replace("_", " ")
     if "alert" in reason:
         return f"the broker rejects the TLS handshake ({reason}): check kafka.security.certificate_file and key_file"
