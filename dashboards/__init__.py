@@ -1,11 +1,13 @@
-"""Grafana's dashboards of the monitor, made with Grafana's foundation SDK; README.md beside this says how to use them.
+"""Generate the Grafana dashboards of the monitor with Grafana's foundation SDK. README.md explains how to use them.
 
-`promql.py` writes queries, `words.py` says what numbers and labels are called and coloured, `panels.py` and `boards.py`
-put both into panels and dashboards; `fleet.py`, `group*.py` and `monitor.py` are the dashboards. Rules for all of them:
+`promql.py` writes queries. `words.py` defines words and colours of numbers and labels. `panels.py`, `tables.py` and
+`boards.py` create panels and dashboards from them. `fleet.py`, `group*.py`, `monitor.py` and `alerts.py` define the
+dashboards. They follow these rules:
 
-1. A panel has a description: how to read it, and what it means that nothing is shown.
-2. No series is shown as 0 unless something else says that it would be there: unknown stays unknown.
-3. The worst comes first. A colour never stands alone: a word or the title says what it means.
-4. Queries take all labels but their own away, so that a monitor that was started elsewhere continues its series.
-5. Everything that counts is at most `$top` rows long: a cluster can have ten thousand groups.
+1. A panel has a description: how to read it, and what an empty panel means.
+2. A missing series is shown as 0 only if a different series proves that the value is 0. Unknown values stay unknown.
+3. The worst rows come first. The meaning of a colour is always also in a word or in the title.
+4. Queries remove all labels except those of the metric. So the series continue if the monitor moves to a different
+   machine.
+5. A table of groups has at most `$top` rows, because a cluster can have ten thousand groups.
 """

@@ -1,28 +1,28 @@
-"""`python -m dashboards`: write dashboards/grafana/*.json. A test compares them."""
+"""`python -m dashboards` writes dashboards/grafana/*.json. A test compares these files with the generator's output."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from dashboards import alerts, fleet, group, monitor
-from dashboards.boards import written
+from dashboards.boards import as_json_text
 
 FOLDER = Path(__file__).parent / "grafana"
 RUNBOOK = Path(__file__).parent / "RUNBOOK.md"
 
 
-def texts() -> dict[str, str]:
-    """Every dashboard by the name of its file."""
-    made = {
+def generate_files() -> dict[str, str]:
+    """Return the content of each dashboard file by its name."""
+    dashboards = {
         "fleet": fleet.dashboard(),
         "group": group.dashboard(),
         "monitor": monitor.dashboard(),
         "runbook": alerts.runbook(RUNBOOK.read_text()),
     }
-    return {f"{name}.json": written(dashboard) for name, dashboard in made.items()}
+    return {f"{name}.json": as_json_text(dashboard) for name, dashboard in dashboards.items()}
 
 
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    for name, text in texts().items():
+    for name, text in generate_files().items():
         (FOLDER / name).write_text(text)

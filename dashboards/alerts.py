@@ -1,4 +1,4 @@
-"""Alerts that fire, and the runbook that says what to do about them."""
+"""Create the panel of firing alerts and the dashboard of the runbook."""
 
 from __future__ import annotations
 
@@ -10,66 +10,71 @@ from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.builders import text
 from grafana_foundation_sdk.models.text import TextMode
 
-from dashboards.boards import RUNBOOK_UID, board
-from dashboards.panels import AnyPanel, Card
+from dashboards.boards import RUNBOOK_UID, create_dashboard
+from dashboards.panels import AnyPanel, PanelSpec
 from dashboards.promql import Scope
-from dashboards.tables import Column, Label, Measure, ranked
-from dashboards.words import ACT, NEITHER, WATCH, mapped
+from dashboards.tables import Column, Label, Measure, ranked_table
+from dashboards.words import ACT, NEITHER, WATCH, value_mapping
 
 _SEVERITIES = {"page": (3, ACT), "ticket": (2, WATCH), "info": (1, NEITHER)}
-_OURS = 'alertname=~"Kafka.+|RebalanceMonitor.+", alertstate="firing"'
+_OUR_ALERTS = 'alertname=~"Kafka.+|RebalanceMonitor.+", alertstate="firing"'
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
-_NUMBERED_IN_ORDER = 1_000
+_FIRST_FREE_NUMBER = 1_000
 
 
-def firing(scope: Scope, whose: Sequence[Label] = ()) -> AnyPanel:
-    """A table of the alerts that fire, pages first, with columns for whose they are. Each name leads to the runbook."""
-    card = Card(
-        "Alerts that fire",
-        "Page: for now. Ticket: for the next working day. Info: told to nobody. An alert's name leads to the runbook, "
-        "which says what it means, how to confirm it and what to do.",
-        "no alert fires; or Prometheus has not loaded the rules in `dashboards/rules`.",
-        "none fires, if the rules are loaded",
+def firing_alerts_panel(scope: Scope, labels: Sequence[Label] = ()) -> AnyPanel:
+    """Return a table of the firing alerts, severity `page` first, with columns for `labels`.
+
+    The name of each alert links to the runbook.
+    """
+    spec = PanelSpec(
+        "Firing alerts",
+        "Severity `page`: act now. `ticket`: act on the next working day. `info`: no notification. The name of an "
+        "alert links to the runbook. It describes the meaning of the alert, how to confirm it and what to do.",
+        "No alert fires, or Prometheus has not loaded the rules in `dashboards/rules`.",
+        "no alert, if the rules are loaded",
         width=24,
         height=7,
     )
     ranks = " or ".join(
-        f'{rank} * ALERTS{{{scope.matchers}, {_OURS}, severity="{name}"}}' for name, (rank, _) in _SEVERITIES.items()
+        f'{rank} * ALERTS{{{scope.matchers}, {_OUR_ALERTS}, severity="{name}"}}'
+        for name, (rank, _) in _SEVERITIES.items()
     )
-    words = mapped({str(rank): (name, color) for name, (rank, color) in _SEVERITIES.items()})
+    words = value_mapping({str(rank): (name, color) for name, (rank, color) in _SEVERITIES.items()})
     runbook = build.DashboardLink("Runbook").url(f"/d/{RUNBOOK_UID}")
     columns: list[Column] = [
         Label("Alert", "alertname", links=[runbook]),
-        *whose,
+        *labels,
         Measure("Severity", f"topk(50, max by (alertname, cluster, group) ({ranks}))", mappings=[words]),
     ]
-    return ranked(card, columns, by="Severity")
+    return ranked_table(spec, columns, sort_by="Severity")
 
 
 def runbook(markdown: str) -> build.Dashboard:
-    """The runbook as a dashboard: whoever is paged has it at hand wherever Grafana is. A panel for each alert."""
+    """Return the runbook as a dashboard with a panel for each alert, so that it is available wherever Grafana is."""
     introduction, *rest = _SECTION.split(markdown)
     sections = dict(zip(rest[::2], rest[1::2], strict=True))
-    about = "What each alert means, how to confirm it, what to do. Made from dashboards/RUNBOOK.md."
-    panels = [_page("Before you begin", introduction.partition("\n")[2], 24)]
+    about = "The meaning of each alert, how to confirm it, and what to do. Generated from dashboards/RUNBOOK.md."
+    panels = [_runbook_panel("Before you begin", introduction.partition("\n")[2], 24)]
     *pairs, last = sorted(sections.items())
-    panels += [_page(alert, section, 12) for alert, section in pairs]
-    panels.append(_page(*last, 24 if len(pairs) % 2 == 0 else 12))
-    return board(RUNBOOK_UID, "Rebalance monitor: runbook", about, [], {"Runbook": panels})
+    panels += [_runbook_panel(alert, section, 12) for alert, section in pairs]
+    panels.append(_runbook_panel(*last, 24 if len(pairs) % 2 == 0 else 12))
+    return create_dashboard(RUNBOOK_UID, "Rebalance monitor: runbook", about, [], {"Runbook": panels})
 
 
 def panel_number(title: str) -> int:
-    """The number of a panel of the runbook, by which an alert's link opens it (`viewPanel`): of its title alone.
+    """Return the number of a runbook panel. An alert's link opens the panel by this number (`viewPanel`).
 
-    Rules and dashboards are not renewed at one moment: numbered in order, a new alert would have others lead to the
-    panel beside their own. Panels that are numbered in order have smaller numbers.
+    The number depends only on the title. Rules and dashboards are not updated at the same time. With consecutive
+    numbers, a new alert would change the numbers of other alerts, and their old links would open a wrong panel. The
+    numbers of all other panels are smaller.
 
     >>> panel_number("KafkaAssignmentSkewed")
     868679
     """
-    return _NUMBERED_IN_ORDER + crc32(title.encode()) % 1_000_000
+    return _FIRST_FREE_NUMBER + crc32(title.encode()) % 1_000_000
 
 
-def _page(title: str, markdown: str, width: int) -> AnyPanel:
+def _runbook_panel(title: str, markdown: str, width: int) -> AnyPanel:
     panel = text.Panel().id(panel_number(title)).title(title).mode(TextMode.MARKDOWN).content(markdown.strip())
     return panel.span(width).height(14 if width < 24 else 9)

@@ -1,24 +1,24 @@
-"""All groups of all clusters: how many have a trouble of which kind, and the worst of each kind."""
+"""Define the dashboard of all groups: the number of groups with each problem, and the worst groups of each problem."""
 
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from dashboards.alerts import firing
+from dashboards.alerts import firing_alerts_panel
 from dashboards.boards import (
     FLEET_UID,
     MONITOR_UID,
-    board,
-    links_of_row,
+    create_dashboard,
+    dashboard_url,
+    group_links,
     monitor_variable,
-    of_same_clusters,
-    some_of,
+    multiple_choice_variable,
     source_variable,
     top_variable,
 )
-from dashboards.panels import AnyPanel, Card, Look, Query, bars, figure, lines
-from dashboards.promql import CLUSTERS, FLEET, beside, number_of, repeated, sum_by, worst
-from dashboards.tables import Column, Label, Measure, ranked
+from dashboards.panels import AnyPanel, DisplayOptions, PanelSpec, Query, bar_panel, line_panel, stat_panel
+from dashboards.promql import CLUSTERS, FLEET, count_or_zero, for_same_groups, repeat_for_rows, sum_by, top_k
+from dashboards.tables import Column, Label, Measure, ranked_table
 from dashboards.words import (
     ANY,
     BOUNDS,
@@ -33,9 +33,9 @@ from dashboards.words import (
     STATUSES,
     STORM,
     Steps,
-    as_labelled,
-    decoded,
-    mapped,
+    code_mappings,
+    label_mappings,
+    value_mapping,
 )
 from streaming.signals.fairness import (
     ASSIGNMENT_TIMESTAMP_SECONDS,
@@ -67,250 +67,270 @@ from streaming.signals.rebalances import (
 )
 
 _NO_DEPLOYMENT, _IS_UNKNOWN, _IS_DRIFT = 'condition!="rolling_restart"', 'state="Unknown"', 'verdict="drift"'
-_BOUNDS = decoded(BOUNDS)
-_GROUP = Label("Group", "group", links=links_of_row())
+_BOUNDS = code_mappings(BOUNDS)
+_GROUP = Label("Group", "group", links=group_links())
 _CLUSTER = Label("Cluster", "cluster", width=140)
-_NOTHING_IS_WRONG = "no group has this trouble as far as is known, or nothing is known: see the figures above."
+_NO_PROBLEM_KNOWN = "No group is known to have this problem. If the numbers above are missing, nothing is known."
 
 
 def dashboard() -> build.Dashboard:
-    """Counts first, then the worst of each trouble, then how it went."""
+    """Return the dashboard: counts first, then the worst groups of each problem, then changes over time."""
     variables = [
         source_variable(),
-        some_of("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
-        some_of("group", "Group", f"label_values({CLUSTERS.of(GROUP_STATE)}, group)"),
+        multiple_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
+        multiple_choice_variable("group", "Group", f"label_values({CLUSTERS.selector(GROUP_STATE)}, group)"),
         top_variable(),
         monitor_variable(),
     ]
-    about = "Which consumer groups to look at first, and why. A group's name leads to its own dashboard and page."
+    about = "The consumer groups with the worst problems. The name of a group links to its dashboard and page."
     rows = {
-        "How many groups are in trouble": [*_counts(), firing(FLEET, [_GROUP, _CLUSTER])],
-        "Wrong: what holds now, and assignments that are not what their strategy promises": [_conditions(), _drift()],
-        "Unfair and restless": [_skew(), _churn()],
-        "Behind": [_lag_seconds(), _lag()],
-        "How it went": [_lag_over_time(), _causes_over_time(), _statuses_over_time(), _states_over_time()],
+        "Number of groups with problems": [*_counts(), firing_alerts_panel(FLEET, [_GROUP, _CLUSTER])],
+        "Active conditions and drift": [_conditions(), _drift()],
+        "Unfair assignments and frequent rebalances": [_skew(), _most_rebalances()],
+        "Lag": [_lag_seconds(), _lag()],
+        "Changes over time": [_lag_over_time(), _causes_over_time(), _statuses_over_time(), _states_over_time()],
     }
-    return board(FLEET_UID, "Rebalance monitor: all groups", about, variables, rows)
+    return create_dashboard(FLEET_UID, "Rebalance monitor: all groups", about, variables, rows)
 
 
 def _counts() -> list[AnyPanel]:
     return [
         _not_ready(),
-        _count("Groups", "Groups that there are, those without members too.", f"count({FLEET.each(GROUP_STATE)})", ()),
+        _count("Groups", "All groups, including groups without members.", f"count({FLEET.series(GROUP_STATE)})", ()),
         _with_condition(),
         _drifting(),
         _skewed(),
-        _standing(),
+        _no_progress(),
         _losing(),
-        _not_known(),
+        _unknown(),
     ]
 
 
-def _count(title: str, reads: str, expression: str, steps: Steps) -> AnyPanel:
-    absent = "no monitor of the chosen clusters is ready, so nothing is known. It is no zero."
-    return figure(
-        Card(title, reads, absent, width=3, height=4), expression, Look(steps=steps, mappings=NONE if steps else ())
+def _count(title: str, how_to_read: str, expression: str, steps: Steps) -> AnyPanel:
+    if_empty = "No monitor of the selected clusters is ready, so the number is unknown. It is not zero."
+    return stat_panel(
+        PanelSpec(title, how_to_read, if_empty, width=3, height=4),
+        expression,
+        DisplayOptions(steps=steps, mappings=NONE if steps else ()),
     )
 
 
 def _not_ready() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Clusters not ready",
-        "Clusters whose monitor has not caught up, or is out of touch with the brokers: of those nothing else on this "
-        "page is of now. The link leads to the monitor's own dashboard.",
-        "Prometheus has no monitor of the chosen clusters: nobody watches. Check the scrape.",
+        "Clusters whose monitor has not read the log to its end, or cannot reach the brokers. For these clusters, the "
+        "other values on this dashboard are not current. The link opens the dashboard of the monitor.",
+        "Prometheus does not scrape a monitor of the selected clusters. Check the scrape.",
         "no monitor",
         width=3,
         height=4,
     )
-    all_ready = mapped({"0": ("all ready", FINE)})
-    link = build.DashboardLink("The monitor itself").url(of_same_clusters(MONITOR_UID))
-    not_ready = number_of(f"{CLUSTERS.each(READY)} == 0", CLUSTERS.each(READY))
-    return figure(card, not_ready, Look(steps=ANY, mappings=[all_ready]), link)
+    all_ready = value_mapping({"0": ("all ready", FINE)})
+    link = build.DashboardLink("The monitor itself").url(dashboard_url(MONITOR_UID))
+    not_ready = count_or_zero(f"{CLUSTERS.series(READY)} == 0", CLUSTERS.series(READY))
+    return stat_panel(spec, not_ready, DisplayOptions(steps=ANY, mappings=[all_ready]), link)
 
 
 def _with_condition() -> AnyPanel:
-    reads = "Groups with a storm, a flapping member, a stuck rebalance or the like; a rolling restart is not counted."
-    those = f"count by (cluster, group) ({FLEET.of(GROUP_CONDITION, _NO_DEPLOYMENT)})"
-    return _count("With a condition", reads, number_of(those, f"{CLUSTERS.each(READY)} == 1"), ANY)
+    how_to_read = (
+        "Groups with a condition, for example a rebalance storm or a stuck rebalance. Rolling restarts do not count."
+    )
+    affected = f"count by (cluster, group) ({FLEET.selector(GROUP_CONDITION, _NO_DEPLOYMENT)})"
+    return _count("With a condition", how_to_read, count_or_zero(affected, f"{CLUSTERS.series(READY)} == 1"), ANY)
 
 
 def _drifting() -> AnyPanel:
-    reads = "Groups whose assignment is not what their own strategy promises."
-    verdicts = FLEET.each(ASSIGNMENT_VERDICT, 'verdict="drift"')
-    return _count("Drifted", reads, number_of(verdicts, FLEET.each(ASSIGNMENT_VERDICT)), ANY)
+    how_to_read = "Groups with partitions whose owner breaks a rule of the group's strategy."
+    verdicts = FLEET.series(ASSIGNMENT_VERDICT, 'verdict="drift"')
+    return _count("With drift", how_to_read, count_or_zero(verdicts, FLEET.series(ASSIGNMENT_VERDICT)), ANY)
 
 
 def _skewed() -> AnyPanel:
-    reads = "Groups whose busiest member has more partitions than the fairest assignment would give it."
-    excess = FLEET.each(EXCESS_PARTITIONS)
-    return _count("Skewed", reads, number_of(f"{excess} > 0", excess), SOME)
+    how_to_read = "Groups whose busiest member has more partitions than in the fairest valid assignment."
+    excess = FLEET.series(EXCESS_PARTITIONS)
+    return _count("Skewed", how_to_read, count_or_zero(f"{excess} > 0", excess), SOME)
 
 
-def _standing() -> AnyPanel:
-    reads = "Groups of status STOP (commit no more), STALL (commit and do not get on) or REWIND (were set back)."
-    those = FLEET.each(GROUP_STATUS, 'status=~"STOP|STALL|REWIND"')
-    return _count("Standing still", reads, number_of(those, FLEET.each(GROUP_STATUS)), ANY)
+def _no_progress() -> AnyPanel:
+    how_to_read = "Groups with status STOP (no commits), STALL (commits do not advance) or REWIND (a commit went back)."
+    affected = FLEET.series(GROUP_STATUS, 'status=~"STOP|STALL|REWIND"')
+    return _count("No progress", how_to_read, count_or_zero(affected, FLEET.series(GROUP_STATUS)), ANY)
 
 
 def _losing() -> AnyPanel:
-    reads = "Groups of whose unread records retention took some, or will within an hour at its present rate."
-    lost, soon = f"{FLEET.each(GROUP_RECORDS_LOST)} > 0", f"{FLEET.each(GROUP_SECONDS_UNTIL_LOST)} < 3600"
-    return _count("Losing records", reads, number_of(f"{lost} or {soon}", FLEET.each(GROUP_RECORDS_LOST)), ANY)
-
-
-def _not_known() -> AnyPanel:
-    reads = "Groups whose state is not known, or the lag of one of their partitions."
-    unknown = (
-        f"max by (cluster, group) ({FLEET.of(GROUP_STATE, _IS_UNKNOWN)} or {FLEET.of(LAG_UNKNOWN_PARTITIONS)} > 0)"
+    how_to_read = "Groups that lost unread records to retention, or will lose some within an hour at the present rate."
+    lost, soon = f"{FLEET.series(GROUP_RECORDS_LOST)} > 0", f"{FLEET.series(GROUP_SECONDS_UNTIL_LOST)} < 3600"
+    return _count(
+        "Losing records", how_to_read, count_or_zero(f"{lost} or {soon}", FLEET.series(GROUP_RECORDS_LOST)), ANY
     )
-    return _count("Not known", reads, number_of(unknown, FLEET.each(GROUP_STATE)), SOME)
+
+
+def _unknown() -> AnyPanel:
+    how_to_read = "Groups whose state is unknown, or that have a partition with unknown lag."
+    state, lag = FLEET.selector(GROUP_STATE, _IS_UNKNOWN), FLEET.selector(LAG_UNKNOWN_PARTITIONS)
+    unknown = f"max by (cluster, group) ({state} or {lag} > 0)"
+    return _count("Unknown", how_to_read, count_or_zero(unknown, FLEET.series(GROUP_STATE)), SOME)
 
 
 def _conditions() -> AnyPanel:
-    card = Card(
-        "What is the matter now",
-        "Conditions that hold, groups with the most of them first. Who it is, and why, is on the group's page.",
-        _NOTHING_IS_WRONG,
-        "no condition holds, as far as is known",
+    spec = PanelSpec(
+        "Active conditions",
+        "All active conditions. Groups with the most conditions come first. The group's page shows the members and the "
+        "cause.",
+        _NO_PROBLEM_KNOWN,
+        "no known condition",
     )
-    most = worst(f"count by (cluster, group) ({FLEET.each(GROUP_CONDITION)})")
+    selected = top_k(f"count by (cluster, group) ({FLEET.series(GROUP_CONDITION)})")
     columns: list[Column] = [
-        *(_GROUP, _CLUSTER, Label("Condition", "condition", as_labelled(CONDITIONS))),
-        Measure("Since", beside(f"1000 * {FLEET.each(GROUP_CONDITION_TIMESTAMP_SECONDS)}", most), unit=SINCE),
-        Measure("Conditions", repeated(most, "cluster, group", FLEET.each(GROUP_CONDITION))),
+        *(_GROUP, _CLUSTER, Label("Condition", "condition", label_mappings(CONDITIONS))),
+        Measure(
+            "Since", for_same_groups(f"1000 * {FLEET.series(GROUP_CONDITION_TIMESTAMP_SECONDS)}", selected), unit=SINCE
+        ),
+        Measure("Conditions", repeat_for_rows(selected, "cluster, group", FLEET.series(GROUP_CONDITION))),
     ]
-    return ranked(card, columns, by="Conditions")
+    return ranked_table(spec, columns, sort_by="Conditions")
 
 
 def _drift() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Worst drift",
-        "Partitions whose owner breaks a rule of the group's own strategy. Which ones, and whose they should be, is "
-        "on the group's page and in the table `assignment_drift`.",
-        _NOTHING_IS_WRONG,
-        "no group has drifted, as far as is known",
+        "Partitions whose owner breaks a rule of the group's own strategy. The group's page and the table "
+        "`assignment_drift` list these partitions and their expected owners.",
+        _NO_PROBLEM_KNOWN,
+        "no known drift",
     )
-    of_own = f"on (cluster, group, strategy) {FLEET.of(ASSIGNMENT_VERDICT, _IS_DRIFT)}"
-    most = Measure("Partitions elsewhere", worst(f"({FLEET.each(DRIFT_PARTITIONS)} and {of_own}) > 0"), steps=ANY)
-    return ranked(card, [_GROUP, _CLUSTER, Label("Strategy", "strategy"), most], by="Partitions elsewhere")
+    of_own = f"on (cluster, group, strategy) {FLEET.selector(ASSIGNMENT_VERDICT, _IS_DRIFT)}"
+    drift = Measure("Drift partitions", top_k(f"({FLEET.series(DRIFT_PARTITIONS)} and {of_own}) > 0"), steps=ANY)
+    return ranked_table(spec, [_GROUP, _CLUSTER, Label("Strategy", "strategy"), drift], sort_by="Drift partitions")
 
 
 def _skew() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Worst skew",
-        "Excess: partitions of the busiest member beyond the smallest maximum any valid assignment reaches; a gap "
-        "that nothing can close is none. Client and host say who that is, and what it has. Topic skew: how many come "
-        "from dealing each topic by itself, as range does; the remedy is the strategy that would end that.",
-        _NOTHING_IS_WRONG,
-        "no group is skewed, as far as is known",
+        "Excess: partitions of the busiest member beyond the fairest possible maximum. A difference that no assignment "
+        "can remove does not count. Client and host identify the busiest member. Topic skew: the excess that results "
+        "from the separate assignment of each topic, as with range. Remedy: the strategy that would remove it.",
+        _NO_PROBLEM_KNOWN,
+        "no known skew",
     )
-    most = worst(f"{FLEET.each(EXCESS_PARTITIONS)} > 0")
+    selected = top_k(f"{FLEET.series(EXCESS_PARTITIONS)} > 0")
     columns: list[Column] = [
         *(_GROUP, _CLUSTER),
-        Measure("Excess", most, steps=SOME),
+        Measure("Excess", selected, steps=SOME),
         *(Label("Client", "client_id"), Label("Host", "client_host")),
-        Measure("Has", beside(FLEET.each(BUSIEST_MEMBER), most)),
-        Measure("Fewest", beside(FLEET.each(MEMBER_PARTITIONS_MIN), most)),
-        Measure("Since", beside(f"1000 * {FLEET.each(ASSIGNMENT_TIMESTAMP_SECONDS)}", most), unit=SINCE),
-        Measure("Topic skew", beside(FLEET.each(TOPIC_SKEW), most)),
+        Measure("Most partitions", for_same_groups(FLEET.series(BUSIEST_MEMBER), selected)),
+        Measure("Fewest partitions", for_same_groups(FLEET.series(MEMBER_PARTITIONS_MIN), selected)),
+        Measure("Since", for_same_groups(f"1000 * {FLEET.series(ASSIGNMENT_TIMESTAMP_SECONDS)}", selected), unit=SINCE),
+        Measure("Topic skew", for_same_groups(FLEET.series(TOPIC_SKEW), selected)),
         Label("Remedy", "remedy"),
     ]
-    return ranked(card, columns, by="Excess")
+    return ranked_table(spec, columns, sort_by="Excess")
 
 
-def _churn() -> AnyPanel:
-    card = Card(
+def _most_rebalances() -> AnyPanel:
+    spec = PanelSpec(
         "Most rebalances in the time range",
-        "Each stops the group, or part of it. Needless moves: partitions that changed owner although an assignment as "
-        "balanced left them where they were. Commit gap: 9 of 10 rebalances took the group less time from the last "
-        "commit before to the first after, as far as that is known.",
-        "no group rebalanced in the time range, or none is known.",
-        "no group rebalanced, as far as is known",
+        "Each rebalance interrupts the group or a part of it. Needless moves: partitions that changed their owner "
+        "although an equally balanced assignment would not move them. Commit gap: time from the last commit before a "
+        "rebalance to the first commit after it. 90 % of the known gaps are shorter.",
+        "No group is known to have rebalanced in the time range.",
+        "no known rebalance",
     )
-    most = worst(f"{FLEET.happened_in_range(REBALANCES)} > 0")
-    needless = sum_by("cluster, group", FLEET.happened_in_range(MOVED_PARTITIONS, 'necessary="false"'))
-    gap = f"histogram_quantile(0.9, {FLEET.happened_in_range(COMMIT_GAP_SECONDS)}) > 0"
+    selected = top_k(f"{FLEET.increase_in_range(REBALANCES)} > 0")
+    needless = sum_by("cluster, group", FLEET.increase_in_range(MOVED_PARTITIONS, 'necessary="false"'))
+    gap = f"histogram_quantile(0.9, {FLEET.increase_in_range(COMMIT_GAP_SECONDS)}) > 0"
     columns: list[Column] = [
         *(_GROUP, _CLUSTER),
-        Measure("Rebalances", most, steps=STORM),
-        Measure("Needless moves", beside(needless, most), steps=SOME),
-        Measure("Commit gap", beside(gap, most), unit="s", steps=SECONDS_BEHIND),
+        Measure("Rebalances", selected, steps=STORM),
+        Measure("Needless moves", for_same_groups(needless, selected), steps=SOME),
+        Measure("Commit gap", for_same_groups(gap, selected), unit="s", steps=SECONDS_BEHIND),
     ]
-    return ranked(card, columns, by="Rebalances")
+    return ranked_table(spec, columns, sort_by="Rebalances")
 
 
-def _behind(card: Card, most: str, by: str) -> AnyPanel:
-    """The same columns, whichever the rows are chosen by."""
+def _lag_table(spec: PanelSpec, selected: str, by: str) -> AnyPanel:
+    """Return a table with columns for lag. `selected` is the query that selects the groups."""
     columns: list[Column] = [
         *(_GROUP, _CLUSTER),
-        Measure("Behind", beside(FLEET.each(GROUP_LAG_SECONDS), most), unit="s", steps=SECONDS_BEHIND),
-        Measure("is", beside(f"{BOUNDS[0].code} + {FLEET.each(GROUP_LAG_SECONDS_IS_BOUND)}", most), mappings=_BOUNDS),
-        Measure("Records", beside(FLEET.each(GROUP_LAG), most)),
-        Label("Status", "status", as_labelled(STATUSES)),
-        Measure("", beside(FLEET.each(GROUP_STATUS), most)),
+        Measure(
+            "Lag in time", for_same_groups(FLEET.series(GROUP_LAG_SECONDS), selected), unit="s", steps=SECONDS_BEHIND
+        ),
+        Measure(
+            "Precision",
+            for_same_groups(f"{BOUNDS[0].code} + {FLEET.series(GROUP_LAG_SECONDS_IS_BOUND)}", selected),
+            mappings=_BOUNDS,
+        ),
+        Measure("Lag in records", for_same_groups(FLEET.series(GROUP_LAG), selected)),
+        Label("Status", "status", label_mappings(STATUSES)),
+        Measure("", for_same_groups(FLEET.series(GROUP_STATUS), selected)),
     ]
-    return ranked(card, columns, by=by)
+    return ranked_table(spec, columns, sort_by=by)
 
 
 def _lag_seconds() -> AnyPanel:
-    card = Card(
-        "Furthest behind in time",
-        "How long ago the next record was written that the group has to read, of its partitions the most. `at least`: "
-        "the record is older than every sample kept.",
-        "every group has read everything, or no lag in time is known yet: it takes some samples.",
-        "no group is behind, as far as is known",
+    spec = PanelSpec(
+        "Largest lag in time",
+        "Age of the next record that the group must read, in the partition with the largest lag in time. `at least`: "
+        "the record is older than all stored samples.",
+        "Every group has read all records, or the lag in time is not known yet. It is known after some samples.",
+        "no known lag",
     )
-    return _behind(card, worst(f"{FLEET.each(GROUP_LAG_SECONDS)} > 0"), "Behind")
+    return _lag_table(spec, top_k(f"{FLEET.series(GROUP_LAG_SECONDS)} > 0"), "Lag in time")
 
 
 def _lag() -> AnyPanel:
-    card = Card(
-        "Furthest behind in records",
-        "Records the group has yet to commit. A group of whose partitions one's lag is not known has no sum.",
-        "every group has read everything, or no lag is known.",
-        "no group is behind, as far as is known",
+    spec = PanelSpec(
+        "Largest lag in records",
+        "Records that the group has not committed. A group is not listed if the lag of one of its partitions is "
+        "unknown.",
+        "Every group has read all records, or no lag is known.",
+        "no known lag",
     )
-    return _behind(card, worst(f"{FLEET.each(GROUP_LAG)} > 0"), "Records")
+    return _lag_table(spec, top_k(f"{FLEET.series(GROUP_LAG)} > 0"), "Lag in records")
 
 
 def _lag_over_time() -> AnyPanel:
-    card = Card(
-        "Records to be committed, by cluster",
-        "All groups of a cluster together. Rising all the time: somebody does not keep up; the table above says who.",
-        "no monitor was ready then, or no lag was known.",
+    spec = PanelSpec(
+        "Lag in records, by cluster",
+        "Sum of all groups of a cluster. If it rises all the time, a group does not keep up. The table above shows "
+        "which.",
+        "No monitor was ready at that time, or no lag was known.",
     )
-    return lines(card, [Query(sum_by("cluster", FLEET.each(GROUP_LAG)), "{{cluster}}")])
+    return line_panel(spec, [Query(sum_by("cluster", FLEET.series(GROUP_LAG)), "{{cluster}}")])
 
 
 def _causes_over_time() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Rebalances by cause",
-        "Rebalances of all groups in each step of time. Blue: members came and went. Orange: somebody changed "
-        "something. Red: nothing that was recorded explains it, as when a client rejoins on its own.",
-        "no group rebalanced then, or no monitor was ready.",
+        "Rebalances of all groups in each time step. Blue: members joined or left. Orange: a strategy, subscription or "
+        "topic changed. Red: no record explains the rebalance, for example if a client rejoins without a reason.",
+        "No group rebalanced at that time, or no monitor was ready.",
     )
-    causes = sum_by("cause", FLEET.happened(REBALANCES_BY_CAUSE, "$__interval"))
-    return bars(card, [Query(causes, "{{cause}}")], Look(colors=CAUSES))
+    causes = sum_by("cause", FLEET.increase(REBALANCES_BY_CAUSE, "$__interval"))
+    return bar_panel(spec, [Query(causes, "{{cause}}")], DisplayOptions(colors=CAUSES))
 
 
 def _statuses_over_time() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Groups by status",
-        "OK: keeps up. WARN: slower than its producers. STOP: commits no more. STALL: commits and does not get on. "
-        "REWIND: was set back.",
-        "no status was known: it takes some commits of a group and some samples.",
+        "OK: the group keeps up. WARN: it is slower than its producers. STOP: it no longer commits. STALL: its commits "
+        "do not advance. REWIND: a commit went back.",
+        "No status was known. A status requires some commits of the group and some samples.",
     )
-    statuses = f"count by (status) ({FLEET.each(GROUP_STATUS)})"
-    return bars(card, [Query(statuses, "{{status}}")], Look(colors={word.value: word.color for word in STATUSES}))
+    statuses = f"count by (status) ({FLEET.series(GROUP_STATUS)})"
+    return bar_panel(
+        spec, [Query(statuses, "{{status}}")], DisplayOptions(colors={word.value: word.color for word in STATUSES})
+    )
 
 
 def _states_over_time() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Groups by state",
-        "In Kafka's words. Many in PreparingRebalance for long: stuck rebalances. Unknown: records are missing, or an "
-        "open transaction hides the group.",
-        "no monitor was ready then.",
+        "States as Kafka names them. Many groups in PreparingRebalance for minutes: stuck rebalances. Unknown: records "
+        "of the group are missing, or an open transaction hides the group.",
+        "No monitor was ready at that time.",
     )
-    states = f"count by (state) ({FLEET.each(GROUP_STATE)})"
-    return bars(card, [Query(states, "{{state}}")], Look(colors={word.value: word.color for word in STATES}))
+    states = f"count by (state) ({FLEET.series(GROUP_STATE)})"
+    return bar_panel(
+        spec, [Query(states, "{{state}}")], DisplayOptions(colors={word.value: word.color for word in STATES})
+    )

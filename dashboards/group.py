@@ -1,25 +1,25 @@
-"""One group: how it is, what just happened, whether its work is fairly shared, and whether it keeps up."""
+"""Define the dashboard of one group: its state, its rebalances, the fairness of its assignment, and its lag."""
 
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from dashboards.alerts import firing
+from dashboards.alerts import firing_alerts_panel
 from dashboards.boards import (
     GROUP_UID,
     Event,
-    board,
-    monitor_page,
+    add_events,
+    create_dashboard,
+    monitor_page_url,
     monitor_variable,
-    one_of,
-    some_of,
+    multiple_choice_variable,
+    single_choice_variable,
     source_variable,
-    with_events,
 )
 from dashboards.group_fairness import fairness
 from dashboards.group_lag import lag
 from dashboards.group_rebalances import rebalances
-from dashboards.panels import AnyPanel, Card, Look, Query, figure, words_over_time
+from dashboards.panels import AnyPanel, DisplayOptions, PanelSpec, Query, stat_panel, timeline_panel
 from dashboards.promql import ONE_GROUP, sum_by
 from dashboards.words import (
     ACT,
@@ -33,8 +33,8 @@ from dashboards.words import (
     STATUSES,
     VERDICTS,
     Word,
-    coded,
-    decoded,
+    code_mappings,
+    code_query,
 )
 from streaming.signals import Signal
 from streaming.signals.fairness import ASSIGNMENT_VERDICT, EXCESS_PARTITIONS
@@ -46,100 +46,112 @@ from streaming.signals.rebalances import GROUP_CONDITION, REBALANCES_BY_CAUSE
 
 
 def dashboard() -> build.Dashboard:
-    """How it is now comes first, in words; then the three questions of whoever is on call."""
+    """Return the dashboard: the current state first, then rebalances, fairness and lag."""
     variables = [
         source_variable(),
-        one_of("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
-        one_of("group", "Group", f'label_values({GROUP_STATE.name}{{cluster="$cluster"}}, group)'),
-        some_of("topic", "Topic", f"label_values({ONE_GROUP.of(TOPIC_LAG)}, topic)"),
+        single_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
+        single_choice_variable("group", "Group", f'label_values({GROUP_STATE.name}{{cluster="$cluster"}}, group)'),
+        multiple_choice_variable("topic", "Topic", f"label_values({ONE_GROUP.selector(TOPIC_LAG)}, topic)"),
         monitor_variable(),
     ]
-    about = "One consumer group: what just happened to it, whether its work is fairly shared, whether it keeps up."
+    about = "One consumer group: its rebalances, the fairness of its assignment, and its lag."
     rows = {
-        "How it is": [*_figures(), firing(ONE_GROUP), _words()],
+        "Current state": [*_stat_panels(), firing_alerts_panel(ONE_GROUP), _state_over_time()],
         "What just happened?": rebalances(),
-        "Is its work fairly shared?": fairness(),
-        "Does it keep up?": lag(),
+        "Is the work shared fairly?": fairness(),
+        "Is the group keeping up?": lag(),
     }
-    made = board(GROUP_UID, "Rebalance monitor: one group", about, variables, rows)
-    page = build.DashboardLink("Its page at the monitor").url(
-        monitor_page("${cluster:percentencode}", "${group:percentencode}")
+    result = create_dashboard(GROUP_UID, "Rebalance monitor: one group", about, variables, rows)
+    page = build.DashboardLink("This group's page at the monitor").url(
+        monitor_page_url("${cluster:percentencode}", "${group:percentencode}")
     )
-    return with_events(made.link(page.target_blank(True)), [_rebalanced(), _condition_began()])
+    return add_events(result.link(page.target_blank(True)), [_rebalance_event(), _condition_event()])
 
 
-def _figures() -> list[AnyPanel]:
-    """Eight of them side by side, words first."""
+def _stat_panels() -> list[AnyPanel]:
+    """Return eight panels in one line: words first, then numbers."""
     return [
-        _word("State", "In Kafka's words.", GROUP_STATE, "state", STATES),
-        _word("Status", "The worst of its partitions.", GROUP_STATUS, "status", STATUSES),
-        _word(
+        _label_panel("State", "The state as Kafka names it.", GROUP_STATE, "state", STATES),
+        _label_panel("Status", "The worst status of the group's partitions.", GROUP_STATUS, "status", STATUSES),
+        _label_panel(
             "Assignment",
-            "Whether the assignment is what the group's own strategy promises. `differs from java`: the leader's "
-            "program is known to differ. `withheld`: partitions wait for their next round.",
+            "Result of comparing the assignment with the group's own strategy. `differs from java`: the leader's "
+            "client library is known to differ from Java's. `withheld`: a cooperative rebalance assigns partitions in "
+            "its next round.",
             ASSIGNMENT_VERDICT,
             "verdict",
             VERDICTS,
         ),
         _conditions_now(),
-        _number("Members", "At its last recorded generation.", GROUP_MEMBERS, Look()),
-        _number("Excess partitions", "Its busiest member's, beyond need.", EXCESS_PARTITIONS, Look(steps=SOME)),
-        _number("Lag", "Records it has yet to commit.", GROUP_LAG, Look(unit="short")),
-        _number(
-            "Behind",
-            "Age of the next record it has to read, of its partitions the most.",
+        _number_panel("Members", "Members at the last recorded generation.", GROUP_MEMBERS, DisplayOptions()),
+        _number_panel(
+            "Excess partitions",
+            "Partitions of the busiest member beyond the fairest possible maximum.",
+            EXCESS_PARTITIONS,
+            DisplayOptions(steps=SOME),
+        ),
+        _number_panel(
+            "Record lag", "Records that the group has not committed.", GROUP_LAG, DisplayOptions(unit="short")
+        ),
+        _number_panel(
+            "Time lag",
+            "Age of the next record that the group must read, in the partition with the largest lag in time.",
             GROUP_LAG_SECONDS,
-            Look(unit="s", steps=SECONDS_BEHIND),
+            DisplayOptions(unit="s", steps=SECONDS_BEHIND),
         ),
     ]
 
 
-def _word(title: str, reads: str, signal: Signal, label: str, words: tuple[Word, ...]) -> AnyPanel:
-    card = Card(title, reads, signal.unknown, width=3, height=4)
-    return figure(card, coded(ONE_GROUP, signal, label, words), Look(mappings=decoded(words)))
+def _label_panel(title: str, how_to_read: str, signal: Signal, label: str, words: tuple[Word, ...]) -> AnyPanel:
+    spec = PanelSpec(title, how_to_read, signal.unknown, width=3, height=4)
+    return stat_panel(spec, code_query(ONE_GROUP, signal, label, words), DisplayOptions(mappings=code_mappings(words)))
 
 
-def _number(title: str, reads: str, signal: Signal, look: Look) -> AnyPanel:
-    return figure(Card(title, reads, signal.unknown, width=3, height=4), ONE_GROUP.each(signal), look)
+def _number_panel(title: str, how_to_read: str, signal: Signal, display: DisplayOptions) -> AnyPanel:
+    return stat_panel(
+        PanelSpec(title, how_to_read, signal.unknown, width=3, height=4), ONE_GROUP.series(signal), display
+    )
 
 
 def _conditions_now() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Conditions",
-        "How many hold now, as a storm or a stuck rebalance; which ones is below.",
-        "the monitor is not ready, or the group's condition is not known.",
+        "Number of active conditions, for example a rebalance storm. `Conditions over time` below shows which.",
+        "The monitor is not ready, or the state of the group is unknown.",
         width=3,
         height=4,
     )
     ready = f'{READY.name}{{cluster="$cluster"}} == 1'
-    should_report = f"0 * count({ONE_GROUP.each(GROUP_STATE)} and on (cluster) {ready})"
-    return figure(card, f"count({ONE_GROUP.each(GROUP_CONDITION)}) or {should_report}", Look(steps=ANY, mappings=NONE))
+    zero_if_known = f"0 * count({ONE_GROUP.series(GROUP_STATE)} and on (cluster) {ready})"
+    return stat_panel(
+        spec, f"count({ONE_GROUP.series(GROUP_CONDITION)}) or {zero_if_known}", DisplayOptions(steps=ANY, mappings=NONE)
+    )
 
 
-def _words() -> AnyPanel:
-    card = Card(
-        "How it was, in words",
-        "State of the group, worst status of its partitions, verdict on its assignment, and whether its lag in time is "
-        "exact or a lower bound. Hover for when each began.",
-        "a gap is a time of which nothing is known: the monitor was not ready, or not scraped.",
+def _state_over_time() -> AnyPanel:
+    spec = PanelSpec(
+        "State over time",
+        "State of the group, worst status of its partitions, verdict on its assignment, and precision of its lag in "
+        "time (exact or a lower bound). Hover over a bar for its start time.",
+        "During a gap, nothing is known. The monitor was not ready, or Prometheus did not scrape it.",
         width=24,
         height=7,
     )
-    bound = f"{BOUNDS[0].code} + max({ONE_GROUP.of(GROUP_LAG_SECONDS_IS_BOUND)})"
+    bound = f"{BOUNDS[0].code} + max({ONE_GROUP.selector(GROUP_LAG_SECONDS_IS_BOUND)})"
     queries = [
-        Query(coded(ONE_GROUP, GROUP_STATE, "state", STATES), "state"),
-        Query(coded(ONE_GROUP, GROUP_STATUS, "status", STATUSES), "status"),
-        Query(coded(ONE_GROUP, ASSIGNMENT_VERDICT, "verdict", VERDICTS), "assignment"),
-        Query(bound, "lag in time is"),
+        Query(code_query(ONE_GROUP, GROUP_STATE, "state", STATES), "state"),
+        Query(code_query(ONE_GROUP, GROUP_STATUS, "status", STATUSES), "status"),
+        Query(code_query(ONE_GROUP, ASSIGNMENT_VERDICT, "verdict", VERDICTS), "assignment"),
+        Query(bound, "lag in time"),
     ]
-    return words_over_time(card, queries, decoded(STATES, STATUSES, VERDICTS, BOUNDS))
+    return timeline_panel(spec, queries, code_mappings(STATES, STATUSES, VERDICTS, BOUNDS))
 
 
-def _rebalanced() -> Event:
-    causes = sum_by("cause", ONE_GROUP.happened(REBALANCES_BY_CAUSE, "$__interval"))
+def _rebalance_event() -> Event:
+    causes = sum_by("cause", ONE_GROUP.increase(REBALANCES_BY_CAUSE, "$__interval"))
     return Event("Rebalances", f"{causes} > 0", "rebalance: {{cause}}", NEITHER)
 
 
-def _condition_began() -> Event:
-    began = f"{ONE_GROUP.each(GROUP_CONDITION)} unless {ONE_GROUP.each_before(GROUP_CONDITION, '$__interval')}"
-    return Event("Conditions begin", began, "{{condition}}", ACT)
+def _condition_event() -> Event:
+    started = f"{ONE_GROUP.series(GROUP_CONDITION)} unless {ONE_GROUP.series_before(GROUP_CONDITION, '$__interval')}"
+    return Event("Condition starts", started, "{{condition}}", ACT)

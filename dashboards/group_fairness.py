@@ -1,11 +1,11 @@
-"""Of one group: who owns what, expected against actual, how fair that is, and what could be made of it."""
+"""Define the fairness panels of one group: actual and expected owners, fairness scores, and other strategies."""
 
 from __future__ import annotations
 
-from dashboards.panels import AnyPanel, Card, Look, Query, bars_of_now, lines
-from dashboards.promql import ONE_GROUP, repeated
-from dashboards.tables import Column, Label, Measure, ranked
-from dashboards.words import ACT, ANY, NEITHER, SCORE, SINCE, SOME, UNKNOWN, VERDICTS, WATCH, as_labelled
+from dashboards.panels import AnyPanel, DisplayOptions, PanelSpec, Query, bar_gauge_panel, line_panel
+from dashboards.promql import ONE_GROUP, repeat_for_rows
+from dashboards.tables import Column, Label, Measure, ranked_table
+from dashboards.words import ACT, ANY, NEITHER, SCORE, SINCE, SOME, UNKNOWN, VERDICTS, WATCH, label_mappings
 from streaming.signals.fairness import (
     ASSIGNMENT_TIMESTAMP_SECONDS,
     ASSIGNMENT_VERDICT,
@@ -46,121 +46,124 @@ _SPREAD_COLORS = {
 
 
 def fairness() -> list[AnyPanel]:
-    """What is first, then how fair, then what could be done."""
+    """Return the panels: owners, then strategies, then scores and partitions over time."""
     return [
         *(_owners(), _busiest(), _topic_skew()),
         *(_strategies(), _what_if()),
         *(_scores_now(), _scores(), _ratios()),
-        *(_spread(), _unowned_records()),
+        *(_partitions_per_member(), _unowned_records()),
     ]
 
 
 def _owners() -> AnyPanel:
-    card = Card(
-        "Who owns what, and who should",
+    spec = PanelSpec(
+        "Actual and expected owners",
         "Partitions of each topic that each member has, and should have by the group's strategy. A difference is "
-        "drift. Lag: the sum over all partitions of the member, in records.",
+        "drift. Lag of the member: sum of all its partitions, in records.",
         "The setting `metrics.granularity` is not `member`. Series with member ids are optional, because each restart "
         "of a member creates new series. The group's page always shows members. " + MEMBER_PARTITIONS.unknown,
-        "shown at granularity member only: see the group's page",
+        "requires granularity member: open the group's page",
         width=24,
         height=10,
     )
     in_topic = 'topic=~"$topic"'
-    actual, expected = (ONE_GROUP.each(one, in_topic) for one in (MEMBER_PARTITIONS, MEMBER_EXPECTED_PARTITIONS))
+    actual, expected = (ONE_GROUP.series(one, in_topic) for one in (MEMBER_PARTITIONS, MEMBER_EXPECTED_PARTITIONS))
     columns: list[Column] = [
         *(Label("Member", "member"), Label("Instance", "group_instance_id")),
         *(Label("Client", "client_id"), Label("Host", "client_host"), Label("Topic", "topic")),
-        Measure("Has", actual),
-        Measure("Should have", expected),
-        Measure("Too many", f"{actual} - {expected}", steps=ANY),
-        Measure("Lag of the member", repeated(f"max by (member) ({ONE_GROUP.of(MEMBER_LAG)})", "member", actual)),
+        Measure("Actual", actual),
+        Measure("Expected", expected),
+        Measure("Difference", f"{actual} - {expected}", steps=ANY),
+        Measure(
+            "Lag of the member",
+            repeat_for_rows(f"max by (member) ({ONE_GROUP.selector(MEMBER_LAG)})", "member", actual),
+        ),
     ]
-    return ranked(card, columns, by="Has")
+    return ranked_table(spec, columns, sort_by="Actual")
 
 
 def _busiest() -> AnyPanel:
-    card = Card(
-        "Who holds too much",
-        "The busiest member of a group whose busiest member has more partitions than necessary, and the start time.",
+    spec = PanelSpec(
+        "Busiest member",
+        "The busiest member, if it has more partitions than necessary, and the start time of the assignment.",
         BUSIEST_MEMBER.unknown,
-        "nobody holds too much, as far as is known",
+        "no member is known to have too many",
     )
-    since = (
-        f"1000 * {ONE_GROUP.each(ASSIGNMENT_TIMESTAMP_SECONDS)} and on (cluster, group) {ONE_GROUP.of(BUSIEST_MEMBER)}"
-    )
+    start_ms, busiest = f"1000 * {ONE_GROUP.series(ASSIGNMENT_TIMESTAMP_SECONDS)}", ONE_GROUP.selector(BUSIEST_MEMBER)
+    since = f"{start_ms} and on (cluster, group) {busiest}"
     columns: list[Column] = [
         *(Label("Client", "client_id"), Label("Host", "client_host"), Label("Instance", "group_instance_id")),
-        Measure("Partitions", ONE_GROUP.each(BUSIEST_MEMBER), steps=SOME),
+        Measure("Partitions", ONE_GROUP.series(BUSIEST_MEMBER), steps=SOME),
         Measure("Since", since, unit=SINCE),
     ]
-    return ranked(card, columns, by="Partitions")
+    return ranked_table(spec, columns, sort_by="Partitions")
 
 
 def _strategies() -> AnyPanel:
-    card = Card(
-        "Expected against actual, by strategy",
-        "For the group's own strategy: partitions whose owner breaks one of its rules. For other strategies: "
-        "partitions that the strategy would place elsewhere. Which partitions: on the group's page.",
+    spec = PanelSpec(
+        "Actual assignment compared with each strategy",
+        "For the group's own strategy: partitions whose owner breaks a rule of the strategy. For other strategies: "
+        "partitions that the strategy would assign to a different member. The group's page lists the partitions.",
         DRIFT_PARTITIONS.unknown,
     )
     columns: list[Column] = [
         Label("Strategy", "strategy"),
-        Measure("Partitions elsewhere", ONE_GROUP.each(DRIFT_PARTITIONS)),
-        Label("Verdict on its own", "verdict", as_labelled(VERDICTS)),
-        Measure("", ONE_GROUP.each(ASSIGNMENT_VERDICT)),
+        Measure("Partitions", ONE_GROUP.series(DRIFT_PARTITIONS)),
+        Label("Verdict (own strategy)", "verdict", label_mappings(VERDICTS)),
+        Measure("", ONE_GROUP.series(ASSIGNMENT_VERDICT)),
     ]
-    return ranked(card, columns, by="Partitions elsewhere", largest_first=False)
+    return ranked_table(spec, columns, sort_by="Partitions", largest_first=False)
 
 
 def _scores_now() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Fairness scores now",
-        "100: as fair as any valid assignment. 0: all is with one who need not have it. Of partitions, lag and "
-        "throughput, by member and by client host. Red below 50, yellow below 90.",
+        "100: no valid assignment is fairer. 0: one member has all the work that other members could share. There are "
+        "scores for partitions, lag and throughput, by member and by client host. Red: below 50. Yellow: below 90.",
         IMBALANCE_SCORE.unknown,
         width=8,
     )
-    query = Query(f"sort({ONE_GROUP.each(IMBALANCE_SCORE)})", "{{measure}} by {{scope}}")
-    return bars_of_now(card, [query], Look(steps=SCORE, top=100))
+    query = Query(f"sort({ONE_GROUP.series(IMBALANCE_SCORE)})", "{{measure}} by {{scope}}")
+    return bar_gauge_panel(spec, [query], DisplayOptions(steps=SCORE, maximum=100))
 
 
 def _scores() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Fairness scores over time",
-        "As beside. A fall at a rebalance: the new assignment is worse. A fall without one: the work changed.",
+        "100: no valid assignment is fairer. If a score falls at a rebalance, the new assignment is worse. If it falls "
+        "without a rebalance, the work of the partitions changed.",
         IMBALANCE_SCORE.unknown,
         width=8,
     )
-    query = Query(ONE_GROUP.each(IMBALANCE_SCORE), "{{measure}} by {{scope}}")
-    return lines(card, [query], Look(colors=_SCORE_COLORS, top=100))
+    query = Query(ONE_GROUP.series(IMBALANCE_SCORE), "{{measure}} by {{scope}}")
+    return line_panel(spec, [query], DisplayOptions(colors=_SCORE_COLORS, maximum=100))
 
 
 def _ratios() -> AnyPanel:
-    card = Card(
-        "Most work of one over the mean",
-        "2: somebody has twice what all have on average, of partitions, lag or throughput. Unlike the score it does "
-        "not ask whether any assignment could do better.",
+    spec = PanelSpec(
+        "Busiest member compared with the mean",
+        "Work of the busiest member or host divided by the mean, for partitions, lag and throughput. 2: twice the "
+        "mean. Unlike the score, this ratio does not consider whether a fairer assignment exists.",
         WORK_IMBALANCE_RATIO.unknown,
         width=8,
     )
     queries = [
-        Query(f"max({ONE_GROUP.of(IMBALANCE_RATIO)})", "partitions by member"),
-        Query(ONE_GROUP.each(WORK_IMBALANCE_RATIO), "{{measure}} by {{scope}}"),
+        Query(f"max({ONE_GROUP.selector(IMBALANCE_RATIO)})", "partitions by member"),
+        Query(ONE_GROUP.series(WORK_IMBALANCE_RATIO), "{{measure}} by {{scope}}"),
     ]
-    return lines(card, queries, Look(colors=_SCORE_COLORS))
+    return line_panel(spec, queries, DisplayOptions(colors=_SCORE_COLORS))
 
 
-def _spread() -> AnyPanel:
-    card = Card(
-        "Partitions of one member, and of nobody",
-        "The most and the fewest any member holds, and how many of the most are beyond what the fairest assignment "
-        "would give its busiest member. Idle: members without a partition; avoidable ones are red, for the others "
-        "there is no partition. Unowned: partitions that nobody reads.",
+def _partitions_per_member() -> AnyPanel:
+    spec = PanelSpec(
+        "Partitions per member and unowned partitions",
+        "Most and fewest partitions of a member. Excess: partitions of the busiest member beyond the fairest possible "
+        "maximum. Idle: members without partitions. Avoidably idle: a different assignment could give them partitions. "
+        "Unowned: partitions of subscribed topics that no member owns.",
         MEMBER_PARTITIONS_MAX.unknown,
         width=16,
     )
-    shown = {
+    signals = {
         "most": MEMBER_PARTITIONS_MAX,
         "fewest": MEMBER_PARTITIONS_MIN,
         "excess": EXCESS_PARTITIONS,
@@ -168,44 +171,44 @@ def _spread() -> AnyPanel:
         "avoidably idle": AVOIDABLE_IDLE_MEMBERS,
         "unowned": UNOWNED_PARTITIONS,
     }
-    queries = [Query(f"max({ONE_GROUP.of(signal)})", legend) for legend, signal in shown.items()]
-    return lines(card, queries, Look(colors=_SPREAD_COLORS))
+    queries = [Query(f"max({ONE_GROUP.selector(signal)})", legend) for legend, signal in signals.items()]
+    return line_panel(spec, queries, DisplayOptions(colors=_SPREAD_COLORS))
 
 
 def _unowned_records() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Records in partitions without an owner",
         "Records that wait in partitions of subscribed topics that no member owns.",
         UNOWNED_RECORDS.unknown,
-        "no partition is without an owner, as far as is known",
+        "no known unowned partition",
         width=8,
     )
-    return lines(card, [Query(f"max({ONE_GROUP.of(UNOWNED_RECORDS)})", "records")])
+    return line_panel(spec, [Query(f"max({ONE_GROUP.selector(UNOWNED_RECORDS)})", "records")])
 
 
 def _what_if() -> AnyPanel:
-    card = Card(
-        "What if it had another strategy?",
-        "Excess partitions that each strategy would leave, and partitions that would move once to get there; the first "
-        "row is the one to take. `as it is`: what the group has now.",
-        f"The table has only the row `as it is`. {WHAT_IF_EXCESS_PARTITIONS.unknown}",
+    spec = PanelSpec(
+        "What-if: other strategies",
+        "Excess partitions after a change to each strategy, and partitions that this change would move. The first row "
+        "is the best strategy. `present assignment`: the values without a change.",
+        f"The table has only the row `present assignment`. {WHAT_IF_EXCESS_PARTITIONS.unknown}",
     )
-    as_it_is = f'label_replace({ONE_GROUP.each(EXCESS_PARTITIONS)}, "strategy", "as it is", "", "")'
+    present = f'label_replace({ONE_GROUP.series(EXCESS_PARTITIONS)}, "strategy", "present assignment", "", "")'
     columns: list[Column] = [
         Label("Strategy", "strategy"),
-        Measure("Excess", f"{ONE_GROUP.each(WHAT_IF_EXCESS_PARTITIONS)} or {as_it_is}", steps=SOME),
-        Measure("Would move", ONE_GROUP.each(WHAT_IF_MOVED_PARTITIONS)),
+        Measure("Excess", f"{ONE_GROUP.series(WHAT_IF_EXCESS_PARTITIONS)} or {present}", steps=SOME),
+        Measure("Moved partitions", ONE_GROUP.series(WHAT_IF_MOVED_PARTITIONS)),
     ]
-    return ranked(card, columns, by="Excess", largest_first=False)
+    return ranked_table(spec, columns, sort_by="Excess", largest_first=False)
 
 
 def _topic_skew() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Topic skew",
-        "Partitions that the same members have too many because each topic is dealt by itself, as range does. The "
-        "remedy is the strategy that would end that; empty where none is known.",
+        "Partitions that the same members have in excess because the strategy assigns each topic separately, as range "
+        "does. Remedy: the strategy that would remove the skew, or empty if none is known.",
         TOPIC_SKEW.unknown,
-        "no topic skew, as far as is known",
+        "no known topic skew",
     )
-    columns: list[Column] = [Label("Remedy", "remedy"), Measure("Partitions", ONE_GROUP.each(TOPIC_SKEW), steps=SOME)]
-    return ranked(card, columns, by="Partitions")
+    columns: list[Column] = [Label("Remedy", "remedy"), Measure("Partitions", ONE_GROUP.series(TOPIC_SKEW), steps=SOME)]
+    return ranked_table(spec, columns, sort_by="Partitions")

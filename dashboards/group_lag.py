@@ -1,11 +1,11 @@
-"""Of one group: how far it is behind, in records and in time, where, and what retention takes meanwhile."""
+"""Define the lag panels of one group: lag in records and in time, by topic and partition, and records lost."""
 
 from __future__ import annotations
 
-from dashboards.panels import COUNT, AnyPanel, Card, Look, Query, lines
+from dashboards.panels import COUNT, AnyPanel, DisplayOptions, PanelSpec, Query, line_panel
 from dashboards.promql import ONE_GROUP
-from dashboards.tables import Column, Label, Measure, ranked
-from dashboards.words import ANY, BOUNDS, FINE, SECONDS_BEHIND, STATUSES, WATCH, Steps, as_labelled, decoded
+from dashboards.tables import Column, Label, Measure, ranked_table
+from dashboards.words import ANY, BOUNDS, FINE, SECONDS_BEHIND, STATUSES, WATCH, Steps, code_mappings, label_mappings
 from streaming.signals import Signal
 from streaming.signals.lag import (
     GROUP_BLOCKED_PARTITIONS,
@@ -29,7 +29,7 @@ _SECONDS_LEFT: Steps = ((3600, WATCH), (86_400, FINE))
 
 
 def lag() -> list[AnyPanel]:
-    """How far, where, and why it may not be known."""
+    """Return the panels: lag of the group, then of topics and partitions, then lost records and unknown lag."""
     return [
         *(_records(), _seconds()),
         *(_topics(), _partitions()),
@@ -37,109 +37,113 @@ def lag() -> list[AnyPanel]:
     ]
 
 
-def _whole(card: Card, signal: Signal, legend: str, look: Look = COUNT) -> AnyPanel:
-    """One line, of the group as a whole."""
-    return lines(card, [Query(f"max({ONE_GROUP.of(signal)})", legend)], look)
+def _group_line(spec: PanelSpec, signal: Signal, legend: str, display: DisplayOptions = COUNT) -> AnyPanel:
+    """Return a panel with one line for the complete group."""
+    return line_panel(spec, [Query(f"max({ONE_GROUP.selector(signal)})", legend)], display)
 
 
 def _records() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Lag in records",
-        "Records the group has yet to commit. Rising all the time: it does not keep up. Rising in steps: look for "
-        "rebalances at the same time.",
+        "Records that the group has not committed. If the lag rises all the time, the group does not keep up. If it "
+        "rises in steps, look for rebalances at the same time.",
         GROUP_LAG.unknown,
     )
-    return _whole(card, GROUP_LAG, "records")
+    return _group_line(spec, GROUP_LAG, "records")
 
 
 def _seconds() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Lag in time",
-        "How long ago the next record was written that the group has to read, of its partitions the most. It is a "
-        "lower bound where `lag in time is` above says `at least`.",
+        "Age of the next record that the group must read, in the partition with the largest lag in time. It is a lower "
+        "bound if the row `lag in time` in `State over time` shows `at least`.",
         GROUP_LAG_SECONDS.unknown,
     )
-    return _whole(card, GROUP_LAG_SECONDS, "behind", Look(unit="s", steps=SECONDS_BEHIND))
+    return _group_line(spec, GROUP_LAG_SECONDS, "lag", DisplayOptions(unit="s", steps=SECONDS_BEHIND))
 
 
 def _topics() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Lag in records, by topic",
-        "Of the chosen topics. One that rises while the others do not: look at its records or its producers.",
-        f"the monitor's setting `metrics.granularity` is `group`. {TOPIC_LAG.unknown}",
-        "not known, or not shown at this granularity",
+        "Lag of the selected topics. If only one topic rises, look at its records and its producers.",
+        f"The setting `metrics.granularity` is `group`. {TOPIC_LAG.unknown}",
+        "unknown, or not shown at this granularity",
     )
-    return lines(card, [Query(ONE_GROUP.each(TOPIC_LAG, _IN_TOPIC), "{{topic}}")])
+    return line_panel(spec, [Query(ONE_GROUP.series(TOPIC_LAG, _IN_TOPIC), "{{topic}}")])
 
 
 def _partitions() -> AnyPanel:
-    card = Card(
-        "Partitions that are furthest behind",
-        "Those of the chosen topics with most lag. All of one member: look at the member. One alone: a hot key, or a "
-        "record that cannot be worked on.",
-        "every partition is read to its end; or `metrics.granularity` is `group` or `topic`. " + PARTITION_LAG.unknown,
-        "none is behind, or not shown at this granularity",
+    spec = PanelSpec(
+        "Partitions with the largest lag",
+        "Partitions of the selected topics, largest lag first. If they all belong to one member, look at this member. "
+        "A single partition: look for a hot key, or a record that the consumer cannot process.",
+        "No partition has lag, or `metrics.granularity` is `group` or `topic`. " + PARTITION_LAG.unknown,
+        "no lag, or not shown at this granularity",
     )
-    most = f"topk(50, {ONE_GROUP.each(PARTITION_LAG, _IN_TOPIC)} > 0)"
+    selected = f"topk(50, {ONE_GROUP.series(PARTITION_LAG, _IN_TOPIC)} > 0)"
     columns: list[Column] = [
         *(Label("Topic", "topic"), Label("Partition", "partition")),
-        Measure("Records", most),
-        Measure("Behind", _of_those(PARTITION_LAG_SECONDS, most), unit="s", steps=SECONDS_BEHIND),
+        Measure("Lag in records", selected),
+        Measure("Lag in time", _of_same_partitions(PARTITION_LAG_SECONDS, selected), unit="s", steps=SECONDS_BEHIND),
         Measure(
-            "is", f"{BOUNDS[0].code} + {_of_those(PARTITION_LAG_SECONDS_IS_BOUND, most)}", mappings=decoded(BOUNDS)
+            "Precision",
+            f"{BOUNDS[0].code} + {_of_same_partitions(PARTITION_LAG_SECONDS_IS_BOUND, selected)}",
+            mappings=code_mappings(BOUNDS),
         ),
-        Label("Status", "status", as_labelled(STATUSES)),
-        Measure("", _of_those(PARTITION_STATUS, most)),
+        Label("Status", "status", label_mappings(STATUSES)),
+        Measure("", _of_same_partitions(PARTITION_STATUS, selected)),
     ]
-    return ranked(card, columns, by="Records")
+    return ranked_table(spec, columns, sort_by="Lag in records")
 
 
-def _of_those(signal: Signal, most: str) -> str:
-    return f"{ONE_GROUP.each(signal)} and on (topic, partition) {most}"
+def _of_same_partitions(signal: Signal, selected: str) -> str:
+    return f"{ONE_GROUP.series(signal)} and on (topic, partition) {selected}"
 
 
 def _lost() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Records lost to retention",
-        "Offsets that retention took before the group committed them. They are gone: whatever it rises by was never "
-        "processed, unless the group skipped it on purpose.",
+        "Offsets that retention deleted before the group committed them. The group never processed these records, or "
+        "it skipped them on purpose.",
         GROUP_RECORDS_LOST.unknown,
         width=6,
     )
-    return _whole(card, GROUP_RECORDS_LOST, "lost", Look(steps=ANY))
+    return _group_line(spec, GROUP_RECORDS_LOST, "lost", DisplayOptions(steps=ANY))
 
 
 def _until_lost() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Time until records are lost",
-        "Until retention takes records the group has not committed, at its present rate. Below an hour: red.",
+        "Time until retention deletes records that the group has not committed, at the present rate. Red: less than an "
+        "hour.",
         GROUP_SECONDS_UNTIL_LOST.unknown,
-        "no record is in danger, as far as is known",
+        "no record is known to be in danger",
         width=6,
     )
-    return _whole(card, GROUP_SECONDS_UNTIL_LOST, "until lost", Look(unit="s", steps=_SECONDS_LEFT))
+    return _group_line(spec, GROUP_SECONDS_UNTIL_LOST, "until lost", DisplayOptions(unit="s", steps=_SECONDS_LEFT))
 
 
 def _unknown() -> AnyPanel:
-    card = Card(
-        "Partitions of unknown lag or status",
-        "By reason; a partition of unknown lag is in no sum. `blocked`: an open transaction hides what was "
-        "committed. `topic_deleted`: the group still has offsets of a topic that is gone. `maybe_only_markers`: only "
-        "transaction markers may be left, and the monitor has no READ on the topic. `read up to an open transaction`: "
-        "lag is known, status is not.",
+    spec = PanelSpec(
+        "Partitions with unknown lag or status",
+        "Partitions with unknown lag or status, by reason. If the lag of a partition is unknown, sums do not include "
+        "it. `blocked`: an open transaction hides the commits. `topic_deleted`: the group has offsets of a deleted "
+        "topic. `maybe_only_markers`: the remaining offsets may be only transaction markers, but the monitor needs the "
+        "READ permission on the topic to know. `read up to an open transaction`: the lag is known, the status is not.",
         LAG_UNKNOWN_PARTITIONS.unknown,
-        "the lag of all partitions is known",
+        "all lag is known",
         width=6,
     )
-    blocked = Query(ONE_GROUP.each(GROUP_BLOCKED_PARTITIONS), "read up to an open transaction")
-    return lines(card, [Query(ONE_GROUP.each(LAG_UNKNOWN_PARTITIONS), "{{reason}}"), blocked])
+    blocked = Query(ONE_GROUP.series(GROUP_BLOCKED_PARTITIONS), "read up to an open transaction")
+    return line_panel(spec, [Query(ONE_GROUP.series(LAG_UNKNOWN_PARTITIONS), "{{reason}}"), blocked])
 
 
 def _completeness() -> AnyPanel:
-    card = Card(
-        "How well founded the status is",
-        "Share of the group's partitions whose status rests on ten commits. Below 100% the status may soon be another.",
+    spec = PanelSpec(
+        "Completeness of the status",
+        "Share of the group's partitions whose status is based on ten commits. Below 100 %, the status may soon "
+        "change.",
         GROUP_STATUS_COMPLETENESS.unknown,
         width=6,
     )
-    return _whole(card, GROUP_STATUS_COMPLETENESS, "complete", Look(unit="percentunit", top=1))
+    return _group_line(spec, GROUP_STATUS_COMPLETENESS, "complete", DisplayOptions(unit="percentunit", maximum=1))

@@ -1,15 +1,24 @@
-"""The monitor itself: whether to believe what it says, how far it has read, what it costs, and what it cannot know."""
+"""Define the dashboard of the monitor itself: readiness, progress, age of its values, resources, and limitations."""
 
 from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard as build
 
-from dashboards.alerts import firing
-from dashboards.boards import MONITOR_UID, board, some_of, source_variable
-from dashboards.panels import AnyPanel, Card, Look, Query, bars, figure, lines, words_over_time
+from dashboards.alerts import firing_alerts_panel
+from dashboards.boards import MONITOR_UID, create_dashboard, multiple_choice_variable, source_variable
+from dashboards.panels import (
+    AnyPanel,
+    DisplayOptions,
+    PanelSpec,
+    Query,
+    bar_panel,
+    line_panel,
+    stat_panel,
+    timeline_panel,
+)
 from dashboards.promql import CLUSTERS, Scope, sum_by
-from dashboards.tables import Label, Measure, ranked
-from dashboards.words import ACT, ANY, FINE, NONE, SOME, WATCH, Steps, mapped
+from dashboards.tables import Label, Measure, ranked_table
+from dashboards.words import ACT, ANY, FINE, NONE, SOME, WATCH, Steps, value_mapping
 from streaming.signals import Signal
 from streaming.signals.groups import GROUP_LISTING_AGE_SECONDS, GROUP_LISTING_GAPS
 from streaming.signals.monitor import (
@@ -29,233 +38,263 @@ from streaming.signals.monitor import (
     STATE_ROWS,
 )
 
-_READY = [mapped({"1": ("ready", FINE), "0": ("not ready", ACT)})]
-_NOT_SCRAPED = "the monitor was not scraped: it does not run, or Prometheus does not reach it."
+_READY = [value_mapping({"1": ("ready", FINE), "0": ("not ready", ACT)})]
+_NOT_SCRAPED = "Prometheus did not scrape the monitor. The monitor does not run, or Prometheus cannot reach it."
 _BATCH_SECONDS: Steps = ((10, WATCH), (60, ACT))
 _AGE_SECONDS: Steps = ((30, WATCH), (120, ACT))
 _SCRAPE_SECONDS: Steps = ((1, WATCH), (5, ACT))
 _RECORDS_BEHIND: Steps = ((10_000, WATCH), (1_000_000, ACT))
 _CLUSTER = Label("Cluster", "cluster")
-_ITS_TARGETS = f"and on (job, instance) {CLUSTERS.of(READY)}"
+_MONITOR_TARGETS = f"and on (job, instance) {CLUSTERS.selector(READY)}"
 
 
 def dashboard() -> build.Dashboard:
-    """Whether to believe it comes first."""
-    variables = [source_variable(), some_of("cluster", "Cluster", f"label_values({READY.name}, cluster)")]
-    about = "The monitor's own health, a line for each Kafka cluster: before you believe the other dashboards."
+    """Return the dashboard, readiness first."""
+    variables = [
+        source_variable(),
+        multiple_choice_variable("cluster", "Cluster", f"label_values({READY.name}, cluster)"),
+    ]
+    about = "Health of the monitor for each Kafka cluster. Check it before you rely on the other dashboards."
     rows = {
-        "Can it be believed?": [
+        "Is the monitor ready?": [
             _ready(),
-            _behind_now(),
+            _unread_now(),
             _restarts(),
-            _skipped_now(),
+            _decode_failures_now(),
             _source(),
-            _cannot_know(),
+            _limitations(),
             _firing(),
         ],
-        "How far has it read?": [_behind(), _blocked(), _read(), _skipped()],
-        "How old is what it says?": [_batch(), _listing_age(), _listing_gaps(), _clocks()],
-        "What does it cost?": [_memory(), _state_rows(), _scrape_seconds(), _scrape_samples(), _dropped()],
+        "How far has it read the log?": [_unread(), _blocked(), _read(), _decode_failures()],
+        "How current are its values?": [_batch(), _listing_age(), _listing_gaps(), _clocks()],
+        "Which resources does it use?": [
+            _memory(),
+            _state_rows(),
+            _scrape_seconds(),
+            _scrape_samples(),
+            _dropped_series(),
+        ],
     }
-    return board(MONITOR_UID, "Rebalance monitor: the monitor itself", about, variables, rows)
+    return create_dashboard(MONITOR_UID, "Rebalance monitor: the monitor itself", about, variables, rows)
 
 
-def _by_cluster(card: Card, signal: Signal, look: Look) -> AnyPanel:
-    return lines(card, [Query(CLUSTERS.each(signal), "{{cluster}}")], look)
+def _by_cluster(spec: PanelSpec, signal: Signal, display: DisplayOptions) -> AnyPanel:
+    return line_panel(spec, [Query(CLUSTERS.series(signal), "{{cluster}}")], display)
 
 
-def _number(title: str, reads: str, expression: str, steps: Steps) -> AnyPanel:
-    card = Card(title, reads, _NOT_SCRAPED, "not scraped", width=4, height=6)
-    return figure(card, expression, Look(steps=steps, mappings=NONE))
+def _number(title: str, how_to_read: str, expression: str, steps: Steps) -> AnyPanel:
+    spec = PanelSpec(title, how_to_read, _NOT_SCRAPED, "not scraped", width=4, height=6)
+    return stat_panel(spec, expression, DisplayOptions(steps=steps, mappings=NONE))
 
 
 def _ready() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Ready",
-        "Caught up with `__consumer_offsets` and in touch with the brokers. Not ready: what the other dashboards show "
-        "is of the past. Minutes after a start are catching up; longer is trouble.",
-        f"not ready is a word of its own; {_NOT_SCRAPED}",
+        "Ready: the monitor has read `__consumer_offsets` to its end and reaches the brokers. Not ready: the values on "
+        "the other dashboards are not current. After a start, the monitor needs some minutes to read the log. A longer "
+        "time is a problem.",
+        f"{_NOT_SCRAPED} A monitor that is not ready is shown as `not ready`.",
         "not scraped",
         height=6,
     )
-    return words_over_time(card, [Query(CLUSTERS.each(READY), "{{cluster}}")], _READY)
+    return timeline_panel(spec, [Query(CLUSTERS.series(READY), "{{cluster}}")], _READY)
 
 
 def _firing() -> AnyPanel:
-    return firing(Scope(f'{CLUSTERS.matchers}, group=""'), [_CLUSTER])
+    return firing_alerts_panel(Scope(f'{CLUSTERS.matchers}, group=""'), [_CLUSTER])
 
 
 def _source() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Source",
-        "Where groups and commits are known from. `admin-api` asks the brokers now and then and knows less.",
+        "Source of groups and commits. With `admin-api`, the monitor polls the brokers and has less information.",
         _NOT_SCRAPED,
         height=6,
     )
-    return ranked(card, [_CLUSTER, Label("Source", "source"), Measure("", CLUSTERS.each(SOURCE))], by="Cluster")
+    return ranked_table(
+        spec, [_CLUSTER, Label("Source", "source"), Measure("", CLUSTERS.series(SOURCE))], sort_by="Cluster"
+    )
 
 
-def _cannot_know() -> AnyPanel:
-    card = Card(
-        "What it cannot know",
-        "Things this source does not tell: they have no series anywhere, and nothing is guessed in their place.",
-        "the source tells everything, or the monitor was not scraped: see Ready.",
-        "nothing: this source tells all",
+def _limitations() -> AnyPanel:
+    spec = PanelSpec(
+        "Limitations of the source",
+        "Capabilities that this source does not have. Their series are missing on all dashboards.",
+        "The source has no limitations. If the panel `Ready` is also empty, Prometheus did not scrape the monitor.",
+        "none: this source has no limitations",
         height=6,
     )
-    return ranked(
-        card, [_CLUSTER, Label("Capability", "capability"), Measure("", CLUSTERS.each(SOURCE_LIMITATION))], by="Cluster"
+    return ranked_table(
+        spec,
+        [_CLUSTER, Label("Capability", "capability"), Measure("", CLUSTERS.series(SOURCE_LIMITATION))],
+        sort_by="Cluster",
     )
 
 
-def _behind_now() -> AnyPanel:
-    reads = "Records of `__consumer_offsets` not read yet, of all clusters. Many for minutes: it catches up."
-    return _number("Records behind", reads, f"sum({CLUSTERS.each(OFFSETS_TOPIC_LAG)})", _RECORDS_BEHIND)
+def _unread_now() -> AnyPanel:
+    how_to_read = (
+        "Unread records of `__consumer_offsets` in all clusters. Many for some minutes: the monitor catches up."
+    )
+    return _number("Unread records", how_to_read, f"sum({CLUSTERS.series(OFFSETS_TOPIC_LAG)})", _RECORDS_BEHIND)
 
 
 def _restarts() -> AnyPanel:
-    reads = "Times the query failed in the time range and was started again; the reason is in the monitor's log."
-    return _number("Restarts in the time range", reads, f"sum({CLUSTERS.happened_in_range(QUERY_RESTARTS)})", ANY)
-
-
-def _skipped_now() -> AnyPanel:
-    reads = (
-        "Records in quarantine in the time range: of an unknown version, cut short or absurd. They are in the table "
-        "`quarantine` with the reason; whatever they said is missing."
+    how_to_read = "Number of failures of the query. The monitor restarts it after each failure and logs the reason."
+    return _number(
+        "Query restarts in the time range", how_to_read, f"sum({CLUSTERS.increase_in_range(QUERY_RESTARTS)})", ANY
     )
-    skipped = f"sum({CLUSTERS.happened_in_range(RECORDS_SKIPPED)}) or 0 * sum({CLUSTERS.each(READY)})"
-    return _number("Quarantined in the time range", reads, skipped, SOME)
 
 
-def _behind() -> AnyPanel:
-    card = Card(
-        "Records not read yet",
-        "Records of `__consumer_offsets` to its high watermark, by cluster. Falling: it catches up. Rising: the log "
-        "grows faster than it reads.",
+def _decode_failures_now() -> AnyPanel:
+    how_to_read = (
+        "Records that the monitor could not decode in the time range: unknown version, truncated or invalid. The table "
+        "`quarantine` contains them with the reason. Their information is missing elsewhere."
+    )
+    decode_failures = f"sum({CLUSTERS.increase_in_range(RECORDS_SKIPPED)}) or 0 * sum({CLUSTERS.series(READY)})"
+    return _number("Decode failures in the time range", how_to_read, decode_failures, SOME)
+
+
+def _unread() -> AnyPanel:
+    spec = PanelSpec(
+        "Unread records over time",
+        "Records between the monitor's position in `__consumer_offsets` and the high watermark, by cluster. Falling: "
+        "the monitor catches up. Rising: the log grows faster than the monitor reads.",
         OFFSETS_TOPIC_LAG.unknown,
     )
-    return lines(card, [Query(sum_by("cluster", CLUSTERS.each(OFFSETS_TOPIC_LAG)), "{{cluster}}")])
+    return line_panel(spec, [Query(sum_by("cluster", CLUSTERS.series(OFFSETS_TOPIC_LAG)), "{{cluster}}")])
 
 
 def _blocked() -> AnyPanel:
-    card = Card(
-        "Records held back by an open transaction",
-        "Everything behind it in that partition of `__consumer_offsets` cannot be read, other groups' records too: "
-        "those groups are unknown meanwhile. For long: kafka-transactions.sh find-hanging names the producer.",
+    spec = PanelSpec(
+        "Records blocked by an open transaction",
+        "The monitor cannot read the records after an open transaction in the same `__consumer_offsets` partition. "
+        "They include records of other groups, whose state is then unknown. If this takes long, kafka-transactions.sh "
+        "find-hanging shows the producer.",
         OFFSETS_TOPIC_BLOCKED.unknown,
     )
-    held = sum_by("cluster", CLUSTERS.each(OFFSETS_TOPIC_BLOCKED))
-    return lines(card, [Query(held, "{{cluster}}")], Look(steps=ANY))
+    blocked = sum_by("cluster", CLUSTERS.series(OFFSETS_TOPIC_BLOCKED))
+    return line_panel(spec, [Query(blocked, "{{cluster}}")], DisplayOptions(steps=ANY))
 
 
 def _read() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Records read, by kind",
-        "Of all clusters together. Nearly all are commits.",
-        "no record was read then, or the monitor was not scraped.",
+        "Sum of all clusters. Nearly all records are commits.",
+        "The monitor read no record at that time, or Prometheus did not scrape it.",
     )
-    rate = f"rate({CLUSTERS.of(RECORDS_READ)}[$__rate_interval])"
-    return lines(card, [Query(sum_by("kind", rate), "{{kind}}")], Look(unit="cps"))
+    rate = f"rate({CLUSTERS.selector(RECORDS_READ)}[$__rate_interval])"
+    return line_panel(spec, [Query(sum_by("kind", rate), "{{kind}}")], DisplayOptions(unit="cps"))
 
 
-def _skipped() -> AnyPanel:
-    card = Card(
-        "Quarantined records, by reason",
-        "In each step of time. After an upgrade of the brokers: a record version this monitor does not know yet.",
-        "no record went to quarantine then, or the monitor was not scraped.",
-        "none seen",
+def _decode_failures() -> AnyPanel:
+    spec = PanelSpec(
+        "Decode failures, by reason",
+        "Records in each time step that the monitor could not decode. After an upgrade of the brokers, the reason may "
+        "be a record version that this monitor does not support yet.",
+        "There was no decode failure at that time, or Prometheus did not scrape the monitor.",
+        "no known decode failure",
     )
-    return bars(card, [Query(sum_by("reason", CLUSTERS.happened(RECORDS_SKIPPED, "$__interval")), "{{reason}}")])
+    return bar_panel(spec, [Query(sum_by("reason", CLUSTERS.increase(RECORDS_SKIPPED, "$__interval")), "{{reason}}")])
 
 
 def _batch() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Duration of the last micro-batch",
-        "From its start in the driver to its last table. What is shown is up to one batch and one sample old.",
+        "Time from the start of the batch in the driver to the write of its last table. Values on the dashboards are "
+        "at most one batch and one sample old.",
         LAST_BATCH_SECONDS.unknown,
         width=6,
     )
-    return _by_cluster(card, LAST_BATCH_SECONDS, Look(unit="s", steps=_BATCH_SECONDS))
+    return _by_cluster(spec, LAST_BATCH_SECONDS, DisplayOptions(unit="s", steps=_BATCH_SECONDS))
 
 
 def _listing_age() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Age of the listing of groups",
-        "Rebalances in progress and streams groups' states come from it. Rising: the brokers do not answer.",
+        "The listing shows rebalances in progress and the states of streams groups. If its age rises, the brokers do "
+        "not answer.",
         GROUP_LISTING_AGE_SECONDS.unknown,
         width=6,
     )
-    return _by_cluster(card, GROUP_LISTING_AGE_SECONDS, Look(unit="s", steps=_AGE_SECONDS))
+    return _by_cluster(spec, GROUP_LISTING_AGE_SECONDS, DisplayOptions(unit="s", steps=_AGE_SECONDS))
 
 
 def _listing_gaps() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Brokers that did not list their groups",
-        "By reason. No group is taken for gone meanwhile.",
+        "Brokers without an answer, by reason. During this time, the monitor does not treat any group as deleted.",
         GROUP_LISTING_GAPS.unknown,
-        "all brokers answered, as far as is known",
+        "no known failure",
         width=6,
     )
-    return lines(card, [Query(CLUSTERS.each(GROUP_LISTING_GAPS), "{{cluster}} {{reason}}")], Look(steps=ANY))
+    return line_panel(
+        spec, [Query(CLUSTERS.series(GROUP_LISTING_GAPS), "{{cluster}} {{reason}}")], DisplayOptions(steps=ANY)
+    )
 
 
 def _clocks() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Clock difference",
-        "Clock of each broker minus clock of the monitor, and the largest error of that estimate. Times are corrected.",
+        "Clock of each broker minus the clock of the monitor, and the maximum error of this estimate. The monitor "
+        "corrects its times by this difference.",
         CLOCK_OFFSET_SECONDS.unknown,
         width=6,
     )
     queries = [
-        Query(CLUSTERS.each(CLOCK_OFFSET_SECONDS), "{{cluster}} broker {{broker}}"),
-        Query(CLUSTERS.each(CLOCK_OFFSET_WITHIN_SECONDS), "{{cluster}} broker {{broker}}, within"),
+        Query(CLUSTERS.series(CLOCK_OFFSET_SECONDS), "{{cluster}} broker {{broker}}"),
+        Query(CLUSTERS.series(CLOCK_OFFSET_WITHIN_SECONDS), "{{cluster}} broker {{broker}}, error"),
     ]
-    return lines(card, queries, Look(unit="s"))
+    return line_panel(spec, queries, DisplayOptions(unit="s"))
 
 
 def _memory() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Memory",
-        "Resident memory of the monitor's processes: Python, the JVM and Spark's workers. Flat after some hours.",
+        "Resident memory of the monitor's processes: Python, the JVM and Spark's workers. It is constant after some "
+        "hours.",
         _NOT_SCRAPED,
         width=6,
     )
-    return _by_cluster(card, RESIDENT_MEMORY_BYTES, Look(unit="bytes"))
+    return _by_cluster(spec, RESIDENT_MEMORY_BYTES, DisplayOptions(unit="bytes"))
 
 
 def _state_rows() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Rows of state",
-        "Groups and partitions kept. It grows with the cluster, and shrinks when groups are deleted.",
+        "Groups and partitions in the state store. The number grows with the cluster and falls when groups are "
+        "deleted.",
         _NOT_SCRAPED,
         width=6,
     )
-    return _by_cluster(card, STATE_ROWS, Look())
+    return _by_cluster(spec, STATE_ROWS, DisplayOptions())
 
 
 def _scrape_seconds() -> AnyPanel:
-    card = Card(
+    spec = PanelSpec(
         "Duration of a scrape",
-        "As Prometheus measured it. More than a second: show fewer groups, or less of each.",
+        "Duration as measured by Prometheus. If it is more than a second, show fewer groups or less detail.",
         _NOT_SCRAPED,
         width=6,
     )
-    look = Look(unit="s", steps=_SCRAPE_SECONDS)
-    return lines(card, [Query(f"scrape_duration_seconds {_ITS_TARGETS}", "{{instance}}")], look)
+    display = DisplayOptions(unit="s", steps=_SCRAPE_SECONDS)
+    return line_panel(spec, [Query(f"scrape_duration_seconds {_MONITOR_TARGETS}", "{{instance}}")], display)
 
 
 def _scrape_samples() -> AnyPanel:
-    card = Card("Samples of a scrape", "Series that Prometheus got.", _NOT_SCRAPED, width=6)
-    return lines(card, [Query(f"scrape_samples_scraped {_ITS_TARGETS}", "{{instance}}")])
+    spec = PanelSpec("Samples of a scrape", "Number of series that Prometheus received.", _NOT_SCRAPED, width=6)
+    return line_panel(spec, [Query(f"scrape_samples_scraped {_MONITOR_TARGETS}", "{{instance}}")])
 
 
-def _dropped() -> AnyPanel:
-    card = Card(
-        "Series left out of a scrape",
-        "By the setting that has them left out: `metrics.top_k` shows only the worst groups finely, "
-        "`metrics.max_series` is the cap. Above 0 by the cap: some groups are shown less finely than was asked for.",
+def _dropped_series() -> AnyPanel:
+    spec = PanelSpec(
+        "Dropped series",
+        "Series that a scrape does not contain, by the setting that is the reason. `metrics.top_k` limits full detail "
+        "to the worst groups. `metrics.max_series` is the maximum number of series. If it drops series, some groups "
+        "have less detail than the settings request.",
         _NOT_SCRAPED,
         width=24,
         height=6,
     )
-    return lines(card, [Query(CLUSTERS.each(DROPPED_SERIES), "{{cluster}} {{reason}}")], Look(steps=ANY))
+    return line_panel(
+        spec, [Query(CLUSTERS.series(DROPPED_SERIES), "{{cluster}} {{reason}}")], DisplayOptions(steps=ANY)
+    )

@@ -1,4 +1,4 @@
-"""Panels of few kinds, each with a title, a description and queries."""
+"""Create panels. There are few kinds, and each panel has a title, a description and queries."""
 
 from __future__ import annotations
 
@@ -23,46 +23,46 @@ AnyPanel = Builder[dashboard.Panel]
 
 
 @dataclass(frozen=True)
-class Card:
-    """What a panel says of itself: how it is read, what it means that it is empty, and the words in its place."""
+class PanelSpec:
+    """Texts and size of a panel: how to read it, what an empty panel means, and the text that an empty panel shows."""
 
     title: str
-    reads: str
-    absent: str
-    empty: str = "not known"
+    how_to_read: str
+    if_empty: str
+    empty_text: str = "unknown"
     width: int = 12
     height: int = 8
 
     @property
     def description(self) -> str:
-        """Grafana shows it as Markdown."""
-        return f"{self.reads}\n\n**Nothing shown:** {self.absent}"
+        """The description of the panel as Markdown."""
+        return f"{self.how_to_read}\n\n**Nothing shown:** {self.if_empty}"
 
 
 @dataclass(frozen=True)
 class Query:
-    """One query of a panel over time."""
+    """One query of a panel with a time axis."""
 
     expression: str
     legend: str = "__auto"
 
 
 @dataclass(frozen=True)
-class Look:
-    """How values are shown. `colors` are by legend; `top` is the largest value there can be."""
+class DisplayOptions:
+    """How a panel shows values. `colors` are by legend. `maximum` is the largest possible value."""
 
     unit: str = "short"
     steps: Steps = ()
     mappings: Sequence[dashboard.ValueMapping] = ()
     colors: Mapping[str, str] = field(default_factory=dict)
-    top: float | None = None
+    maximum: float | None = None
 
 
-COUNT = Look()
+COUNT = DisplayOptions()
 
 
-class _Fillable(Protocol):
-    """What the builders of all panels have in common; the SDK has no name for it."""
+class _PanelBuilder(Protocol):
+    """The common methods of all panel builders. The SDK has no type for them."""
 
     def title(self, title: str) -> object: ...
     def description(self, description: str) -> object: ...
@@ -74,63 +74,65 @@ class _Fillable(Protocol):
     def thresholds(self, thresholds: Builder[dashboard.ThresholdsConfig]) -> object: ...
 
 
-Panel = TypeVar("Panel", bound=_Fillable)
+Panel = TypeVar("Panel", bound=_PanelBuilder)
 
 
-def filled(panel: Panel, card: Card, targets: Sequence[prometheus.Dataquery], steps: Steps = ()) -> Panel:
-    """Give a panel its card and its queries, which are called A, B and so on."""
-    panel.title(card.title)
-    panel.description(card.description)
+def fill_panel(panel: Panel, spec: PanelSpec, targets: Sequence[prometheus.Dataquery], steps: Steps = ()) -> Panel:
+    """Set the texts, the size and the queries of a panel. The queries get the names A, B, ..."""
+    panel.title(spec.title)
+    panel.description(spec.description)
     panel.datasource(SOURCE)
-    panel.span(card.width)
-    panel.height(card.height)
-    panel.no_value(card.empty)
+    panel.span(spec.width)
+    panel.height(spec.height)
+    panel.no_value(spec.empty_text)
     panel.targets([target.ref_id(name) for name, target in zip(ascii_uppercase, targets, strict=False)])
     panel.thresholds(build.ThresholdsConfig().mode(dashboard.ThresholdsMode.ABSOLUTE).steps(thresholds(steps)))
     return panel
 
 
-def now(expression: str) -> prometheus.Dataquery:
-    """A query for the end of the time range only, as a table."""
+def instant_query(expression: str) -> prometheus.Dataquery:
+    """Return a query for the end of the time range, with a table as result."""
     target = prometheus.Dataquery().datasource(SOURCE).expr(expression).instant()
     return target.format(query_options.PromQueryFormat.TABLE)
 
 
-def over_time(query: Query) -> prometheus.Dataquery:
-    """A query for the whole time range."""
+def range_query(query: Query) -> prometheus.Dataquery:
+    """Return a query for the complete time range."""
     return prometheus.Dataquery().datasource(SOURCE).expr(query.expression).legend_format(query.legend).range()
 
 
-def figure(card: Card, expression: str, look: Look = COUNT, link: build.DashboardLink | None = None) -> AnyPanel:
-    """One number or word of now, coloured by its mapping or its threshold."""
+def stat_panel(
+    spec: PanelSpec, expression: str, display: DisplayOptions = COUNT, link: build.DashboardLink | None = None
+) -> AnyPanel:
+    """Return a panel with one current number or word. Its colour comes from its mapping or threshold."""
     target = prometheus.Dataquery().datasource(SOURCE).expr(expression).instant()
-    panel = filled(stat.Panel(), card, [target], look.steps).unit(look.unit).mappings(list(look.mappings))
-    panel.color_scheme(_color_of_now(look)).graph_mode(options.BigValueGraphMode.NONE)
+    panel = fill_panel(stat.Panel(), spec, [target], display.steps).unit(display.unit).mappings(list(display.mappings))
+    panel.color_scheme(_color_of_now(display)).graph_mode(options.BigValueGraphMode.NONE)
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
     return panel.data_links([link] if link else [])
 
 
-def lines(card: Card, queries: Sequence[Query], look: Look = COUNT) -> AnyPanel:
-    """Lines over time, all shades of one colour but those that have their own. Thresholds are drawn."""
-    panel = _graph(card, queries, look).line_width(1).show_points(options.VisibilityMode.NEVER)
-    if look.steps:
+def line_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions = COUNT) -> AnyPanel:
+    """Return a panel with lines over time. Lines without their own colour are shades of blue. Thresholds are drawn."""
+    panel = _graph(spec, queries, display).line_width(1).show_points(options.VisibilityMode.NEVER)
+    if display.steps:
         panel.thresholds_style(common.GraphThresholdsStyleConfig().mode(options.GraphTresholdsStyleMode.DASHED))
     return panel
 
 
-def bars(card: Card, queries: Sequence[Query], look: Look = COUNT) -> AnyPanel:
-    """Stacked bars, each for the step of time that ends with it."""
-    panel = _graph(card, queries, look).draw_style(options.GraphDrawStyle.BARS).fill_opacity(80).line_width(0)
+def bar_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions = COUNT) -> AnyPanel:
+    """Return a panel with stacked bars. Each bar is for the time step that ends at the bar."""
+    panel = _graph(spec, queries, display).draw_style(options.GraphDrawStyle.BARS).fill_opacity(80).line_width(0)
     panel.bar_alignment(options.BarAlignment.BEFORE)
     return panel.stacking(common.StackingConfig().mode(options.StackingMode.NORMAL))
 
 
-def _graph(card: Card, queries: Sequence[Query], look: Look) -> timeseries.Panel:
-    panel = filled(timeseries.Panel(), card, [over_time(query) for query in queries], look.steps)
-    panel.unit(look.unit).min(0).color_scheme(_color(dashboard.FieldColorModeId.SHADES, NEITHER))
-    if look.top is not None:
-        panel.max(look.top)
-    for legend, color in look.colors.items():
+def _graph(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions) -> timeseries.Panel:
+    panel = fill_panel(timeseries.Panel(), spec, [range_query(query) for query in queries], display.steps)
+    panel.unit(display.unit).min(0).color_scheme(_color(dashboard.FieldColorModeId.SHADES, NEITHER))
+    if display.maximum is not None:
+        panel.max(display.maximum)
+    for legend, color in display.colors.items():
         fixed = {"mode": dashboard.FieldColorModeId.FIXED, "fixedColor": color}
         panel.override_by_name(legend, [dashboard.DynamicConfigValue("color", fixed)])
     panel.legend(common.VizLegendOptions().show_legend(True).display_mode(options.LegendDisplayMode.LIST))
@@ -138,34 +140,34 @@ def _graph(card: Card, queries: Sequence[Query], look: Look) -> timeseries.Panel
     return panel.tooltip(shown)
 
 
-def words_over_time(card: Card, queries: Sequence[Query], mappings: Sequence[dashboard.ValueMapping]) -> AnyPanel:
-    """One row for each series, in it the word and colour that its value stands for."""
-    panel = filled(statetimeline.Panel(), card, [over_time(query) for query in queries]).mappings(list(mappings))
+def timeline_panel(spec: PanelSpec, queries: Sequence[Query], mappings: Sequence[dashboard.ValueMapping]) -> AnyPanel:
+    """Return a panel with one row per series, which shows the word and colour of each value over time."""
+    panel = fill_panel(statetimeline.Panel(), spec, [range_query(query) for query in queries]).mappings(list(mappings))
     panel.merge_values(True).show_value(options.VisibilityMode.AUTO).row_height(0.8).fill_opacity(80).line_width(0)
     return panel.legend(common.VizLegendOptions().show_legend(False).display_mode(options.LegendDisplayMode.HIDDEN))
 
 
-def buckets_over_time(card: Card, expression: str, unit: str) -> AnyPanel:
-    """How much of a histogram fell into each bucket, the darker the more. `expression` has the label `le`."""
-    target = over_time(Query(expression, "{{le}}")).format(query_options.PromQueryFormat.HEATMAP)
-    panel = filled(heatmap.Panel(), card, [target]).calculate(False).y_axis(heatmap.YAxisConfig().unit(unit))
+def heatmap_panel(spec: PanelSpec, expression: str, unit: str) -> AnyPanel:
+    """Return a heat map of a histogram's buckets over time. Darker means more. `expression` has the label `le`."""
+    target = range_query(Query(expression, "{{le}}")).format(query_options.PromQueryFormat.HEATMAP)
+    panel = fill_panel(heatmap.Panel(), spec, [target]).calculate(False).y_axis(heatmap.YAxisConfig().unit(unit))
     panel.color(heatmap.HeatmapColorOptions().mode(HeatmapColorMode.OPACITY).fill(NEITHER).exponent(0.5))
     return panel.hide_legend().filter_values(heatmap.FilterValueRange().le(1e-9)).cell_gap(1)
 
 
-def bars_of_now(card: Card, queries: Sequence[Query], look: Look = COUNT) -> AnyPanel:
-    """One bar for each series; the longest first if the query sorts."""
-    targets = [over_time(query).instant() for query in queries]
-    panel = filled(bargauge.Panel(), card, targets, look.steps).unit(look.unit).min(0)
-    if look.top is not None:
-        panel.max(look.top)
-    panel.color_scheme(_color_of_now(look)).display_mode(options.BarGaugeDisplayMode.BASIC)
+def bar_gauge_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions = COUNT) -> AnyPanel:
+    """Return a panel with one bar per series, in the order of the query's result."""
+    targets = [range_query(query).instant() for query in queries]
+    panel = fill_panel(bargauge.Panel(), spec, targets, display.steps).unit(display.unit).min(0)
+    if display.maximum is not None:
+        panel.max(display.maximum)
+    panel.color_scheme(_color_of_now(display)).display_mode(options.BarGaugeDisplayMode.BASIC)
     panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
     return panel.orientation(options.VizOrientation.HORIZONTAL)
 
 
-def _color_of_now(look: Look) -> build.FieldColor:
-    is_evaluated = look.steps or look.mappings
+def _color_of_now(display: DisplayOptions) -> build.FieldColor:
+    is_evaluated = display.steps or display.mappings
     mode = dashboard.FieldColorModeId.THRESHOLDS if is_evaluated else dashboard.FieldColorModeId.FIXED
     return _color(mode, NEITHER)
 

@@ -1,8 +1,9 @@
-"""Queries as text. A scope says whose series are meant: those the variables of a dashboard select.
+"""Write PromQL queries as text. A scope selects the series by the variables of a dashboard.
 
-Counters of the monitor are totals kept for as long as a group lives, and a cause's first rebalance is its series' first
-sample: `increase` knows nothing before that and would leave it out. `Scope.happened` counts it: every group has its
-counter of all rebalances from its first record on, and every monitor says whether it is ready.
+The monitor's counters are totals over the lifetime of a group. The first rebalance of a cause creates the first sample
+of its series. PromQL's `increase` ignores the value of this sample, but `Scope.increase` counts it. This is possible
+because other series exist earlier. Each group has a counter of all its rebalances from its first record on. Each
+monitor reports whether it is ready.
 """
 
 from __future__ import annotations
@@ -16,47 +17,51 @@ from streaming.signals.rebalances import REBALANCES
 
 @dataclass(frozen=True)
 class Scope:
-    """Whose series a dashboard shows, as label matchers.
+    """The label matchers that select the series of a dashboard.
 
-    >>> CLUSTERS.of(REBALANCES, 'group="a"')
+    >>> CLUSTERS.selector(REBALANCES, 'group="a"')
     'rebalance_monitor_rebalances_total{cluster=~"$cluster", group="a"}'
     """
 
     matchers: str
 
-    def of(self, signal: Signal, *matchers: str) -> str:
-        """Select a signal's series, of a histogram its buckets, by further matchers if need be."""
+    def selector(self, signal: Signal, *matchers: str) -> str:
+        """Return the selector of a signal's series, or of a histogram's buckets, with optional further matchers."""
         return f"{exported_names(signal)[0]}{{{', '.join((self.matchers, *matchers))}}}"
 
-    def each(self, signal: Signal, *matchers: str) -> str:
-        """One value for each combination of the signal's own labels, whatever else a scrape has added (rule 4).
+    def series(self, signal: Signal, *matchers: str) -> str:
+        """Return a query with one value per combination of the signal's own labels (rule 4).
 
-        >>> ONE_GROUP.each(REBALANCES)
+        >>> ONE_GROUP.series(REBALANCES)
         'max by (cluster, group) (rebalance_monitor_rebalances_total{cluster="$cluster", group="$group"})'
         """
-        return f"max by ({_own(signal)}) ({self.of(signal, *matchers)})"
+        return f"max by ({_own_labels(signal)}) ({self.selector(signal, *matchers)})"
 
-    def each_before(self, signal: Signal, window: str, *matchers: str) -> str:
-        """The same, as it was when the window that ends now began."""
-        return f"max by ({_own(signal)}) ({self.of(signal, *matchers)} offset {window})"
+    def series_before(self, signal: Signal, window: str, *matchers: str) -> str:
+        """Return the same query for the time at which the window started. The window ends now."""
+        return f"max by ({_own_labels(signal)}) ({self.selector(signal, *matchers)} offset {window})"
 
-    def happened(self, counter: Signal, window: str, *matchers: str) -> str:
-        """By how much a counter grew within the window that ends now: exact, and never below 0.
+    def increase(self, counter: Signal, window: str, *matchers: str) -> str:
+        """Return a query for the exact increase of a counter within the window that ends now. It is never negative.
 
-        A series that was not there at the window's start began at 0, if its group, or its monitor, was known then.
+        If a series did not exist at the start of the window, its start value is 0. For this, its group or its monitor
+        must have been known at that time.
         """
-        whose, known = ("cluster, group", REBALANCES) if "group" in counter.labels else ("cluster", READY)
-        total, then = self.each(counter, *matchers), self.each_before(counter, window, *matchers)
-        began_since = f"{total} * 0 and on ({whose}) {self.of(known)} offset {window}"
-        return f"clamp_min({total} - ({then} or {began_since}), 0)"
+        labels, known = ("cluster, group", REBALANCES) if "group" in counter.labels else ("cluster", READY)
+        total, then = self.series(counter, *matchers), self.series_before(counter, window, *matchers)
+        new_series = f"{total} * 0 and on ({labels}) {self.selector(known)} offset {window}"
+        return f"clamp_min({total} - ({then} or {new_series}), 0)"
 
-    def happened_in_range(self, counter: Signal, *matchers: str) -> str:
-        """The same over the dashboard's time range; where Prometheus was not there at its start, what it saw since."""
-        seen_since = f"sum by ({_own(counter)}) (round(increase({self.of(counter, *matchers)}[$__range])))"
-        return f"({self.happened(counter, '$__range', *matchers)} or {seen_since})"
+    def increase_in_range(self, counter: Signal, *matchers: str) -> str:
+        """Return the increase within the dashboard's time range.
+
+        If Prometheus has no data for the start of the time range, use PromQL's `increase` of the available samples.
+        """
+        seen_since = f"sum by ({_own_labels(counter)}) (round(increase({self.selector(counter, *matchers)}[$__range])))"
+        return f"({self.increase(counter, '$__range', *matchers)} or {seen_since})"
 
 
-def _own(signal: Signal) -> str:
+def _own_labels(signal: Signal) -> str:
     return ", ".join((*signal.labels, "le") if signal.kind == HISTOGRAM else signal.labels)
 
 
@@ -65,35 +70,35 @@ CLUSTERS = Scope('cluster=~"$cluster"')
 ONE_GROUP = Scope('cluster="$cluster", group="$group"')
 
 
-def worst(expression: str) -> str:
-    """The `$top` largest, as a query of its own or to select others' rows by.
+def top_k(expression: str) -> str:
+    """Return a query for the `$top` largest values. It can also select the rows of other queries.
 
-    >>> worst("m > 0")
+    >>> top_k("m > 0")
     'topk($top, m > 0)'
     """
     return f"topk($top, {expression})"
 
 
-def beside(expression: str, ranked: str) -> str:
-    """What an expression says of the groups that another one ranks.
+def for_same_groups(expression: str, selected: str) -> str:
+    """Return a query for the values of an expression, limited to the groups in the result of `selected`.
 
-    >>> beside("a", "topk($top, b)")
+    >>> for_same_groups("a", "topk($top, b)")
     'a and on (cluster, group) topk($top, b)'
     """
-    return f"{expression} and on (cluster, group) {ranked}"
+    return f"{expression} and on (cluster, group) {selected}"
 
 
-def repeated(expression: str, labels: str, rows: str) -> str:
-    """A value that is told of `labels`, for each of the rows that have these labels and more.
+def repeat_for_rows(expression: str, labels: str, rows: str) -> str:
+    """Return a query that repeats a value with these `labels` for each of the `rows`, which have additional labels.
 
-    >>> repeated("a", "group", "b")
+    >>> repeat_for_rows("a", "group", "b")
     '0 * b + on (group) group_left () a'
     """
     return f"0 * {rows} + on ({labels}) group_left () {expression}"
 
 
 def sum_by(labels: str, expression: str) -> str:
-    """Add up what agrees in these labels.
+    """Return a query for the sums by these labels.
 
     >>> sum_by("cause", "m")
     'sum by (cause) (m)'
@@ -101,10 +106,10 @@ def sum_by(labels: str, expression: str) -> str:
     return f"sum by ({labels}) ({expression})"
 
 
-def number_of(those: str, known: str) -> str:
-    """How many there are; 0 only where it is known that there are none, which `known` having a series tells.
+def count_or_zero(matching: str, known: str) -> str:
+    """Return a query for the number of series in `matching`. The result is 0 only if `known` has a series.
 
-    >>> number_of("m > 0", "m")
+    >>> count_or_zero("m > 0", "m")
     'count(m > 0) or 0 * count(m)'
     """
-    return f"count({those}) or 0 * count({known})"
+    return f"count({matching}) or 0 * count({known})"

@@ -1,7 +1,8 @@
-"""Tables of now: each column is a label or a query of its own.
+"""Create tables of current values. Each column is a label or the values of a query.
 
-Rows become one if they agree in the labels that all queries of the table have. So each query must have one row for
-those: what is told of less (a group) than the rows (its conditions) is repeated for each of them (`promql.repeated`).
+Grafana merges rows that have equal values in the labels that all queries of the table share. So each query must return
+exactly one row for each combination of these labels. For example, a value of a group must be repeated for each row with
+a condition of the group (`promql.repeat_for_rows`).
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from grafana_foundation_sdk.builders import dashboard as build
 from grafana_foundation_sdk.models import common as options
 from grafana_foundation_sdk.models import dashboard
 
-from dashboards.panels import AnyPanel, Card, filled, now
+from dashboards.panels import AnyPanel, PanelSpec, fill_panel, instant_query
 from dashboards.words import Steps, thresholds
 
 
 @dataclass(frozen=True)
 class Label:
-    """A column that holds a label of the rows."""
+    """A column with a label of the rows."""
 
     title: str
     label: str
@@ -32,7 +33,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Measure:
-    """A column that holds a query's values; `title` empty where only its labels are wanted."""
+    """A column with the values of a query. If `title` is empty, only the labels of the query are shown."""
 
     title: str
     expression: str
@@ -42,17 +43,17 @@ class Measure:
 
 
 Column = Label | Measure
-_UNREAD = ("Time", "cluster", "group", "group_instance_id")
-"""What answers have, and a table shows only if it has a column for it."""
+_HIDDEN_FIELDS = ("Time", "cluster", "group", "group_instance_id")
+"""Fields of query results that a table shows only if it has a column for them."""
 
 
-def ranked(card: Card, columns: Sequence[Column], *, by: str, largest_first: bool = True) -> AnyPanel:
-    """A table, rows in the order of the column titled `by`."""
+def ranked_table(spec: PanelSpec, columns: Sequence[Column], *, sort_by: str, largest_first: bool = True) -> AnyPanel:
+    """Return a table that is sorted by the column with the title `sort_by`."""
     measures = [column for column in columns if isinstance(column, Measure)]
-    panel = filled(table.Panel(), card, [now(measure.expression) for measure in measures])
+    panel = fill_panel(table.Panel(), spec, [instant_query(measure.expression) for measure in measures])
     panel.with_transformation(dashboard.DataTransformerConfig("merge", options={}))
-    panel.with_transformation(dashboard.DataTransformerConfig("organize", options=_arranged(columns)))
-    panel.sort_by([common.TableSortByFieldState().display_name(by).desc(largest_first)]).cell_height(
+    panel.with_transformation(dashboard.DataTransformerConfig("organize", options=_column_order(columns)))
+    panel.sort_by([common.TableSortByFieldState().display_name(sort_by).desc(largest_first)]).cell_height(
         options.TableCellHeight.SM
     )
     for column in columns:
@@ -60,19 +61,19 @@ def ranked(card: Card, columns: Sequence[Column], *, by: str, largest_first: boo
     return panel
 
 
-def _arranged(columns: Sequence[Column]) -> dict[str, object]:
-    """Name the columns, put them in order, and leave out time and values that nobody wants to read."""
+def _column_order(columns: Sequence[Column]) -> dict[str, object]:
+    """Return the options that name and order the columns, and hide the time and values without a title."""
     fields = dict(zip(_fields(columns), columns, strict=True))
     return {
         "renameByName": {field: column.title for field, column in fields.items() if column.title},
-        "indexByName": {field: place for place, field in enumerate(fields)},
-        "excludeByName": dict.fromkeys((field for field in _UNREAD if field not in fields), True)
+        "indexByName": {field: position for position, field in enumerate(fields)},
+        "excludeByName": dict.fromkeys((field for field in _HIDDEN_FIELDS if field not in fields), True)
         | {field: True for field, column in fields.items() if not column.title},
     }
 
 
 def _fields(columns: Sequence[Column]) -> list[str]:
-    """What Grafana calls each column: values are told apart by their query if there is more than one."""
+    """Return Grafana's field name of each column. With several queries, the name of a value contains its query."""
     measures = [column for column in columns if isinstance(column, Measure)]
     names = {id(one): f"Value #{name}" for name, one in zip(ascii_uppercase, measures, strict=False)}
     if len(measures) == 1:
@@ -81,18 +82,18 @@ def _fields(columns: Sequence[Column]) -> list[str]:
 
 
 def _properties(column: Column) -> list[dashboard.DynamicConfigValue]:
-    found: dict[str, object] = {}
+    properties: dict[str, object] = {}
     if column.mappings:
-        found |= {"mappings": list(column.mappings), "custom.cellOptions": options.TableColorTextCellOptions()}
+        properties |= {"mappings": list(column.mappings), "custom.cellOptions": options.TableColorTextCellOptions()}
     if isinstance(column, Label):
         if column.links:
-            found["links"] = [link.build() for link in column.links]
+            properties["links"] = [link.build() for link in column.links]
         if column.width is not None:
-            found["custom.width"] = column.width
+            properties["custom.width"] = column.width
     else:
-        found["unit"] = column.unit
+        properties["unit"] = column.unit
         if column.steps:
             limits = dashboard.ThresholdsConfig(dashboard.ThresholdsMode.ABSOLUTE, thresholds(column.steps))
             coloured = options.TableColorTextCellOptions()
-            found |= {"thresholds": limits, "color": {"mode": "thresholds"}, "custom.cellOptions": coloured}
-    return [dashboard.DynamicConfigValue(name, value) for name, value in found.items()]
+            properties |= {"thresholds": limits, "color": {"mode": "thresholds"}, "custom.cellOptions": coloured}
+    return [dashboard.DynamicConfigValue(name, value) for name, value in properties.items()]

@@ -1,6 +1,7 @@
-"""What numbers and labels are called, and which of five colours they have: fine, watch it, act, unknown, neither.
+"""Define words and colours of numbers and label values. There are five colours: fine, watch, act, unknown, neither.
 
-Label values that a panel shows as a word are coded as numbers by its query: timelines have words for numbers only.
+If a panel shows a label value as a word, its query converts the value to a number (a code), because a Grafana timeline
+can show words only for numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from streaming.signals.rebalances import GROUP_CONDITION
 FINE, WATCH, ACT, UNKNOWN, NEITHER = "green", "yellow", "red", "#8e8e8e", "blue"
 
 Steps = Sequence[tuple[float, str]]
-"""From which value on which colour holds; below the first it is FINE, or ACT where the last is FINE."""
+"""Thresholds with colours. Each colour applies from its value on.
+
+Below the first value, the colour is FINE. If the last colour is FINE, it is ACT.
+"""
 
 ANY: Steps = ((1, ACT),)
 SOME: Steps = ((1, WATCH),)
@@ -26,12 +30,12 @@ STORM: Steps = ((5, WATCH), (20, ACT))
 SCORE: Steps = ((50, WATCH), (90, FINE))
 
 SINCE = "dateTimeFromNow"
-"""Grafana's unit for a time in milliseconds since 1970, shown as how long ago that was."""
+"""Grafana's unit for a time in milliseconds since 1970, which is shown relative to now."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """One value of a label, the number that stands for it, and its colour."""
+    """One value of a label with its code and colour."""
 
     value: str
     code: int
@@ -39,7 +43,7 @@ class Word:
 
 
 def _words(first_code: int, colors: Mapping[str, str]) -> tuple[Word, ...]:
-    return tuple(Word(value, first_code + place, color) for place, (value, color) in enumerate(colors.items()))
+    return tuple(Word(value, first_code + index, color) for index, (value, color) in enumerate(colors.items()))
 
 
 STATES = _words(
@@ -83,44 +87,46 @@ CAUSES: Mapping[str, str] = {
     "metadata_changed": "light-orange",
     "cooperative_followup": "super-light-blue",
 }
-"""Why a group rebalanced: what nobody can explain is red, comings and goings are blue, changes orange."""
+"""Colours of the causes of a rebalance. Unexplained is red, joins and leaves are blue, changes are orange."""
 
 
-def coded(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
-    """The number that stands for the value of a label of a signal that is 1 for it.
+def code_query(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
+    """Return a query for the code of a label's value. The signal is 1 for the current value of the label.
 
     >>> from streaming.signals.lag import GROUP_STATUS
-    >>> coded(Scope('group="g"'), GROUP_STATUS, "status", STATUSES[:1])
+    >>> code_query(Scope('group="g"'), GROUP_STATUS, "status", STATUSES[:1])
     'max(21 * rebalance_monitor_group_status{group="g", status="OK"})'
     """
     return f"max({_codes(scope, signal, label, words)})"
 
 
-def coded_each(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
-    """The same where several values can hold at once: a series for each."""
+def code_query_by_label(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
+    """Return a query with one series per value of the label, because several values can be active at the same time."""
     return f"max by ({label}) ({_codes(scope, signal, label, words)})"
 
 
 def _codes(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
-    return " or ".join(f"{word.code} * {scope.of(signal, _is(label, word.value))}" for word in words)
+    return " or ".join(f"{word.code} * {scope.selector(signal, _is(label, word.value))}" for word in words)
 
 
 def _is(label: str, value: str) -> str:
     return f'{label}="{value}"'
 
 
-def decoded(*of_labels: Sequence[Word]) -> list[dashboard.ValueMapping]:
-    """Words and colours for such numbers."""
-    return [mapped({str(word.code): (in_words(word.value), word.color) for words in of_labels for word in words})]
+def code_mappings(*of_labels: Sequence[Word]) -> list[dashboard.ValueMapping]:
+    """Return the words and colours of codes."""
+    return [
+        value_mapping({str(word.code): (in_words(word.value), word.color) for words in of_labels for word in words})
+    ]
 
 
-def as_labelled(words: Sequence[Word]) -> list[dashboard.ValueMapping]:
-    """Colours for a column that holds the label's value itself."""
-    return [mapped({word.value: (in_words(word.value), word.color) for word in words})]
+def label_mappings(words: Sequence[Word]) -> list[dashboard.ValueMapping]:
+    """Return the words and colours for a column with label values."""
+    return [value_mapping({word.value: (in_words(word.value), word.color) for word in words})]
 
 
 def in_words(value: str) -> str:
-    """A label's value as people write it.
+    """Return a label's value with spaces instead of underscores.
 
     >>> in_words("rebalance_storm")
     'rebalance storm'
@@ -128,8 +134,8 @@ def in_words(value: str) -> str:
     return value.replace("_", " ")
 
 
-def mapped(options: Mapping[str, tuple[str, str]]) -> dashboard.ValueMap:
-    """A text and a colour for each value."""
+def value_mapping(options: Mapping[str, tuple[str, str]]) -> dashboard.ValueMap:
+    """Return a Grafana mapping from values to texts and colours."""
     return dashboard.ValueMap(
         {
             value: dashboard.ValueMappingResult(text=text, color=color, index=index)
@@ -138,11 +144,11 @@ def mapped(options: Mapping[str, tuple[str, str]]) -> dashboard.ValueMap:
     )
 
 
-NONE = [mapped({"0": ("none", FINE)})]
-"""Zero in a word, for figures of which more than none is a trouble."""
+NONE = [value_mapping({"0": ("none", FINE)})]
+"""Mapping that shows 0 as the word "none"."""
 
 
 def thresholds(steps: Steps) -> list[dashboard.Threshold]:
-    """Grafana's steps; the first has no value, which is minus infinity. Where less is worse, it is ACT."""
+    """Return Grafana's thresholds. The first has no value and applies below all others. It is ACT if less is worse."""
     below = ACT if steps and steps[-1][1] == FINE else FINE
     return [dashboard.Threshold(None, below), *(dashboard.Threshold(value, color) for value, color in steps)]

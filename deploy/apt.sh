@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# For the scripts beside it, which find programs that tests need, or have Debian's apt install them.
+# Functions for the scripts in this folder. They find programs that the tests need, or install them with apt.
 
 fail() {
     local script=${0##*/}
@@ -7,7 +7,7 @@ fail() {
     exit 1
 }
 
-# The path of the first of these programs that is there.
+# Prints the path of the first of these programs that exists.
 first_of() {
     local candidate
     for candidate in "$@"; do
@@ -16,14 +16,14 @@ first_of() {
     return 1
 }
 
-# Ends the script where nothing can be installed: WHAT is missing, and the PACKAGES that have it. Holds a lock until the
-# end: of two scripts at once the second would find apt's own lock taken, and fail.
-may_install() {
+# check_can_install WHAT PACKAGES...: ends the script with an error if it cannot install the PACKAGES for WHAT. Locks a
+# file until the script ends. Without this lock, the second of two scripts would fail at apt's own lock.
+check_can_install() {
     local what=$1
     shift
-    command -v apt-get >/dev/null || fail "no $what here, and no apt-get to install them: install both"
+    command -v apt-get >/dev/null || fail "$what not found, and there is no apt-get to install it: install $*"
     if [ "$(id -u)" != 0 ]; then
-        sudo -n true 2>/dev/null || fail "no $what here: apt install $*"
+        sudo -n true 2>/dev/null || fail "$what not found: apt install $*"
     fi
     exec 9>"${TMPDIR:-/tmp}/rebalance-monitor-apt-$UID.lock"
     flock 9

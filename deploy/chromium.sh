@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Finds a Chromium (or Chrome) and its driver for the tests that look at our pages, or installs Debian's, and prints the
-# two paths, one a line. Installing needs apt-get and root, or sudo without a password.
+# Prints the paths of Chromium (or Chrome) and its driver, one per line, for the tests of the pages. Installs Debian's
+# packages if they are missing. The installation needs apt-get and root, or sudo without a password.
 set -euo pipefail
 
 BROWSERS="chromium chromium-browser google-chrome google-chrome-stable"
@@ -10,19 +10,19 @@ DRIVERS="chromedriver chromium.chromedriver ${CHROMEWEBDRIVER:-/usr/lib/chromium
 . "${BASH_SOURCE[0]%/*}/apt.sh"
 
 install() {
-    may_install "chromium with chromedriver" chromium chromium-driver
+    check_can_install "chromium with chromedriver" chromium chromium-driver
     {
         as_root apt-get update -q
         as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
             chromium chromium-driver fonts-dejavu-core
-    } >&2 || fail "apt could not install chromium and chromium-driver: see its words above"
+    } >&2 || fail "apt could not install chromium and chromium-driver: read its output above"
 }
 
-# shellcheck disable=SC2086 # the lists are meant to be split
+# shellcheck disable=SC2086 # the lists must be split into words
 if ! { first_of $BROWSERS && first_of $DRIVERS; } >/dev/null; then
     install
 fi
 # shellcheck disable=SC2086
-first_of $BROWSERS || fail "chromium was installed and is not on PATH"
+first_of $BROWSERS || fail "chromium was installed, but it is not on PATH"
 # shellcheck disable=SC2086
-first_of $DRIVERS || fail "chromedriver was installed and is not on PATH"
+first_of $DRIVERS || fail "chromedriver was installed, but it is not on PATH"

@@ -1,65 +1,66 @@
 #!/usr/bin/env bash
-# Makes .venv with everything in it and fetches the jars; `make setup` calls it. Running it again takes a second.
-# PYTHON names the interpreter to use; without it the first fitting one of those below is taken.
+# Creates .venv with all packages and downloads the jars. `make setup` runs it. A second run takes one second.
+# Set PYTHON to choose the interpreter. By default, the script uses the first supported interpreter of the list below.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 PYTHONS="python3 python3.13 python3.12 python3.11 python3.10"
-WANTED_MB=2800 # .venv is 1.3 GB, and pip unpacks beside it while it installs
+NEEDED_MB=2800 # .venv needs 1.3 GB, and pip needs temporary space
 
 fail() {
     echo "setup: $1" >&2
     exit 1
 }
 
-fits() {
+is_supported() {
     "$1" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' >/dev/null 2>&1
 }
 
 find_python() {
     local candidate
     for candidate in ${PYTHON:-$PYTHONS}; do
-        if fits "$candidate"; then
-            # The interpreter under an active environment: ours might be the active one, and about to be made anew.
+        if is_supported "$candidate"; then
+            # The base interpreter, because the active environment may be .venv, which this script recreates.
             "$candidate" -c 'import sys; print(sys._base_executable)'
             return
         fi
     done
-    fail "no Python 3.10 to 3.13 among: ${PYTHON:-$PYTHONS}: apt install python3, or name one with PYTHON=..."
+    fail "no Python 3.10 to 3.13 found among ${PYTHON:-$PYTHONS}: apt install python3, or set PYTHON=..."
 }
 
 check_machine() {
     "$python" -c 'import ensurepip, venv' 2>/dev/null \
-        || fail "$python can't make environments: apt install python3-venv"
+        || fail "$python cannot create virtual environments: apt install python3-venv"
     local free_mb
     free_mb=$(df -Pm . | awk 'NR == 2 { print $4 }')
-    [ "$free_mb" -ge "$WANTED_MB" ] \
-        || fail "$free_mb MB free in $PWD, $WANTED_MB MB wanted: free some disk"
+    [ "$free_mb" -ge "$NEEDED_MB" ] \
+        || fail "$free_mb MB free in $PWD, but $NEEDED_MB MB needed: free disk space"
 }
 
-# What .venv was made from; when that is unchanged there is nothing to install.
+# Prints a hash of the inputs of .venv. If it has not changed, there is nothing to install.
 fingerprint() {
     { cat requirements-dev.lock pyproject.toml; "$python" -c 'import sys; print(sys.version, sys.prefix)'; pwd; } \
         | sha256sum | cut -d ' ' -f 1
 }
 
 make_venv() {
-    echo "setup: making .venv with $("$python" --version); some minutes the first time"
+    echo "setup: creating .venv with $("$python" --version); the first time takes some minutes"
     "$python" -m venv --clear .venv
-    # Python compiles what is imported; pip would compile all of it, which takes longer than to install it.
+    # Without --no-compile, pip compiles all modules, which takes longer than the installation. Python compiles a module
+    # when it is imported.
     .venv/bin/python -m pip install --disable-pip-version-check --no-compile --require-hashes -r requirements-dev.lock \
-        || fail "the packages could not be installed: see pip's words above (network? proxy? disk?), then make setup again"
+        || fail "the packages could not be installed: read pip's output (network? proxy? disk?), then retry make setup"
     .venv/bin/python -m pip install --disable-pip-version-check --no-deps -e . \
-        || fail "the project could not be installed: see pip's words above, then make setup again"
+        || fail "the project could not be installed: read pip's output above, then retry make setup"
 }
 
 python=$(find_python)
-"$python" -m streaming.java >/dev/null # says what is missing in one line
-wanted=$(fingerprint)
-if [ "$(cat .venv/made-from 2>/dev/null)" != "$wanted" ]; then
+"$python" -m streaming.java >/dev/null # prints one line if Java is missing
+inputs=$(fingerprint)
+if [ "$(cat .venv/made-from 2>/dev/null)" != "$inputs" ]; then
     check_machine
     make_venv
-    echo "$wanted" >.venv/made-from # last: an interrupted set-up starts over
+    echo "$inputs" >.venv/made-from # written last, so that an interrupted setup starts again
 fi
 .venv/bin/rebalance-monitor jars
 echo "setup: done"

@@ -1,1 +1,1 @@
-"""From `__consumer_offsets` to verdicts: bytes, events, group state, evaluation, outputs. See DESIGN.md."""
+"""The monitor. It turns the records of `__consumer_offsets` into group states, verdicts and outputs. See DESIGN.md."""

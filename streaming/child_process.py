@@ -1,4 +1,4 @@
-"""Processes we start that never outlive us, however we end."""
+"""Start child processes that always end when this process ends, even if it is killed."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 _LAUNCHER = Path(__file__).with_name("die_with_parent.py")
 
 
-def tied_to_us(command: Sequence[str]) -> list[str]:
-    """Return the command line that runs a command such that the kernel kills it when the thread that starts it ends."""
+def with_parent_death_signal(command: Sequence[str]) -> list[str]:
+    """Return a command line that runs a command. The kernel kills the command when the thread that started it ends."""
     return [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *command]
 
 
 class ChildProcess:
-    """A running process that the kernel kills when this one ends, even by `kill -9`.
+    """A child process that the kernel kills when this process ends, even after `kill -9`.
 
-    Its standard output and error are appended to a file. It has a session of its own: a Ctrl-C meant for us doesn't
-    reach it, so that we stop our children in the order we choose. Unless an environment is given, it has ours without
-    the settings: any of them may hold a secret.
+    Its standard output and error are appended to the file `output`. It has its own session, so that Ctrl-C does not
+    reach it and this process can stop its children in its own order. By default it gets the environment of this process
+    without the settings, because each of them can contain a secret.
     """
 
     def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None) -> None:
         self.output = output
-        self._command = tied_to_us(command)
+        self._command = with_parent_death_signal(command)
         self._environment = without_settings(os.environ) if environment is None else dict(environment)
         self._process: subprocess.Popen[bytes] | None = None
         self._error: OSError | None = None
         started = threading.Event()
-        # The kernel's "parent" is the thread that forked. This one lives as long as the child or as our process,
-        # whichever ends first; a caller's own thread might end long before the child should.
+        # For the kernel, the parent is the thread that forked. So a thread of its own starts the child. It runs until
+        # the child or this process ends. The caller's thread might end too early.
         self._parent_thread = threading.Thread(target=self._run, args=(started,), daemon=True)
         self._parent_thread.start()
         started.wait()
@@ -47,16 +47,16 @@ class ChildProcess:
 
     @property
     def pid(self) -> int:
-        """The process id of the command itself: the launcher becomes it."""
+        """The process id of the command. The launcher replaces itself with the command, so both have the same id."""
         return self._started().pid
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs, else its exit code (negative: the signal that ended it)."""
+        """The exit code, or None while the process runs. A negative value is the number of the signal that ended it."""
         return self._started().poll()
 
     def wait(self, timeout_seconds: float | None = None) -> bool:
-        """Wait for its end; False if it still runs after that long."""
+        """Wait until the process ends. Return False if it still runs after the timeout."""
         try:
             self._started().wait(timeout_seconds)
         except subprocess.TimeoutExpired:
@@ -68,13 +68,13 @@ class ChildProcess:
         self._started().terminate()
 
     def stop(self, grace_seconds: float) -> None:
-        """Ask it to end, kill it if it hasn't after `grace_seconds`, and return when it is gone."""
+        """Send SIGTERM, kill the process if it still runs after `grace_seconds`, and wait until it has ended."""
         self.ask_to_end()
         if not self.wait(grace_seconds):
             self.kill()
 
     def kill(self) -> None:
-        """End it at once (SIGKILL) and return when it is gone."""
+        """Send SIGKILL and wait until the process has ended."""
         self._started().kill()
         self.wait()
 
@@ -98,5 +98,5 @@ class ChildProcess:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            raise RuntimeError("the process was never started")  # unreachable: __init__ has raised
+            raise RuntimeError("the process was never started")  # unreachable, because __init__ raises first
         return self._process

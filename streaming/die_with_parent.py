@@ -1,7 +1,8 @@
-"""Become a command that the kernel kills with its parent: `die_with_parent.py PARENT_PID COMMAND...`.
+"""Run a command that the kernel kills when its parent ends: `die_with_parent.py PARENT_PID COMMAND...`.
 
-A program of its own and not a function run between fork and exec: our process has threads, and Python code run there
-can deadlock. The kernel keeps the setting across exec. Run with `-I -S`: only the standard library, some 15 ms.
+This is a separate program, not a function between fork and exec. The monitor has threads, so Python code between fork
+and exec can deadlock. The kernel keeps the setting across exec. Run it with `-I -S`. It then loads only the standard
+library, in about 15 ms.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ _PR_SET_PDEATHSIG = 1  # from <sys/prctl.h>
 
 
 def main() -> None:
-    """Tie this process to its parent and become the command."""
+    """Set the parent-death signal of this process and replace it with the command."""
     parent_pid, command = int(sys.argv[1]), sys.argv[2:]
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent_pid:  # it died before the kernel knew of the tie
+        if os.getppid() != parent_pid:  # the parent ended before the signal was set
             sys.exit(1)
-    os.execvp(command[0], command)  # noqa: S606 - no shell is the point
+    os.execvp(command[0], command)  # noqa: S606 - no shell is intended
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What an operator can put right: one line that names the remedy, and no traceback."""
+"""Errors that an operator can fix. The monitor prints one line with the remedy instead of a traceback."""
 
 from __future__ import annotations
 
@@ -7,33 +7,35 @@ import os
 from typing import ClassVar, Final
 
 MAY_PASS: Final = 1
+"""Exit code if a restart may succeed."""
 STAYS: Final = 78
-"""EX_CONFIG of sysexits.h."""
+"""Exit code if every restart fails until an operator changes something (EX_CONFIG of sysexits.h)."""
 
 
 class RemedyError(Exception):
-    """Something the operator can put right. Its text is one line: what is missing or wrong, then the remedy.
+    """An error that the operator can fix. Its message is one line: the error, then the remedy.
 
-    Commands print it and exit with a code other than 0. Example: `Java 11 found at /usr/bin/java, but 17 or 21 is
-    wanted: apt install openjdk-17-jre-headless, or set JAVA_HOME`.
+    Commands print the message and exit with a code other than 0. Example: `Java 11 found at /usr/bin/java, but 17 or 21
+    is required: apt install openjdk-17-jre-headless, or set JAVA_HOME`.
 
-    `exit_code` is what `rebalance-monitor run` ends with, for what supervises it: `MAY_PASS` where another start may
-    go well (a broker that does not answer yet), `STAYS` where none will until somebody changes something here.
+    `exit_code` is the exit code of `rebalance-monitor run`. A supervisor uses it to decide about a restart. It is
+    `MAY_PASS` if a restart may succeed, for example because a broker does not answer yet. It is `STAYS` if every
+    restart fails until an operator changes something on this machine.
     """
 
     exit_code: ClassVar[int] = MAY_PASS
 
 
 def storage_remedy(error: OSError) -> str:
-    """What to do about a file or folder that the system refused, to stand behind a colon.
+    """Return the remedy for a failed access to a file or folder. Error messages append it after a colon.
 
     >>> storage_remedy(OSError(errno.ENOSPC, "No space left on device"))
-    'free some space on its disk'
+    'free space on its disk'
     """
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return "free some space on its disk"
+        return "free space on its disk"
     if error.errno == errno.EROFS:
-        return "mount its disk writable"
+        return "mount its disk as writable"
     if error.errno in {errno.EACCES, errno.EPERM}:
         return f"let the user of the monitor (id {os.geteuid()}) read and write it"
     return "check its disk"

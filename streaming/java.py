@@ -1,4 +1,4 @@
-"""Finding a Java that Spark 4 and Kafka 4 both run on."""
+"""Find a Java version that Spark 4 and Kafka 4 support."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from streaming.config.environment import without_settings
 from streaming.errors import STAYS, RemedyError
 
 SUPPORTED_JAVA_VERSIONS = (17, 21)
-"""Spark 4.0 names these two as supported; Kafka 4.2 runs on both."""
+"""Spark 4.0 documents these two versions as supported. Kafka 4.2 runs on both."""
 
 _REMEDY = "apt install openjdk-17-jre-headless, or set JAVA_HOME to a JDK 17 or 21"
 _VERSION_TIMEOUT_SECONDS = 30.0
 
 
 class JavaError(RemedyError):
-    """No Java, or not one of the supported versions."""
+    """Error: no Java, or an unsupported version."""
 
     exit_code = STAYS
 
 
 def find_java() -> Path:
-    """Return the `java` to run: the one under JAVA_HOME if that is set (as Spark does), else the first on PATH.
+    """Return the path of `java`: from JAVA_HOME if it is set (as Spark does), otherwise the first on PATH.
 
-    Raises JavaError, in one line with its remedy, if there is none or it is of another version than 17 or 21.
+    Raises JavaError with a remedy if there is no Java or if its version is not 17 or 21.
     """
     java = _java_of_home(os.environ.get("JAVA_HOME", "")) or _java_on_path()
     version = java_version(java)
     if version not in SUPPORTED_JAVA_VERSIONS:
-        raise JavaError(f"Java {version} found at {java}, but 17 or 21 is wanted: {_REMEDY}")
+        raise JavaError(f"Java {version} found at {java}, but 17 or 21 is required: {_REMEDY}")
     return java
 
 
 def java_version(java: Path) -> int:
-    """Return the feature version of a `java` executable, such as 17. Raises JavaError if it doesn't run."""
+    """Return the feature version of a `java` executable, for example 17. Raises JavaError if it does not run."""
     try:
-        shown = subprocess.run(
+        result = subprocess.run(
             [str(java), "-version"],
             capture_output=True,
             text=True,
@@ -50,19 +50,19 @@ def java_version(java: Path) -> int:
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise JavaError(f"{java} does not run ({error}): {_REMEDY}") from error
-    return feature_version(shown.stderr)
+    return feature_version(result.stderr)
 
 
-def feature_version(shown: str) -> int:
-    """Read the feature version out of what `java -version` shows.
+def feature_version(output: str) -> int:
+    """Read the feature version from the output of `java -version`. Raises JavaError if the output has none.
 
     Example: `openjdk version "17.0.15" 2025-04-15` is 17, and the older form `java version "1.8.0_392"` is 8.
     """
-    found = re.search(r'version "(?:1\.)?(\d+)', shown)
-    if found is None:
-        first_line = shown.strip().partition("\n")[0]
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
+    if match is None:
+        first_line = output.strip().partition("\n")[0]
         raise JavaError(f"`java -version` shows no version ({first_line!r}): {_REMEDY}")
-    return int(found.group(1))
+    return int(match.group(1))
 
 
 def _java_of_home(java_home: str) -> Path | None:
@@ -70,7 +70,7 @@ def _java_of_home(java_home: str) -> Path | None:
         return None
     java = Path(java_home, "bin", "java")
     if not os.access(java, os.X_OK):
-        raise JavaError(f"JAVA_HOME is {java_home}, but there is no {java}: unset it, or {_REMEDY}")
+        raise JavaError(f"JAVA_HOME is {java_home}, but {java} does not exist: unset JAVA_HOME, or {_REMEDY}")
     return java
 
 
@@ -82,7 +82,7 @@ def _java_on_path() -> Path:
 
 
 def main() -> None:
-    """Print the Java to use, or say what is missing. Needs no package: the set-up asks before it has installed any."""
+    """Print the path of the Java to use, or the error. It needs no package, because the setup runs it first."""
     try:
         print(find_java())  # noqa: T201 - a command's output
     except JavaError as error:

@@ -1,11 +1,12 @@
-"""A folder in the temporary folder (TMPDIR) that nobody else may enter, and that outlives no kill for long.
+"""Create a private folder in the temporary folder (TMPDIR), and remove it even if its owner is killed.
 
-1. It is removed when its block ends. If its owner is killed, the next one to make a folder of that prefix removes it.
-2. Its owner holds the lock of a file in it. A child that is given `lock` holds the same lock: the folder stays until
-   both are gone.
-3. Anybody may put anything of such a name into the temporary folder. So only a folder that nobody else can write is
-   entered, and only a regular file is taken for its lock: to open a FIFO would wait for a writer for ever.
-4. A folder without a lock is left alone. It is somebody's who is making it just now.
+1. The folder is removed when its `with` block ends. If its owner process is killed, the next process that creates a
+   folder with the same prefix removes it.
+2. The owner locks a file in the folder. A child process that inherits `lock` has the same lock. The folder stays until
+   both processes have ended.
+3. Every user can create a file or folder with such a name in the temporary folder. So this module opens only folders
+   that no other user can access. It accepts only a regular file as the lock, because opening a FIFO would block.
+4. A folder without a lock file is not removed. A different process may be creating it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _CONTENT = "content"
 
 @dataclass(frozen=True, slots=True)
 class PrivateFolder:
-    """`path` is empty at first. `lock` is the descriptor for children that use the folder, too."""
+    """A folder that is empty at first. Pass the file descriptor `lock` to child processes that use the folder."""
 
     path: Path
     lock: int
@@ -34,40 +35,41 @@ class PrivateFolder:
 
 @contextmanager
 def private_folder(prefix: str) -> Iterator[PrivateFolder]:
-    """Keep a folder while the block runs, by rules 1 and 2."""
+    """Create a folder for the duration of the `with` block, by rules 1 and 2."""
     _remove_leftovers(Path(tempfile.gettempdir()), prefix)
-    folder = Path(tempfile.mkdtemp(prefix=prefix))  # made so that nobody else may enter
+    folder = Path(tempfile.mkdtemp(prefix=prefix))  # mkdtemp sets mode 0700
     try:
         with os.fdopen(os.open(folder / "new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             (folder / _CONTENT).mkdir(mode=0o700)
-            (folder / "new").rename(folder / _LOCK)  # not before it is locked, or it would be taken for a leftover
+            (folder / "new").rename(folder / _LOCK)  # after locking: a process would remove an unlocked folder
             yield PrivateFolder(folder / _CONTENT, lock.fileno())
     finally:
         _remove(folder)
 
 
 def _remove_leftovers(temporary: Path, prefix: str) -> None:
-    """Rules 1 to 4."""
+    """Remove the folders of ended processes, by rules 1 to 4."""
     for leftover in temporary.glob(f"{prefix}*"):
-        with suppress(OSError), _opened(leftover, os.O_DIRECTORY) as place:  # its owner lives, or is somebody else
-            if not _is_private(os.fstat(place)):
+        # An OSError means that the owner is alive or that the folder belongs to a different user.
+        with suppress(OSError), _open(leftover, os.O_DIRECTORY) as folder:
+            if not _is_private(os.fstat(folder)):
                 continue
-            with _opened(_LOCK, os.O_NONBLOCK, place) as lock:
+            with _open(_LOCK, os.O_NONBLOCK, folder) as lock:
                 if stat.S_ISREG(os.fstat(lock).st_mode):
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     _remove(leftover)
 
 
 def _remove(folder: Path) -> None:
-    """The lock goes last: whoever is killed meanwhile leaves what the next one removes."""
+    """Remove the content first and the lock last. If this process is killed, the next process can remove the rest."""
     shutil.rmtree(folder / _CONTENT, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def _opened(path: Path | str, flags: int, folder: int | None = None) -> Iterator[int]:
-    """A descriptor of something that is there and no link."""
+def _open(path: Path | str, flags: int, folder: int | None = None) -> Iterator[int]:
+    """Open an existing file or folder that is not a symbolic link, and return its descriptor."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=folder)
     try:
         yield descriptor
@@ -75,5 +77,5 @@ def _opened(path: Path | str, flags: int, folder: int | None = None) -> Iterator
         os.close(descriptor)
 
 
-def _is_private(found: os.stat_result) -> bool:
-    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+def _is_private(status: os.stat_result) -> bool:
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Installs the monitor and all it needs into one folder: build.sh PREFIX, or build.sh PREFIX demo to add what the demo's
-# groups need to a folder made before. The image's builder runs it; run it yourself for a machine without containers.
+# Installs the monitor and its dependencies into one folder: build.sh PREFIX. Then `build.sh PREFIX demo` adds the
+# packages of the demo's groups to this folder. The Dockerfile runs this script. On a machine without containers, run it
+# yourself.
 #
-#   PREFIX/venv     the program and its packages, each by a hash of requirements.lock
-#   PREFIX/cache    Spark's and Delta's jars, each by a checksum of streaming/jars/jars.lock
-#   PREFIX/jars     leads to these jars, for a class path that stays the same from version to version
+#   PREFIX/venv     the program and its packages, verified by the hashes in requirements.lock
+#   PREFIX/cache    the jars of Spark and Delta, verified by the checksums in streaming/jars/jars.lock
+#   PREFIX/jars     a link to the folder of these jars, so that the class path is the same for every version
 #
-# PYTHON names the interpreter. After this nothing is downloaded any more. venv is bound to PREFIX: do not move it.
+# Set PYTHON to choose the interpreter. The installed monitor downloads nothing. Do not move PREFIX, because venv
+# contains its path.
 set -euo pipefail
 
 prefix=$(realpath -m "${1:?build.sh PREFIX [demo]}")
@@ -21,7 +23,7 @@ install_packages() {
     into_venv install --require-hashes -r requirements.lock -r deploy/image/build.lock
 }
 
-# From a copy: setuptools leaves build/ in the folder it builds from, and takes what an older build left there.
+# Builds from a copy, because setuptools writes a folder build/ next to the sources and reuses an older one.
 install_program() {
     local source
     source=$(mktemp -d)
@@ -31,7 +33,7 @@ install_program() {
     into_venv uninstall --yes setuptools
 }
 
-bring_jars() {
+install_jars() {
     REBALANCE_MONITOR_CACHE_DIR="$prefix/cache" "$prefix/venv/bin/python" -I -c \
         'from streaming.jars import resolve; print("jars:", len(resolve("spark", verify=True)))'
     ln -sfn "$(cd "$prefix" && echo cache/jars/spark-*)" "$prefix/jars"
@@ -41,11 +43,11 @@ case "${2:-}" in
     "")
         install_packages
         install_program
-        bring_jars
+        install_jars
         ;;
     demo) into_venv install --no-deps --require-hashes -c requirements-dev.lock confluent-kafka ;;
     *)
-        echo "build.sh: $2 is neither nothing nor demo" >&2
+        echo "build.sh: unknown argument $2: use demo or nothing" >&2
         exit 2
         ;;
 esac

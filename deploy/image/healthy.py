@@ -1,7 +1,8 @@
-"""The image's HEALTHCHECK: exit code 0 if the monitor's HTTP port says that it lives.
+"""HEALTHCHECK of the image. The exit code is 0 if the monitor's HTTP port answers that the monitor is alive.
 
-Whether that port speaks TLS may stand in a file that is not known here, so it is tried both ways. The certificate is
-made out to another name than loopback and is not looked at: nothing secret is sent, for this page needs no password.
+The port may use TLS, and only the settings file contains this information. So the check tries HTTP first, then HTTPS.
+It does not verify the certificate, because the certificate is not issued for the loopback address. This is safe: the
+page needs no password, so the request contains no secret.
 """
 
 import os
@@ -16,6 +17,6 @@ any_certificate.check_hostname = False
 any_certificate.verify_mode = ssl.CERT_NONE
 try:
     answer = urllib.request.urlopen(f"http://{address}", timeout=2)
-except (OSError, HTTPException):  # a port that speaks TLS hangs up, or answers in TLS
+except (OSError, HTTPException):  # a port with TLS closes the connection, or answers with TLS
     answer = urllib.request.urlopen(f"https://{address}", timeout=3, context=any_certificate)
 answer.close()

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# How Spark on Kubernetes starts a container: `spark.sh driver ARGUMENTS-OF-SPARK-SUBMIT...` or `spark.sh executor`, with
-# the rest in variables that Spark's own classes set on the pod (Spark 4.0, KubernetesExecutorBackend).
+# Entry point of the containers that Spark on Kubernetes starts: `spark.sh driver ARGUMENTS-OF-SPARK-SUBMIT...` or
+# `spark.sh executor`. Spark sets the other parameters as environment variables of the pod (Spark 4.0,
+# KubernetesExecutorBackend).
 set -euo pipefail
 
-# SPARK_JAVA_OPT_0, SPARK_JAVA_OPT_1, ...: the executor's JVM options, one each.
+# Prints the executor's JVM options, one from each variable SPARK_JAVA_OPT_0, SPARK_JAVA_OPT_1, ...
 java_options() {
     local number=0 name
     while name="SPARK_JAVA_OPT_$number" && [ -n "${!name:-}" ]; do
@@ -28,7 +29,7 @@ case "${1:-}" in
             --resourceProfileId "$SPARK_RESOURCE_PROFILE_ID" --podName "$SPARK_EXECUTOR_POD_NAME"
         ;;
     *)
-        echo "spark.sh: Spark starts this with driver or executor; the monitor on one node is another image" >&2
+        echo "spark.sh: the first argument must be driver or executor. On one node, use the image target monitor" >&2
         exit 2
         ;;
 esac

@@ -1,4 +1,4 @@
-"""What `spark-submit` is given: it takes a file that ends in .py, not a console script."""
+"""Entry point for `spark-submit`, which requires a .py file and cannot start a console script."""
 
 from streaming.cli import main
 

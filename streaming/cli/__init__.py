@@ -1,4 +1,4 @@
-"""The command line. Each command lives in a module of its own, imported only when it is called."""
+"""The command line. Each command has its own module, which is imported only when the command is called."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _COMMANDS = {
     "broker": "streaming.cli.broker",
     "jars": "streaming.cli.jars",
 }
-"""Name to module; the module exports the click command under that name, with `_` for `-`."""
+"""Module of each command name. The module exports the click command under that name, with `_` for `-`."""
 
 
-class _CommandsOnDemand(click.Group):
+class _LazyCommandGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(_COMMANDS)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Take the secrets of the settings out of whatever a command fails with."""
+        """Run a command and remove the secrets of the settings from its error message."""
         try:
             return super().invoke(ctx)
         except click.UsageError:
             raise
         except click.ClickException as error:
-            from streaming.cli.logs import redacted  # noqa: PLC0415 - pydantic is slow to import; --help need not wait
+            from streaming.cli.logs import redact  # noqa: PLC0415 - importing pydantic would slow down --help
 
-            raise click.ClickException(redacted(error.message)) from error
+            raise click.ClickException(redact(error.message)) from error
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
         if cmd_name not in _COMMANDS:
@@ -45,7 +45,7 @@ class _CommandsOnDemand(click.Group):
         return command
 
 
-@click.group(cls=_CommandsOnDemand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_LazyCommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="kafka-rebalance-monitor")
 def main() -> None:
     """Show why the assignment of a Kafka consumer group is unfair, wrong or keeps changing.

@@ -1,4 +1,4 @@
-"""`python -m streaming.cli`: the same as `rebalance-monitor`, by the interpreter of one's choice."""
+"""`python -m streaming.cli` is `rebalance-monitor`, run by the Python interpreter that you choose."""
 
 from __future__ import annotations
 

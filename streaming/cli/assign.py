@@ -1,4 +1,4 @@
-"""`rebalance-monitor assign`: what a strategy would assign, for scripts."""
+"""`rebalance-monitor assign` computes assignments as JSON, for scripts."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def assign(file: BinaryIO, references: tuple[str, ...]) -> None:
     except AssignorFailedError as error:
         raise click.ClickException(str(error)) from error
     with catalogue:
-        for line in file:  # a binary file is split at line feeds alone: names can hold U+2028
+        for line in file:  # a binary file is split only at line feeds, because names can contain U+2028
             if line.strip():
-                answer = _answer(line, catalogue)
+                answer = _compute_answer(line, catalogue)
                 failed |= "error" in answer
                 click.echo(json.dumps(answer, separators=(",", ":")))
     sys.exit(int(failed))
 
 
-def _answer(line: bytes, catalogue: Catalogue) -> dict[str, object]:
+def _compute_answer(line: bytes, catalogue: Catalogue) -> dict[str, object]:
     fields: object = None
     try:
         fields = decode_line(line)

@@ -1,4 +1,4 @@
-"""`rebalance-monitor broker`: the embedded broker alone, for trying things out."""
+"""`rebalance-monitor broker` runs the embedded broker without a monitor, for experiments."""
 
 from __future__ import annotations
 
@@ -29,30 +29,32 @@ from streaming.jars import BROKER_SETS, KAFKA_VERSION
     type=click.Choice(tuple(BROKER_SETS)),
     default=KAFKA_VERSION,
     show_default=True,
-    help="Kafka version. The jars of any other version than the default are downloaded at its first use.",
+    help="Kafka version. The jars of a version other than the default are downloaded when you first use it.",
 )
 def broker(port: int | None, folder: Path | None, properties: tuple[str, ...], kafka_version: str) -> None:
-    """Run a real single-node Kafka broker on 127.0.0.1 until Ctrl-C. Print its address when it answers."""
+    """Run a real single-node Kafka broker on 127.0.0.1 until Ctrl-C. Print its address when it is ready."""
     with ExitStack() as stack:
-        kept = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rebalance-monitor-broker-")))
-        overrides = dict(map(_name_and_value, properties))
-        running = EmbeddedBroker(kept, port=port, properties=overrides, kafka_version=kafka_version)
-        # SIGTERM as Ctrl-C; and SIGINT anew, since a shell script's background jobs start with it ignored.
+        temporary = tempfile.TemporaryDirectory(prefix="rebalance-monitor-broker-")
+        broker_folder = folder or Path(stack.enter_context(temporary))
+        overrides = dict(map(_parse_property, properties))
+        embedded_broker = EmbeddedBroker(broker_folder, port=port, properties=overrides, kafka_version=kafka_version)
+        # SIGTERM acts like Ctrl-C. SIGINT is set again, because background jobs of a shell script start with SIGINT
+        # ignored.
         for stop_signal in (signal.SIGTERM, signal.SIGINT):
             signal.signal(stop_signal, signal.default_int_handler)
         try:
-            stack.enter_context(running)
-            click.echo(running.bootstrap_servers)
-            click.echo(f"topics and log are in {kept}; Ctrl-C stops the broker", err=True)
-            running.wait_until_ended()
+            stack.enter_context(embedded_broker)
+            click.echo(embedded_broker.bootstrap_servers)
+            click.echo(f"topics and log are in {broker_folder}. Press Ctrl-C to stop the broker.", err=True)
+            embedded_broker.wait_until_ended()
         except KeyboardInterrupt:
             click.echo("stopping", err=True)
         except RemedyError as error:
             raise click.ClickException(str(error)) from error
 
 
-def _name_and_value(given: str) -> tuple[str, str]:
-    name, equals, value = given.partition("=")
+def _parse_property(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
     if not (name and equals):
-        raise click.BadParameter(f"{given!r} is not NAME=VALUE", param_hint="--property")
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--property")
     return name, value

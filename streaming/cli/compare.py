@@ -1,4 +1,4 @@
-"""`rebalance-monitor compare`: all strategies for one group, for people."""
+"""`rebalance-monitor compare` shows the results of all strategies for one group in a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from assignors.what_if.comparison import compare as compare_strategy
 from assignors.what_if.comparison import current_assignment, format_sizes
 from assignors.what_if.scenario import ScenarioError, decode_line, parse_group, scenario_id
 from streaming.cli.assign import assignor_option
-from streaming.cli.text.shown import output_console, shown
+from streaming.cli.text.terminal import escape_text, output_console
 from streaming.custom.catalogue import Catalogue
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from assignors.model import GroupSpec
 
 COLUMNS = ("sizes", "imbalance", "score", "topic spread", "moves", "kept", "idle", "rounds")
-MOST_IDLE_NAMED = 3
+MAX_IDLE_NAMES = 3
 
 
 @click.command()
 @click.argument("file", type=click.File("rb"))
-@click.option("--id", "wanted", help="Id of the scenario, if FILE has several.")
+@click.option("--id", "wanted_id", help="Id of the scenario, if FILE has several.")
 @assignor_option
-def compare(file: BinaryIO, wanted: str | None, references: tuple[str, ...]) -> None:
+def compare(file: BinaryIO, wanted_id: str | None, references: tuple[str, ...]) -> None:
     """Compare all strategies for the scenario in FILE ("-" is standard input).
 
     The format of FILE is the input format of `assign`. Columns of the output:
@@ -45,9 +45,9 @@ def compare(file: BinaryIO, wanted: str | None, references: tuple[str, ...]) -> 
     rounds         rebalances until the assignment is reached
     """  # noqa: D301 - click keeps the lines after a real backspace character
     try:
-        group = parse_group(_scenario(file.read(), wanted))
+        group = parse_group(_read_scenario(file.read(), wanted_id))
         with Catalogue(references) as catalogue:
-            rows = list(_rows(group, catalogue))
+            rows = list(_table_rows(group, catalogue))
     except (ScenarioError, AssignorFailedError) as error:
         raise click.ClickException(str(error)) from error
     table = Table(Column("strategy", no_wrap=True), *COLUMNS)
@@ -56,48 +56,49 @@ def compare(file: BinaryIO, wanted: str | None, references: tuple[str, ...]) -> 
     output_console().print(table)
 
 
-def _rows(group: GroupSpec, catalogue: Catalogue) -> Iterator[tuple[str, ...]]:
+def _table_rows(group: GroupSpec, catalogue: Catalogue) -> Iterator[tuple[str, ...]]:
     if any(member.owned for member in group.members):
-        yield ("(owned now)", *_cells(measure(group, current_assignment(group))), "")
-    yield from (_row(name, group, catalogue) for name in catalogue.names())
+        yield ("(owned now)", *_measure_cells(measure(group, current_assignment(group))), "")
+    yield from (_strategy_row(name, group, catalogue) for name in catalogue.names())
 
 
-def _row(name: str, group: GroupSpec, catalogue: Catalogue) -> tuple[str, ...]:
+def _strategy_row(name: str, group: GroupSpec, catalogue: Catalogue) -> tuple[str, ...]:
     try:
-        compared = compare_strategy(group, catalogue.assignor(name))
+        comparison = compare_strategy(group, catalogue.assignor(name))
     except AssignorFailedError as error:
-        return shown(name), shown(str(error).splitlines()[0])
-    return (shown(name), *_cells(compared.measures), str(compared.rounds))
+        return escape_text(name), escape_text(str(error).splitlines()[0])
+    return (escape_text(name), *_measure_cells(comparison.measures), str(comparison.rounds))
 
 
-def _cells(measures: Measures) -> tuple[str, ...]:
+def _measure_cells(measures: Measures) -> tuple[str, ...]:
     spread = max(measures.topic_spread.items(), key=lambda item: item[1], default=("", 0))
     return (
         format_sizes(measures.sizes),
         str(measures.max_minus_min),
         str(measures.balance_score),
-        f"{spread[1]} ({shown(spread[0])})" if spread[1] else "0",
+        f"{spread[1]} ({escape_text(spread[0])})" if spread[1] else "0",
         str(measures.moves),
         str(measures.kept),
-        _idle(measures.idle_members),
+        _idle_cell(measures.idle_members),
     )
 
 
-def _idle(members: tuple[str, ...]) -> str:
+def _idle_cell(members: tuple[str, ...]) -> str:
     if not members:
         return "0"
-    named = ", ".join(map(shown, members[:MOST_IDLE_NAMED]))
-    return f"{len(members)} ({named}{', ...' if len(members) > MOST_IDLE_NAMED else ''})"
+    names = ", ".join(map(escape_text, members[:MAX_IDLE_NAMES]))
+    return f"{len(members)} ({names}{', ...' if len(members) > MAX_IDLE_NAMES else ''})"
 
 
-def _scenario(text: bytes, wanted: str | None) -> object:
-    """Find the one scenario: the whole of the text, or a line of it."""
+def _read_scenario(text: bytes, wanted_id: str | None) -> object:
+    """Return the only scenario, or the scenario with this id. The text is one JSON object or one object per line."""
     try:
-        found = [decode_line(text)]
+        scenarios = [decode_line(text)]
     except ScenarioError:
-        found = [decode_line(line) for line in text.split(b"\n") if line.strip()]
-    if wanted is not None:
-        found = [fields for fields in found if scenario_id(fields) == wanted]
-    if len(found) != 1:
-        raise ScenarioError(f"{len(found)} scenarios{f' with id {wanted!r}' if wanted else '; choose one with --id'}")
-    return found[0]
+        scenarios = [decode_line(line) for line in text.split(b"\n") if line.strip()]
+    if wanted_id is not None:
+        scenarios = [fields for fields in scenarios if scenario_id(fields) == wanted_id]
+    if len(scenarios) != 1:
+        hint = f" with id {wanted_id!r}" if wanted_id else ": choose one with --id"
+        raise ScenarioError(f"{len(scenarios)} scenarios{hint}")
+    return scenarios[0]

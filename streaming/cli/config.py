@@ -1,4 +1,4 @@
-"""`rebalance-monitor config check`: the settings as they would be used."""
+"""`rebalance-monitor config check` prints the effective settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from streaming.cli.run import config_option
 from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.load import load_settings
-from streaming.config.redaction import shown
+from streaming.config.redaction import hide_secrets
 from streaming.config.section import Section
 from streaming.errors import RemedyError
 
@@ -32,35 +32,35 @@ def check(file: Path | None) -> None:
     except RemedyError as error:
         raise click.ClickException(f"the configuration has errors:\n{error}") from error
     for name in type(settings).model_fields:
-        click.echo("\n".join(_toml_of(name, getattr(settings, name))))
+        click.echo("\n".join(_sections_as_toml(name, getattr(settings, name))))
 
 
-def _toml_of(name: str, given: Section | Mapping[str, Section]) -> Iterator[str]:
-    """One section, or all sections of a group whose names the user chooses."""
-    if isinstance(given, Section):
-        yield from _toml(name, given)
-    elif given:
-        yield from chain.from_iterable(_toml(f"{name}.{key}", section) for key, section in given.items())
+def _sections_as_toml(name: str, value: Section | Mapping[str, Section]) -> Iterator[str]:
+    """Return the TOML lines of one section, or of all sections [clusters.NAME]."""
+    if isinstance(value, Section):
+        yield from _section_as_toml(name, value)
+    elif value:
+        yield from chain.from_iterable(_section_as_toml(f"{name}.{key}", section) for key, section in value.items())
     else:
         yield f"# Further clusters: one section [{name}.NAME] for each. None is configured.\n"
 
 
-def _toml(name: str, section: Section) -> Iterator[str]:
-    """A section, then the sections in it. A setting without a value and a default is a comment."""
+def _section_as_toml(name: str, section: Section) -> Iterator[str]:
+    """Return the TOML lines of a section and of its subsections. A setting without a value is a comment line."""
     yield f"# {(type(section).__doc__ or '').strip()}\n[{name}]"
-    inner = {key: value for key, value in section if isinstance(value, Section)}
+    subsections = {key: value for key, value in section if isinstance(value, Section)}
     for key, value in section:
-        if key not in inner:
+        if key not in subsections:
             description = type(section).model_fields[key].description
             variable = f"{ENVIRONMENT_PREFIX}{name.replace('.', '__')}__{key}".upper()
-            line = f"# {key} =" if value is None else f"{key} = {_toml_value(shown(value))}"
+            line = f"# {key} =" if value is None else f"{key} = {_value_as_toml(hide_secrets(value))}"
             yield f"# {description} ({variable})\n{line}"
     yield ""
-    for key, value in inner.items():
-        yield from _toml(f"{name}.{key}", value)
+    for key, value in subsections.items():
+        yield from _section_as_toml(f"{name}.{key}", value)
 
 
-def _toml_value(value: Any) -> str:  # noqa: ANN401 - any value a setting can have
+def _value_as_toml(value: Any) -> str:  # noqa: ANN401 - the value of any setting
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(key)} = {_toml_value(inner)}" for key, inner in value.items()) + "}"
+        return "{" + ", ".join(f"{json.dumps(key)} = {_value_as_toml(item)}" for key, item in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False)

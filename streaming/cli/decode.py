@@ -1,4 +1,4 @@
-"""``rebalance-monitor decode``: records of ``__consumer_offsets`` as JSON, the way Kafka itself prints them."""
+"""``rebalance-monitor decode`` prints records of ``__consumer_offsets`` as JSON in the format of Kafka's own tools."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import msgspec
 from streaming.protocol.record_json import render_record
 
 BAD_LINE: Final = "bad_line"
-"""Reason for an input line that is no JSON object with base64 ``key`` and ``value``."""
+"""Error code of an input line that is not a JSON object with base64 ``key`` and ``value``."""
 
 
 class _RawRecord(msgspec.Struct):
-    """One input line; other fields are ignored. Both must be there: a missing value is no tombstone."""
+    """One input line. Both fields are required: a missing value is not a tombstone. Other fields are ignored."""
 
     key: bytes | None
     value: bytes | None
 
 
 def decode_line(line: bytes) -> bytes:
-    """Return the JSON answer to one line of input, without its line feed.
+    """Return the output line for one input line, as JSON without a line feed.
 
     >>> decode_line(b'{"key": "AAMAAWc=", "value": null}').decode()
     '{"record":"ConsumerGroupMetadata","key":{"groupId":"g"},"value":null}'
@@ -46,5 +46,5 @@ def decode(file: BinaryIO) -> None:
     {"error", "field"}.
     """
     output = sys.stdout.buffer
-    for line in file:  # a binary file is split at line feeds alone: names can hold U+2028
+    for line in file:  # a binary file is split only at line feeds, because names can contain U+2028
         output.write(decode_line(line) + b"\n")

@@ -1,4 +1,4 @@
-"""`rebalance-monitor demo`: broker, groups and monitor, shown live."""
+"""`rebalance-monitor demo` starts a broker, consumer groups and the monitor, and shows them live."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from typing import NoReturn
 import click
 
 from streaming.cli.jars import fetch_jars
+from streaming.demo.environment import DemoEnvironment
 from streaming.demo.folder import demo_folder
 from streaming.demo.load import DemoError
 from streaming.demo.screen import Screen, demo_console
-from streaming.demo.stage import Stage
 from streaming.embedded.ports import is_taken
 from streaming.errors import RemedyError
 from streaming.java import find_java
 
-_LOOK_EVERY_SECONDS = 1.0
+_SCRAPE_INTERVAL_SECONDS = 1.0
 _INTERRUPTED = 128 + signal.SIGINT
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -45,72 +45,77 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
     "--metrics-port", type=click.IntRange(1, 65_535), default=9560, show_default=True, help="Port of /metrics."
 )
 def demo(duration_s: float, folder: Path, metrics_port: int) -> None:
-    """Start a real broker, real consumer groups and the monitor, and show what the monitor reports until Ctrl-C.
+    """Start a real broker, real consumer groups and the monitor, and show the monitor's reports until Ctrl-C.
 
     The demo stops everything at the end. Exit code 0: the monitor was ready. 130: Ctrl-C before the monitor was ready.
-    1: something failed, or the monitor was not ready within the duration; one line describes the error.
+    1: a step failed, or the monitor was not ready within the duration. One line describes the error.
     """
     started = time.monotonic()
     for stop_signal in _STOP_SIGNALS:
-        signal.signal(stop_signal, _interrupt)
+        signal.signal(stop_signal, _raise_interrupt)
     console = demo_console()
     try:
         with ExitStack() as stack:
             find_java()
             fetch_jars(console, verify=False)
-            kept = stack.enter_context(demo_folder(folder))
+            demo_path = stack.enter_context(demo_folder(folder))
             _check_port(metrics_port)
-            stage = stack.enter_context(Stage(kept, metrics_port))
+            environment = stack.enter_context(DemoEnvironment(demo_path, metrics_port))
             stack.callback(console.print, "stopping")
-            screen = stack.enter_context(Screen(console, started, _notes(stage, duration_s)))
+            screen = stack.enter_context(Screen(console, started, _header_lines(environment, duration_s)))
             stack.callback(_ignore_stop_signals)
-            _play(stage, screen, started + duration_s)
-        console.print(f"stopped; tables and logs stay in {kept} until the next demo")
+            _run_demo(environment, screen, started + duration_s)
+        console.print(f"stopped; tables and logs stay in {demo_path} until the next demo")
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
 
 
-def _play(stage: Stage, screen: Screen, ends_at: float) -> None:
-    """Start, wait until the monitor is ready, show; until `ends_at` or, once it was ready, until interrupted."""
-    for what in stage.start():
-        screen.wait_for(what)
-    while not ((figures := stage.scrape()) and figures.ready):
+def _run_demo(environment: DemoEnvironment, screen: Screen, ends_at: float) -> None:
+    """Start everything, wait until the monitor is ready, and show it until `ends_at` or Ctrl-C.
+
+    Raises DemoError if the monitor is not ready by `ends_at`. Before the monitor is ready, Ctrl-C raises
+    KeyboardInterrupt.
+    """
+    for step in environment.start():
+        screen.wait_for(step)
+    while not ((figures := environment.scrape()) and figures.ready):
         if time.monotonic() > ends_at:
             raise DemoError(
-                f"the monitor was not ready in time: see {stage.monitor_log}, or choose a longer --duration-s"
+                f"the monitor was not ready in time: read {environment.monitor_log}, or choose a longer --duration-s"
             )
-        stage.check()
-        time.sleep(_LOOK_EVERY_SECONDS)
+        environment.check()
+        time.sleep(_SCRAPE_INTERVAL_SECONDS)
     with suppress(KeyboardInterrupt):
         while time.monotonic() < ends_at:
-            screen.show(stage.scrape())
-            stage.check()
-            time.sleep(max(0.0, min(_LOOK_EVERY_SECONDS, ends_at - time.monotonic())))
+            screen.show(environment.scrape())
+            environment.check()
+            time.sleep(max(0.0, min(_SCRAPE_INTERVAL_SECONDS, ends_at - time.monotonic())))
 
 
-def _notes(stage: Stage, duration_s: float) -> dict[str, str]:
-    ends = "Ctrl-C" if math.isinf(duration_s) else f"Ctrl-C, or by itself {duration_s:g} s after the start"
+def _header_lines(environment: DemoEnvironment, duration_s: float) -> dict[str, str]:
+    stop_hint = "Ctrl-C" if math.isinf(duration_s) else f"Ctrl-C, or automatically {duration_s:g} s after the start"
     return {
-        "pages": stage.pages_address,
-        "metrics": stage.metrics_address,
-        "Delta tables": str(stage.tables),
-        "logs": str(stage.logs),
-        "Kafka": f"{stage.bootstrap_servers} (a consumer group of your own will show up here)",
-        "stop": ends,
+        "pages": environment.pages_address,
+        "metrics": environment.metrics_address,
+        "Delta tables": str(environment.tables),
+        "logs": str(environment.logs),
+        "Kafka": f"{environment.bootstrap_servers} (the demo also shows a consumer group that you start)",
+        "stop": stop_hint,
     }
 
 
 def _check_port(port: int) -> None:
     if is_taken(port):
         raise DemoError(
-            f"port {port} is taken: stop what listens there (ss -ltnp), or choose another by --metrics-port"
+            f"port {port} is in use: stop the process that listens there (ss -ltnp), or choose a different port with"
+            " --metrics-port"
         )
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """Stop, once: what stops us may well signal twice, and stopping must not be cut short."""
+def _raise_interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+    """Raise KeyboardInterrupt and ignore further stop signals, because a second signal must not interrupt the stop."""
     _ignore_stop_signals()
     raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""`rebalance-monitor groups`: the groups of a cluster and their members, requested from the brokers."""
+"""`rebalance-monitor groups` requests the groups of a cluster and their members from the brokers."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import click
 from kafka.errors import KafkaError
 from rich.table import Column, Table
 
-from streaming.cli.logs import settings_of
+from streaming.cli.logs import load_settings_and_redact
 from streaming.cli.run import config_option
-from streaming.cli.text.conditions import Row, condition_shown, since_shown
-from streaming.cli.text.fairness import evaluated, in_short
-from streaming.cli.text.shown import output_console, shown
+from streaming.cli.text.conditions import Row, condition_title, format_since
+from streaming.cli.text.fairness import evaluate_fairness, fairness_summary
+from streaming.cli.text.terminal import escape_text, output_console
 from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings
 from streaming.errors import RemedyError
@@ -50,12 +50,14 @@ from streaming.sampling.groups import Groups
 REQUEST_TIMEOUT_SECONDS = 15.0
 CONNECT_TIMEOUT_SECONDS = 10.0
 _UNKNOWN = "?"
-_DIVIDES = frozenset({STABLE, RECONCILING})
-_RIGHTS = {
-    CLUSTER_NOT_DESCRIBABLE: "without DESCRIBE on the cluster only groups are listed that you have DESCRIBE on",
-    "group_authorization_failed": "the right DESCRIBE on the group is needed",
-    "topic_authorization_failed": "the right DESCRIBE on the topics its members hold is needed",
-    "cluster_authorization_failed": "the right DESCRIBE on the cluster is needed",
+_STATES_WITH_PARTITIONS = frozenset({STABLE, RECONCILING})
+_REASONS = {
+    CLUSTER_NOT_DESCRIBABLE: (
+        "without the DESCRIBE permission on the cluster, the list contains only groups that you can describe"
+    ),
+    "group_authorization_failed": "you need the DESCRIBE permission on the group",
+    "topic_authorization_failed": "you need the DESCRIBE permission on the topics of the members",
+    "cluster_authorization_failed": "you need the DESCRIBE permission on the cluster",
 }
 
 
@@ -96,59 +98,64 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 ) -> None:
     """List the groups of a cluster: classic, consumer (KIP-848), share and streams.
 
-    The command asks the brokers and reads no topic. It needs only the right DESCRIBE. "?" means that a broker did not
-    report the value.
+    The command asks the brokers and reads no topic. It needs only the DESCRIBE permission. "?" means that a broker did
+    not report the value.
 
     Fairness compares the partitions of the members with the fairest valid assignment. The partitions of a topic are
     counted up to the highest one that a member holds.
 
     If a monitor writes tables, the output also has the active conditions of each group (a storm, a silent member, ...)
-    with their start times in UTC. For more, run `history GROUP`.
+    with their start times in UTC. For details, run `history GROUP`.
     """
     try:
         settings = _settings(cluster, file, is_other_cluster=bootstrap_server is not None)
-        with closing(Connection(_kafka(bootstrap_server, settings), REQUEST_TIMEOUT_SECONDS)) as connection:
-            listing, found = _ask(Groups(connection, lambda: time.time_ns() // 1_000_000), _Wanted(states, group_types))
-        conditions = _conditions(settings, tables, is_other_cluster=bootstrap_server is not None)
+        with closing(Connection(_kafka_settings(bootstrap_server, settings), REQUEST_TIMEOUT_SECONDS)) as connection:
+            requests = Groups(connection, lambda: time.time_ns() // 1_000_000)
+            listing, selected = _list_and_describe(requests, _Filter(states, group_types))
+        conditions = _read_conditions(settings, tables, is_other_cluster=bootstrap_server is not None)
     except RemedyError as error:
         raise click.ClickException(str(error)) from error
     except KafkaError as error:
         raise click.ClickException(f"the brokers do not answer ({error}): are they running?") from error
-    warnings = [*_listing_warnings(listing), *_description_warnings(found)]
-    if warnings and not found:
-        raise click.ClickException("; ".join(["no group to be seen", *warnings]))
+    warnings = [*_listing_warnings(listing), *_description_warnings(selected)]
+    if warnings and not selected:
+        raise click.ClickException("; ".join(["the brokers listed no group", *warnings]))
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
     if as_json:
-        for group in found:
-            click.echo(json.dumps(_json(group, conditions), ensure_ascii=True))
+        for group in selected:
+            click.echo(json.dumps(_group_as_json(group, conditions), ensure_ascii=True))
     else:
-        output_console().print(_table(found, conditions, verbose=verbose))
+        output_console().print(_table(selected, conditions, verbose=verbose))
 
 
 def _settings(cluster: str | None, file: Path | None, *, is_other_cluster: bool) -> Settings:
-    """Those of the cluster meant; a broker that is named needs no choice among several."""
-    settings = settings_of(file)
+    """Load the settings of the cluster. With --bootstrap-server, --cluster is optional."""
+    settings = load_settings_and_redact(file)
     return settings if is_other_cluster and cluster is None else settings.of_cluster(cluster)
 
 
-def _kafka(bootstrap_server: str | None, settings: Settings) -> KafkaSettings:
-    """The settings' own, for a person who waits."""
+def _kafka_settings(bootstrap_server: str | None, settings: Settings) -> KafkaSettings:
+    """Return the settings of the connection, with a short timeout because a person waits for the output."""
     kafka = settings.kafka
-    given = {} if bootstrap_server is None else {"bootstrap_servers": bootstrap_server}
-    patience = {"connect_timeout_seconds": min(kafka.connect_timeout_seconds, CONNECT_TIMEOUT_SECONDS)}
+    override = {} if bootstrap_server is None else {"bootstrap_servers": bootstrap_server}
+    timeout = {"connect_timeout_seconds": min(kafka.connect_timeout_seconds, CONNECT_TIMEOUT_SECONDS)}
     try:
-        return KafkaSettings.model_validate({**dict(kafka), **patience, **given})
+        return KafkaSettings.model_validate({**dict(kafka), **timeout, **override})
     except ValueError:
         raise click.BadParameter(f"{bootstrap_server!r} is not HOST:PORT", param_hint="--bootstrap-server") from None
 
 
 Conditions = Mapping[str, list[Row]]
-"""Rows of `group_conditions` that hold, by group."""
+"""Rows of active conditions from the table `group_conditions`, by group id."""
 
 
-def _conditions(settings: Settings, tables: str | None, *, is_other_cluster: bool) -> Conditions | None:
-    """What the tables tell of the settings' cluster; None where there are none, or none of the cluster asked."""
+def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster: bool) -> Conditions | None:
+    """Read the active conditions of the cluster from the tables.
+
+    Return None if the table folder of the settings has no such table. Also return None if the cluster comes from
+    --bootstrap-server and --tables is not set.
+    """
     if tables is None and is_other_cluster:
         return None
     from streaming.delta.stored import NoTableError, active_conditions  # noqa: PLC0415 - slow to import
@@ -163,29 +170,29 @@ def _conditions(settings: Settings, tables: str | None, *, is_other_cluster: boo
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """States and types asked for, none meaning all; what is not known is none of them."""
+class _Filter:
+    """The states and types of the options. An empty collection matches every group; unknown values match no option."""
 
     states: Collection[str]
     group_types: Collection[str]
 
-    def has(self, group: _Group) -> bool:
-        return _among(group.state, self.states) and _among(group.group_type, self.group_types)
+    def matches(self, group: _Group) -> bool:
+        return _is_among(group.state, self.states) and _is_among(group.group_type, self.group_types)
 
-    def may_have(self, listed: ListedGroup) -> bool:
-        """Whether it is worth describing: an old broker's list leaves out states and types."""
-        return (listed.state is None or _among(listed.state, self.states)) and (
-            listed.group_type is None or _among(listed.group_type, self.group_types)
+    def may_match(self, listed: ListedGroup) -> bool:
+        """Return whether to describe the group. Old brokers list no states and types, so an unknown value matches."""
+        return (listed.state is None or _is_among(listed.state, self.states)) and (
+            listed.group_type is None or _is_among(listed.group_type, self.group_types)
         )
 
 
-def _among(value: str | None, wanted: Collection[str]) -> bool:
-    return not wanted or (value is not None and value.lower() in {each.lower() for each in wanted})
+def _is_among(value: str | None, allowed: Collection[str]) -> bool:
+    return not allowed or (value is not None and value.lower() in {each.lower() for each in allowed})
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A group as listed and, where its coordinator told, as described: the description is the younger of the two."""
+    """A group as listed and, if its coordinator answered, as described. The description is newer than the listing."""
 
     group_id: str
     listed: ListedGroup
@@ -201,38 +208,38 @@ class _Group:
         return self.described.group_type if self.described else self.listed.group_type
 
 
-def _ask(asked: Groups, wanted: _Wanted) -> tuple[GroupListing, list[_Group]]:
-    """List, then describe. A group deleted in between is left out."""
-    listing = asked.list_groups()
-    candidates = {group_id: listed for group_id, listed in listing.groups.items() if wanted.may_have(listed)}
-    described: Mapping[str, Description] = asked.describe_groups(
+def _list_and_describe(requests: Groups, group_filter: _Filter) -> tuple[GroupListing, list[_Group]]:
+    """List the groups, then describe them. Leave out a group that was deleted between the two requests."""
+    listing = requests.list_groups()
+    candidates = {group_id: listed for group_id, listed in listing.groups.items() if group_filter.may_match(listed)}
+    described: Mapping[str, Description] = requests.describe_groups(
         {group_id: listed.group_type for group_id, listed in candidates.items()}
     )
-    found = (
-        _Group(group_id, candidates[group_id], *_reported(description))
+    existing = (
+        _Group(group_id, candidates[group_id], *_split_description(description))
         for group_id, description in sorted(described.items())
         if not isinstance(description, GroupNotFound)
     )
-    return listing, [group for group in found if wanted.has(group)]
+    return listing, [group for group in existing if group_filter.matches(group)]
 
 
-def _reported(description: DescribedGroup | Unanswered) -> tuple[DescribedGroup | None, str | None]:
+def _split_description(description: DescribedGroup | Unanswered) -> tuple[DescribedGroup | None, str | None]:
     return (None, description.reason) if isinstance(description, Unanswered) else (description, None)
 
 
 def _listing_warnings(listing: GroupListing) -> Iterator[str]:
     for gap in listing.gaps:
         where = "" if gap.broker_id is None else f"groups of broker {gap.broker_id} are missing: "
-        yield where + _RIGHTS.get(gap.reason, gap.reason)
+        yield where + _REASONS.get(gap.reason, gap.reason)
 
 
-def _description_warnings(found: Collection[_Group]) -> Iterator[str]:
-    reasons = Counter(group.not_reported for group in found if group.not_reported)
+def _description_warnings(selected: Collection[_Group]) -> Iterator[str]:
+    reasons = Counter(group.not_reported for group in selected if group.not_reported)
     for reason, count in sorted(reasons.items()):
-        yield f"members of {count} groups are not told: {_RIGHTS.get(reason, reason)}"
+        yield f"the members of {count} groups are unknown: {_REASONS.get(reason, reason)}"
 
 
-def _json(group: _Group, conditions: Conditions | None) -> dict[str, Any]:
+def _group_as_json(group: _Group, conditions: Conditions | None) -> dict[str, Any]:
     described = group.described
     return {
         "group_id": group.group_id,
@@ -243,7 +250,7 @@ def _json(group: _Group, conditions: Conditions | None) -> dict[str, Any]:
         "protocol_source": BROKER if described and described.protocol else None,
         "group_epoch": described and described.group_epoch,
         "assignment_epoch": described and described.assignment_epoch,
-        "members": described and [_member_json(described, member) for member in described.members],
+        "members": described and [_member_as_json(described, member) for member in described.members],
         "not_reported": group.not_reported,
         "conditions": None
         if conditions is None
@@ -254,7 +261,7 @@ def _json(group: _Group, conditions: Conditions | None) -> dict[str, Any]:
     }
 
 
-def _member_json(group: DescribedGroup, member: DescribedMember) -> dict[str, Any]:
+def _member_as_json(group: DescribedGroup, member: DescribedMember) -> dict[str, Any]:
     held = held_partitions(group, member)
     tasks = member.active_tasks
     return {
@@ -271,18 +278,18 @@ def _member_json(group: DescribedGroup, member: DescribedMember) -> dict[str, An
     }
 
 
-def _table(found: Collection[_Group], conditions: Conditions | None, *, verbose: bool) -> Table:
+def _table(selected: Collection[_Group], conditions: Conditions | None, *, verbose: bool) -> Table:
     table = Table(Column("group", overflow="fold"), "type", "state", "protocol", Column("members", justify="right"))
     table.add_column("fairness", overflow="fold")
     if conditions is not None:
         table.add_column("conditions", overflow="fold")
     for name in ("member", "instance", "client", "host", "partitions") if verbose else ():
         table.add_column(name, overflow="fold")
-    for group in found:
+    for group in selected:
         described = group.described
-        cells = _shown([group.group_id, group.group_type, group.state, *_protocol_and_count(described)])
-        cells.append(_shown([_fairness(group.group_id, described) if described else None])[0])
-        cells += [] if conditions is None else [_conditions_in_short(conditions.get(group.group_id, ()))]
+        cells = _terminal_cells([group.group_id, group.group_type, group.state, *_protocol_and_member_count(described)])
+        cells.append(_terminal_cells([_fairness_text(group.group_id, described) if described else None])[0])
+        cells += [] if conditions is None else [_conditions_text(conditions.get(group.group_id, ()))]
         rows = _member_rows(described) if verbose and described else []
         table.add_row(*cells, *(rows[0] if rows else ()))
         for row in rows[1:]:
@@ -290,44 +297,44 @@ def _table(found: Collection[_Group], conditions: Conditions | None, *, verbose:
     return table
 
 
-def _protocol_and_count(described: DescribedGroup | None) -> tuple[str | None, str | None]:
-    """A group described without a strategy has none at the moment: that is nothing, not unknown."""
+def _protocol_and_member_count(described: DescribedGroup | None) -> tuple[str | None, str | None]:
+    """Return the cells "protocol" and "members". A described group without a strategy has none: "", not unknown."""
     return (described.protocol or "", str(len(described.members))) if described else (None, None)
 
 
-def _conditions_in_short(rows: Iterable[Row]) -> str:
-    """A line each: what, and since when."""
-    return "\n".join(f"{condition_shown(row)} since {since_shown(row)}" for row in rows)
+def _conditions_text(rows: Iterable[Row]) -> str:
+    """Return one line per condition: its name and its start time."""
+    return "\n".join(f"{condition_title(row)} since {format_since(row)}" for row in rows)
 
 
-def _fairness(group_id: str, described: DescribedGroup) -> str | None:
-    """Nothing of a group that divides no partitions, or none at the moment."""
-    if described.state not in _DIVIDES or described.protocol_type != CONSUMER_PROTOCOL_TYPE:
+def _fairness_text(group_id: str, described: DescribedGroup) -> str | None:
+    """Return the fairness of a group, "" if the group assigns no partitions now, or None if it is unknown."""
+    if described.state not in _STATES_WITH_PARTITIONS or described.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return ""
     if described.protocol == KAFKA_STREAMS_PROTOCOL:
         return ""
     event, refusals = described_event(group_id, described, Position(POLLED_PARTITION, 0, 0))
-    known = assignment_inputs(advance(GroupSnapshot(group_id), event))
-    spec = replace(known.spec, partitions=assigned_partitions(known.owners))
-    return None if refusals else in_short(*evaluated(spec, known.assignment))
+    inputs = assignment_inputs(advance(GroupSnapshot(group_id), event))
+    spec = replace(inputs.spec, partitions=assigned_partitions(inputs.owners))
+    return None if refusals else fairness_summary(*evaluate_fairness(spec, inputs.assignment))
 
 
 def _member_rows(group: DescribedGroup) -> list[list[str]]:
     return [
-        _shown(
+        _terminal_cells(
             [
                 member.member_id,
                 member.group_instance_id or "",
                 member.client_id,
                 member.client_host,
-                _held_in_short(group, member),
+                _partitions_text(group, member),
             ]
         )
         for member in group.members
     ]
 
 
-def _held_in_short(group: DescribedGroup, member: DescribedMember) -> str | None:
+def _partitions_text(group: DescribedGroup, member: DescribedMember) -> str | None:
     if member.active_tasks is not None:
         return " ".join(f"{task.subtopology_id}[{in_ranges(task.partitions)}]" for task in member.active_tasks)
     held = held_partitions(group, member)
@@ -337,5 +344,5 @@ def _held_in_short(group: DescribedGroup, member: DescribedMember) -> str | None
     return " ".join(f"{topic}[{in_ranges([number for _, number in pairs])}]" for topic, pairs in by_topic)
 
 
-def _shown(cells: list[str | None]) -> list[str]:
-    return [_UNKNOWN if cell is None else shown(cell) for cell in cells]
+def _terminal_cells(cells: list[str | None]) -> list[str]:
+    return [_UNKNOWN if cell is None else escape_text(cell) for cell in cells]

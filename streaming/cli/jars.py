@@ -1,4 +1,4 @@
-"""`rebalance-monitor jars`: download every jar now, so that nothing waits for it later."""
+"""`rebalance-monitor jars` downloads all jars now, so that no later command has to wait for them."""
 
 from __future__ import annotations
 
@@ -32,21 +32,23 @@ def jars(*, every_kafka: bool) -> None:
 
 
 def fetch_jars(console: Console, set_names: Iterable[JarSetName] = FIRST_RUN, *, verify: bool = True) -> None:
-    """Fetch those of the sets that aren't there, showing progress: a bar on a terminal, a line a jar elsewhere."""
-    shown = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    """Download the missing jars of the sets. Show progress: a bar on a terminal, otherwise one line per jar."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     jar = TextColumn("{task.fields[jar]}")
-    with Progress(*shown, jar, console=console, transient=True, disable=not console.is_terminal) as bars:
+    with Progress(*columns, jar, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks = {set_name: bars.add_task(f"{set_name} jars", total=None, jar="") for set_name in sorted(set_names)}
         for set_name, task in tasks.items():
-            jars_there = resolve(set_name, _shows_on(console, bars, task), verify=verify)
-            bars.update(task, total=len(jars_there), completed=len(jars_there), jar="")
+            jar_files = resolve(set_name, _ProgressDisplay(console, bars, task), verify=verify)
+            bars.update(task, total=len(jar_files), completed=len(jar_files), jar="")
 
 
-class _shows_on:  # noqa: N801 - used as a function that remembers where it shows
+class _ProgressDisplay:
+    """Callback for `resolve` that shows the progress of one set of jars."""
+
     def __init__(self, console: Console, bars: Progress, task: TaskID) -> None:
         self._console, self._bars, self._task = console, bars, task
 
-    def __call__(self, set_name: JarSetName, coming: int, total: int, jar: str) -> None:
-        self._bars.update(self._task, total=total, completed=coming - 1, jar=jar)
+    def __call__(self, set_name: JarSetName, number: int, total: int, jar: str) -> None:
+        self._bars.update(self._task, total=total, completed=number - 1, jar=jar)
         if not self._console.is_terminal:
-            self._console.print(f"{set_name} jars: {coming}/{total} {jar}", highlight=False)
+            self._console.print(f"{set_name} jars: {number}/{total} {jar}", highlight=False)

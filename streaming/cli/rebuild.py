@@ -1,4 +1,4 @@
-"""`rebalance-monitor rebuild`: a new checkpoint from topic and tables."""
+"""`rebalance-monitor rebuild` creates a new checkpoint from the topic and the tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from streaming.cli.logs import redacted, settings_of, start_logging
+from streaming.cli.logs import load_settings_and_redact, redact, start_logging
 from streaming.cli.run import config_option
 from streaming.config.load import forget_secrets
 from streaming.errors import RemedyError
@@ -20,38 +20,38 @@ from streaming.errors import RemedyError
     "--repair-tables",
     "is_repairing",
     is_flag=True,
-    help="Repair damaged tables first. Files that are taken out of a table are kept beside it.",
+    help="Repair damaged tables first. Files that are removed from a table are stored next to it.",
 )
 @config_option
 def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
     """Create a new checkpoint from the topic and the tables. Counters keep their values.
 
     Use this command if a checkpoint is damaged, if it belongs to a different version, or if you want to change a
-    setting that is frozen in it. The old checkpoint is moved aside. The next run reads the topic from its start. Rows
-    that the tables already have are not written again. With several clusters, the command rebuilds the checkpoint of
-    one cluster. The other checkpoints do not change.
+    setting that cannot change after the checkpoint is created. The command renames the old checkpoint. The next run
+    reads the topic from its start. Rows that the tables already have are not written again. With several clusters, the
+    command rebuilds the checkpoint of one cluster. The other checkpoints do not change.
 
     If tables are damaged, the command fails and changes nothing. With --repair-tables, it repairs each damaged table
-    first and prints how. It restores the last good version, takes damaged files out, or moves the table aside and
-    starts a new one. The next run of this cluster writes rows again if their records are still in the topic. Other
-    rows that were taken out stay out.
+    first and prints how. It restores the last good version, removes damaged files, or renames the table and starts a
+    new one. The next run of this cluster writes rows again if their records are still in the topic. Other removed rows
+    are lost.
 
-    Exit codes: 0 rebuilt; 1 not rebuilt, another try may succeed; 78 not rebuilt, change something first. If the
-    command fails, the old checkpoint stays where it was.
+    Exit codes: 0 rebuilt; 1 not rebuilt, a retry may succeed; 78 not rebuilt, fix the reported error first. If the
+    command fails, the old checkpoint keeps its name.
     """
     start_logging("INFO")
     try:
-        from streaming.run.rebuild import rebuild_checkpoint  # noqa: PLC0415 - Spark is slow to import
+        from streaming.run.rebuild import rebuild_checkpoint  # noqa: PLC0415 - importing Spark is slow
 
-        settings = settings_of(file)
+        settings = load_settings_and_redact(file)
         forget_secrets()
         stamp = time.strftime("%Y%m%dT%H%M%S")
         rebuilt = rebuild_checkpoint(settings.of_cluster(cluster), stamp, is_repairing=is_repairing)
     except RemedyError as error:
-        click.ClickException(redacted(str(error))).show()
+        click.ClickException(redact(str(error))).show()
         sys.exit(error.exit_code)
     for repair in rebuilt.repairs:
-        click.echo(redacted(repair))
+        click.echo(redact(repair))
     old = rebuilt.old_checkpoint
-    click.echo(redacted(f"the old checkpoint is {old}") if old else "there was no checkpoint before")
-    click.echo("a new checkpoint is ready; `rebalance-monitor run` reads the topic from its start")
+    click.echo(redact(f"the old checkpoint is {old}") if old else "there was no checkpoint before")
+    click.echo("a new checkpoint is ready: `rebalance-monitor run` reads the topic from its start")

@@ -1,4 +1,4 @@
-"""`rebalance-monitor run`: watch a cluster until a signal stops the process."""
+"""`rebalance-monitor run` watches clusters until a signal stops the process."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from pathlib import Path
 
 import click
 
-from streaming.cli.logs import redacted, settings_of, start_logging
+from streaming.cli.logs import load_settings_and_redact, redact, start_logging
 from streaming.config.load import forget_secrets
 from streaming.errors import RemedyError
 
 SWITCH_SECONDS = 0.001
-"""How long a thread that is ready waits for one that computes. With Python's own 5 ms a scrape, which lets others in a
-hundred times, takes half as long again beside a sample or a batch (tests/bench/DESIGN.md)."""
+"""Time after which Python interrupts a computing thread for a waiting thread.
+
+A scrape lets other threads run a hundred times. With Python's default of 5 ms, a scrape during a sample or a batch
+takes 50 % longer (tests/bench/DESIGN.md).
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +51,7 @@ def run(file: Path | None, log_level: str) -> None:
     Each section [clusters.NAME] of the configuration adds a cluster. If one of several clusters cannot be watched, the
     log reports it, its status is not ready, and the monitor tries again. The other clusters continue.
 
-    Exit codes: 0 stopped; 1 failed, another start may succeed; 78 failed, change something first; 2 wrong arguments.
+    Exit codes: 0 stopped; 1 failed, a restart may succeed; 78 failed, fix the reported error first; 2 wrong arguments.
     """
     start_logging(log_level)
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -56,19 +59,19 @@ def run(file: Path | None, log_level: str) -> None:
     for stop_signal in (signal.SIGTERM, signal.SIGINT):
         signal.signal(stop_signal, lambda *_: stop.set())
     try:
-        from streaming.run.monitor import Monitor  # noqa: PLC0415 - Spark is slow to import; --help need not wait
+        from streaming.run.monitor import Monitor  # noqa: PLC0415 - importing Spark would slow down --help
 
-        settings = settings_of(file)
+        settings = load_settings_and_redact(file)
         forget_secrets()
-        for exposed in settings.exposed_files():
-            _log.warning("every user of this machine may read %s: mount it with mode 0440", exposed)
+        for exposed_file in settings.exposed_files():
+            _log.warning("every user of this machine can read %s: mount it with mode 0440", exposed_file)
         scheme, host = "https" if settings.metrics.tls_key_file else "http", settings.metrics.host
 
-        def tell(port: int) -> None:
+        def log_address(port: int) -> None:
             _log.info("metrics at %s://%s:%d/metrics, pages at /", scheme, host, port)
 
-        Monitor(settings, stop, tell).run()
+        Monitor(settings, stop, log_address).run()
     except RemedyError as error:
-        click.ClickException(redacted(str(error))).show()
+        click.ClickException(redact(str(error))).show()
         sys.exit(error.exit_code)
     _log.info("stopped")

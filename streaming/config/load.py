@@ -1,4 +1,4 @@
-"""Settings from a TOML file and the environment; the environment wins."""
+"""Load the settings from a TOML file and the environment. The environment has precedence."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from streaming.config.settings import (
     SourceSettings,
     SparkSettings,
     TableSettings,
-    lie_apart,
+    are_disjoint,
 )
 from streaming.errors import STAYS, RemedyError
 
 
 class ConfigError(RemedyError):
-    """The configuration cannot be used; the message names every error at once, a line each."""
+    """Error: the configuration is invalid. The message has one line for each error."""
 
     exit_code = STAYS
 
@@ -62,7 +62,7 @@ class Settings(BaseSettings):
     evaluation: EvaluationSettings = EvaluationSettings()
 
     def of_clusters(self) -> tuple[Settings, ...]:
-        """The settings of each cluster as if it were the only one: that of [kafka] first, as it always was.
+        """Return one Settings object per cluster, as if it were the only cluster. The cluster of [kafka] is the first.
 
         >>> more = ClusterSettings(bootstrap_servers="b:1")
         >>> [one.kafka.cluster for one in Settings(clusters={"eu": more}).of_clusters()]
@@ -72,21 +72,24 @@ class Settings(BaseSettings):
         return (self.model_copy(update={"clusters": {}}), *more)
 
     def of_cluster(self, name: str | None) -> Settings:
-        """The settings of one cluster, by its name in tables and labels; None: of the only one. Raises ConfigError."""
+        """Return the settings of one cluster, by its name in tables and labels. None selects the only cluster.
+
+        Raises ConfigError if the name is unknown, or if it is None and there are several clusters.
+        """
         of_clusters = {one.kafka.cluster: one for one in self.of_clusters()}
         if name is None and len(of_clusters) == 1:
             return self
         if name not in of_clusters:
-            wrong = "several clusters are configured" if name is None else f"no cluster {name!r} is configured"
-            raise ConfigError(f"{wrong}: choose by --cluster one of {', '.join(of_clusters)}")
+            problem = "several clusters are configured" if name is None else f"no cluster {name!r} is configured"
+            raise ConfigError(f"{problem}: set --cluster to one of {', '.join(of_clusters)}")
         return of_clusters[name]
 
     def exposed_files(self) -> list[Path]:
-        """Files with secrets that are used although others may read them."""
+        """Return the files with secrets that the monitor accepts although other users can read them."""
         of_port = (self.metrics.tls_key_file, self.metrics.basic_auth_users_file)
         of_brokers = chain.from_iterable(one.kafka.security.secret_files() for one in self.of_clusters())
-        named = {*of_brokers, *map(Path, filter(None, of_port))}
-        return sorted(file for file in named if file.exists() and is_tolerated(file))
+        files = {*of_brokers, *map(Path, filter(None, of_port))}
+        return sorted(file for file in files if file.exists() and is_tolerated(file))
 
     def _of_cluster(self, section: str, cluster: ClusterSettings) -> Settings:
         kafka = KafkaSettings(
@@ -109,18 +112,20 @@ class Settings(BaseSettings):
     def _cluster_names_differ(self) -> Self:
         of_clusters = self.of_clusters()
         names = Counter(one.kafka.cluster for one in of_clusters)
-        if twice := [name for name, sections in names.items() if sections > 1]:
-            raise ValueError(f"clusters: two are called {twice[0]!r}: tables and metrics would take them for one")
+        if duplicates := [name for name, sections in names.items() if sections > 1]:
+            raise ValueError(
+                f"clusters: two have the name {duplicates[0]!r}: tables and metrics cannot distinguish them"
+            )
         folders = [one.paths.checkpoint for one in of_clusters] + [self.paths.tables]
         for one, other in combinations(folders, 2):
-            if not lie_apart(one, other):
+            if not are_disjoint(one, other):
                 both = " and ".join(map(without_credentials, (one, other)))
-                raise ValueError(f"clusters: {both} must not lie in each other")
+                raise ValueError(f"clusters: {both} must be separate folders, and neither may contain the other")
         return self
 
 
 def load_settings(file: Path | None) -> Settings:
-    """Read the effective settings. Raises ConfigError with one line for each thing that is wrong."""
+    """Read the effective settings. Raises ConfigError with one line for each error."""
 
     class FromFile(Settings):
         @classmethod
@@ -142,7 +147,7 @@ def load_settings(file: Path | None) -> Settings:
         lines = [refusal_line(error, Settings) for error in invalid.errors()]
         raise ConfigError("\n".join([*lines, *unknown])) from None
     except SettingsError as unreadable:
-        remedy = "lists and tables are written as JSON"
+        remedy = "write lists and tables as JSON"
         raise ConfigError("\n".join([f"environment: {unreadable}: {remedy}", *unknown])) from None
     except (OSError, ValueError) as unreadable:
         raise ConfigError("\n".join([f"{file}: {unreadable}", *unknown])) from None
@@ -152,29 +157,31 @@ def load_settings(file: Path | None) -> Settings:
 
 
 def forget_secrets() -> None:
-    """Take the settings out of the environment, so that no process that a library starts inherits a secret."""
+    """Remove the settings from the environment, so that a process that a library starts does not inherit a secret."""
     for name in filter(is_setting, list(os.environ)):
         del os.environ[name]
 
 
-def redactor_of(settings: Settings) -> Redactor:
-    """What takes the secrets of these settings, and of the files that they name, out of a text."""
-    found = set(secrets_in(settings))
+def create_redactor(settings: Settings) -> Redactor:
+    """Return a redactor for the secrets in these settings and in the files that they name."""
+    secrets = set(secrets_in(settings))
     for security in {id(one.kafka.security): one.kafka.security for one in settings.of_clusters()}.values():
-        held = read_secrets(security)
-        found.update(filter(None, (held.password, held.key_password, held.oauth_client_secret)))
-    return Redactor(found)
+        file_secrets = read_secrets(security)
+        secrets.update(
+            filter(None, (file_secrets.password, file_secrets.key_password, file_secrets.oauth_client_secret))
+        )
+    return Redactor(secrets)
 
 
 def _unknown_variables() -> list[str]:
-    """Name variables meant for a section there is none of; pydantic would pass over them without a word.
+    """Return an error line for each variable of an unknown section. pydantic ignores these variables.
 
-    Only those with the delimiter: Kubernetes sets REBALANCE_MONITOR_SERVICE_HOST and more by itself.
+    A variable must contain the delimiter, because Kubernetes sets REBALANCE_MONITOR_SERVICE_HOST and others itself.
     """
     sections = ", ".join(Settings.model_fields)
-    meant = (name for name in sorted(os.environ) if name.upper().startswith(ENVIRONMENT_PREFIX) and "__" in name)
+    candidates = (name for name in sorted(os.environ) if name.upper().startswith(ENVIRONMENT_PREFIX) and "__" in name)
     return [
-        f"{name}: no such section; there are {sections}"
-        for name in meant
+        f"{name}: no such section: the sections are {sections}"
+        for name in candidates
         if name[len(ENVIRONMENT_PREFIX) :].partition("__")[0].lower() not in Settings.model_fields
     ]

@@ -1,11 +1,11 @@
-"""Which names somebody wants to see: two regular expressions, of which the one allows and the other denies.
+"""Filter names of groups and topics with two regular expressions: one allows names, the other denies names.
 
-1. A name passes if the whole of it matches what is allowed, and the whole of it does not match what is denied.
-2. Expressions are RE2's (https://github.com/google/re2/wiki/Syntax), which pyarrow brings along: whatever the
-   expression and the name, matching takes time in proportion to the name. Python's own may take years, and names of
-   groups are given by strangers. There are no look-arounds and no back references for it.
-3. A dot matches a line break, too: a name that has one is not left in by a denial that says `.*`.
-4. What no UTF-8 can say (a lone surrogate) is matched as `?`, which is how a scrape shows it.
+1. A name passes if the complete name matches the allowed expression and does not match the denied expression.
+2. Expressions use the RE2 syntax (https://github.com/google/re2/wiki/Syntax). pyarrow contains RE2. RE2 matches in time
+   proportional to the length of the name, for every expression. Python's `re` can take exponential time, and any client
+   can choose a group's name. In return, RE2 has no look-arounds and no back references.
+3. A dot also matches a line break. So a denied expression `.*` also matches a name with a line break.
+4. A character that UTF-8 cannot encode (a lone surrogate) is matched as `?`. A scrape shows it in the same way.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ NOTHING = ""
 
 
 class PatternError(ValueError):
-    """An expression is none; the message says what is wrong with it."""
+    """Error: the expression is not valid in RE2. The message gives the reason."""
 
 
 def check_pattern(pattern: str) -> None:
-    """Raise PatternError unless the expression can be used.
+    """Raise PatternError if RE2 cannot compile the expression.
 
     >>> check_pattern("payments-.*|orders")
     >>> check_pattern("(payments")
     Traceback (most recent call last):
-    streaming.config.names.PatternError: no regular expression of RE2: missing ): (payments
+    streaming.config.names.PatternError: not a regular expression of RE2: missing ): (payments
     """
     try:
-        pc.match_substring_regex(pa.array([""]), pattern=pattern)  # `a)|(b` is none, though between parentheses it is
+        pc.match_substring_regex(pa.array([""]), pattern=pattern)  # `a)|(b` is invalid, but valid inside parentheses
         _matches(pa.array([""]), pattern)
-    except ValueError as invalid:  # of pyarrow, or of Unicode where an environment holds other bytes
+    except ValueError as invalid:  # from pyarrow, or from Unicode if an environment variable has invalid UTF-8
         reason = str(invalid).removeprefix("Invalid regular expression: ")
-        raise PatternError(f"no regular expression of RE2: {reason}") from None
+        raise PatternError(f"not a regular expression of RE2: {reason}") from None
 
 
-def _whole(pattern: str) -> str:
+def _anchored(pattern: str) -> str:
     return rf"(?s)\A(?:{pattern})\z"
 
 
 @dataclass(frozen=True, slots=True)
 class NameFilter:
-    """Rules 1 to 4. An empty `deny` denies nothing."""
+    """A filter by rules 1 to 4. An empty `deny` denies no name."""
 
     allow: str = EVERYTHING
     deny: str = NOTHING
 
     @property
     def passes_all(self) -> bool:
-        """Whether there is nothing to ask."""
+        """Whether the filter passes every name."""
         return self.allow == EVERYTHING and self.deny == NOTHING
 
     def passing(self, names: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """For each name whether it passes.
+        """Return for each name whether it passes.
 
         >>> NameFilter("orders.*", ".*-test").passing(["orders", "orders-test", "my-orders"]).tolist()
         [True, False, False]
@@ -75,16 +75,16 @@ class NameFilter:
         return passes
 
     def among(self, names: Iterable[str]) -> list[str]:
-        """Those that pass, in their order."""
-        found = list(names)
-        return found if self.passes_all else list(compress(found, self.passing(found)))
+        """Return the names that pass, in their order."""
+        candidates = list(names)
+        return candidates if self.passes_all else list(compress(candidates, self.passing(candidates)))
 
 
 EVERY_NAME = NameFilter()
 
 
 def _matches(names: pa.Array, pattern: str) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = pc.match_substring_regex(names, pattern=_whole(pattern)).to_numpy(
+    matches: npt.NDArray[np.bool_] = pc.match_substring_regex(names, pattern=_anchored(pattern)).to_numpy(
         zero_copy_only=False
     )
-    return found
+    return matches

@@ -1,11 +1,12 @@
-"""Which files with secrets are private enough: one rule for all of them.
+"""Decide whether a file with secrets is private enough. The same rules apply to all such files.
 
-1. A file that every user of the machine may read or write, or that its group may write, is refused.
-2. The group may read it: Kubernetes mounts a secret for a pod's group (0440).
-3. On a read-only file system nobody can change the mode, and containers have their secrets on one: Kubernetes with mode
-   0644 unless `defaultMode` differs, Docker with 0444. There, a file that all may read is used, and warned about.
+1. A file is refused if every user of the machine can read or write it, or if its group can write it.
+2. Its group may read it, because Kubernetes mounts a secret for the group of a pod (mode 0440).
+3. On a read-only file system, no user can change the mode. Containers have their secrets on such a file system:
+   Kubernetes with mode 0644 unless `defaultMode` differs, Docker with mode 0444. There, the monitor uses a file that
+   every user can read, and logs a warning.
 
-A link counts as the file that it leads to.
+For a symbolic link, the rules apply to its target.
 """
 
 from __future__ import annotations
@@ -14,17 +15,17 @@ import os
 import stat
 from pathlib import Path
 
-_OF_OTHERS = stat.S_IRWXO | stat.S_IWGRP
+_OPEN_TO_OTHERS = stat.S_IRWXO | stat.S_IWGRP
 
 
-def refusal(file: Path) -> str | None:
-    """Why a file is refused, with the remedy; None if it is not. Raises OSError if it does not exist."""
+def refusal_reason(file: Path) -> str | None:
+    """Return why a file is refused, with the remedy, or None if it is accepted. Raises OSError if it does not exist."""
     mode = file.stat().st_mode
-    if not mode & _OF_OTHERS or is_tolerated(file):
+    if not mode & _OPEN_TO_OTHERS or is_tolerated(file):
         return None
     return f"{file} is open to others (mode {stat.S_IMODE(mode):04o}): chmod 600 {file}"
 
 
 def is_tolerated(file: Path) -> bool:
-    """Whether a file is used although others may read it (rule 3)."""
-    return bool(file.stat().st_mode & _OF_OTHERS) and bool(os.statvfs(file).f_flag & os.ST_RDONLY)
+    """Return whether a file is accepted although other users can read it (rule 3)."""
+    return bool(file.stat().st_mode & _OPEN_TO_OTHERS) and bool(os.statvfs(file).f_flag & os.ST_RDONLY)

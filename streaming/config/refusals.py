@@ -1,4 +1,4 @@
-"""What is wrong with a setting: where it stands, why it is refused, and what was given if it may be shown."""
+"""Describe an invalid setting in one line: its name, the error, and the rejected value if it is not a secret."""
 
 from __future__ import annotations
 
@@ -7,49 +7,50 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
 
-from streaming.config.redaction import hide_users, shown
+from streaming.config.redaction import hide_secrets, hide_users
 
 
 def refusal_line(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN401 - pydantic's error details
-    """One of pydantic's errors as a line."""
-    place = ".".join(str(part) for part in error["loc"])
+    """Return one error of pydantic as a line."""
+    path = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
-        return f"{place}: no such setting"
+        return f"{path}: no such setting"
     message = hide_users(error["msg"].removeprefix("Value error, "))
-    return f"{place + ': ' if place else ''}{message}{_given(error, settings)}"
+    return f"{path + ': ' if path else ''}{message}{_rejected_value(error, settings)}"
 
 
-def _given(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN401 - as above
+def _rejected_value(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN401 - as above
     value = error["input"]
     if isinstance(value, (dict, list)) or not is_plain(error["loc"], settings):
         return ""
     if isinstance(value, str) and "://" not in value:
-        value = value.rpartition("@")[2]  # an address without a scheme may have a user, too
-    return f" (got {shown(value)!r})"
+        value = value.rpartition("@")[2]  # an address without a scheme can also have a user
+    return f" (got {hide_secrets(value)!r})"
 
 
-def is_plain(place: Sequence[str | int], section: type[BaseModel]) -> bool:
-    """Whether a place in the settings holds one value that is known to be no secret.
+def is_plain(path: Sequence[str | int], section: type[BaseModel]) -> bool:
+    """Return whether a path in the settings leads to a single value that is not a secret.
 
-    Not plain are sections, for a whole one may have been given as text, maps with free names, and secrets.
+    False for secrets, for maps whose names the user chooses, and for sections, because the rejected value may be the
+    text of a complete section.
     """
-    steps = iter(place)
+    steps = iter(path)
     for step in steps:
         field = section.model_fields.get(str(step))
         if field is None:
             return False
-        types = list(_types(field.annotation))
-        inner = [known for known in types if isinstance(known, type) and issubclass(known, BaseModel)]
-        if not inner:
+        types = list(_types_in(field.annotation))
+        subsections = [part for part in types if isinstance(part, type) and issubclass(part, BaseModel)]
+        if not subsections:
             return not {SecretStr, dict} & set(types)
-        section = inner[0]
+        section = subsections[0]
         if dict in types:
-            next(steps, None)  # the name of one of several sections
+            next(steps, None)  # skip NAME of a section [clusters.NAME]
     return False
 
 
-def _types(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - any annotation
-    """Every type that an annotation is made of."""
+def _types_in(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - any annotation
+    """Return every type that an annotation contains."""
     yield get_origin(annotation) or annotation
     for part in get_args(annotation):
-        yield from _types(part)
+        yield from _types_in(part)

@@ -1,4 +1,4 @@
-"""What every section of the settings is."""
+"""Base class of all sections of the settings."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from streaming.config.redaction import shown
+from streaming.config.redaction import hide_secrets
 
 
 class Section(BaseModel):
-    """A section of the settings: frozen, nothing it does not know, and printed without secrets."""
+    """A section of the settings. It is immutable, rejects unknown settings and hides its secrets when it is printed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """What is printed of it, also in a traceback with local variables."""
+        """Return the printed fields. A traceback with local variables also prints them."""
         for name, value in super().__repr_args__():
-            yield name, value if isinstance(value, Section) else shown(value)
+            yield name, value if isinstance(value, Section) else hide_secrets(value)

@@ -1,14 +1,16 @@
-"""`kafka.security`: authentication and encryption between the monitor and the brokers.
+"""Settings of `kafka.security`: authentication and encryption between the monitor and the brokers.
 
-Rules. Each violation is an error of one line at start:
+At start, the monitor checks these rules and prints one line for each violation:
 
-1. A setting that the protocol or the mechanism does not use is an error. It would promise security that is not there.
-2. A mechanism has all its settings: PLAIN and SCRAM a user name and a password; OAUTHBEARER endpoint, id and secret.
-3. A secret is set once: as a value (best from the environment) or as a file.
-4. A file in a setting exists, can be read and is not empty.
+1. A setting that the protocol or the mechanism does not use is an error, because it promises security that is missing.
+2. A mechanism needs all its settings. PLAIN and SCRAM need a user name and a password. OAUTHBEARER needs a token
+   endpoint, a client id and a client secret.
+3. A secret is set only once: as a value (preferably by an environment variable) or as a file.
+4. A file in a setting exists, is readable and is not empty.
 5. The client's private key is PKCS#8 in PEM. Java reads no other format.
-6. A file with a secret or the private key is closed to other users (`private_files`).
-7. A key's password is set if, and only if, the key has one. If not, OpenSSL would ask for it at the terminal and wait.
+6. Other users cannot read a file with a secret or the private key (`private_files`).
+7. A key's password is set if, and only if, the key has one. Without a required password, OpenSSL would ask for it at
+   the terminal and wait.
 """
 
 from __future__ import annotations
@@ -22,13 +24,13 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 from typing_extensions import Self
 
-from streaming.config.private_files import refusal
+from streaming.config.private_files import refusal_reason
 from streaming.config.section import Section
 
 _PKCS8 = re.compile(r"-----BEGIN (ENCRYPTED )?PRIVATE KEY-----")
-_OF_TLS = ("ca_file", "verify_hostname", "certificate_file", "key_file", "key_password", "key_password_file")
-_OF_PASSWORD = ("username", "password", "password_file")
-_OF_OAUTH = (
+_TLS_SETTINGS = ("ca_file", "verify_hostname", "certificate_file", "key_file", "key_password", "key_password_file")
+_PASSWORD_SETTINGS = ("username", "password", "password_file")
+_OAUTH_SETTINGS = (
     "oauth_token_endpoint",
     "oauth_client_id",
     "oauth_client_secret",
@@ -38,50 +40,50 @@ _OF_OAUTH = (
 )
 
 
-def _is_readable(path: Path) -> Path:
-    known = path.expanduser().absolute()
-    if set(str(known)) & set(":}"):
-        raise ValueError(f"{known}: Kafka's Java client takes no path with a colon or a brace")
+def _check_readable(path: Path) -> Path:
+    absolute = path.expanduser().absolute()
+    if set(str(absolute)) & set(":}"):
+        raise ValueError(f"{absolute}: Kafka's Java client does not support a path with a colon or a closing brace")
     try:
-        content = known.read_text("utf-8")
+        content = absolute.read_text("utf-8")
     except OSError as unreadable:
-        raise ValueError(f"{known}: {(unreadable.strerror or '').lower()}") from None
+        raise ValueError(f"{absolute}: {(unreadable.strerror or '').lower()}") from None
     except UnicodeDecodeError:
-        raise ValueError(f"{known} is not text: PEM is wanted, not DER or a Java keystore") from None
+        raise ValueError(f"{absolute} is not text: use a PEM file, not DER or a Java keystore") from None
     if not content.strip():
-        raise ValueError(f"{known} is empty")
-    return known
+        raise ValueError(f"{absolute} is empty")
+    return absolute
 
 
-def _is_private(path: Path) -> Path:
-    known = _is_readable(path)
-    if reason := refusal(known):
+def _check_private(path: Path) -> Path:
+    absolute = _check_readable(path)
+    if reason := refusal_reason(absolute):
         raise ValueError(reason)
-    return known
+    return absolute
 
 
-def _is_pem(path: Path) -> Path:
-    if "-----BEGIN CERTIFICATE-----" not in _is_readable(path).read_text():
-        raise ValueError(f"{path} has no certificate in PEM")
-    return _is_readable(path)
+def _check_pem(path: Path) -> Path:
+    if "-----BEGIN CERTIFICATE-----" not in _check_readable(path).read_text():
+        raise ValueError(f"{path} contains no PEM certificate")
+    return _check_readable(path)
 
 
-def _is_pkcs8(path: Path) -> Path:
-    if not _PKCS8.search(_is_readable(path).read_text()):
-        raise ValueError(f"{path} is no PKCS#8 key in PEM: make it one with `openssl pkcs8 -topk8 -in {path}`")
-    return _is_private(path)
+def _check_pkcs8(path: Path) -> Path:
+    if not _PKCS8.search(_check_readable(path).read_text()):
+        raise ValueError(f"{path} is not a PKCS#8 key in PEM: convert it with `openssl pkcs8 -topk8 -in {path}`")
+    return _check_private(path)
 
 
-def _without_user(url: str) -> str:
+def _check_no_user(url: str) -> str:
     if "@" in url.partition("://")[2]:
-        raise ValueError("no user or password belongs here: set oauth_client_id and oauth_client_secret")
+        raise ValueError("the URL must not contain a user or password: set oauth_client_id and oauth_client_secret")
     return url
 
 
-SecretFile = Annotated[Path, AfterValidator(_is_private)]
-CertificateFile = Annotated[Path, AfterValidator(_is_pem)]
-KeyFile = Annotated[Path, AfterValidator(_is_pkcs8)]
-TokenEndpoint = Annotated[str, AfterValidator(_without_user)]
+SecretFile = Annotated[Path, AfterValidator(_check_private)]
+CertificateFile = Annotated[Path, AfterValidator(_check_pem)]
+KeyFile = Annotated[Path, AfterValidator(_check_pkcs8)]
+TokenEndpoint = Annotated[str, AfterValidator(_check_no_user)]
 
 
 class SecuritySettings(Section):
@@ -96,7 +98,7 @@ class SecuritySettings(Section):
         " certificates of the system.",
     )
     verify_hostname: bool = Field(
-        True, description="Whether the certificate of a broker must match the broker's host name."
+        True, description="If true, the certificate of a broker must match the broker's host name."
     )
     certificate_file: CertificateFile | None = Field(None, description="PEM file with the client's certificate (mTLS).")
     key_file: KeyFile | None = Field(None, description="PEM file with the client's private key in PKCS#8.")
@@ -132,7 +134,7 @@ class SecuritySettings(Section):
 
     @property
     def has_sasl(self) -> bool:
-        """Whether we say who we are by a SASL mechanism."""
+        """Whether the monitor authenticates with a SASL mechanism."""
         return self.protocol in {"SASL_PLAINTEXT", "SASL_SSL"}
 
     @property
@@ -141,58 +143,58 @@ class SecuritySettings(Section):
         return self.key_password is not None or self.key_password_file is not None
 
     def secret_files(self) -> Iterator[Path]:
-        """The files that hold a secret."""
-        named = (self.password_file, self.key_file, self.key_password_file, self.oauth_client_secret_file)
-        yield from filter(None, named)
+        """Return the files that contain a secret."""
+        files = (self.password_file, self.key_file, self.key_password_file, self.oauth_client_secret_file)
+        yield from filter(None, files)
 
     @model_validator(mode="after")
-    def _is_whole(self) -> Self:
-        if errors := [*self._useless(), *self._missing()]:
+    def _check_settings(self) -> Self:
+        if errors := [*self._unused_settings(), *self._missing_settings()]:
             raise ValueError("; ".join(errors))
         return self
 
-    def _useless(self) -> Iterator[str]:
-        """Rule 1."""
-        of_oauth = self.mechanism == "OAUTHBEARER"
-        for names, used, where in (
-            (_OF_TLS, self.has_tls, f"protocol = {self.protocol!r}"),
+    def _unused_settings(self) -> Iterator[str]:
+        """Return an error for each setting that violates rule 1."""
+        is_oauth = self.mechanism == "OAUTHBEARER"
+        for names, is_used, condition in (
+            (_TLS_SETTINGS, self.has_tls, f"protocol = {self.protocol!r}"),
             (("mechanism",), self.has_sasl, f"protocol = {self.protocol!r}"),
-            (_OF_PASSWORD, self.has_sasl and not of_oauth, f"mechanism = {self.mechanism!r}"),
-            (_OF_OAUTH, self.has_sasl and of_oauth, f"mechanism = {self.mechanism!r}"),
+            (_PASSWORD_SETTINGS, self.has_sasl and not is_oauth, f"mechanism = {self.mechanism!r}"),
+            (_OAUTH_SETTINGS, self.has_sasl and is_oauth, f"mechanism = {self.mechanism!r}"),
         ):
             for name in names:
-                if not used and getattr(self, name) != type(self).model_fields[name].default:
-                    yield f"{name} has no use with {where}"
+                if not is_used and getattr(self, name) != type(self).model_fields[name].default:
+                    yield f"{name} has no effect with {condition}"
 
-    def _missing(self) -> Iterator[str]:
-        """Rules 2 and 3."""
+    def _missing_settings(self) -> Iterator[str]:
+        """Return the errors of rules 2, 3 and 7."""
         if self.has_sasl and self.mechanism is None:
             yield f"protocol = {self.protocol!r} needs a mechanism"
-        needed = {None: (), "OAUTHBEARER": ("oauth_token_endpoint", "oauth_client_id", "oauth_client_secret")}
-        for name in needed.get(self.mechanism, ("username", "password")):
-            ways = [way for way in (name, f"{name}_file") if way in type(self).model_fields]
-            if all(getattr(self, way) is None for way in ways):
-                yield f"mechanism = {self.mechanism!r} needs {' or '.join(ways)}"
+        required = {None: (), "OAUTHBEARER": ("oauth_token_endpoint", "oauth_client_id", "oauth_client_secret")}
+        for name in required.get(self.mechanism, ("username", "password")):
+            names_of_secret = [setting for setting in (name, f"{name}_file") if setting in type(self).model_fields]
+            if all(getattr(self, setting) is None for setting in names_of_secret):
+                yield f"mechanism = {self.mechanism!r} needs {' or '.join(names_of_secret)}"
         for name in ("password", "key_password", "oauth_client_secret"):
             if getattr(self, name) is not None and getattr(self, f"{name}_file") is not None:
-                yield f"{name} and {name}_file are both set: leave one out"
+                yield f"{name} and {name}_file are both set: remove one of them"
         if (self.certificate_file is None) != (self.key_file is None):
-            yield "certificate_file and key_file go together: set both or none"
-        yield from self._key_and_password()
+            yield "certificate_file and key_file require each other: set both or neither"
+        yield from self._key_errors()
 
-    def _key_and_password(self) -> Iterator[str]:
-        """Rule 7."""
+    def _key_errors(self) -> Iterator[str]:
+        """Return the errors of rule 7."""
         has_password = self.has_key_password
         if self.key_file is None:
             if has_password:
                 yield "key_password is set without key_file"
         elif ("BEGIN ENCRYPTED" in self.key_file.read_text()) != has_password:
-            yield "key_password is set, but the key has none" if has_password else "the key needs its key_password"
+            yield "key_password is set, but the key has no password" if has_password else "the key needs a key_password"
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What nobody may see, as read at start; None where there is none. Its repr shows nothing."""
+    """The secrets, as read at start. A secret that is not set is None. The repr shows none of them."""
 
     password: str | None = field(default=None, repr=False)
     key_password: str | None = field(default=None, repr=False)
@@ -200,15 +202,15 @@ class Secrets:
 
 
 def read_secrets(security: SecuritySettings) -> Secrets:
-    """Read the files that hold secrets; a line break at a file's end is no part of the secret."""
+    """Read the secrets from the settings and their files. A line break at the end of a file is not part of a secret."""
     return Secrets(
-        password=_secret(security.password, security.password_file),
-        key_password=_secret(security.key_password, security.key_password_file),
-        oauth_client_secret=_secret(security.oauth_client_secret, security.oauth_client_secret_file),
+        password=_read_secret(security.password, security.password_file),
+        key_password=_read_secret(security.key_password, security.key_password_file),
+        oauth_client_secret=_read_secret(security.oauth_client_secret, security.oauth_client_secret_file),
     )
 
 
-def _secret(value: SecretStr | None, file: Path | None) -> str | None:
+def _read_secret(value: SecretStr | None, file: Path | None) -> str | None:
     if file is not None:
         return file.read_text("utf-8").rstrip("\r\n")
     return None if value is None else value.get_secret_value()

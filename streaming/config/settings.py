@@ -1,4 +1,4 @@
-"""Every setting with its default and its meaning. `rebalance-monitor config check` prints the descriptions."""
+"""Define every setting with its default and description. `rebalance-monitor config check` prints the descriptions."""
 
 from __future__ import annotations
 
@@ -21,51 +21,51 @@ def _state_home() -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "kafka-rebalance-monitor"
 
 
-def _each_has_a_port(servers: str) -> str:
+def _check_servers(servers: str) -> str:
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")
         if "@" in server or "://" in server:
-            raise ValueError("a server is host:port, without a scheme, a user or a password")
+            raise ValueError("an address is host:port, without a scheme, a user or a password")
         if not host or not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65_536:
             raise ValueError(f"{server.strip()!r} is not host:port")
     return servers
 
 
-def _absolute(path: str) -> str:
+def _make_absolute(path: str) -> str:
     return path if "://" in path else str(Path(path).expanduser().absolute())
 
 
-def _fit_for_a_folder(name: str) -> str:
+def _check_section_name(name: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
         raise ValueError(
-            "a section's name is a folder's and part of variables, too: lower-case letters, digits, single underscores;"
-            " any other name goes into its setting cluster"
+            "the name of a section may have only lower-case letters, digits and single underscores, because it is also"
+            " the name of a folder and a part of environment variables: put any other name into the setting cluster"
         )
     return name
 
 
-def _without_user(master: str) -> str:
+def _check_no_user(master: str) -> str:
     if "@" in master:
-        raise ValueError("a master has no user and no password: it stands on a command line")
+        raise ValueError("the URL must not contain a user or password, because it is on a command line")
     return master
 
 
-def _without_users_at_launch(conf: dict[str, SecretStr]) -> dict[str, SecretStr]:
+def _check_launch_values(conf: dict[str, SecretStr]) -> dict[str, SecretStr]:
     for name, value in conf.items():
         text = value.get_secret_value()
         if is_for_launch(name) and without_credentials(text) != text:
             raise ValueError(
-                f"{name} stands on a command line, where no user, password or query belongs: copy the files here, or"
-                " let spark.jars.ivySettings name a file with the address of the repository"
+                f"{name} is on a command line, so it must not contain a user, a password or a query: copy the files to"
+                " this machine, or set spark.jars.ivySettings to a file with the address of the repository"
             )
     return conf
 
 
-BootstrapServers = Annotated[str, AfterValidator(_each_has_a_port)]
-SparkMaster = Annotated[str, AfterValidator(_without_user)]
-SparkConf = Annotated[dict[str, SecretStr], AfterValidator(_without_users_at_launch)]
-AbsolutePath = Annotated[str, AfterValidator(_absolute)]
-ClusterSection = Annotated[str, AfterValidator(_fit_for_a_folder)]
+BootstrapServers = Annotated[str, AfterValidator(_check_servers)]
+SparkMaster = Annotated[str, AfterValidator(_check_no_user)]
+SparkConf = Annotated[dict[str, SecretStr], AfterValidator(_check_launch_values)]
+AbsolutePath = Annotated[str, AfterValidator(_make_absolute)]
+ClusterSection = Annotated[str, AfterValidator(_check_section_name)]
 
 
 class KafkaSettings(Section):
@@ -117,19 +117,19 @@ class SourceSettings(Section):
     kind: SourceKind = Field(
         OFFSETS_TOPIC_SOURCE,
         description="offsets-topic: read __consumer_offsets. admin-api: ask the brokers every"
-        " sampling.interval_seconds. Use admin-api if you cannot read that topic; less is known then. The value cannot"
-        " change after the checkpoint is created.",
+        " sampling.interval_seconds. Use admin-api if you cannot read that topic. It provides less information. The"
+        " value cannot change after the checkpoint is created.",
     )
     max_records_per_batch: int = Field(2_000_000, ge=1, description="Maximum number of records in one micro-batch.")
     trigger_seconds: Seconds = Field(2, description="Interval between micro-batches while there are new records.")
 
 
 class SparkSettings(Section):
-    """Spark."""
+    """The Spark session of the monitor."""
 
     master: SparkMaster = Field(
         "local[2]",
-        description="Spark master URL. local[n] runs n tasks at a time; with several clusters, n tasks for each"
+        description="Spark master URL. local[n] runs n tasks at a time. With several clusters, it runs n tasks for each"
         " cluster.",
     )
     driver_memory: str = Field("1g", description="Heap size of the driver's JVM.")
@@ -144,11 +144,11 @@ class SparkSettings(Section):
 
 
 class PathSettings(Section):
-    """Where the monitor stores its data. Any path that Spark can reach."""
+    """Folders where the monitor stores its data. Each path that Spark can access is allowed."""
 
     checkpoint: AbsolutePath = Field(
         default_factory=lambda: str(_state_home() / "checkpoint"),
-        description="Folder of the checkpoint: the query's progress.",
+        description="Folder of the checkpoint, which stores the progress and the state of the query.",
     )
     tables: AbsolutePath = Field(
         default_factory=lambda: str(_state_home() / "tables"),
@@ -156,20 +156,23 @@ class PathSettings(Section):
     )
 
     @model_validator(mode="after")
-    def _are_apart(self) -> Self:
-        if not lie_apart(self.checkpoint, self.tables):
-            raise ValueError("checkpoint and tables must not lie in each other: `rebuild` moves the checkpoint away")
+    def _check_folders(self) -> Self:
+        if not are_disjoint(self.checkpoint, self.tables):
+            raise ValueError(
+                "checkpoint and tables must be separate folders, and neither may contain the other, because `rebuild`"
+                " renames the checkpoint"
+            )
         return self
 
 
-def lie_apart(one: str, other: str) -> bool:
-    """Whether neither folder is in the other, nor both are one.
+def are_disjoint(first: str, second: str) -> bool:
+    """Return whether two folders differ and neither contains the other.
 
-    >>> lie_apart("/x/a", "/x/ab"), lie_apart("/x", "/x/a"), lie_apart("/x/", "/x")
+    >>> are_disjoint("/x/a", "/x/ab"), are_disjoint("/x", "/x/a"), are_disjoint("/x/", "/x")
     (True, False, False)
     """
-    one, other = one.rstrip("/") + "/", other.rstrip("/") + "/"
-    return not one.startswith(other) and not other.startswith(one)
+    first, second = first.rstrip("/") + "/", second.rstrip("/") + "/"
+    return not first.startswith(second) and not second.startswith(first)
 
 
 class TableSettings(Section):
@@ -182,19 +185,20 @@ class TableSettings(Section):
     versions_kept_hours: int = Field(
         2,
         ge=1,
-        description="How long a reader can use the table version that it opened. Time travel has the same limit.",
+        description="Time in hours for which a reader can use the table version that it opened. Time travel has the"
+        " same limit.",
     )
 
 
-def _pattern(pattern: str) -> str:
-    from streaming.config.names import check_pattern  # noqa: PLC0415 - pyarrow is for those who match names
+def _check_pattern(pattern: str) -> str:
+    from streaming.config.names import check_pattern  # noqa: PLC0415 - import pyarrow only if names are matched
 
     check_pattern(pattern)
     return pattern
 
 
-Pattern = Annotated[str, AfterValidator(_pattern)]
-"""A regular expression of RE2 for whole names."""
+Pattern = Annotated[str, AfterValidator(_check_pattern)]
+"""A regular expression of RE2 that must match the complete name."""
 
 
 class MetricsSettings(Section):
@@ -208,7 +212,9 @@ class MetricsSettings(Section):
         "", description="PEM file with a certificate and its chain. If set, the port uses TLS."
     )
     tls_key_file: str = Field(
-        "", description="PEM file with the private key of that certificate, closed to other users (chmod 600)."
+        "",
+        description="PEM file with the private key of that certificate. Other users must not be able to read it"
+        " (chmod 600).",
     )
     basic_auth_users_file: str = Field(
         "",
@@ -235,12 +241,12 @@ class MetricsSettings(Section):
     )
     granularity: Literal["group", "topic", "partition", "member"] = Field(
         "partition",
-        description="Finest detail of groups in /metrics: group, topic, partition or member. Each value includes the"
-        " values before it. Only member adds labels of members.",
+        description="Finest detail of groups in /metrics: group, topic, partition or member. Each level includes the"
+        " levels before it. Only member adds labels of members.",
     )
     compatible_with: tuple[Literal["kafka_exporter", "kafka_lag_exporter"], ...] = Field(
         ("kafka_exporter",),
-        description="Exporters whose metrics /metrics also has, with their names and labels.",
+        description="Exporters whose metrics /metrics also contains, with their names and labels.",
     )
     top_k: int = Field(
         0,
@@ -251,24 +257,24 @@ class MetricsSettings(Section):
     max_series: int = Field(
         1_500_000,
         ge=1_000,
-        description="Maximum number of series in /metrics. Above this number the finest series are left out first, of"
-        " the groups with the least trouble first. rebalance_monitor_dropped_series counts them.",
+        description="Maximum number of series in /metrics. Above this number, the monitor drops the finest series of"
+        " the groups with the least trouble first. rebalance_monitor_dropped_series counts the dropped series.",
     )
 
     @model_validator(mode="after")
-    def _key_and_certificate_go_together(self) -> Self:
+    def _check_key_and_certificate(self) -> Self:
         if bool(self.tls_certificate_file) != bool(self.tls_key_file):
-            raise ValueError("tls_certificate_file and tls_key_file go together: set both or neither")
+            raise ValueError("tls_certificate_file and tls_key_file require each other: set both or neither")
         return self
 
 
 class SamplingSettings(Section):
-    """What the monitor asks the brokers in addition to reading the log."""
+    """Intervals and limits of the requests that the monitor sends to the brokers."""
 
     interval_seconds: Seconds = Field(
         5,
-        description="Interval between samples of end offsets and topic metadata. With source.kind admin-api, also of"
-        " groups.",
+        description="Interval between samples of end offsets and topic metadata. With source.kind admin-api, it is"
+        " also the interval between samples of groups.",
     )
     lag_table_seconds: Seconds = Field(30, description="Interval between writes of lag to the table group_lag.")
     reconcile_seconds: Seconds = Field(
@@ -289,18 +295,18 @@ class EvaluationSettings(Section):
         600, description="Time window in which rebalances, joins and departures of members are counted."
     )
     storm_rebalances: int = Field(
-        5, ge=2, description="Number of rebalances within storm_window_seconds that is a rebalance storm."
+        5, ge=2, description="Minimum number of rebalances within storm_window_seconds for a rebalance storm."
     )
     flap_threshold: int = Field(
         3,
         ge=2,
-        description="Number of times that a member joins and leaves within storm_window_seconds to be a flapping"
+        description="Minimum number of times that a member joins and leaves within storm_window_seconds for a flapping"
         " member.",
     )
     stuck_after_seconds: Seconds = Field(
         300,
-        description="Longest normal time of a rebalance or a deployment. Partitions without an owner or a commit are"
-        " a condition only after this time.",
+        description="Longest normal duration of a rebalance or a deployment. Partitions without an owner or a commit"
+        " start a condition only after this time.",
     )
     allowed_lag: int = Field(
         0,
@@ -311,10 +317,10 @@ class EvaluationSettings(Section):
 
     @field_validator("strategies")
     @classmethod
-    def _are_known(cls, strategies: tuple[str, ...]) -> tuple[str, ...]:
-        from assignors import BUILT_IN  # noqa: PLC0415 - settings stay importable where only they are needed
+    def _check_strategies(cls, strategies: tuple[str, ...]) -> tuple[str, ...]:
+        from assignors import BUILT_IN  # noqa: PLC0415 - importing the settings must not import the strategies
 
         unknown = sorted(set(strategies) - set(BUILT_IN))
         if unknown:
-            raise ValueError(f"unknown {', '.join(unknown)}; known: {', '.join(sorted(BUILT_IN))}")
-        return tuple(dict.fromkeys(strategies))  # one named twice would be two rows and two series of one verdict
+            raise ValueError(f"unknown: {', '.join(unknown)}; known: {', '.join(sorted(BUILT_IN))}")
+        return tuple(dict.fromkeys(strategies))  # a duplicate name would create two rows and two series of one verdict

@@ -1,4 +1,4 @@
-"""Users' own strategies, found and run where they can do no harm. See ``assignors/CUSTOM.md``."""
+"""Load users' own strategies and run them in separate, limited processes. See ``assignors/CUSTOM.md``."""
 
 from __future__ import annotations
 

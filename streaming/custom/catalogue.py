@@ -1,4 +1,4 @@
-"""All strategies under one roof: Kafka's, those that installed packages offer, and those named by reference."""
+"""Collect all strategies: Kafka's own, strategies of installed packages, and strategies by reference."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Catalogue:
-    """Strategies by name; users' ones run guarded. Close it, or use ``with``, to end their processes.
+    """All strategies by name. Users' strategies run in guarded processes. Close it, or use ``with``, to end them.
 
-    A built-in name always means the built-in, and a reference goes before an installed package of that name. Raises
-    AssignorFailedError if a reference cannot be loaded: whoever names one wants it.
+    If several strategies have the same name, a built-in strategy has precedence, then a reference, then an installed
+    package. Raises AssignorFailedError if a reference cannot be loaded.
     """
 
     def __init__(self, references: Iterable[str] = ()) -> None:
@@ -29,7 +29,7 @@ class Catalogue:
         self.referenced = tuple(self._add(reference) for reference in references)
 
     def __enter__(self) -> Catalogue:  # noqa: PYI034 - typing.Self came with Python 3.11
-        """Start nothing yet: a process comes with a strategy's first group."""
+        """Do nothing. The process of a strategy starts with its first group."""
         return self
 
     def __exit__(
@@ -39,26 +39,26 @@ class Catalogue:
         self.close()
 
     def names(self) -> list[str]:
-        """List the built-in strategies, then the users' own."""
+        """Return the names of the built-in strategies, then of the users' strategies."""
         return [*BUILT_IN, *sorted(self._guarded.keys() - BUILT_IN.keys())]
 
     def assignor(self, name: str) -> PartitionAssignor:
-        """Find the strategy of that name; a user's raises AssignorFailedError where it gives no lawful answer.
+        """Return the strategy with this name. Raises UnknownAssignorError.
 
-        Raises UnknownAssignorError.
+        A user's strategy raises AssignorFailedError if it returns no valid assignment.
         """
         if name in BUILT_IN:
             return BUILT_IN[name]
         if name not in self._guarded:
-            raise UnknownAssignorError(f"no assignor is named {name!r}; there are {', '.join(self.names())}")
+            raise UnknownAssignorError(f"unknown assignor {name!r}: the assignors are {', '.join(self.names())}")
         return UsersAssignor(name, self._guarded[name])
 
     def users_references(self) -> dict[str, str]:
-        """Name the users' own strategies with the reference of each: what a process elsewhere needs to run them."""
+        """Return the reference of each user's strategy by name. Other processes need it to run the strategy."""
         return {name: self._guarded[name].reference for name in sorted(self._guarded.keys() - BUILT_IN.keys())}
 
     def close(self) -> None:
-        """End all processes; a later group starts another."""
+        """End all processes. The next group of a strategy starts a new process."""
         for guarded in self._guarded.values():
             guarded.close()
 
@@ -73,13 +73,13 @@ class Catalogue:
 
 @dataclass(frozen=True)
 class UsersAssignor:
-    """A user's strategy like any other, but for what it raises: AssignorFailedError, and nothing else."""
+    """A user's strategy with the interface of all strategies. It raises only AssignorFailedError."""
 
     name: str
     guarded: GuardedAssignor
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
-        """Assign, guarded. Raises AssignorFailedError where there is no lawful answer in time."""
+        """Compute the assignment. Raises AssignorFailedError if there is no valid assignment within the time limit."""
         outcome = self.guarded.try_assign(group)
         if isinstance(outcome, AssignorFailure):
             detail = f"{self.name} {outcome.reason.value}: {outcome.detail.strip()}"
@@ -91,5 +91,5 @@ class UsersAssignor:
 def users_assignors(
     references: tuple[tuple[str, str], ...], limit_seconds: float = LIMIT_SECONDS
 ) -> tuple[UsersAssignor, ...]:
-    """Make this process's assignors for (name, reference) pairs; their processes are kept from one call to the next."""
+    """Return the assignors for (name, reference) pairs. The cache keeps their processes for the next call."""
     return tuple(UsersAssignor(name, GuardedAssignor(reference, limit_seconds)) for name, reference in references)

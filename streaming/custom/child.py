@@ -1,8 +1,8 @@
-"""The process a user's strategy runs in: ``python -m streaming.custom.child module:attribute limit_seconds``.
+"""Run a user's strategy in its own process: ``python -m streaming.custom.child module:attribute limit_seconds``.
 
-It answers groups on standard input with assignments on standard output until the input ends. What the strategy itself
-prints goes to standard error, so that it cannot be taken for an answer. A watchdog ends the process where a strategy
-passes its limit, and leaves a traceback that says where it was.
+The process reads groups from standard input and writes assignments to standard output, until the input ends. Output of
+the strategy itself goes to standard error, so that it is not read as an assignment. If a strategy exceeds its time
+limit, a watchdog writes a traceback and ends the process.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from assignors.model import PartitionAssignor
 
 MEMORY_BYTES = 2 << 30
-"""A strategy that takes more is refused memory, and so fails alone instead of taking the machine with it."""
+"""Maximum memory of the process. If a strategy needs more, only its process fails, not the machine."""
 
-_STDERR = 2  # the descriptor: a strategy may have put something else in sys.stderr's place
+_STDERR = 2  # the file descriptor, because a strategy may have replaced sys.stderr
 
 
 def main(reference: str, limit_seconds: float) -> None:
-    """Load the strategy, say whether that went well, and serve."""
+    """Load the strategy, write its name or the error, and process groups."""
     requests = sys.stdin.buffer
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
@@ -40,24 +40,24 @@ def main(reference: str, limit_seconds: float) -> None:
     try:
         assignor = load_assignor(reference)
     except AssignorLoadError as error:
-        _answer(answers, {"error": str(error)})
+        _write_answer(answers, {"error": str(error)})
         return
-    _answer(answers, {"name": assignor.name})
+    _write_answer(answers, {"name": assignor.name})
     serve(assignor, requests, answers, limit_seconds)
 
 
 def serve(assignor: PartitionAssignor, requests: BinaryIO, answers: BinaryIO, limit_seconds: float) -> None:
-    """Assign one group after the other until there are no more."""
+    """Compute the assignment of each group until the input ends."""
     while (request := read_frame(requests)) is not None:
-        group = pickle.loads(request)  # noqa: S301 - from the parent process, which is ours
+        group = pickle.loads(request)  # noqa: S301 - the parent process is trusted
         faulthandler.dump_traceback_later(limit_seconds, exit=True, file=_STDERR)
         answer: dict[str, object]
         try:
             answer = {"assignment": _as_json(assignor.assign(group))}
-        except Exception as error:  # noqa: BLE001 - whatever a user's code raises is its answer
+        except Exception as error:  # noqa: BLE001 - a user's code can raise anything, and the parent reports it
             answer = {"error": f"{type(error).__name__}: {error}"}
         faulthandler.cancel_dump_traceback_later()
-        _answer(answers, answer)
+        _write_answer(answers, answer)
 
 
 def _as_json(assignment: object) -> dict[str, list[list[str | int]]]:
@@ -66,22 +66,22 @@ def _as_json(assignment: object) -> dict[str, list[list[str | int]]]:
     for member_id, partitions in assignment.members.items():
         for topic, number in partitions:
             if not (isinstance(member_id, str) and isinstance(topic, str) and type(number) is int):
-                raise TypeError(f"{member_id!r} was given ({topic!r}, {number!r}), not (topic, partition number)")
+                raise TypeError(f"{member_id!r} has ({topic!r}, {number!r}) instead of (topic, partition number)")
     return assignment_as_json(assignment)
 
 
-def _answer(answers: BinaryIO, answer: object) -> None:
+def _write_answer(answers: BinaryIO, answer: object) -> None:
     write_frame(answers, json.dumps(answer).encode("ascii"))
 
 
 def _limit_memory() -> None:
-    with contextlib.suppress(ImportError, ValueError, OSError):  # where the platform cannot, go on without
-        import resource  # noqa: PLC0415 - not on every platform
+    with contextlib.suppress(ImportError, ValueError, OSError):  # a platform without limits has none
+        import resource  # noqa: PLC0415 - not available on every platform
 
-        _, most = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, most))
+        _, hard_limit = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, hard_limit))
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):  # the parent went first
+    with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):  # the parent ended first
         main(sys.argv[1], float(sys.argv[2]))

@@ -1,4 +1,4 @@
-"""Messages between a guard and its child: four bytes of length, then the body."""
+"""Read and write the messages between a guard and its child process: four bytes of length, then the body."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _LENGTH = struct.Struct(">I")
 
 
 def write_frame(stream: BinaryIO, body: bytes) -> None:
-    """Send one message. Raises OSError where the other side is gone."""
+    """Send one message. Raises OSError if the other process has ended."""
     stream.write(_LENGTH.pack(len(body)) + body)
     stream.flush()
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
-    """Wait for one message; None where the other side ended before it was whole."""
-    head = stream.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
+    """Wait for one message. Return None if the other process ended before the message was complete."""
+    header = stream.read(_LENGTH.size)
+    if len(header) < _LENGTH.size:
         return None
-    length: int = _LENGTH.unpack(head)[0]
+    length: int = _LENGTH.unpack(header)[0]
     body = stream.read(length)
     return body if len(body) == length else None

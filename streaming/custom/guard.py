@@ -1,8 +1,8 @@
-"""Running a user's strategy so that whatever it does, the caller gets an answer: an assignment or what went wrong.
+"""Run a user's strategy so that the caller always gets a result: an assignment or the reason of the failure.
 
-A loop in pure Python cannot be stopped from within its process: no signal or exception reaches it reliably, and a
-thread cannot be killed. So the strategy runs in a child process, started once and kept for all groups. A watchdog
-inside the child ends it at the limit; should that fail, the parent kills it a moment later.
+A process cannot stop an endless Python loop in itself: no signal or exception interrupts it reliably, and a thread
+cannot be killed. So the strategy runs in a child process, which is started once for all groups. A watchdog in the child
+ends the child at the time limit. If the watchdog fails, the parent kills the child one second later.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 LIMIT_SECONDS = 10.0
 START_LIMIT_SECONDS = 60.0
-"""Importing a user's module may take longer than assigning does."""
+"""Time limit of the start. It is longer, because the import of a user's module can take longer than an assignment."""
 GRACE_SECONDS = 1.0
-MOST_TIMEOUTS = 3
+MAX_TIMEOUTS = 3
 RETRY_EVERY = 100
 DETAIL_CHARACTERS = 2000
 
 
 class FailureReason(str, Enum):
-    """Why there is no assignment; the value is the name a report shows."""
+    """The reason why there is no assignment. Reports show the value."""
 
     NOT_LOADED = "not_loaded"
     RAISED = "raised"
@@ -55,7 +55,7 @@ class FailureReason(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class AssignorFailure:
-    """What a strategy did instead of assigning; ``violations`` is filled where its answer breaks the common laws."""
+    """The failure of a strategy. ``violations`` has entries if its assignment breaks the common rules."""
 
     reason: FailureReason
     detail: str
@@ -63,10 +63,11 @@ class AssignorFailure:
 
 
 class GuardedAssignor:
-    """A user's strategy by reference (``module:attribute``), in a process of its own.
+    """A user's strategy by reference (``module:attribute``), in its own process.
 
-    Three time-outs in a row suspend it: then only every hundredth group is tried, as a strategy that always hangs would
-    otherwise hold up all groups for the limit each. Not for use by several threads at once. Close it, or use ``with``.
+    After three consecutive timeouts, the strategy is suspended and computes only every hundredth group. Otherwise, a
+    strategy that always hangs would delay every group by the time limit. Do not use it from several threads at once.
+    Close it, or use ``with``.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> with GuardedAssignor("assignors.range.range:RangeAssignor") as guarded:
@@ -79,61 +80,61 @@ class GuardedAssignor:
         self.limit_seconds = limit_seconds
         self._child: _Child | None = None
         self._timeouts = 0
-        self._skipped = 0
+        self._skipped_groups = 0
 
     def __enter__(self) -> GuardedAssignor:  # noqa: PYI034 - typing.Self came with Python 3.11
-        """Start nothing yet: the child comes with the first group."""
+        """Do nothing. The child process starts with the first group."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """End the child."""
+        """End the child process."""
         self.close()
 
     def name(self) -> str | AssignorFailure:
-        """Ask the strategy for its name."""
-        child = self._started()
+        """Return the name of the strategy, or the failure if it cannot be loaded."""
+        child = self._get_child()
         return child if isinstance(child, AssignorFailure) else child.name
 
     def try_assign(self, group: GroupSpec) -> GroupAssignment | AssignorFailure:
-        """Assign ``group``, or say what the strategy did instead. Raises nothing, whatever it does."""
-        if self._timeouts >= MOST_TIMEOUTS and self._skipped < RETRY_EVERY - 1:
-            self._skipped += 1
+        """Return the assignment of ``group``, or the failure of the strategy. Never raises an exception."""
+        if self._timeouts >= MAX_TIMEOUTS and self._skipped_groups < RETRY_EVERY - 1:
+            self._skipped_groups += 1
             return AssignorFailure(FailureReason.SUSPENDED, f"timed out {self._timeouts} times in a row")
-        self._skipped = 0
-        outcome = self._ask(group)
+        self._skipped_groups = 0
+        outcome = self._request_assignment(group)
         timed_out = isinstance(outcome, AssignorFailure) and outcome.reason is FailureReason.TIMED_OUT
         self._timeouts = self._timeouts + 1 if timed_out else 0
-        return _evaluated(group, outcome) if isinstance(outcome, GroupAssignment) else outcome
+        return _check_rules(group, outcome) if isinstance(outcome, GroupAssignment) else outcome
 
     def close(self) -> None:
-        """End the child, if there is one; a later group starts another."""
+        """End the child process if it runs. The next group starts a new process."""
         if self._child is not None:
             self._child.end()
             self._child = None
 
-    def _ask(self, group: GroupSpec) -> GroupAssignment | AssignorFailure:
-        child = self._started()
+    def _request_assignment(self, group: GroupSpec) -> GroupAssignment | AssignorFailure:
+        child = self._get_child()
         if isinstance(child, AssignorFailure):
             return child
-        plain = replace(
+        plain_group = replace(
             group, partitions=dict(group.partitions), racks=dict(group.racks), lag_records=dict(group.lag_records)
         )
-        answer = child.ask(pickle.dumps(plain), self.limit_seconds + GRACE_SECONDS)
+        answer = child.ask(pickle.dumps(plain_group), self.limit_seconds + GRACE_SECONDS)
         if answer is None:
             failure = child.failure()
             self.close()
             return failure
         if "error" in answer:
             return AssignorFailure(FailureReason.RAISED, answer["error"])
-        assigned = answer["assignment"].items()
+        members = answer["assignment"].items()
         return GroupAssignment(
-            {member_id: tuple((topic, number) for topic, number in partitions) for member_id, partitions in assigned}
+            {member_id: tuple((topic, number) for topic, number in partitions) for member_id, partitions in members}
         )
 
-    def _started(self) -> _Child | AssignorFailure:
-        if self._child is None or self._child.overdue:
+    def _get_child(self) -> _Child | AssignorFailure:
+        if self._child is None or self._child.is_overdue:
             self.close()
             child = _Child(self.reference, self.limit_seconds)
             answer = child.ask(None, START_LIMIT_SECONDS)
@@ -149,26 +150,26 @@ class GuardedAssignor:
 
 
 class _Child:
-    """The process; it says something once after its start and once after each request."""
+    """The child process. It writes one message after its start and one message after each request."""
 
     def __init__(self, reference: str, limit_seconds: float) -> None:
         self.name = reference
-        # Not a pipe, which would fill up; appended to, so that it can be emptied under the child's feet.
+        # A file, because a pipe could fill up. The child appends, so that the parent can truncate the file.
         self._stderr = tempfile.TemporaryFile("a+b")  # noqa: SIM115 - closed in end()
-        self.overdue = False
+        self.is_overdue = False
         self._process = subprocess.Popen(
             [sys.executable, "-m", "streaming.custom.child", reference, str(limit_seconds)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             env={**without_settings(os.environ), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            start_new_session=True,  # so that what the strategy itself starts can be ended with it
+            start_new_session=True,  # so that `_kill` also ends the processes that the strategy started
         )
         self._requests = cast("BinaryIO", self._process.stdin)
         self._answers = cast("BinaryIO", self._process.stdout)
 
     def ask(self, request: bytes | None, limit_seconds: float) -> dict[str, Any] | None:
-        """Send a request, if any, and wait for the answer; None if the child ended or had to be ended instead."""
+        """Send a request if it is not None, and wait for the answer. Return None if the child ended or was killed."""
         self._stderr.truncate(0)
         deadline = Timer(limit_seconds, self._kill_overdue)
         deadline.start()
@@ -183,25 +184,26 @@ class _Child:
             deadline.cancel()
 
     def failure(self) -> AssignorFailure:
-        """Say how the child ended; its last words are the watchdog's traceback where it was too slow."""
+        """Return how the child ended. After a timeout, its output contains the traceback of the watchdog."""
         self._await_exit()
         self._kill()
         self._stderr.seek(0)
-        words = self._stderr.read().decode("utf-8", "replace")[-DETAIL_CHARACTERS:]
-        if self.overdue or "Timeout (" in words:
-            return AssignorFailure(FailureReason.TIMED_OUT, words)
-        return AssignorFailure(FailureReason.DIED, f"exit code {self._process.returncode}: {words}")
+        output = self._stderr.read().decode("utf-8", "replace")[-DETAIL_CHARACTERS:]
+        if self.is_overdue or "Timeout (" in output:
+            return AssignorFailure(FailureReason.TIMED_OUT, output)
+        return AssignorFailure(FailureReason.DIED, f"exit code {self._process.returncode}: {output}")
 
     def end(self) -> None:
         self._kill()
         for stream in (self._requests, self._answers, self._stderr):
-            with contextlib.suppress(OSError):  # what was left to flush has no reader any more
+            with contextlib.suppress(OSError):  # the rest of the buffer has no reader
                 stream.close()
 
     def _await_exit(self) -> None:
-        """Let a child that closed its output come to its own end, for the exit code; it is not waited for yet.
+        """Give a child that closed its output time to exit, so that its exit code is known. Do not reap it yet.
 
-        As long as it is not, its id is its own, and ``_kill`` reaches what the strategy itself started.
+        Until the child is reaped, the kernel does not reuse its process id. So ``_kill`` can safely end the processes
+        that the strategy started.
         """
         for _ in range(100):
             if self._process.returncode is not None or os.waitid(
@@ -211,18 +213,18 @@ class _Child:
             time.sleep(GRACE_SECONDS / 100)
 
     def _kill_overdue(self) -> None:
-        self.overdue = True
+        self.is_overdue = True
         self._kill()
 
     def _kill(self) -> None:
-        if self._process.returncode is None:  # once it is waited for, its id may be another's
+        if self._process.returncode is None:  # after wait(), a different process may have this id
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
 
-def _evaluated(group: GroupSpec, assignment: GroupAssignment) -> GroupAssignment | AssignorFailure:
-    broken = violations(group, assignment)
-    if not broken:
+def _check_rules(group: GroupSpec, assignment: GroupAssignment) -> GroupAssignment | AssignorFailure:
+    broken_rules = violations(group, assignment)
+    if not broken_rules:
         return assignment
-    return AssignorFailure(FailureReason.UNLAWFUL, broken[0].detail, tuple(broken))
+    return AssignorFailure(FailureReason.UNLAWFUL, broken_rules[0].detail, tuple(broken_rules))

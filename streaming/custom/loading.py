@@ -1,4 +1,4 @@
-"""Finding users' strategies: by Python entry point, or by a ``module:attribute`` reference from a configuration."""
+"""Load users' strategies by Python entry point, or by a ``module:attribute`` reference in the settings."""
 
 from __future__ import annotations
 
@@ -14,34 +14,36 @@ ENTRY_POINT_GROUP = "rebalance_monitor.assignors"
 
 
 class AssignorLoadError(Exception):
-    """A reference does not lead to an assignor; the message says where it ended."""
+    """Error: a reference does not lead to an assignor. The message contains the reason."""
 
 
 def installed_references() -> dict[str, str]:
-    """Map the names under which installed packages offer strategies to ``module:attribute``; nothing is imported.
+    """Return the strategies of installed packages: name to ``module:attribute``. Nothing is imported.
 
-    Of two packages with one name, the first by reference counts: an answer must not hang on the order of installation.
+    If two packages offer the same name, the alphabetically first reference is used. So the result does not depend on
+    the order of installation.
     """
-    found = sorted((point.name, point.value) for point in entry_points(group=ENTRY_POINT_GROUP))
-    return dict(reversed(found))
+    references = sorted((point.name, point.value) for point in entry_points(group=ENTRY_POINT_GROUP))
+    return dict(reversed(references))
 
 
 def load_assignor(reference: str) -> PartitionAssignor:
-    """Import what ``module:attribute`` names: an assignor, or a class or function that makes one without arguments.
+    """Import ``module:attribute``: an assignor, or a class or function that returns one when called without arguments.
 
-    Runs the user's code: use ``GuardedAssignor`` where that must not fail. Raises AssignorLoadError.
+    This runs the user's code in this process. ``GuardedAssignor`` runs it in a separate process. Raises
+    AssignorLoadError.
 
     >>> load_assignor("assignors.range.range:RangeAssignor").name
     'range'
     """
     module, colon, attribute = reference.partition(":")
     if not (module and colon and attribute):
-        raise AssignorLoadError(f"{reference!r} is not of the form module:attribute")
+        raise AssignorLoadError(f"{reference!r} does not have the form module:attribute")
     try:
-        found = attrgetter(attribute)(import_module(module))
-        assignor = found if callable(getattr(found, "assign", None)) and not isinstance(found, type) else found()
+        target = attrgetter(attribute)(import_module(module))
+        assignor = target if callable(getattr(target, "assign", None)) and not isinstance(target, type) else target()
     except Exception as error:
         raise AssignorLoadError(f"{reference}: {type(error).__name__}: {error}") from error
     if not isinstance(getattr(assignor, "name", None), str) or not callable(getattr(assignor, "assign", None)):
-        raise AssignorLoadError(f"{reference}: {type(assignor).__name__} has no name and no assign method")
+        raise AssignorLoadError(f"{reference}: {type(assignor).__name__} needs an attribute name and a method assign")
     return cast("PartitionAssignor", assignor)

@@ -1,6 +1,6 @@
-"""Real consumer groups that each show one thing a group can suffer from, and a producer that feeds them.
+"""Real consumer groups for the demo, and a producer for their topics. Each group shows one typical problem.
 
-`DEMO_GROUPS` is the table of them; `DemoLoad` runs them in processes of their own beside the monitor.
+`DEMO_GROUPS` defines the groups. `DemoLoad` runs them in separate processes.
 """
 
 from __future__ import annotations

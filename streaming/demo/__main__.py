@@ -1,4 +1,4 @@
-"""`python -m streaming.demo`: the demo's groups alone, on brokers that run already; no broker of ours, no monitor."""
+"""`python -m streaming.demo` runs only the demo's groups, on existing brokers. It starts no broker and no monitor."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from kafka.errors import KafkaError
 from streaming.demo.load import DemoLoad
 from streaming.errors import RemedyError
 
-_LOOK_EVERY_SECONDS = 1.0
+_CHECK_INTERVAL_SECONDS = 1.0
 
 
 @click.command()
-@click.option("--bootstrap-servers", required=True, help="host:port of brokers to be played on; topics are made there.")
-@click.option("--group", "groups", multiple=True, help="Only this group; repeatable [default: all of them].")
+@click.option("--bootstrap-servers", required=True, help="Brokers as host:port. The demo creates its topics there.")
+@click.option("--group", "groups", multiple=True, help="Run only this group. Repeatable [default: all].")
 def main(bootstrap_servers: str, groups: tuple[str, ...]) -> None:
     """Run the demo's consumer groups and the producer that feeds them until Ctrl-C or SIGTERM.
 
-    Meant for brokers that are there to be tried out: it creates topics named demo-... and writes to them.
+    Use test brokers: the command creates topics with names that start with demo- and writes to them.
     """
     stop = threading.Event()
     for stop_signal in (signal.SIGTERM, signal.SIGINT):
@@ -32,13 +32,13 @@ def main(bootstrap_servers: str, groups: tuple[str, ...]) -> None:
             tempfile.TemporaryDirectory(prefix="rebalance-monitor-demo-") as logs,
             DemoLoad(bootstrap_servers, only=groups or None, logs=Path(logs)) as load,
         ):
-            click.echo(f"playing: {', '.join(group.group_id for group in load.groups)}", err=True)
-            while not stop.wait(_LOOK_EVERY_SECONDS):
+            click.echo(f"running: {', '.join(group.group_id for group in load.groups)}", err=True)
+            while not stop.wait(_CHECK_INTERVAL_SECONDS):
                 load.check()
     except (RemedyError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     except KafkaError as error:
-        raise click.ClickException(f"no broker at {bootstrap_servers} answers ({error}): start it first") from error
+        raise click.ClickException(f"no broker answers at {bootstrap_servers} ({error}): start it first") from error
 
 
 if __name__ == "__main__":

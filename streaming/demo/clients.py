@@ -1,6 +1,6 @@
-"""`python -m streaming.demo.clients`: one process of the demo's load, ended by SIGTERM.
+"""`python -m streaming.demo.clients` is one process of the demo. SIGTERM stops it.
 
-It runs the members of some groups that use one client library, a thread each, or the producer.
+It runs either the producer, or the members of the groups that use one client library, with one thread per member.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from streaming.demo.groups import DEMO_GROUPS, DemoGroup, DemoMember
-from streaming.demo.pace import Stint
+from streaming.demo.pace import MembershipPeriod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streaming.demo.topics import DemoTopic
 
 _LOGGER = logging.getLogger(__name__)
-_PRODUCE_EVERY_SECONDS = 0.5
+_PRODUCE_INTERVAL_SECONDS = 0.5
 _RETRY_SECONDS = 1.0
 
 
@@ -32,20 +32,21 @@ _RETRY_SECONDS = 1.0
 @click.option("--role", type=click.Choice(["producer", "kafka-python", "librdkafka"]), required=True)
 @click.argument("group_ids", nargs=-1)
 def main(bootstrap_servers: str, role: str, group_ids: tuple[str, ...]) -> None:
-    """Produce for the groups named, or be their members."""
+    """Run the producer for these groups, or their members."""
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     groups = [group for group in DEMO_GROUPS if group.group_id in group_ids]
     if role == "producer":
-        _until_stopped(lambda: _produce(bootstrap_servers, {t for group in groups for t in group.topics}, stop), stop)
+        topics = {topic for group in groups for topic in group.topics}
+        _repeat_until_stopped(lambda: _produce(bootstrap_servers, topics, stop), stop)
     else:
         _run_members(bootstrap_servers, [group for group in groups if group.client == role], stop)
 
 
 def _run_members(bootstrap_servers: str, groups: list[DemoGroup], stop: threading.Event) -> None:
     threads = [
-        threading.Thread(target=_be_member, args=(bootstrap_servers, group, number, stop), name=group.group_id)
+        threading.Thread(target=_run_member, args=(bootstrap_servers, group, number, stop), name=group.group_id)
         for group in groups
         for number in range(len(group.members))
     ]
@@ -55,20 +56,20 @@ def _run_members(bootstrap_servers: str, groups: list[DemoGroup], stop: threadin
         thread.join()
 
 
-def _be_member(bootstrap_servers: str, group: DemoGroup, number: int, stop: threading.Event) -> None:
-    """Join and leave as the member does, until stopped."""
+def _run_member(bootstrap_servers: str, group: DemoGroup, number: int, stop: threading.Event) -> None:
+    """Join and leave the group at the times of this member, until stopped."""
     member, client_id = group.members[number], f"{group.group_id}-{number}"
-    consume = _consume_of(group)
+    consume = _load_consume_function(group)
 
-    def once() -> None:
-        consume(bootstrap_servers, group, member, client_id, Stint(stop, member.in_seconds or None))
-        stop.wait(member.out_seconds)
+    def join_and_leave() -> None:
+        consume(bootstrap_servers, group, member, client_id, MembershipPeriod(stop, member.stay_seconds or None))
+        stop.wait(member.absence_seconds)
 
-    _until_stopped(once, stop)
+    _repeat_until_stopped(join_and_leave, stop)
 
 
-def _consume_of(group: DemoGroup) -> Callable[[str, DemoGroup, DemoMember, str, Stint], None]:
-    # Imported here: each process loads just its own client library.
+def _load_consume_function(group: DemoGroup) -> Callable[[str, DemoGroup, DemoMember, str, MembershipPeriod], None]:
+    # The import is here, so that each process loads only its own client library.
     if group.client == "librdkafka":
         from streaming.demo import librdkafka_member  # noqa: PLC0415
 
@@ -78,27 +79,27 @@ def _consume_of(group: DemoGroup) -> Callable[[str, DemoGroup, DemoMember, str, 
     return kafka_python_member.consume
 
 
-def _until_stopped(act: Callable[[], None], stop: threading.Event) -> None:
-    """Act again and again: a real client's service is restarted when it fails, as when its broker went away."""
+def _repeat_until_stopped(action: Callable[[], None], stop: threading.Event) -> None:
+    """Repeat an action after it ends or fails. In the same way, a real service is restarted if its broker fails."""
     while not stop.is_set():
         try:
-            act()
-        except (KafkaError, OSError):  # noqa: PERF203 - once a second at most
-            _LOGGER.exception("a demo client failed and is started again")
+            action()
+        except (KafkaError, OSError):  # noqa: PERF203 - at most once per second
+            _LOGGER.exception("a demo client failed and will restart")
             stop.wait(_RETRY_SECONDS)
 
 
 def _produce(bootstrap_servers: str, topics: Collection[DemoTopic], stop: threading.Event) -> None:
-    """Write to each topic at its rate, to its partitions in turn, until stopped."""
+    """Write to each topic at its rate until stopped. Cycle through the partitions of a topic."""
     producer = KafkaProducer(bootstrap_servers=bootstrap_servers, linger_ms=100, metrics_enabled=False)
     ordered = sorted(topics, key=lambda topic: topic.name)
     try:
         sent = dict.fromkeys(ordered, 0)
         tick = 0
-        while not stop.wait(_PRODUCE_EVERY_SECONDS):
+        while not stop.wait(_PRODUCE_INTERVAL_SECONDS):
             tick += 1
             for topic in ordered:
-                due = int(tick * _PRODUCE_EVERY_SECONDS * topic.records_per_second)
+                due = int(tick * _PRODUCE_INTERVAL_SECONDS * topic.records_per_second)
                 for number in range(sent[topic], due):
                     producer.send(topic.name, partition=number % topic.partitions, value=f"record {number}".encode())
                 sent[topic] = due

@@ -1,4 +1,4 @@
-"""What the monitor says of each group, read from its own /metrics. What it doesn't say is None, never 0."""
+"""Read the values of each group from the monitor's /metrics. A missing value is None, never 0."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 @dataclass(frozen=True)
 class GroupFigures:
-    """One group's row. `drift_partitions` is by the group's own strategy."""
+    """The values of one group. `drift_partitions` refers to the group's own strategy."""
 
     group_id: str
     strategy: str | None = None
@@ -28,7 +28,7 @@ class GroupFigures:
 
 @dataclass(frozen=True)
 class Figures:
-    """One scrape: the groups by name, and how the monitor itself fares."""
+    """The values of one scrape: the groups by name, and the readiness and last batch of the monitor."""
 
     ready: bool = False
     last_batch_seconds: float | None = None
@@ -52,27 +52,31 @@ Series = Mapping[tuple[str, ...], float]
 
 
 def read_figures(exposition: str) -> Figures:
-    """Read a scrape in Prometheus' text format; metrics it doesn't know are passed over.
+    """Parse a scrape in the Prometheus text format. Ignore other metrics.
 
     Example: `read_figures('rebalance_monitor_group_lag{cluster="c",group="g"} 7').groups["g"].lag` is 7.
     """
     series: dict[str, dict[tuple[str, ...], float]] = {}
-    tags: dict[str, tuple[str, str]] = {}
+    protocols_and_states: dict[str, tuple[str, str]] = {}
     for family in text_string_to_metric_families(exposition):
         for sample in family.samples:
             key = tuple(sample.labels[name] for name in ("group", "strategy") if name in sample.labels)
             series.setdefault(sample.name, {})[key] = sample.value
             if sample.name == _STATE:
-                tags[key[0]] = sample.labels["protocol"], sample.labels["state"]
-    group_ids = set(tags) | {key[0] for metric in _METRIC_OF_FIELD.values() for key in series.get(metric, ())}
+                protocols_and_states[key[0]] = sample.labels["protocol"], sample.labels["state"]
+    measured = {key[0] for metric in _METRIC_OF_FIELD.values() for key in series.get(metric, ())}
+    group_ids = sorted(measured | set(protocols_and_states))
     return Figures(
         ready=series.get("rebalance_monitor_ready", {}).get(()) == 1,
         last_batch_seconds=series.get("rebalance_monitor_last_batch_seconds", {}).get(()),
-        groups={group_id: _group(group_id, series, *tags.get(group_id, ("", ""))) for group_id in sorted(group_ids)},
+        groups={
+            group_id: _group_figures(group_id, series, *protocols_and_states.get(group_id, ("", "")))
+            for group_id in group_ids
+        },
     )
 
 
-def _group(group_id: str, series: Mapping[str, Series], strategy: str, state: str) -> GroupFigures:
-    measured = {name: series.get(metric, {}).get((group_id,)) for name, metric in _METRIC_OF_FIELD.items()}
+def _group_figures(group_id: str, series: Mapping[str, Series], strategy: str, state: str) -> GroupFigures:
+    values = {name: series.get(metric, {}).get((group_id,)) for name, metric in _METRIC_OF_FIELD.items()}
     drift = series.get(_DRIFT, {}).get((group_id, strategy))
-    return GroupFigures(group_id, strategy or None, state or None, **measured, drift_partitions=drift)
+    return GroupFigures(group_id, strategy or None, state or None, **values, drift_partitions=drift)

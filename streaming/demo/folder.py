@@ -1,10 +1,10 @@
-"""The demo's folder: emptied when a demo starts, its own while it runs, kept until the next one.
+"""Manage the folder of a demo. A demo clears it at start, locks it while it runs, and leaves its files in it.
 
-kafka-rebalance-monitor-demo    marks the folder as a demo's; locked while one runs
-monitor.toml                    what the monitor was told
-logs/                           what the monitor and the clients say
-broker/                         Kafka's log and topics
-tables/, checkpoint/            what the monitor writes
+kafka-rebalance-monitor-demo    marks a folder of the demo; locked while a demo runs
+monitor.toml                    settings of the monitor
+logs/                           logs of the monitor and the clients
+broker/                         log and topics of Kafka
+tables/, checkpoint/            output of the monitor
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ MARKER = "kafka-rebalance-monitor-demo"
 
 @contextmanager
 def demo_folder(folder: Path) -> Iterator[Path]:
-    """Make or clear the folder and hold it. Gives its absolute path.
+    """Create or clear the folder and lock it. Yield its absolute path.
 
-    Raises DemoError if another demo runs in it, if it isn't a demo's (nothing in it is touched), or can't be used.
+    Raises DemoError if another demo runs in the folder, if it contains files that are not a demo's, or if it cannot be
+    used. The files of others are never changed.
     """
     folder = folder.absolute()
-    with _said_in_one_line(folder):
-        marker = _claim(folder)
+    with _convert_os_errors(folder):
+        marker = _lock_marker(folder)
     try:
-        with _said_in_one_line(folder):
+        with _convert_os_errors(folder):
             _clear(folder)
             (folder / "logs").mkdir()
         yield folder
@@ -40,26 +41,29 @@ def demo_folder(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _said_in_one_line(folder: Path) -> Iterator[None]:
+def _convert_os_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DemoError(f"the folder {folder} can't be used ({error}): choose another by --folder") from error
+        raise DemoError(f"the folder {folder} cannot be used ({error}): set --folder to a different folder") from error
 
 
-def _claim(folder: Path) -> int:
-    """Lock the marker; the lock dies with us."""
+def _lock_marker(folder: Path) -> int:
+    """Lock the marker file. The kernel releases the lock when this process ends."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / MARKER).is_file() and any(folder.iterdir()):
-        raise DemoError(f"the folder {folder} is not a demo's, so it is not cleared: choose another by --folder")
+        raise DemoError(
+            f"the folder {folder} contains files that are not a demo's, so it was not cleared: set --folder to a"
+            " different folder"
+        )
     marker = os.open(folder / MARKER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        holder = os.pread(marker, 20, 0).decode()
+        owner_pid = os.pread(marker, 20, 0).decode()
         os.close(marker)
         raise DemoError(
-            f"another demo runs in {folder} (process {holder}): stop it, or set --folder and --metrics-port"
+            f"another demo runs in {folder} (process {owner_pid}): stop it, or set --folder and --metrics-port"
         ) from None
     os.ftruncate(marker, 0)
     os.pwrite(marker, str(os.getpid()).encode(), 0)

@@ -1,4 +1,4 @@
-"""The demo's groups as a table of values: who is in each, by which client, and what it shows."""
+"""Define the groups of the demo: members, client library, strategy, and the behaviour that each group shows."""
 
 from __future__ import annotations
 
@@ -13,19 +13,23 @@ CommitStyle = Literal["auto", "sync", "async"]
 
 @dataclass(frozen=True)
 class DemoMember:
-    """One consumer. Without `out_seconds` it stays; with it, it leaves after `in_seconds` and comes back, and so on."""
+    """One consumer.
+
+    If `absence_seconds` is 0, the consumer stays. Otherwise, it repeats: it joins, leaves after `stay_seconds`, and
+    joins again after `absence_seconds`.
+    """
 
     topics: tuple[DemoTopic, ...]
     group_instance_id: str | None = None
-    in_seconds: float = 0.0
-    out_seconds: float = 0.0
-    record_seconds: float = 0.0
-    """How long it works on each record."""
+    stay_seconds: float = 0.0
+    absence_seconds: float = 0.0
+    seconds_per_record: float = 0.0
+    """Processing time of each record."""
 
 
 @dataclass(frozen=True)
 class DemoGroup:
-    """One group. `protocol` is the strategy's name as the group coordinator records it."""
+    """One group. `protocol` is the name of the strategy, as the group coordinator records it."""
 
     group_id: str
     shows: str
@@ -37,7 +41,7 @@ class DemoGroup:
 
     @property
     def topics(self) -> tuple[DemoTopic, ...]:
-        """What its members subscribe to, each topic once, by name."""
+        """The topics of all members, sorted by name."""
         subscribed = {topic for member in self.members for topic in member.topics}
         return tuple(sorted(subscribed, key=lambda topic: topic.name))
 
@@ -45,7 +49,7 @@ class DemoGroup:
 DEMO_GROUPS: tuple[DemoGroup, ...] = (
     DemoGroup(
         group_id="demo-range",
-        shows="range deals each topic by itself: the first member gets one partition more with every topic",
+        shows="range assigns each topic separately: the first member gets one extra partition of every topic",
         client="kafka-python",
         protocol="range",
         commits="auto",
@@ -53,7 +57,7 @@ DEMO_GROUPS: tuple[DemoGroup, ...] = (
     ),
     DemoGroup(
         group_id="demo-roundrobin",
-        shows="roundrobin with unequal subscriptions: the one member that reads every topic gets most of the work",
+        shows="roundrobin with unequal subscriptions: the member that reads every topic gets most of the work",
         client="librdkafka",
         protocol="roundrobin",
         commits="sync",
@@ -61,7 +65,7 @@ DEMO_GROUPS: tuple[DemoGroup, ...] = (
     ),
     DemoGroup(
         group_id="demo-sticky",
-        shows="sticky: even, and a member keeps what it has",
+        shows="sticky: each member has the same number of partitions and keeps them in a rebalance",
         client="kafka-python",
         protocol="sticky",
         commits="async",
@@ -69,7 +73,7 @@ DEMO_GROUPS: tuple[DemoGroup, ...] = (
     ),
     DemoGroup(
         group_id="demo-cooperative",
-        shows="cooperative-sticky: even, and in a rebalance only the partitions that move stop for a moment",
+        shows="cooperative-sticky: a rebalance interrupts only the partitions that move",
         client="kafka-python",
         protocol="cooperative-sticky",
         commits="async",
@@ -77,7 +81,7 @@ DEMO_GROUPS: tuple[DemoGroup, ...] = (
     ),
     DemoGroup(
         group_id="demo-idle",
-        shows="five members on three partitions: two of them can only wait",
+        shows="five members on three partitions: two members are idle",
         client="kafka-python",
         protocol="range",
         commits="auto",
@@ -85,7 +89,7 @@ DEMO_GROUPS: tuple[DemoGroup, ...] = (
     ),
     DemoGroup(
         group_id="demo-static",
-        shows="static members: each has a name of its own (group.instance.id) and keeps its share over a restart",
+        shows="static members: each has a group.instance.id and keeps its partitions when it restarts",
         client="kafka-python",
         protocol="range",
         commits="sync",
@@ -93,19 +97,19 @@ DEMO_GROUPS: tuple[DemoGroup, ...] = (
     ),
     DemoGroup(
         group_id="demo-flapping",
-        shows="one member joins and leaves every few seconds: each time the whole group rebalances",
+        shows="one member joins and leaves every few seconds, and the whole group rebalances each time",
         client="kafka-python",
         protocol="range",
         commits="sync",
         members=(
             DemoMember((PAYMENTS,)),
             DemoMember((PAYMENTS,)),
-            DemoMember((PAYMENTS,), in_seconds=7.0, out_seconds=4.0),
+            DemoMember((PAYMENTS,), stay_seconds=7.0, absence_seconds=4.0),
         ),
     ),
     DemoGroup(
         group_id="demo-custom",
-        shows="an assignor of its own: no known strategy explains this assignment",
+        shows="a custom assignor: no known strategy explains this assignment",
         client="kafka-python",
         protocol="demo-affinity",
         commits="auto",
@@ -113,15 +117,15 @@ DEMO_GROUPS: tuple[DemoGroup, ...] = (
     ),
     DemoGroup(
         group_id="demo-slow",
-        shows="a consumer slower than its producer: its lag grows for ever",
+        shows="a consumer that is slower than its producer: its lag grows without limit",
         client="kafka-python",
         protocol="range",
         commits="sync",
-        members=(DemoMember((BUSY,), record_seconds=0.5),),
+        members=(DemoMember((BUSY,), seconds_per_record=0.5),),
     ),
     DemoGroup(
         group_id="demo-kip848",
-        shows="the new protocol (KIP-848): the broker assigns, not a member",
+        shows="the new protocol (KIP-848): the broker computes the assignment, not a member",
         client="librdkafka",
         protocol="uniform",
         commits="async",

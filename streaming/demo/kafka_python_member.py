@@ -1,4 +1,4 @@
-"""A member of a demo group by kafka-python."""
+"""Run a member of a demo group with kafka-python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAs
 from kafka.errors import KafkaError
 
 from streaming.demo.affinity import AffinityAssignor
-from streaming.demo.pace import FETCH_BYTES, FETCH_WAIT_MS, HEARTBEAT_MS, POLL_SECONDS, SESSION_MS, Stint
+from streaming.demo.pace import FETCH_BYTES, FETCH_WAIT_MS, HEARTBEAT_MS, POLL_SECONDS, SESSION_MS, MembershipPeriod
 
 if TYPE_CHECKING:
     from streaming.demo.groups import DemoGroup, DemoMember
@@ -26,14 +26,16 @@ _ASSIGNORS = {
 }
 
 
-def consume(bootstrap_servers: str, group: DemoGroup, member: DemoMember, client_id: str, stint: Stint) -> None:
-    """Join, consume and commit until the stint is over, then leave."""
+def consume(
+    bootstrap_servers: str, group: DemoGroup, member: DemoMember, client_id: str, period: MembershipPeriod
+) -> None:
+    """Join, consume and commit until the period is over, then leave."""
     with closing(_consumer(bootstrap_servers, group, member, client_id)) as consumer:
         consumer.subscribe([topic.name for topic in member.topics])
-        while not stint.is_over():
+        while not period.is_over():
             batches = consumer.poll(timeout_ms=int(1000 * POLL_SECONDS))
             records = sum(map(len, batches.values()))
-            stint.work(records * member.record_seconds)
+            period.simulate_work(records * member.seconds_per_record)
             if records:
                 _commit(consumer, group)
 
@@ -50,7 +52,7 @@ def _consumer(bootstrap_servers: str, group: DemoGroup, member: DemoMember, clie
         auto_offset_reset="earliest",
         fetch_min_bytes=FETCH_BYTES,
         fetch_max_wait_ms=FETCH_WAIT_MS,
-        max_poll_records=1 if member.record_seconds else 500,
+        max_poll_records=1 if member.seconds_per_record else 500,
         heartbeat_interval_ms=HEARTBEAT_MS,
         session_timeout_ms=SESSION_MS,
         metrics_enabled=False,
@@ -61,7 +63,7 @@ def _commit(consumer: KafkaConsumer, group: DemoGroup) -> None:
     if group.commits == "sync":
         try:
             consumer.commit()
-        except KafkaError as error:  # a rebalance came between: the next commit says it again
+        except KafkaError as error:  # a rebalance interrupted the commit: the next commit includes its offsets
             _LOGGER.info("%s: %s", group.group_id, error)
     elif group.commits == "async":
         consumer.commit_async()

@@ -1,4 +1,4 @@
-"""A member of a demo group by librdkafka: it has its own assignors and speaks KIP-848."""
+"""Run a member of a demo group with librdkafka, which has its own assignors and supports KIP-848."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException
 
-from streaming.demo.pace import FETCH_BYTES, FETCH_WAIT_MS, HEARTBEAT_MS, POLL_SECONDS, SESSION_MS, Stint
+from streaming.demo.pace import FETCH_BYTES, FETCH_WAIT_MS, HEARTBEAT_MS, POLL_SECONDS, SESSION_MS, MembershipPeriod
 
 if TYPE_CHECKING:
     from streaming.demo.groups import DemoGroup, DemoMember
@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 
-def consume(bootstrap_servers: str, group: DemoGroup, member: DemoMember, client_id: str, stint: Stint) -> None:
-    """Join, consume and commit until the stint is over, then leave."""
+def consume(
+    bootstrap_servers: str, group: DemoGroup, member: DemoMember, client_id: str, period: MembershipPeriod
+) -> None:
+    """Join, consume and commit until the period is over, then leave."""
     with closing(Consumer(_configuration(bootstrap_servers, group, member, client_id))) as consumer:
         consumer.subscribe([topic.name for topic in member.topics])
-        while not stint.is_over():
+        while not period.is_over():
             messages = consumer.consume(num_messages=100, timeout=POLL_SECONDS)
             records = sum(message.error() is None for message in messages)
-            stint.work(records * member.record_seconds)
+            period.simulate_work(records * member.seconds_per_record)
             if records:
                 _commit(consumer, group)
 
@@ -42,7 +44,7 @@ def _configuration(
     }
     if member.group_instance_id is not None:
         common["group.instance.id"] = member.group_instance_id
-    if group.group_protocol == "consumer":  # the broker decides the strategy, heartbeats and session
+    if group.group_protocol == "consumer":  # the broker sets the strategy, heartbeat interval and session timeout
         return {**common, "group.protocol": "consumer"}
     classic: dict[str, str | int | bool] = {
         "partition.assignment.strategy": group.protocol,
@@ -58,5 +60,5 @@ def _commit(consumer: Consumer, group: DemoGroup) -> None:
             consumer.commit(asynchronous=False)
         elif group.commits == "async":
             consumer.commit(asynchronous=True)
-    except KafkaException as error:  # a rebalance came between: the next commit says it again
+    except KafkaException as error:  # a rebalance interrupted the commit: the next commit includes its offsets
         _LOGGER.info("%s: %s", group.group_id, error)

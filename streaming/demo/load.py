@@ -1,4 +1,4 @@
-"""`DemoLoad`: the demo's clients, running in processes beside ours."""
+"""Run the clients of the demo in separate processes."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ _STOP_GRACE_SECONDS = 8.0
 
 
 class DemoError(RemedyError):
-    """The demo's clients can't run, or ended by themselves."""
+    """Error: a process of the demo cannot start, or it ended unexpectedly."""
 
 
 class DemoLoad:
-    """Real clients for all demo groups, or for those named by `only`, and the producer that feeds them.
+    """Real clients for all demo groups or for the groups in `only`, and the producer for their topics.
 
-    `logs` is the folder for what the clients say; without it that is thrown away. They end when this process does.
+    `logs` is the folder for the clients' logs. If it is None, the clients write no logs. The clients end when this
+    process ends.
 
     Example:
         with DemoLoad(broker.bootstrap_servers, only={"demo-range"}):
@@ -44,15 +45,15 @@ class DemoLoad:
         self._bootstrap_servers = bootstrap_servers
         self._logs = logs
         self._processes: dict[str, ChildProcess] = {}
-        self.groups: tuple[DemoGroup, ...] = _chosen(only)
+        self.groups: tuple[DemoGroup, ...] = _select_groups(only)
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """The clients' process ids while they run."""
+        """The ids of the client processes that run."""
         return tuple(process.pid for process in self._processes.values() if process.exit_code is None)
 
     def start(self) -> Self:
-        """Create the topics and start the clients; they join their groups within the next seconds."""
+        """Create the topics and start the clients. The clients join their groups within a few seconds."""
         clients = sorted({group.client for group in self.groups})
         if "librdkafka" in clients and find_spec("confluent_kafka") is None:
             raise DemoError("confluent-kafka is not installed: pip install 'kafka-rebalance-monitor[demo]'")
@@ -63,16 +64,16 @@ class DemoLoad:
         return self
 
     def check(self) -> None:
-        """Raise DemoError if a client process has ended by itself."""
+        """Raise DemoError if a client process ended unexpectedly."""
         for role, process in self._processes.items():
             if process.exit_code is not None:
                 raise DemoError(
-                    f"the demo's {role} process ended with code {process.exit_code}: see {process.output}, and start "
-                    "the demo again"
+                    f"the demo's {role} process ended with code {process.exit_code}: read {process.output} and restart "
+                    "the demo"
                 )
 
     def stop(self, grace_seconds: float = _STOP_GRACE_SECONDS) -> None:
-        """Let every member leave its group; what still runs after `grace_seconds` is killed."""
+        """Let every member leave its group. Kill the processes that still run after `grace_seconds`."""
         deadline = time.monotonic() + grace_seconds
         for process in self._processes.values():
             process.ask_to_end()
@@ -102,8 +103,8 @@ class DemoLoad:
         return ChildProcess([*module, *arguments], output)
 
 
-def _chosen(only: Collection[str] | None) -> tuple[DemoGroup, ...]:
-    known = {group.group_id for group in DEMO_GROUPS}
-    if unknown := sorted(set(only or ()) - known):
-        raise ValueError(f"no demo group is called {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+def _select_groups(only: Collection[str] | None) -> tuple[DemoGroup, ...]:
+    group_ids = {group.group_id for group in DEMO_GROUPS}
+    if unknown := sorted(set(only or ()) - group_ids):
+        raise ValueError(f"unknown demo group {', '.join(unknown)}: the groups are {', '.join(sorted(group_ids))}")
     return tuple(group for group in DEMO_GROUPS if only is None or group.group_id in only)

@@ -1,4 +1,4 @@
-"""How gently the demo's clients go: they share two cores with Spark and a broker."""
+"""Timeouts and intervals of the demo's clients. They are long, because the clients share two cores with Spark."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ if TYPE_CHECKING:
     import threading
 
 POLL_SECONDS = 1.0
-"""How long a poll waits; also the longest that a member takes to notice the end of its stint."""
+"""Timeout of a poll. It is also the maximum delay until a member notices the end of its membership period."""
 
 FETCH_WAIT_MS = 2_000
 FETCH_BYTES = 65_536
-"""A fetch waits that long for that much: a member then asks, and commits, every two seconds and not at each record."""
+"""A fetch waits for this time or this size. So a member fetches and commits every two seconds, not for each record."""
 
 HEARTBEAT_MS = 2_000
-"""A member learns of a rebalance from the answer to its heartbeat, so this is about what a rebalance takes."""
+"""The heartbeat response informs a member about a rebalance. So a rebalance takes about this long."""
 
 SESSION_MS = 10_000
 
 
-class Stint:
-    """The time from a member's joining to its leaving: `seconds`, or until `stop` is set."""
+class MembershipPeriod:
+    """The time between a member's join and its leave. It ends after `seconds` or when `stop` is set."""
 
     def __init__(self, stop: threading.Event, seconds: float | None) -> None:
         self._stop = stop
@@ -32,7 +32,7 @@ class Stint:
         """Whether the member should leave now."""
         return self._stop.is_set() or (self._ends_at is not None and time.monotonic() >= self._ends_at)
 
-    def work(self, seconds: float) -> None:
-        """Take that long over the records of a poll, or less if the whole demo stops."""
+    def simulate_work(self, seconds: float) -> None:
+        """Wait this long, as if the records of a poll were processed. Return early if the demo stops."""
         if seconds > 0:
             self._stop.wait(seconds)

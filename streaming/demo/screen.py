@@ -1,4 +1,4 @@
-"""What a person sees of the demo: live on a terminal; elsewhere a table now and then, so that logs tell."""
+"""Show the demo: live on a terminal, otherwise as a table every 15 seconds."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from streaming.demo.figures import Figures
 from streaming.demo.table import GroupTable
 
 _REFRESH_PER_SECOND = 4
-_TABLE_EVERY_SECONDS = 15.0
+_TABLE_INTERVAL_SECONDS = 15.0
 _LOG_COLUMNS = 160
-_EXPLAINED = (
-    "drift: partitions whose owner breaks a rule of the group's strategy. max/mean: the most partitions a member has "
-    "over the mean. ?: not known."
+_LEGEND = (
+    "drift: partitions whose owner breaks a rule of the group's strategy. max/mean: partitions of the busiest member "
+    "divided by the mean. ?: unknown."
 )
 _LINES_AROUND_TABLE = 6
 
 
 def demo_console() -> Console:
-    """Standard output; wide enough for the table's sentences where no terminal says its width."""
+    """Return standard output. Without a terminal, it is wide enough for the sentences of the table."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_LOG_COLUMNS)
 
 
 class Screen:
-    """Shows what is waited for, then the figures.
+    """Shows the current start step, then the table of groups.
 
-    `started` is a moment of time.monotonic; `notes` are the lines under the table, by their titles.
+    `started` is a value of time.monotonic(). `notes` contains the lines below the table, by their titles.
     """
 
     def __init__(self, console: Console, started: float, notes: Mapping[str, str]) -> None:
@@ -50,19 +50,19 @@ class Screen:
         )
 
     def wait_for(self, what: str) -> None:
-        """Show that `what` is waited for."""
+        """Show that the demo waits for `what`."""
         self._waiting_for = what
         if not self._console.is_terminal:
-            self._console.print(starting(self._elapsed_seconds(), what))
+            self._console.print(waiting_line(self._elapsed_seconds(), what))
 
     def show(self, figures: Figures | None) -> None:
-        """Show the figures; None where /metrics doesn't answer."""
+        """Show the figures. None means that /metrics does not answer."""
         self._waiting_for, self._figures = None, figures
-        if not self._console.is_terminal and time.monotonic() - self._printed >= _TABLE_EVERY_SECONDS:
+        if not self._console.is_terminal and time.monotonic() - self._printed >= _TABLE_INTERVAL_SECONDS:
             self._print(self._notes if math.isinf(self._printed) else {})
 
     def __enter__(self) -> Self:
-        """Take the terminal."""
+        """Start the live display on a terminal."""
         if self._console.is_terminal:
             self._live.start()
         return self
@@ -70,41 +70,41 @@ class Screen:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Give the terminal back and leave the last table on it."""
+        """Stop the live display and print the last table."""
         self._live.stop()
         if self._waiting_for is None:
             self._print({})
 
     def _print(self, notes: Mapping[str, str]) -> None:
         self._printed = time.monotonic()
-        self._console.print(running(self._elapsed_seconds(), self._figures, notes), end="\n\n")
+        self._console.print(status_view(self._elapsed_seconds(), self._figures, notes), end="\n\n")
 
     def _frame(self) -> RenderableType:
         if self._waiting_for is not None:
-            return Spinner("line", starting(self._elapsed_seconds(), self._waiting_for))
-        return running(self._elapsed_seconds(), self._figures, self._notes, self._console.height)
+            return Spinner("line", waiting_line(self._elapsed_seconds(), self._waiting_for))
+        return status_view(self._elapsed_seconds(), self._figures, self._notes, self._console.height)
 
     def _elapsed_seconds(self) -> float:
         return time.monotonic() - self._started
 
 
-def starting(elapsed_seconds: float, what: str) -> Text:
-    """One line while something is waited for."""
+def waiting_line(elapsed_seconds: float, what: str) -> Text:
+    """Return the line that shows the current start step."""
     return Text(f"{elapsed_seconds:4.0f} s  waiting for {what}")
 
 
-def running(
+def status_view(
     elapsed_seconds: float, figures: Figures | None, notes: Mapping[str, str], height: int | None = None
 ) -> RenderableType:
-    """Headline, table and notes; within `height` lines, if given."""
-    room = None if height is None else height - len(notes) - _LINES_AROUND_TABLE
+    """Return headline, table and notes. If `height` is set, they have at most that number of lines."""
+    max_lines = None if height is None else height - len(notes) - _LINES_AROUND_TABLE
     return Group(
         _headline(elapsed_seconds, figures),
         Text(),
-        GroupTable(figures or Figures(), room),
+        GroupTable(figures or Figures(), max_lines),
         Text(),
         *(Text.assemble((f"{title:<14}", "bold"), note, overflow="fold") for title, note in notes.items()),
-        Text(_EXPLAINED, "dim"),
+        Text(_LEGEND, "dim"),
     )
 
 

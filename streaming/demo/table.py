@@ -1,4 +1,4 @@
-"""The table of groups: a row each, and what the group shows in a person's words."""
+"""Render the table of groups, with one row per group and a sentence about the behaviour that the group shows."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from streaming.demo.figures import Figures, GroupFigures
 from streaming.demo.groups import DEMO_GROUPS
 
 _UNFAIR_RATIO = 1.3
-_SENTENCE_COLUMN_FROM = 140
-_EVERY_COLUMN_FROM = 99
-_NOT_OURS = "a group of your own"
-_NOTEWORTHY = "bold red"
+_MIN_WIDTH_FOR_SENTENCES = 140
+_MIN_WIDTH_FOR_ALL_COLUMNS = 99
+_OTHER_GROUP = "a group outside the demo"
+_HIGHLIGHT = "bold red"
 
 
 @dataclass(frozen=True)
 class GroupTable:
-    """All demo groups, known to the monitor yet or not, then groups that somebody else made.
+    """All demo groups, also those that the monitor does not report yet, then all other groups.
 
-    What each shows is a column on a wide terminal and a line of its own on others; it is left out where the table would
-    be higher than `room` lines.
+    The sentence of each group is a column on a wide terminal, otherwise a separate line. The sentences are left out if
+    the table would have more than `max_lines` lines.
     """
 
     figures: Figures
-    room: int | None = None
+    max_lines: int | None = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render for the width there is."""
+        """Render the table for the available width."""
         sentences = _sentences(self.figures)
         groups = [self.figures.groups.get(group_id, GroupFigures(group_id)) for group_id in sentences]
-        columns = _COLUMNS if options.max_width >= _EVERY_COLUMN_FROM else _NARROW_COLUMNS
-        wide = options.max_width >= _SENTENCE_COLUMN_FROM
-        table = _table(groups, columns, sentences if wide else None)
+        columns = _COLUMNS if options.max_width >= _MIN_WIDTH_FOR_ALL_COLUMNS else _NARROW_COLUMNS
+        is_wide = options.max_width >= _MIN_WIDTH_FOR_SENTENCES
+        table = _table(groups, columns, sentences if is_wide else None)
         lines = console.render_lines(table, options, pad=False)
-        if not wide and (self.room is None or self.room >= len(lines) + len(groups)):
+        if not is_wide and (self.max_lines is None or self.max_lines >= len(lines) + len(groups)):
             lines = list(_with_sentences(lines, list(sentences.values()), options.max_width))
         for line in lines:
             yield from line
@@ -49,15 +49,16 @@ class GroupTable:
 
 
 def _sentences(figures: Figures) -> dict[str, str]:
-    ours = {group.group_id: group.shows for group in DEMO_GROUPS}
-    return {**ours, **{group_id: _NOT_OURS for group_id in sorted(figures.groups) if group_id not in ours}}
+    demo_groups = {group.group_id: group.shows for group in DEMO_GROUPS}
+    others = [group_id for group_id in sorted(figures.groups) if group_id not in demo_groups]
+    return {**demo_groups, **dict.fromkeys(others, _OTHER_GROUP)}
 
 
 def _with_sentences(lines: list[list[Segment]], sentences: list[str], width: int) -> Iterator[list[Segment]]:
-    """Put each sentence under its group's line; the table's last lines are its groups'."""
-    head = len(lines) - len(sentences)
-    yield from lines[:head]
-    for line, sentence in zip(lines[head:], sentences, strict=True):
+    """Put each sentence below the line of its group. The last lines of the table are the groups."""
+    header_count = len(lines) - len(sentences)
+    yield from lines[:header_count]
+    for line, sentence in zip(lines[header_count:], sentences, strict=True):
         text = Text("  " + sentence)
         text.truncate(width, overflow="ellipsis")
         yield line
@@ -72,7 +73,7 @@ class _Column:
 
 
 def _table(groups: list[GroupFigures], columns: Sequence[_Column], sentences: dict[str, str] | None) -> Table:
-    """One line a group, or more where its sentence is a column and long."""
+    """Return the table. A row has several lines if its sentence is a column and longer than the column."""
     headers = [
         Column(column.title, justify="left" if number < 2 else "right", no_wrap=True, max_width=column.max_width)
         for number, column in enumerate(columns)
@@ -86,52 +87,52 @@ def _table(groups: list[GroupFigures], columns: Sequence[_Column], sentences: di
     return table
 
 
-def _whole(number: float | None, *, noteworthy: bool = False) -> Text:
-    return _known("?" if number is None else f"{number:.0f}", noteworthy=noteworthy)
+def _number(number: float | None, *, is_highlighted: bool = False) -> Text:
+    return _text("?" if number is None else f"{number:.0f}", is_highlighted=is_highlighted)
 
 
-def _known(shown: str | None, *, noteworthy: bool = False) -> Text:
-    return Text(printable(shown or "?"), _NOTEWORTHY if noteworthy else "")
+def _text(text: str | None, *, is_highlighted: bool = False) -> Text:
+    return Text(printable(text or "?"), _HIGHLIGHT if is_highlighted else "")
 
 
 def printable(name: str) -> str:
-    """A name that a client chose, fit for a terminal: no line feeds, no escape sequences."""
+    """Replace line feeds, escape sequences and other control characters of a name that a client chose."""
     return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in name)
 
 
 def _ratio(group: GroupFigures) -> Text:
     ratio = group.max_to_mean_ratio
-    return _known(None if ratio is None else f"{ratio:.2f}", noteworthy=(ratio or 0) >= _UNFAIR_RATIO)
+    return _text(None if ratio is None else f"{ratio:.2f}", is_highlighted=(ratio or 0) >= _UNFAIR_RATIO)
 
 
 def _partitions(group: GroupFigures) -> Text:
     fewest, most = group.min_partitions, group.max_partitions
     if fewest is None or most is None:
-        return _known(None)
-    return _whole(most) if fewest == most else Text(f"{fewest:.0f}–{most:.0f}")  # noqa: RUF001 - a range's own dash
+        return _text(None)
+    return _number(most) if fewest == most else Text(f"{fewest:.0f}–{most:.0f}")  # noqa: RUF001 - an en dash is correct for a range
 
 
 _GROUP = _Column("\ngroup", lambda group: Text(printable(group.group_id), "bold"))
-_MEMBERS = _Column("\nmembers", lambda group: _whole(group.members))
+_MEMBERS = _Column("\nmembers", lambda group: _number(group.members))
 _FIGURES = (
-    _Column("rebal-\nances", lambda group: _whole(group.rebalances)),
+    _Column("rebal-\nances", lambda group: _number(group.rebalances)),
     _Column("partitions\nper member", _partitions),
     _Column("max/\nmean", _ratio),
-    _Column("\ndrift", lambda group: _whole(group.drift_partitions, noteworthy=bool(group.drift_partitions))),
-    _Column("\nlag", lambda group: _whole(group.lag)),
+    _Column("\ndrift", lambda group: _number(group.drift_partitions, is_highlighted=bool(group.drift_partitions))),
+    _Column("\nlag", lambda group: _number(group.lag)),
 )
 _COLUMNS = (
     _GROUP,
-    _Column("\nstrategy", lambda group: _known(group.strategy)),
-    _Column("\nstate", lambda group: _known(group.state)),
+    _Column("\nstrategy", lambda group: _text(group.strategy)),
+    _Column("\nstate", lambda group: _text(group.state)),
     _MEMBERS,
-    _Column("\nidle", lambda group: _whole(group.idle_members, noteworthy=bool(group.idle_members))),
-    _Column("gener-\nation", lambda group: _whole(group.generation)),
+    _Column("\nidle", lambda group: _number(group.idle_members, is_highlighted=bool(group.idle_members))),
+    _Column("gener-\nation", lambda group: _number(group.generation)),
     *_FIGURES,
 )
 _NARROW_COLUMNS = (
     _GROUP,
-    _Column("\nstrategy", lambda group: _known(group.strategy), max_width=13),
+    _Column("\nstrategy", lambda group: _text(group.strategy), max_width=13),
     _MEMBERS,
     *_FIGURES,
 )

@@ -1,4 +1,4 @@
-"""The demo's topics, and how fast the producer fills them."""
+"""Define the topics of the demo and the rate at which the producer writes to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DemoTopic:
-    """A topic and the load on it; records go to its partitions in turn."""
+    """A topic and its load. The producer cycles through its partitions."""
 
     name: str
     partitions: int
@@ -24,7 +24,7 @@ class DemoTopic:
 
 RANGE_TOPICS = tuple(DemoTopic(f"demo-range-{number}", partitions=4, records_per_second=1) for number in range(8))
 
-# The example in the documentation of Kafka's RoundRobinAssignor: one, two and three partitions.
+# These are the topics of the example in the documentation of Kafka's RoundRobinAssignor, with 1, 2 and 3 partitions.
 UNEQUAL_TOPICS = tuple(DemoTopic(f"demo-t{number}", partitions=number + 1, records_per_second=1) for number in range(3))
 
 ORDERS = DemoTopic("demo-orders", partitions=12, records_per_second=3)
@@ -36,10 +36,10 @@ DEMO_TOPICS: tuple[DemoTopic, ...] = (*RANGE_TOPICS, *UNEQUAL_TOPICS, ORDERS, PA
 
 
 def create_demo_topics(bootstrap_servers: str, topics: Iterable[DemoTopic] = DEMO_TOPICS) -> None:
-    """Create the topics that aren't there yet, with one replica."""
+    """Create the missing topics with one replica."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
     with closing(admin):
-        there = set(admin.list_topics())
-        missing = [topic for topic in topics if topic.name not in there]
+        existing = set(admin.list_topics())
+        missing = [topic for topic in topics if topic.name not in existing]
         if missing:
             admin.create_topics([NewTopic(topic.name, topic.partitions, replication_factor=1) for topic in missing])

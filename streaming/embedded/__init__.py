@@ -1,4 +1,4 @@
-"""A real Kafka broker of our own on loopback, for the demo, the tests and the benchmark."""
+"""Run a real Kafka broker on the loopback interface, for the demo, the tests and the benchmark."""
 
 from __future__ import annotations
 

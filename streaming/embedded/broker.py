@@ -1,4 +1,4 @@
-"""`EmbeddedBroker`: Kafka in KRaft mode, one node, on loopback, in a folder and on ports of its own."""
+"""Run a single-node Kafka broker in KRaft mode on the loopback interface, with its own folder and ports."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ PERFORMANCE_OPTIONS = "KAFKA_JVM_PERFORMANCE_OPTS"
 _LOG4J_CONFIGURATION = Path(__file__).with_name("log4j2.properties")
 _START_TIMEOUT_SECONDS = 60.0
 _STOP_GRACE_SECONDS = 15.0
-_CLEAN_EXIT_CODES = (0, 128 + signal.SIGTERM)  # the JVM's, when asked to end by SIGTERM
+_CLEAN_EXIT_CODES = (0, 128 + signal.SIGTERM)  # the JVM exits with the second code after SIGTERM
 _IDS = re.compile(rb"^(?P<name>(cluster|directory)\.id)=.*$", re.MULTILINE)
 """Lines of `meta.properties` that differ from folder to folder."""
 _FORMATTED: dict[tuple[str, frozenset[tuple[str, str]]], Mapping[str, bytes]] = {}
-"""What Kafka's tool has written in this process, by Kafka's version and the properties given: file by name."""
+"""Files that Kafka's storage tool wrote in this process, by Kafka's version and the given properties."""
 _EXCEPTION = re.compile(r'(Exception in thread "[^"]*" )?([a-z]\w*\.)+\w+(Exception|Error): (?P<words>.*)')
 _ERROR = re.compile(r"ERROR|FATAL|[Ee]rror")
 
 
 class BrokerError(RemedyError):
-    """The embedded broker can't start."""
+    """Error: the embedded broker cannot start, or it failed."""
 
 
 class EmbeddedBroker:
-    """A real broker for a demo, a test or a benchmark.
+    """A real broker for a demo, a test or a benchmark. It ends when this process ends, even if it is killed.
 
-    `folder` holds its log, its properties and its topics, and is made if missing. A broker that was stopped or killed
-    can be started again and has the same address and topics. Without `port` a free one is taken. `properties` are
-    Kafka's own and win over ours. `kafka_version` is one of `streaming.jars.BROKER_SETS`; its jars are fetched if this
-    user never had them. `java_options` are for its JVM, behind those of KAFKA_JVM_PERFORMANCE_OPTS in the environment,
-    which Kafka's own scripts read too. `more_listeners` are ways in beside the plain one, Kafka's security protocol by
-    a name of your choice; `properties` must say what they need. It ends when this process does,
-    however that happens.
+    `folder` contains its log, its properties and its topics. It is created if it does not exist. A stopped or killed
+    broker can be restarted with the same address and topics. If `port` is None, the broker uses a free port.
+    `properties` are Kafka properties and override the default properties of this class. `kafka_version` is a key of
+    `streaming.jars.BROKER_SETS`. Missing jars are downloaded. `java_options` are JVM options. They follow the options
+    in the environment variable KAFKA_JVM_PERFORMANCE_OPTS, which Kafka's own scripts also read. `more_listeners` are
+    listeners in addition to the PLAINTEXT listener: listener name to Kafka security protocol. `properties` must contain
+    the settings that they need.
 
     Example:
         with EmbeddedBroker(Path("kafka"), properties={"offsets.topic.num.partitions": "3"}) as broker:
@@ -64,7 +64,7 @@ class EmbeddedBroker:
 
     """
 
-    def __init__(  # noqa: PLR0913 - each has a default, and none stands for another
+    def __init__(  # noqa: PLR0913 - each argument has a default and is independent of the others
         self,
         folder: Path,
         *,
@@ -86,92 +86,98 @@ class EmbeddedBroker:
         self._kafka_version = kafka_version
         self._java_options = tuple(java_options)
         self._process: ChildProcess | None = None
-        self._claim: TextIO | None = None
+        self._folder_lock: TextIO | None = None
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address for clients, such as `127.0.0.1:21234`; it stays the same over restarts."""
+        """The address for clients, for example `127.0.0.1:21234`. It does not change when the broker restarts."""
         return f"{LOOPBACK}:{self.port}"
 
     def address(self, listener: str) -> str:
-        """The address for clients of one of `more_listeners`."""
+        """Return the client address of one of the `more_listeners`."""
         return f"{LOOPBACK}:{self._more_listeners[listener].port}"
 
     @property
     def log_path(self) -> Path:
-        """Kafka's own log."""
+        """The log file of Kafka."""
         return self.folder / "broker.log"
 
     @property
     def pid(self) -> int | None:
-        """The broker's process id while it runs."""
+        """The process id of the broker, or None if it does not run."""
         return self._process.pid if self._process is not None and self._process.exit_code is None else None
 
     def start(self) -> Self:
-        """Start it and return when it answers requests, after some 3 to 5 seconds.
+        """Start the broker and wait until it answers requests, which takes 3 to 5 seconds.
 
-        Raises BrokerError with the reason if it doesn't, JavaError without a fitting Java, JarsError without its jars.
+        Raises BrokerError with the reason if the broker does not answer, JavaError if there is no supported Java, and
+        JarsError if its jars are not available.
         """
         self.launch()
         self.wait_until_ready()
         return self
 
     def launch(self) -> None:
-        """Start it without waiting, so that other things can start meanwhile. Does nothing if it runs."""
+        """Start the broker without waiting, so that other processes can start at the same time.
+
+        Does nothing if it already runs. Raises the same errors as `start`.
+        """
         if self.pid is not None:
             return
         if self._kafka_version not in BROKER_SETS:
-            raise BrokerError(f"no Kafka {self._kafka_version} is known: choose one of {', '.join(BROKER_SETS)}")
+            raise BrokerError(f"unknown Kafka version {self._kafka_version}: choose one of {', '.join(BROKER_SETS)}")
         for port in (self.port, self._controller_port):
             if is_taken(port):
-                raise BrokerError(f"port {port} is taken: stop what listens there (ss -ltnp) or choose another port")
+                raise BrokerError(
+                    f"port {port} is in use: stop the process that listens there (ss -ltnp) or choose a different port"
+                )
         try:
-            self._claim_folder()
+            self._lock_folder()
             self._run(find_java(), os.pathsep.join(map(str, resolve(BROKER_SETS[self._kafka_version]))))
         except BaseException:
-            self._let_go()
+            self._release_folder()
             raise
 
     def wait_until_ready(self, timeout_seconds: float = _START_TIMEOUT_SECONDS) -> None:
-        """Return when it answers a real request. Raises BrokerError, and ends it, if it doesn't within that time."""
+        """Wait until the broker answers a real request. After the timeout, kill the broker and raise BrokerError."""
         deadline = time.monotonic() + timeout_seconds
-        while not self._answers():
+        while not self._is_ready():
             if self.pid is None:
                 self.kill()
-                raise BrokerError(self._why("ended while starting"))
+                raise BrokerError(self._failure_message("ended while starting"))
             if time.monotonic() > deadline:
                 self.kill()
-                raise BrokerError(self._why(f"did not answer within {timeout_seconds:g} s"))
+                raise BrokerError(self._failure_message(f"did not answer within {timeout_seconds:g} s"))
             time.sleep(0.1)
 
     def wait_until_ended(self) -> None:
-        """Return when it is stopped from elsewhere, or raise BrokerError with the reason if it fails."""
+        """Wait until a different thread or process stops the broker. Raises BrokerError if the broker fails."""
         if self._process is not None:
             self._process.wait()
             if self._process.exit_code not in _CLEAN_EXIT_CODES:
-                raise BrokerError(self._why(f"ended with code {self._process.exit_code}"))
+                raise BrokerError(self._failure_message(f"ended with code {self._process.exit_code}"))
 
     def stop(self, grace_seconds: float = _STOP_GRACE_SECONDS) -> None:
-        """Shut it down cleanly; after `grace_seconds` it is killed. Does nothing if it doesn't run."""
+        """Shut the broker down cleanly if it runs. Kill it if it still runs after `grace_seconds`."""
         if self._process is not None:
             self._process.stop(grace_seconds)
-        self._let_go()
+        self._release_folder()
 
     def kill(self) -> None:
-        """End it at once, as a power cut would. `start` brings it back with what it had written.
+        """Kill the broker immediately, as a power failure would. `start` restarts it with the data that it wrote.
 
-        That start takes some 10 s more than after `stop`: Kafka's controller first waits for the session of the broker
-        that died (`broker.session.timeout.ms`; set it lower where a test can't wait).
+        This start takes about 10 s longer than after `stop`. Kafka's controller first waits until the session of the
+        killed broker times out. A test can set `broker.session.timeout.ms` to a lower value.
         """
         if self._process is not None:
             self._process.kill()
-        self._let_go()
+        self._release_folder()
 
     def __enter__(self) -> Self:
         """Start it."""
         try:
             return self.start()
-        except BaseException:  # Ctrl-C while it starts, too
+        except BaseException:  # also KeyboardInterrupt during the start
             self.kill()
             raise
 
@@ -181,12 +187,12 @@ class EmbeddedBroker:
         """Stop it."""
         self.stop()
 
-    def _claim_folder(self) -> None:
-        """Make the folder ours alone, until we stop or our process ends, and write the properties there."""
+    def _lock_folder(self) -> None:
+        """Lock the folder until the broker stops or this process ends, and write the properties file into it."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            claim = self._claim = self._claim or (self.folder / "in-use").open("w")
-            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            folder_lock = self._folder_lock = self._folder_lock or (self.folder / "in-use").open("w")
+            fcntl.flock(folder_lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             properties = broker_properties(
                 str(self._topics_folder), self.port, self._controller_port, self._overrides, self._more_listeners
             )
@@ -194,7 +200,7 @@ class EmbeddedBroker:
         except BlockingIOError as error:
             raise BrokerError(f"another broker runs in {self.folder}: stop it or choose another folder") from error
         except OSError as error:
-            raise BrokerError(f"the broker's folder {self.folder} can't be used: {error.strerror}") from error
+            raise BrokerError(f"the broker's folder {self.folder} cannot be used: {error.strerror}") from error
 
     @property
     def _properties_path(self) -> Path:
@@ -202,7 +208,7 @@ class EmbeddedBroker:
 
     @property
     def _output_path(self) -> Path:
-        return self.folder / "broker.out"  # what the JVM says outside of Kafka's log
+        return self.folder / "broker.out"  # output of the JVM that is not in Kafka's log
 
     @property
     def _topics_folder(self) -> Path:
@@ -215,48 +221,48 @@ class EmbeddedBroker:
             log.unlink(missing_ok=True)
         self._process = ChildProcess(self._command(java, class_path), self._output_path)
 
-    def _let_go(self) -> None:
+    def _release_folder(self) -> None:
         self._process = None
-        if self._claim is not None:
-            self._claim.close()
-            self._claim = None
+        if self._folder_lock is not None:
+            self._folder_lock.close()
+            self._folder_lock = None
 
     def _format_storage(self, java: Path, class_path: str) -> None:
-        """Give a new folder its cluster id. Kafka's tool is a JVM of 0.9 CPU seconds, so its files are used again."""
+        """Write a cluster id into a new folder. The storage tool needs 0.9 CPU seconds, so its files are used again."""
         key = self._kafka_version, frozenset(self._overrides.items())
         if key in _FORMATTED:
             self._topics_folder.mkdir(exist_ok=True)
-            for name, content in sorted(_FORMATTED[key].items()):  # meta.properties, which says it is done, comes last
+            for name, content in sorted(_FORMATTED[key].items()):  # meta.properties marks the end and comes last
                 (self._topics_folder / name).write_bytes(with_new_ids(content))
         else:
             self._run_storage_tool(java, class_path)
-            if self._topics_folder.exists():  # properties may name another
+            if self._topics_folder.exists():  # the properties may name a different folder
                 _FORMATTED[key] = {path.name: path.read_bytes() for path in self._topics_folder.iterdir()}
 
     def _run_storage_tool(self, java: Path, class_path: str) -> None:
-        """Run `kafka-storage.sh format`."""
+        """Run Kafka's storage tool as `kafka-storage.sh format` does."""
         jvm = [java, "-XX:TieredStopAtLevel=1", *_performance_options(), "-cp", class_path]
         tool = [*jvm, "kafka.tools.StorageTool", "format"]
         arguments = ["-t", cluster_id(uuid.uuid4()), "-c", self._properties_path]
-        formatted = subprocess.run(
+        result = subprocess.run(
             [str(word) for word in (*tool, *arguments)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
         )
-        if formatted.returncode != 0:
-            reason = _first_reason(formatted.stdout) or f"code {formatted.returncode}"
-            raise BrokerError(f"the broker can't start in {self.folder}: {reason}")
+        if result.returncode != 0:
+            reason = _find_failure_reason(result.stdout) or f"code {result.returncode}"
+            raise BrokerError(f"the broker cannot start in {self.folder}: {reason}")
 
     def _command(self, java: Path, class_path: str) -> list[str]:
         heap = f"-Xmx{self._heap_mib}m"
         logging = [f"-Dlog4j2.configurationFile={_LOG4J_CONFIGURATION}", f"-Dbroker.log.path={self.log_path}"]
-        fixed = [heap, "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", *logging]
-        jvm = [*fixed, *_performance_options(), *self._java_options]
+        fixed_options = [heap, "-XX:+ExitOnOutOfMemoryError", "-Djava.awt.headless=true", *logging]
+        jvm = [*fixed_options, *_performance_options(), *self._java_options]
         return [str(java), *jvm, "-cp", class_path, "kafka.Kafka", str(self._properties_path)]
 
-    def _answers(self) -> bool:
+    def _is_ready(self) -> bool:
         if not is_taken(self.port):
             return False
         try:
@@ -272,20 +278,20 @@ class EmbeddedBroker:
         finally:
             admin.close()
 
-    def _why(self, what: str) -> str:
+    def _failure_message(self, event: str) -> str:
         logs = [path for path in (self.log_path, self._output_path) if path.exists()]
-        reasons = (_first_reason(path.read_text(errors="replace")) for path in logs)
-        reason = next(filter(None, reasons), "its log says nothing")
-        return f"the broker {what}: {reason} (log: {self.log_path})"
+        reasons = (_find_failure_reason(path.read_text(errors="replace")) for path in logs)
+        reason = next(filter(None, reasons), "its log contains no error")
+        return f"the broker {event}: {reason} (log: {self.log_path})"
 
 
 def cluster_id(source: uuid.UUID) -> str:
-    """Return a cluster id as Kafka writes them, never led by a dash: its tools would take that for an option.
+    """Return a cluster id in Kafka's format. It never starts with a dash, which Kafka's tools would read as an option.
 
     >>> cluster_id(uuid.UUID(int=0xF8 << 120))
     '4AAAAAAAAAAAAAAAAAAAAA'
     """
-    # A first byte of 0xF8 to 0xFB is a leading "-" in URL-safe base64. Kafka's Uuid.randomUuid avoids it too.
+    # In URL-safe base64, a first byte of 0xF8 to 0xFB becomes a leading "-". Kafka's Uuid.randomUuid also avoids it.
     first = source.bytes[0] & 0xE7 if source.bytes[0] >= 0xF8 else source.bytes[0]
     return base64.urlsafe_b64encode(bytes([first]) + source.bytes[1:]).decode().rstrip("=")
 
@@ -299,10 +305,10 @@ def _performance_options() -> list[str]:
     return shlex.split(os.environ.get(PERFORMANCE_OPTIONS, ""))
 
 
-def _first_reason(log: str) -> str | None:
-    """Return what a log says of a failure: its first exception's own words, else its first error."""
+def _find_failure_reason(log: str) -> str | None:
+    """Return the message of the first exception in a log, otherwise the first error line, or None."""
     lines = log.splitlines()
-    thrown = (found.group("words") for found in map(_EXCEPTION.match, lines) if found)
+    exceptions = (match.group("words") for match in map(_EXCEPTION.match, lines) if match)
     errors = (line.strip() for line in lines if _ERROR.search(line))
-    reason = next(thrown, None) or next(errors, None)
+    reason = next(exceptions, None) or next(errors, None)
     return None if reason is None else reason[:300]

@@ -1,4 +1,4 @@
-"""Ports of this machine that nobody listens on."""
+"""Find free ports of this machine."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ import socket
 
 from streaming.embedded.properties import LOOPBACK
 
-# Below the kernel's range for outgoing connections (32768 and up): from there a client that tries to reconnect to a
-# stopped broker can be given the broker's own port, connect to itself, and keep the broker from ever coming back.
+# These ports are below the kernel's range for outgoing connections (32768 and above). In that range, the kernel can
+# give the port of a stopped broker to a client that tries to reconnect. The client then connects to itself, and the
+# broker cannot use its port again.
 _FREE_PORTS = range(20_000, 32_000)
 
 
 def free_port() -> int:
-    """Return a port of the loopback address that was free a moment ago."""
+    """Return a port of the loopback address that is free now. A different process can take it before it is used."""
     for _ in _FREE_PORTS:
-        port = random.choice(_FREE_PORTS)  # noqa: S311 - only so that two processes seldom pick the same
+        port = random.choice(_FREE_PORTS)  # noqa: S311 - random, so that two processes rarely choose the same port
         if not is_taken(port):
             return port
     raise OSError(f"no free port between {_FREE_PORTS.start} and {_FREE_PORTS.stop}")
 
 
 def is_taken(port: int) -> bool:
-    """Whether somebody listens there already."""
+    """Return whether a process already listens on the port."""
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Kafka does: closed connections don't count
+        probe.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # as Kafka does, so that closed connections do not count
         try:
             probe.bind((LOOPBACK, port))
         except OSError:

@@ -1,4 +1,4 @@
-"""What the embedded broker's server.properties says, and why. Values in, values out."""
+"""Create the server.properties of the embedded broker. The functions have no side effects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class Listener(NamedTuple):
-    """A way in beside the plain one: Kafka's name of it, such as `SASL_SSL`, and its port."""
+    """A listener of the broker: its Kafka security protocol, for example `SASL_SSL`, and its port."""
 
     protocol: str
     port: int
@@ -24,12 +24,12 @@ def broker_properties(
     overrides: Mapping[str, str] | None = None,
     more_listeners: Mapping[str, Listener] | None = None,
 ) -> dict[str, str]:
-    """Return the properties of a single node that is both broker and controller; `overrides` win.
+    """Return the properties of a single node that is both broker and controller. `overrides` have precedence.
 
-    `more_listeners` are by name; what they need beside (keys, mechanisms) is said in `overrides`.
+    `more_listeners` are listeners by name. `overrides` must contain their keys and mechanisms.
 
-    The same for every version of Kafka: a broker takes no notice of a property that it doesn't know, such as those of
-    share groups before 4.0.
+    The properties are the same for every version of Kafka, because a broker ignores unknown properties. For example,
+    brokers before 4.0 do not know the properties of share groups.
     """
     clients = {"CLIENT": Listener("PLAINTEXT", port), **(more_listeners or {})}
     advertised = ",".join(f"{name}://{LOOPBACK}:{listener.port}" for name, listener in clients.items())
@@ -37,8 +37,8 @@ def broker_properties(
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
-        # A static quorum: a dynamic one writes the controller's port into the log, and a folder could then not be
-        # started again on other ports.
+        # The quorum is static. A dynamic quorum writes the controller's port into the log, so that the broker could not
+        # restart from the same folder with different ports.
         "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
         "listeners": f"{advertised},CONTROLLER://{LOOPBACK}:{controller_port}",
         "advertised.listeners": advertised,
@@ -48,21 +48,21 @@ def broker_properties(
         "log.dirs": log_dir,
         "auto.create.topics.enable": "false",
         **_ONE_REPLICA,
-        **_SMALL,
-        **_QUICK,
+        **_FEW_RESOURCES,
+        **_SHORT_DELAYS,
         **(overrides or {}),
     }
 
 
 def format_properties(properties: Mapping[str, str]) -> str:
-    r"""Write them as a Java properties file, in which a backslash escapes.
+    r"""Return the text of a Java properties file. A backslash is the escape character.
 
     Example: `{"log.dirs": "C:\x"}` is written as `log.dirs=C:\\x`.
     """
-    return "".join(f"{name}={_escaped(value)}\n" for name, value in sorted(properties.items()))
+    return "".join(f"{name}={_escape(value)}\n" for name, value in sorted(properties.items()))
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace("\n", "\\n")
 
 
@@ -75,8 +75,9 @@ _ONE_REPLICA = {
     "share.coordinator.state.topic.min.isr": "1",
 }
 
-# It shares a laptop with Spark: few threads, and not the 128 MiB of heap that the log cleaner takes by default.
-_SMALL = {
+# The broker shares a laptop with Spark. So it has few threads, and the log cleaner uses less memory than its default of
+# 128 MiB.
+_FEW_RESOURCES = {
     "num.network.threads": "2",
     "num.io.threads": "4",
     "background.threads": "2",
@@ -84,5 +85,5 @@ _SMALL = {
     "log.cleaner.dedupe.buffer.size": "33554432",
 }
 
-# Kafka waits 3 s for more members before a new group's first rebalance; a person watching a demo needn't.
-_QUICK = {"group.initial.rebalance.delay.ms": "100"}
+# By default, Kafka waits 3 s for more members before the first rebalance of a new group. The demo waits less.
+_SHORT_DELAYS = {"group.initial.rebalance.delay.ms": "100"}

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import bcrypt
 
-from streaming.config.private_files import refusal
+from streaming.config.private_files import refusal_reason
 from streaming.errors import RemedyError
 
 _BCRYPT_STARTS = (b"$2a$", b"$2b$", b"$2y$")
@@ -169,7 +169,7 @@ def _no_password() -> str:
 
 def _check_private(file: str) -> None:
     try:
-        reason = refusal(Path(file))
+        reason = refusal_reason(Path(file))
     except OSError as error:
         raise AccessError(f"{file} cannot be read ({error.strerror}): specify a file that exists") from None
     if reason is not None:

@@ -1,7 +1,7 @@
-"""Spark's, Delta's and Kafka's jars: coordinates in one place, locked by hash, fetched once a user.
+"""Provide the jars of Spark, Delta and Kafka. Their hashes are locked, and they are downloaded once per user.
 
-`resolve("spark")` gives the jars for `spark.jars`, `resolve("broker")` the class path of the embedded broker, and
-`resolve(BROKER_SETS["3.9.2"])` that of a broker of another version.
+`resolve("spark")` returns the jars for `spark.jars`. `resolve("broker")` returns the class path of the embedded broker.
+`resolve(BROKER_SETS["3.9.2"])` returns the class path of a broker of version 3.9.2.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The one place that names versions of Spark's, Delta's and Kafka's jars.
+"""Define the versions of the jars of Spark, Delta and Kafka. No other file defines them.
 
-`jars.lock` beside this file holds every jar these need, with its hash. After a change here run
-`python -m streaming.jars.lock`, which asks the repository and writes it anew. pyspark and delta-spark are Python
-packages: their versions stand in pyproject.toml and must fit the ones here.
+`jars.lock` in this folder lists these jars and all their dependencies, with hashes. After a change in this file, run
+`python -m streaming.jars.lock`. It asks the repository and rewrites `jars.lock`. pyspark and delta-spark are Python
+packages. Their versions are in pyproject.toml and must match the versions here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ JarSetName = Literal["spark", "broker", "streams", "tools", "broker-3.7", "broke
 
 
 class Coordinate(NamedTuple):
-    """A jar's address: organisation, module and revision."""
+    """The Maven coordinate of a jar: organisation, module and revision."""
 
     organisation: str
     module: str
@@ -21,16 +21,16 @@ class Coordinate(NamedTuple):
 
     @property
     def file_name(self) -> str:
-        """The jar's file name, such as `kafka_2.13-4.2.0.jar`."""
+        """The file name of the jar, for example `kafka_2.13-4.2.0.jar`."""
         return f"{self.module}-{self.revision}.jar"
 
     def __str__(self) -> str:
-        """Write it the usual way, such as `org.apache.kafka:kafka_2.13:4.2.0`."""
+        """Return the coordinate in the usual format, for example `org.apache.kafka:kafka_2.13:4.2.0`."""
         return ":".join(self)
 
 
 KAFKA_VERSION = "4.2.0"
-"""The embedded broker's version unless another one is asked for."""
+"""Default version of the embedded broker."""
 
 BROKER_SETS: dict[str, JarSetName] = {
     "3.7.2": "broker-3.7",
@@ -38,11 +38,11 @@ BROKER_SETS: dict[str, JarSetName] = {
     KAFKA_VERSION: "broker",
     "4.3.1": "broker-4.3",
 }
-"""The Kafka versions that an embedded broker can be, oldest first, and the jars of each."""
+"""Supported versions of the embedded broker, oldest first, and the name of the jar set of each version."""
 
 
 def _broker(kafka_version: str) -> tuple[Coordinate, ...]:
-    """Kafka logs through slf4j 1.7, 3.x too; without the binding to log4j it logs nothing at all."""
+    """Return the coordinates of a broker. Kafka 3 and 4 log through slf4j 1.7 and need its binding to log4j."""
     return (
         Coordinate("org.apache.kafka", "kafka_2.13", kafka_version),
         Coordinate("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.3"),
@@ -50,23 +50,27 @@ def _broker(kafka_version: str) -> tuple[Coordinate, ...]:
 
 
 JAR_SETS: dict[JarSetName, tuple[Coordinate, ...]] = {
-    # What Spark needs beside the jars pyspark ships: its Kafka source, and Delta tables.
+    # Spark's Kafka source and Delta tables. pyspark does not contain them.
     "spark": (
         Coordinate("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.0.0"),
         Coordinate("io.delta", "delta-spark_4.0_2.13", "4.4.0"),
     ),
     **{set_name: _broker(kafka_version) for kafka_version, set_name in BROKER_SETS.items()},
-    # Kafka Streams for the tests' streams groups (KIP-1071). It runs on the broker's class path.
+    # Kafka Streams, for streams groups (KIP-1071) in the tests. It runs on the broker's class path.
     "streams": (Coordinate("org.apache.kafka", "kafka-streams", KAFKA_VERSION),),
-    # What kafka-consumer-groups.sh and the like start, for the tests of the runbook's commands. Likewise.
+    # The tools behind kafka-consumer-groups.sh and similar scripts, for the tests of the runbook's commands. They also
+    # run on the broker's class path.
     "tools": (Coordinate("org.apache.kafka", "kafka-tools", KAFKA_VERSION),),
 }
 
-ALONE: frozenset[JarSetName] = frozenset({"streams", "tools"})
-"""Sets that are locked without what they need: the broker's jars hold all of it but RocksDB, whose 70 MB of native code
-only applications with state stores load, and Kafka Connect, which only its own tools load."""
+WITHOUT_DEPENDENCIES: frozenset[JarSetName] = frozenset({"streams", "tools"})
+"""Sets that are locked without their dependencies.
+
+The jars of the broker contain these dependencies, except RocksDB and Kafka Connect. Only applications with state stores
+load RocksDB, which has 70 MB of native code. Only the tools of Kafka Connect load Kafka Connect.
+"""
 
 FIRST_RUN: tuple[JarSetName, ...] = tuple(
     set_name for set_name in JAR_SETS if set_name not in BROKER_SETS.values() or set_name == BROKER_SETS[KAFKA_VERSION]
 )
-"""What a set-up brings; the brokers of other versions come when somebody asks for one."""
+"""The sets that the setup downloads. Brokers of other versions are downloaded when they are first used."""

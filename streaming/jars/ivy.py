@@ -1,6 +1,7 @@
-"""Fetching jars with the Ivy that pyspark ships, so that nobody needs Maven.
+"""Download jars with the Ivy in pyspark, so that Maven is not required.
 
-Ivy gets a home of its own: a broken `~/.m2` or `~/.ivy2` of the user (a pom without its jar is enough) can't hurt.
+Ivy uses a separate home folder. So a damaged `~/.m2` or `~/.ivy2` of the user has no effect. A typical damage is a pom
+without its jar.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
-from streaming.child_process import tied_to_us
+from streaming.child_process import with_parent_death_signal
 from streaming.config.environment import without_settings
 from streaming.errors import RemedyError
 from streaming.java import find_java
@@ -29,18 +30,18 @@ _FAILURE = re.compile(r"(Exception|Server access error|not found|FAILED|UNRESOLV
 
 
 class JarsError(RemedyError):
-    """Jars could not be fetched, kept or verified."""
+    """Error: jars could not be downloaded, stored or verified."""
 
 
 def pyspark_jars_folder() -> Path:
-    """Return the folder of the jars inside the installed pyspark, without importing it."""
+    """Return the folder of the jars of the installed pyspark, without importing pyspark. Raises JarsError."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise JarsError("pyspark is not installed here: run `make setup`, or pip install kafka-rebalance-monitor")
+        raise JarsError("pyspark is not installed: run `make setup`, or pip install kafka-rebalance-monitor")
     return Path(spec.origin).parent / "jars"
 
 
-def fetch(  # noqa: PLR0913 - the keyword arguments are the two ways in which the lock and its making differ
+def fetch(  # noqa: PLR0913 - `resolve` and `python -m streaming.jars.lock` use different keyword arguments
     coordinates: Iterable[Coordinate],
     into: Path,
     ivy_home: Path,
@@ -49,27 +50,27 @@ def fetch(  # noqa: PLR0913 - the keyword arguments are the two ways in which th
     pattern: str = FLAT,
     on_jar: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Fetch jars into a folder; `on_jar` is told the address of each as its download starts.
+    """Download jars into a folder. Call `on_jar` with the address of each jar when its download starts.
 
-    Not transitive: exactly these jars and no pom, one request each. Transitive: poms are read and all that the jars
-    need at run time comes too. What has come stays in `ivy_home`, so that a second try only fetches the rest.
-    Raises JarsError with Ivy's own reason.
+    If `transitive` is false, Ivy downloads exactly these jars and no pom, with one request per jar. If it is true, Ivy
+    also reads poms and downloads all runtime dependencies. Downloaded files stay in `ivy_home`, so that a retry
+    downloads only the missing files. Raises JarsError with Ivy's reason.
     """
     ivy_home.mkdir(parents=True, exist_ok=True)
-    settings, wanted = ivy_home / "settings.xml", ivy_home / "wanted.xml"
+    settings, module_file = ivy_home / "settings.xml", ivy_home / "wanted.xml"
     settings.write_text(_settings_xml(ivy_home, transitive=transitive))
-    wanted.write_text(_wanted_xml(coordinates, transitive=transitive))
+    module_file.write_text(_module_xml(coordinates, transitive=transitive))
     ivy_jar = next(iter(sorted(pyspark_jars_folder().glob("ivy-*.jar"))), None)
     if ivy_jar is None:
         raise JarsError(f"pyspark has no ivy-*.jar in {pyspark_jars_folder()}: install pyspark again")
-    arguments = ["-settings", settings, "-ivy", wanted, "-confs", "default", "-retrieve", into / pattern]
+    arguments = ["-settings", settings, "-ivy", module_file, "-confs", "default", "-retrieve", into / pattern]
     _run_ivy([str(word) for word in (find_java(), "-jar", ivy_jar, *arguments)], on_jar)
 
 
 def _run_ivy(command: list[str], on_jar: Callable[[str], None]) -> None:
     failures: list[str] = []
     with subprocess.Popen(
-        tied_to_us(command),
+        with_parent_death_signal(command),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -79,25 +80,25 @@ def _run_ivy(command: list[str], on_jar: Callable[[str], None]) -> None:
             for line in ivy.stdout or ():
                 if line.startswith("downloading ") and ".jar " in line:
                     on_jar(line.split()[1])
-                failures.extend(_failure_in(line))
-        except BaseException:  # Ctrl-C too: Ivy must not go on downloading behind our back
+                failures.extend(_failures_in(line))
+        except BaseException:  # also KeyboardInterrupt: Ivy must not continue after this process stopped waiting
             ivy.kill()
             raise
     if ivy.returncode != 0:
         reason = failures[0] if failures else f"Ivy ended with code {ivy.returncode}"
         raise JarsError(
-            f"jars could not be fetched ({reason}): check the network (a proxy is set by "
-            "JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=... -Dhttps.proxyPort=...) and run `rebalance-monitor jars` again"
+            f"jars could not be downloaded ({reason}): check the network and run `rebalance-monitor jars` again. For a "
+            "proxy, set JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=... -Dhttps.proxyPort=..."
         )
 
 
-def _failure_in(line: str) -> Iterator[str]:
-    if found := _FAILURE.search(line):
-        yield found.group(0).strip()[:200]
+def _failures_in(line: str) -> Iterator[str]:
+    if match := _FAILURE.search(line):
+        yield match.group(0).strip()[:200]
 
 
 def _settings_xml(ivy_home: Path, *, transitive: bool) -> str:
-    # `ibiblio` without a root is Maven Central; usepoms=false asks for the jar alone.
+    # `ibiblio` without a root is Maven Central. usepoms=false downloads only the jar.
     return f"""<ivysettings>
   <settings defaultResolver="central"/>
   <caches defaultCacheDir={quoteattr(str(ivy_home / "cache"))}/>
@@ -111,12 +112,12 @@ def _settings_xml(ivy_home: Path, *, transitive: bool) -> str:
 """
 
 
-def _wanted_xml(coordinates: Iterable[Coordinate], *, transitive: bool) -> str:
+def _module_xml(coordinates: Iterable[Coordinate], *, transitive: bool) -> str:
     conf = "default->compile,runtime(*),master(*)" if transitive else "default->*"
     dependencies = "\n".join(
-        f"    <dependency org={quoteattr(wanted.organisation)} name={quoteattr(wanted.module)}"
-        f' rev={quoteattr(wanted.revision)} transitive="{str(transitive).lower()}" conf={quoteattr(conf)}/>'
-        for wanted in coordinates
+        f"    <dependency org={quoteattr(coordinate.organisation)} name={quoteattr(coordinate.module)}"
+        f' rev={quoteattr(coordinate.revision)} transitive="{str(transitive).lower()}" conf={quoteattr(conf)}/>'
+        for coordinate in coordinates
     )
     return f"""<ivy-module version="2.0">
   <info organisation="kafka-rebalance-monitor" module="wanted"/>

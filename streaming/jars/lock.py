@@ -1,4 +1,4 @@
-"""`python -m streaming.jars.lock`: ask what the jars of coordinates.py need, and write jars.lock anew."""
+"""`python -m streaming.jars.lock` resolves the dependencies of the jars in coordinates.py and rewrites jars.lock."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import tempfile
 from pathlib import Path
 
 from streaming.jars.cache import LOCK_PATH
-from streaming.jars.coordinates import ALONE, JAR_SETS, Coordinate, JarSetName
+from streaming.jars.coordinates import JAR_SETS, WITHOUT_DEPENDENCIES, Coordinate, JarSetName
 from streaming.jars.ivy import BY_COORDINATE, fetch, pyspark_jars_folder
 from streaming.jars.lockfile import LockedJar, format_lock
 
 
 def main() -> None:
-    """Resolve every set with all it needs that is not there anyway, and write the lock."""
+    """Resolve every set and write the lock file, without the dependencies in pyspark or in the broker's jars."""
     with tempfile.TemporaryDirectory() as folder:
         locked = {set_name: _resolve(set_name, Path(folder)) for set_name in JAR_SETS}
     LOCK_PATH.write_text(format_lock(locked))
@@ -27,23 +27,23 @@ def _resolve(set_name: JarSetName, folder: Path) -> list[LockedJar]:
         JAR_SETS[set_name],
         into,
         folder / "ivy" / set_name,
-        transitive=set_name not in ALONE,
+        transitive=set_name not in WITHOUT_DEPENDENCIES,
         pattern=BY_COORDINATE,
         on_jar=lambda address: print(address.rsplit("/", 1)[-1], file=sys.stderr),  # noqa: T201 - a command's output
     )
-    jars = [_locked(path, into) for path in sorted(into.rglob("*.jar"))]
-    # Spark's class loader asks its own jars first, so a second copy of what pyspark ships would never be used.
-    shipped = _modules_pyspark_ships() if set_name == "spark" else frozenset()
-    return [jar for jar in jars if jar.coordinate.module not in shipped]
+    jars = [_lock_jar(path, into) for path in sorted(into.rglob("*.jar"))]
+    # Spark's class loader searches its own jars first. So it would never use a second copy of a module in pyspark.
+    pyspark_modules = _pyspark_modules() if set_name == "spark" else frozenset()
+    return [jar for jar in jars if jar.coordinate.module not in pyspark_modules]
 
 
-def _locked(path: Path, root: Path) -> LockedJar:
+def _lock_jar(path: Path, root: Path) -> LockedJar:
     organisation, module, revision, _ = path.relative_to(root).parts
     content = path.read_bytes()
     return LockedJar(Coordinate(organisation, module, revision), hashlib.sha256(content).hexdigest(), len(content))
 
 
-def _modules_pyspark_ships() -> frozenset[str]:
+def _pyspark_modules() -> frozenset[str]:
     return frozenset(re.sub(r"-\d[^-]*(-.*)?$", "", jar.stem) for jar in pyspark_jars_folder().glob("*.jar"))
 
 

@@ -1,10 +1,10 @@
-"""Settings as options of Spark's Kafka source: the names of Kafka's Java client behind `kafka.`.
+"""Translate the settings into options of Spark's Kafka source: names of Kafka's Java client with the prefix `kafka.`.
 
-Spark shows a source's options in many places: plans, its web page, logs. So no option holds a secret. Kafka's client
-itself looks secrets up, when a consumer is made (`config.providers`, KIP-421): the JAAS line and the key's password in
-a file of ours, certificate and key in the user's own files.
+Spark shows the options of a source in plans, on its web page and in logs. So no option contains a secret. Kafka's
+client reads the secrets itself when it creates a consumer (`config.providers`, KIP-421). It reads the JAAS line and the
+key's password from the monitor's secrets file, and certificate and key from the user's files.
 
-KIP-651 (PEM), KIP-768 (OAuth client credentials).
+See KIP-651 (PEM) and KIP-768 (OAuth client credentials).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _JAAS, _KEY_PASSWORD = "sasl.jaas.config", "ssl.key.password"
 
 
 class KeyEncryptionError(RemedyError):
-    """The client's key is encrypted in a way that Java does not know."""
+    """Error: this version of Java cannot decrypt the client's key."""
 
 
 def java_secrets(security: SecuritySettings, secrets: Secrets) -> Mapping[str, str]:
-    r"""What belongs into the secrets file, by name; empty where nothing is secret.
+    r"""Return the content of the secrets file by property name. It is empty if there are no secrets.
 
     >>> scram = SecuritySettings(
     ...     protocol="SASL_PLAINTEXT", mechanism="SCRAM-SHA-256", username="monitor", password='say "friend"'
@@ -42,23 +42,23 @@ def java_secrets(security: SecuritySettings, secrets: Secrets) -> Mapping[str, s
     >>> print(java_secrets(scram, Secrets(password='say "friend"'))["sasl.jaas.config"])
     org.apache.kafka.common.security.scram.ScramLoginModule required username="monitor" password="say \"friend\"";
     """
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     if security.mechanism is not None:
-        found[_JAAS] = _jaas(security.mechanism, security, secrets)
+        values[_JAAS] = _jaas_line(security.mechanism, security, secrets)
     if secrets.key_password is not None:
-        found[_KEY_PASSWORD] = secrets.key_password
-    return found
+        values[_KEY_PASSWORD] = secrets.key_password
+    return values
 
 
 def spark_options(security: SecuritySettings, secrets_file: Path | None) -> Mapping[str, str]:
-    """Options of Spark's Kafka source; `secrets_file` holds `java_secrets`, or is None where there are none.
+    """Return the options of Spark's Kafka source. `secrets_file` contains `java_secrets`; None means no secrets.
 
     >>> spark_options(SecuritySettings(protocol="SSL"), None)
     {'kafka.security.protocol': 'SSL'}
     """
     if security.protocol == "PLAINTEXT":
         return {}
-    options = {"security.protocol": security.protocol, **_tls(security), **_sasl(security)}
+    options = {"security.protocol": security.protocol, **_tls_options(security), **_sasl_options(security)}
     if security.key_file is not None or secrets_file is not None:
         options |= _PROVIDER_OPTIONS
     if security.mechanism is not None:
@@ -75,7 +75,7 @@ _PROVIDER_OPTIONS = {
 }
 
 
-def _tls(security: SecuritySettings) -> Mapping[str, str]:
+def _tls_options(security: SecuritySettings) -> Mapping[str, str]:
     options: dict[str, str] = {}
     if security.ca_file is not None:
         options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(security.ca_file)}
@@ -84,13 +84,13 @@ def _tls(security: SecuritySettings) -> Mapping[str, str]:
     if security.certificate_file is not None and security.key_file is not None:
         options |= {
             "ssl.keystore.type": "PEM",
-            "ssl.keystore.certificate.chain": _content_of(security.certificate_file),
-            "ssl.keystore.key": _content_of(security.key_file),
+            "ssl.keystore.certificate.chain": _file_reference(security.certificate_file),
+            "ssl.keystore.key": _file_reference(security.key_file),
         }
     return options
 
 
-def _sasl(security: SecuritySettings) -> Mapping[str, str]:
+def _sasl_options(security: SecuritySettings) -> Mapping[str, str]:
     if security.mechanism is None:
         return {}
     if security.mechanism != "OAUTHBEARER":
@@ -103,42 +103,45 @@ def _sasl(security: SecuritySettings) -> Mapping[str, str]:
 
 
 def check_key(security: SecuritySettings, java_version: Callable[[], int]) -> None:
-    """Raise KeyEncryptionError where Java 17 is to decrypt what OpenSSL encrypts keys with today (PBES2, RFC 8018)."""
+    """Raise KeyEncryptionError if Java 17 must decrypt a key that is encrypted with PBES2 (RFC 8018).
+
+    PBES2 is the default of OpenSSL.
+    """
     if security.key_file is None or not security.has_key_password:
         return
-    if _PBES2 in _der(security.key_file.read_text("ascii")) and java_version() == _JAVA_WITHOUT_PBES2:
+    if _PBES2 in _decode_pem(security.key_file.read_text("ascii")) and java_version() == _JAVA_WITHOUT_PBES2:
         raise KeyEncryptionError(
-            f"Java 17 cannot decrypt {security.key_file} (PBES2): run on Java 21, take the password off the key, or"
+            f"Java 17 cannot decrypt {security.key_file} (PBES2): use Java 21, remove the password of the key, or"
             " encrypt it with `openssl pkcs8 -topk8 -v1 PBE-SHA1-3DES`"
         )
 
 
-def _der(pem: str) -> bytes:
+def _decode_pem(pem: str) -> bytes:
     return base64.b64decode(pem.partition("PRIVATE KEY-----")[2].partition("-----")[0])
 
 
-def _content_of(file: Path) -> str:
-    """A reference that the client replaces by the file's content, each time that it connects anew."""
+def _file_reference(file: Path) -> str:
+    """Return a reference that the client replaces with the content of the file each time it connects."""
     return f"${{directory:{file.parent}:{file.name}}}"
 
 
-def _jaas(mechanism: str, security: SecuritySettings, secrets: Secrets) -> str:
+def _jaas_line(mechanism: str, security: SecuritySettings, secrets: Secrets) -> str:
     ca_file = security.oauth_ca_file
-    given: dict[str, str | None]
+    values: dict[str, str | None]
     if mechanism == "OAUTHBEARER":
-        given = {
+        values = {
             "clientId": security.oauth_client_id,
             "clientSecret": secrets.oauth_client_secret,
             "scope": security.oauth_scope,
             **({"ssl.truststore.type": "PEM", "ssl.truststore.location": str(ca_file)} if ca_file else {}),
         }
     else:
-        given = {"username": security.username, "password": secrets.password}
-    options = (f"{name}={_quoted(value)}" for name, value in given.items() if value is not None)
+        values = {"username": security.username, "password": secrets.password}
+    options = (f"{name}={_quote_for_jaas(value)}" for name, value in values.items() if value is not None)
     return " ".join([_LOGIN_MODULES[mechanism], "required", *options]) + ";"
 
 
-def _quoted(value: str) -> str:
-    """A value as JAAS reads it, which is as Java's StreamTokenizer does."""
+def _quote_for_jaas(value: str) -> str:
+    """Quote a value for JAAS, which parses it with Java's StreamTokenizer."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'

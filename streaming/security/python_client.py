@@ -1,4 +1,4 @@
-"""Settings as kafka-python's arguments, and what that client's refusals mean to the person who wrote the settings."""
+"""Translate the settings into arguments of kafka-python, and its errors into messages for the operator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streaming.security.oauth import ClientCredentialsTokens, TokenError
 
 
 class Hidden(str):
-    """A text that is not shown where its owner is: kafka-python logs all its arguments at DEBUG.
+    """A string whose repr hides it, because kafka-python logs all its arguments at DEBUG.
 
     >>> [Hidden("secret")], Hidden("secret") == "secret"
     ([***], True)
@@ -27,19 +27,19 @@ class Hidden(str):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """Nothing of it."""
+        """Return a placeholder."""
         return "***"
 
 
 def client_arguments(security: SecuritySettings, secrets: Secrets) -> Mapping[str, Any]:
-    """kafka-python's arguments; none for PLAINTEXT.
+    """Return the arguments of kafka-python. They are empty for PLAINTEXT.
 
     >>> client_arguments(SecuritySettings(protocol="SSL"), Secrets())
     {'security_protocol': 'SSL', 'ssl_check_hostname': True}
     """
     if security.protocol == "PLAINTEXT":
         return {}
-    given = {
+    arguments = {
         "security_protocol": security.protocol,
         "ssl_check_hostname": security.verify_hostname if security.has_tls else None,
         "ssl_cafile": security.ca_file and str(security.ca_file),
@@ -53,11 +53,11 @@ def client_arguments(security: SecuritySettings, secrets: Secrets) -> Mapping[st
             ClientCredentialsTokens(security, secrets, time.monotonic) if security.mechanism == "OAUTHBEARER" else None
         ),
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def refusal(error: BaseException, security: SecuritySettings) -> str | None:
-    """What is wrong and what to check, where trying again would not help; None where it might.
+    """Return the error and the settings to check if a retry cannot help. Return None if a retry may succeed.
 
     >>> refusal(SaslAuthenticationFailedError(), SecuritySettings()) is None, refusal(OSError(), SecuritySettings())
     (False, None)
@@ -65,57 +65,61 @@ def refusal(error: BaseException, security: SecuritySettings) -> str | None:
     if isinstance(error, TokenError):
         return str(error)
     if isinstance(error, SaslAuthenticationFailedError):
-        return _credentials_refused(security)
+        return _credentials_message(security)
     if isinstance(error, (UnsupportedSaslMechanismError, IllegalSaslStateError)):
-        return f"the broker does not take {security.mechanism}: check kafka.security.mechanism"
-    reason = _tls_error(error)
-    return None if reason is None or isinstance(reason, _LOST) else _tls_refusal(reason)
+        return f"the broker does not accept mechanism {security.mechanism}: check kafka.security.mechanism"
+    reason = _find_tls_error(error)
+    return None if reason is None or isinstance(reason, _CONNECTION_CLOSED) else _tls_message(reason)
 
 
-def _credentials_refused(security: SecuritySettings) -> str:
+def _credentials_message(security: SecuritySettings) -> str:
     if security.mechanism == "OAUTHBEARER":
-        return "the broker refuses the token: check kafka.security.oauth_scope and oauth_token_endpoint"
+        return "the broker rejects the token: check kafka.security.oauth_scope and oauth_token_endpoint"
     return (
-        f"the broker refuses user {security.username!r} with {security.mechanism}:"
+        f"the broker rejects user {security.username!r} with {security.mechanism}:"
         " check kafka.security.username, password and mechanism"
     )
 
 
 def suspicion(error: BaseException | None, security: SecuritySettings) -> str:
-    """What may be behind a failure that trying again did not help against.
+    """Return the probable cause of a failure after retries did not help, and the settings to check.
 
-    A plain port hangs up when TLS begins, and so may one that wants a certificate before we hear its alert. A broker
-    or a proxy that does not know what to do with us hangs up while we log in.
+    A port without TLS closes the connection during the TLS handshake. A port that requires a client certificate may do
+    the same before its alert arrives. A broker or a proxy may close the connection during authentication.
     """
-    if isinstance(_tls_error(error), _LOST):
-        return "it hangs up while TLS begins: check kafka.security.protocol and certificate_file"
+    if isinstance(_find_tls_error(error), _CONNECTION_CLOSED):
+        return (
+            "the broker closes the connection during the TLS handshake: check kafka.security.protocol and"
+            " certificate_file"
+        )
     if security.has_sasl and "socket disconnected" in str(error):
-        return f"it hangs up while we log in; {_credentials_refused(security).replace('refuses', 'may refuse')}"
+        cause = _credentials_message(security).replace("the broker rejects", "it may reject")
+        return f"the broker closes the connection during authentication; {cause}"
     return "check kafka.bootstrap_servers, kafka.security.protocol and that the broker runs"
 
 
-_LOST = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+_CONNECTION_CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
-def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """The TLS error behind one of the client's: its cause, or what it was made of."""
+def _find_tls_error(error: BaseException | None) -> ssl.SSLError | None:
+    """Return the TLS error in the arguments or in the chain of causes of an error of the client, or None."""
     while error is not None:
-        inside = next((part for part in error.args if isinstance(part, ssl.SSLError)), error)
-        if isinstance(inside, ssl.SSLError):
-            return inside
+        ssl_error = next((part for part in error.args if isinstance(part, ssl.SSLError)), error)
+        if isinstance(ssl_error, ssl.SSLError):
+            return ssl_error
         error = error.__cause__ or error.__context__
     return None
 
 
-def _tls_refusal(error: ssl.SSLError) -> str:
+def _tls_message(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
-        is_for_another = error.verify_code in {62, 64}
-        setting = "kafka.bootstrap_servers or verify_hostname" if is_for_another else "kafka.security.ca_file"
-        return f"the broker's certificate is not accepted ({error.verify_message}): check {setting}"
+        is_name_mismatch = error.verify_code in {62, 64}
+        setting = "kafka.bootstrap_servers or verify_hostname" if is_name_mismatch else "kafka.security.ca_file"
+        return f"the monitor does not accept the broker's certificate ({error.verify_message}): check {setting}"
     reason = (error.reason or "TLS failed").lower().replace("_", " ")
     if "alert" in reason:
-        return f"the broker refuses our TLS ({reason}): check kafka.security.certificate_file and key_file"
+        return f"the broker rejects the TLS handshake ({reason}): check kafka.security.certificate_file and key_file"
     if "wrong version" in reason or "record layer" in reason or "packet length" in reason:
-        return f"the broker does not speak TLS at this port ({reason}): check kafka.security.protocol"
-    return f"TLS cannot be set up ({reason}): check ca_file, certificate_file, key_file and its password"
+        return f"the broker does not use TLS on this port ({reason}): check kafka.security.protocol"
+    return f"the TLS handshake failed ({reason}): check ca_file, certificate_file, key_file and its password"

@@ -1,7 +1,7 @@
-"""A file that only we can read, with what Kafka's Java client has to know and nobody else.
+"""Create the file with the secrets of Kafka's Java client. Only the user of the monitor can read it.
 
-It lies in a folder of its own in the temporary folder (TMPDIR) while the monitor runs (`private_folder`). Executors on
-other machines must see it at the same path. Several clusters have a file each.
+The file exists while the monitor runs, in a private folder in the temporary folder (TMPDIR; see `private_folder`).
+Executors on other machines must see it at the same path. Each cluster has its own file.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ _FOLDER_PREFIX = "kafka-rebalance-monitor-secrets-"
 
 @contextmanager
 def secrets_file(secrets: Mapping[str, str]) -> Iterator[Path | None]:
-    """Keep the file while the block runs; no file, and None, where there are no secrets."""
+    """Create the file for the duration of the `with` block. Without secrets, create no file and yield None."""
     if not secrets:
         yield None
         return
     with private_folder(_FOLDER_PREFIX) as folder:
         file = folder.path / "client.properties"
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as written:
-            written.write(java_properties(secrets))
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as output:
+            output.write(java_properties(secrets))
         yield file
 
 
 def java_properties(values: Mapping[str, str]) -> str:
-    r"""Write a Java properties file in which every letter of a value is escaped: none can mean anything.
+    r"""Return the text of a Java properties file. Every character of a value is escaped, so none has a special meaning.
 
     >>> print(java_properties({"ssl.key.password": "a="}), end="")
     ssl.key.password=\u0061\u003d
     """
-    return "".join(f"{name}={_escaped(value)}\n" for name, value in values.items())
+    return "".join(f"{name}={_escape(value)}\n" for name, value in values.items())
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     units = value.encode("utf-16-be").hex()
-    return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
+    return "".join(f"\\u{units[position : position + 4]}" for position in range(0, len(units), 4))

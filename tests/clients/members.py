@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from streaming.child_process import tied_to_us
+from streaming.child_process import with_parent_death_signal
 from tests.clients.installing import command
 from tests.clients.libraries import Library
 
@@ -99,7 +99,7 @@ class MemberProcesses:
         return self._logs / f"{program}.log"
 
     def _start(self, joining: JoinCommand) -> subprocess.Popen[str]:
-        words = tied_to_us(command(joining.library))
+        words = with_parent_death_signal(command(joining.library))
         with self._log(joining.program).open("ab") as log:
             return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=log, stderr=log, text=True, bufsize=1)
 

@@ -63,9 +63,9 @@ def test_each_has_an_address_of_its_own():
 def test_the_files_are_what_the_generator_writes():
     """Write them anew with `python -m dashboards`. The foundation SDK wants Python 3.11."""
     pytest.importorskip("grafana_foundation_sdk")
-    from dashboards.__main__ import texts  # noqa: PLC0415 - only where the SDK is
+    from dashboards.__main__ import generate_files  # noqa: PLC0415 - only where the SDK is
 
-    assert {file.name: file.read_text() for file in FOLDER.iterdir()} == texts()
+    assert {file.name: file.read_text() for file in FOLDER.iterdir()} == generate_files()
 
 
 @EACH_QUERY
@@ -239,7 +239,7 @@ def test_an_alert_leads_to_a_dashboard_with_what_it_is_told_of_chosen(alert: dic
     assert chosen
     assert chosen <= set(by_uid[uid].variables)
     assert alert["alert"] in {panel["title"] for panel in Dashboard("runbook").panels}
-    (table,) = [panel for panel in by_uid[uid].panels if panel["title"] == "Alerts that fire"]
+    (table,) = [panel for panel in by_uid[uid].panels if panel["title"] == "Firing alerts"]
     matched = re.search(r'alertname=~"([^"]*)"', table["targets"][0]["expr"])
     assert matched is not None
     assert re.fullmatch(matched[1], alert["alert"])

@@ -16,7 +16,7 @@ pytest.importorskip("grafana_foundation_sdk", reason="the foundation SDK wants P
 import dashboards.alerts
 import dashboards.promql
 import dashboards.words
-from dashboards.promql import Scope, number_of, repeated
+from dashboards.promql import Scope, count_or_zero, repeat_for_rows
 from dashboards.words import CAUSES, CONDITIONS, STATES, STATUSES, VERDICTS
 from streaming.group import snapshot
 from streaming.signals.fairness import ASSIGNMENT_VERDICT, EXCESS_PARTITIONS
@@ -85,12 +85,12 @@ def test_what_happened_is_counted_exactly(tmp_path: Path, case: Case):
     """`increase` leaves a series' first sample out and extrapolates; totals of the monitor outlive its processes."""
     labels = '{cluster="c", group="g", cause="member_gone"}'
     expected = [] if case.grew is None else [{"labels": labels, "value": case.grew}]
-    answers(tmp_path, case.series, GROUP.happened(REBALANCES_BY_CAUSE, "10m"), expected)
+    answers(tmp_path, case.series, GROUP.increase(REBALANCES_BY_CAUSE, "10m"), expected)
 
 
 def test_a_time_range_that_begins_before_prometheus_did_counts_what_it_saw(tmp_path: Path):
     """Ten minutes after everything was installed the table of most rebalances must not be empty."""
-    grew = GROUP.happened_in_range(REBALANCES).replace("$__range", "1h")
+    grew = GROUP.increase_in_range(REBALANCES).replace("$__range", "1h")
     answers(tmp_path, {TOTAL % "a": "7x5 9x20"}, grew, [{"labels": '{cluster="c", group="g"}', "value": 2}])
 
 
@@ -98,10 +98,10 @@ def test_what_is_told_of_a_group_is_repeated_for_each_of_its_rows(tmp_path: Path
     """Grafana would give it to one of the group's conditions, and leave the others' cells empty."""
     condition = 'rebalance_monitor_group_condition{cluster="c", group="g", condition="%s"}'
     series = {condition % "rebalance_storm": "1x20", condition % "flapping_member": "1x20"}
-    how_many = f"count by (cluster, group) ({GROUP.each(GROUP_CONDITION)})"
+    how_many = f"count by (cluster, group) ({GROUP.series(GROUP_CONDITION)})"
     rows = [name.removeprefix(GROUP_CONDITION.name) for name in sorted(series)]
     expected = [{"labels": row, "value": 2} for row in rows]
-    answers(tmp_path, series, repeated(how_many, "cluster, group", GROUP.each(GROUP_CONDITION)), expected)
+    answers(tmp_path, series, repeat_for_rows(how_many, "cluster, group", GROUP.series(GROUP_CONDITION)), expected)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +112,8 @@ def test_what_is_told_of_a_group_is_repeated_for_each_of_its_rows(tmp_path: Path
 def test_a_figure_is_0_only_where_that_is_known(tmp_path: Path, values: str, expected: list[dict[str, Any]]):
     """Rule 2: while the monitor catches up there are no skewed groups to be seen, which is no 0."""
     series = {'rebalance_monitor_excess_partitions{cluster="c", group="g"}': values}
-    excess = GROUP.each(EXCESS_PARTITIONS)
-    answers(tmp_path, series, number_of(f"{excess} > 0", excess), expected)
+    excess = GROUP.series(EXCESS_PARTITIONS)
+    answers(tmp_path, series, count_or_zero(f"{excess} > 0", excess), expected)
 
 
 def test_there_is_a_word_for_every_value_of_a_label():

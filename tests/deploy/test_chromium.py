@@ -32,6 +32,7 @@ def test_without_browser_and_without_apt_it_says_what_is_missing(tmp_path: Path)
     """A browser without its driver is of no use either. Nothing is downloaded behind anybody's back."""
     ran = run(tmp_path, "no-chromedriver-here")
     assert ran.returncode == 1
-    assert ran.stderr.splitlines() == [
-        "chromium: no chromium with chromedriver here, and no apt-get to install them: install both"
-    ]
+    assert ran.stderr == (
+        "chromium: chromium with chromedriver not found, and there is no apt-get to install it: "
+        "install chromium chromium-driver\n"
+    )

@@ -116,7 +116,7 @@ def test_the_demos_command_is_one():
     option, _ = SERVICES["demo"]["command"]
     ended = CliRunner().invoke(demo, [option, "127.0.0.1:1", "--group", "no-such-group"])
     assert (ended.exit_code, ended.output.count("\n")) == (1, 1)
-    assert "no demo group is called no-such-group" in ended.output
+    assert "unknown demo group no-such-group" in ended.output
 
 
 def test_the_broker_is_told_what_a_single_node_needs():

@@ -173,7 +173,7 @@ def certificate(folder: Path) -> Certificate:
 def test_the_build_script_refuses_what_it_does_not_know(tmp_path: Path):
     """A misspelled second word must not build an image without what it asked for."""
     done = subprocess.run([IMAGE / "build.sh", tmp_path / "x", "dmeo"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "build.sh: dmeo is neither nothing nor demo\n")
+    assert (done.returncode, done.stderr) == (2, "build.sh: unknown argument dmeo: use demo or nothing\n")
 
 
 def test_spark_on_kubernetes_starts_an_executor_with_what_the_pod_is_told(tmp_path: Path):

@@ -57,16 +57,17 @@ def test_without_apt_it_says_what_is_missing(tmp_path: Path):
     """A server without promtool is not enough: what cannot be checked is not tested."""
     ran = run(tmp_path, {"prometheus": EMPTY_PROGRAM})
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr.splitlines() == [
-        "prometheus: no prometheus with alertmanager here, and no apt-get to install them: install both"
-    ]
+    assert ran.stderr == (
+        "prometheus: prometheus with alertmanager not found, and there is no apt-get to install it: "
+        "install prometheus prometheus-alertmanager\n"
+    )
 
 
 def test_who_may_not_install_is_told_what_to_install(tmp_path: Path):
     ran = run(tmp_path, {"apt-get": EMPTY_PROGRAM})
     assert (ran.returncode, ran.stdout) == (1, "")
     assert ran.stderr.splitlines() == [
-        "prometheus: no prometheus with alertmanager here: apt install prometheus prometheus-alertmanager"
+        "prometheus: prometheus with alertmanager not found: apt install prometheus prometheus-alertmanager"
     ]
 
 

@@ -24,9 +24,7 @@ def fresh_tree(tmp_path: Path) -> Path:
 
 def test_no_fitting_python(fresh_tree: Path):
     said = _set_up(fresh_tree, PYTHON="/bin/false")
-    assert said == (
-        "setup: no Python 3.10 to 3.13 among: /bin/false: apt install python3, or name one with PYTHON=...\n"
-    )
+    assert said == ("setup: no Python 3.10 to 3.13 found among /bin/false: apt install python3, or set PYTHON=...\n")
 
 
 def test_a_python_that_cannot_make_environments(fresh_tree: Path):
@@ -39,22 +37,24 @@ def test_a_python_that_cannot_make_environments(fresh_tree: Path):
     )
     python.chmod(0o755)
     said = _set_up(fresh_tree, PYTHON=str(python))
-    assert said == f"setup: {python} can't make environments: apt install python3-venv\n"
+    assert said == f"setup: {python} cannot create virtual environments: apt install python3-venv\n"
 
 
 def test_no_java_where_java_home_points(fresh_tree: Path):
     said = _set_up(fresh_tree, JAVA_HOME="/nowhere")
-    assert said.startswith("JAVA_HOME is /nowhere, but there is no /nowhere/bin/java: unset it, or apt install")
+    assert said.startswith(
+        "JAVA_HOME is /nowhere, but /nowhere/bin/java does not exist: unset JAVA_HOME, or apt install"
+    )
     assert said.count("\n") == 1
 
 
 def test_a_full_disk(fresh_tree: Path):
     """The script's own demand is raised beyond any disk."""
     script = fresh_tree / "deploy" / "setup.sh"
-    script.write_text(script.read_text().replace("WANTED_MB=", "WANTED_MB=99999"))
+    script.write_text(script.read_text().replace("NEEDED_MB=", "NEEDED_MB=99999"))
     said = _set_up(fresh_tree)
     assert f"MB free in {fresh_tree}" in said
-    assert said.endswith("MB wanted: free some disk\n")
+    assert said.endswith("MB needed: free disk space\n")
 
 
 def _set_up(tree: Path, **environment: str) -> str:

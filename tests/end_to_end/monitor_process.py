@@ -20,7 +20,7 @@ import psutil
 from deltalake import DeltaTable
 from prometheus_client.parser import text_string_to_metric_families
 
-from streaming.child_process import tied_to_us
+from streaming.child_process import with_parent_death_signal
 
 READY_SECONDS = 180.0
 
@@ -83,7 +83,9 @@ class MonitorProcess:
         self.folder.mkdir(parents=True, exist_ok=True)
         said_before = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(tied_to_us(self.command), stdout=log, stderr=log, env=self._environment())
+            self.process = subprocess.Popen(
+                with_parent_death_signal(self.command), stdout=log, stderr=log, env=self._environment()
+            )
         STARTED.append(self)
         self.port = until("the port", lambda: self._port_said_after(said_before), 30)
         return self

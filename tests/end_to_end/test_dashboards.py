@@ -37,10 +37,10 @@ EMPTY = {
     ("group", "Moved partitions", "C"): "of every demo group's moves it is known whether they had to be",
     ("group", "Records in partitions without an owner", "A"): "every partition has an owner",
     ("group", "Time until records are lost", "A"): "retention takes nothing within minutes",
-    ("group", "Partitions of unknown lag or status", "A"): "all lag is known",
-    ("group", "Partitions of unknown lag or status", "B"): "no transaction is open",
-    ("monitor", "What it cannot know", "A"): "the log tells everything",
-    ("monitor", "Quarantined records, by reason", "A"): "Kafka writes no record that cannot be read",
+    ("group", "Partitions with unknown lag or status", "A"): "all lag is known",
+    ("group", "Partitions with unknown lag or status", "B"): "no transaction is open",
+    ("monitor", "Limitations of the source", "A"): "the log tells everything",
+    ("monitor", "Decode failures, by reason", "A"): "Kafka writes no record that cannot be read",
     ("monitor", "Brokers that did not list their groups", "A"): "the one broker answers",
 }
 """Queries without an answer on a healthy demo, and why that is right."""

@@ -368,8 +368,12 @@ def test_what_the_broker_refuses_says_what_to_check(secure: SecureBroker) -> Non
     at = secure.broker.address("SECURE")
     unknown_endpoint = {name: value for name, value in oauth(secure).items() if name != "oauth_ca_file"}
     refusals = [
-        (at, oauth(secure, oauth_client_secret=PASSWORD), "answers 401: check kafka.security.oauth_client_id"),
-        (at, unknown_endpoint, "gives no answer .*certificate verify failed.*oauth_ca_file"),
+        (
+            at,
+            oauth(secure, oauth_client_secret=PASSWORD),
+            "returned HTTP status 401: check kafka.security.oauth_client_id",
+        ),
+        (at, unknown_endpoint, "did not answer .*certificate verify failed.*oauth_ca_file"),
         (at.replace("127.0.0.1", "localhost"), SCRAM, "[Hh]ostname mismatch.*check kafka.bootstrap_servers"),
     ]
     for address, given, said in refusals:
@@ -381,7 +385,7 @@ def test_a_refusal_is_heard_though_the_broker_hangs_up_in_the_same_breath(secure
     """kafka-python reads words and end at once and drops the words: the line came when the connect timeout was up."""
     with last_words_with_the_end(secure.broker.address("SECURE")) as address:
         wrong = settings(secure, {**BY_PASSWORD, "mechanism": "SCRAM-SHA-256", "password": "wrong"})
-        with pytest.raises(AccessRefusedError, match=f"^no access to {address}: the broker refuses user 'monitor'"):
+        with pytest.raises(AccessRefusedError, match=f"^no access to {address}: the broker rejects user 'monitor'"):
             connected(address, wrong, connect_timeout_seconds=60)
 
 

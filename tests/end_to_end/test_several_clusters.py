@@ -165,7 +165,7 @@ def _refused_credentials_are_tried_again(monitor: MonitorProcess) -> None:
     """Of one cluster alone they would end the start: somebody waits at the terminal."""
     said = "locked cannot be watched; trying again: no access to"
     until("the line", lambda: said in monitor.log.read_text())
-    assert "the broker refuses user 'monitor' with PLAIN" in monitor.log.read_text()
+    assert "the broker rejects user 'monitor' with PLAIN" in monitor.log.read_text()
     until("further tries", lambda: _restarts(monitor, "locked") >= 3)
     assert ready(monitor) == {"prod": 1, "eu": 1, "nobody": 0, "locked": 0}
 

@@ -49,13 +49,15 @@ def test_a_java_of_another_version_is_named_with_the_remedy(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(JavaError) as error:
         find_java()
-    assert str(error.value).startswith(f"Java {version} found at {java}, but 17 or 21 is wanted: apt install ")
+    assert str(error.value).startswith(f"Java {version} found at {java}, but 17 or 21 is required: apt install ")
     assert "\n" not in str(error.value)
 
 
 def test_a_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(JavaError, match=f"JAVA_HOME is {tmp_path}, but there is no .*: unset it, or apt install"):
+    with pytest.raises(
+        JavaError, match=f"JAVA_HOME is {tmp_path}, but .* does not exist: unset JAVA_HOME, or apt install"
+    ):
         find_java()
 
 

@@ -18,7 +18,7 @@ OF_ALL = {
     "a request on the HTTP port failed": "so is the port",
     "a connection to the HTTP port failed": "so is the port",
     "a connection to the HTTP port failed: %s": "so is the port",
-    "every user of this machine may read %s: mount it with mode 0440": "so are files with secrets",
+    "every user of this machine can read %s: mount it with mode 0440": "so are files with secrets",
     "%d rows appended to %s in %.1f ms": "the tables are shared",
     "could not write a checkpoint of table %s: %s": "the tables are shared",
     "added columns to table %s: %s": "the tables are shared",

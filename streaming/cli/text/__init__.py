@@ -1,1 +1,1 @@
-"""What several commands print alike: conditions, fairness, commit gaps, names that are safe to show."""
+"""Texts that several commands print: conditions, fairness, commit gaps, escaped names."""

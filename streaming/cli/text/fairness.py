@@ -1,4 +1,4 @@
-"""How fair an assignment is, in words."""
+"""Describe the fairness of an assignment in a few words."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from streaming.evaluation.fairness.imbalance import PARTITIONS, Imbalance, Share
 FAIR = "fair"
 
 
-def unfairness(total: Imbalance, skewed_topics: int) -> Iterator[str]:
-    """What is not as fair as can be; nothing of what no valid assignment could make fairer.
+def fairness_problems(total: Imbalance, skewed_topics: int) -> Iterator[str]:
+    """Describe the unfairness that a different valid assignment could remove.
 
-    >>> for line in unfairness(Imbalance(measure="partitions", scope="member", score=50, excess=2), skewed_topics=4):
+    >>> total = Imbalance(measure="partitions", scope="member", score=50, excess=2)
+    >>> for line in fairness_problems(total, skewed_topics=4):
     ...     print(line)
     the busiest member has 2 partitions too many
     topic skew: the same members have the extra partition of 4 topics
@@ -25,21 +26,24 @@ def unfairness(total: Imbalance, skewed_topics: int) -> Iterator[str]:
         yield f"the busiest member has {total.excess:.0f} {noun} too many"
     avoidable = (total.idle or 0) - (total.idle_in_any_assignment or 0)
     if avoidable > 0 and total.score is not None:
-        yield f"{avoidable} {'member is' if avoidable == 1 else 'members are'} idle and need not be"
+        yield f"{avoidable} {'member is' if avoidable == 1 else 'members are'} idle without need"
     if skewed_topics:
         yield f"topic skew: the same members have the extra partition of {skewed_topics} topics"
 
 
-def evaluated(spec: GroupSpec, assignment: GroupAssignment) -> tuple[Imbalance | None, TopicSkew | None]:
-    """How fairly members share partitions, and the topic skew, if that is why not; None of a group without members."""
+def evaluate_fairness(spec: GroupSpec, assignment: GroupAssignment) -> tuple[Imbalance | None, TopicSkew | None]:
+    """Return the imbalance of partitions among members, and the topic skew if it explains the imbalance.
+
+    Both are None for a group without members.
+    """
     shared = SharedWork(spec, assignment, {})
     imbalances = divide_work(shared).imbalance()
     return among_members(imbalances, PARTITIONS), named_skew(shared, imbalances) if imbalances else None
 
 
-def in_short(total: Imbalance | None, skew: TopicSkew | None) -> str | None:
-    """A few words for a table; None where it is not known."""
+def fairness_summary(total: Imbalance | None, skew: TopicSkew | None) -> str | None:
+    """Return a few words for a table cell, or None if the fairness is unknown."""
     if total is None or total.score is None:
         return None
-    said = list(unfairness(total, skew.topics if skew else 0))
-    return "; ".join(said) or (FAIR if total.score == 100 else "uneven")
+    problems = list(fairness_problems(total, skew.topics if skew else 0))
+    return "; ".join(problems) or (FAIR if total.score == 100 else "uneven")

@@ -1,4 +1,4 @@
-"""How long nobody committed at each rebalance, as the tables have it."""
+"""Read the commit gaps of a group from the tables."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def gaps_of(group: str, root: str, cluster: str | None) -> Sequence[dict[str, Any]]:
-    """The group's rows of `commit_gaps`; none where the tables have no such table."""
+def read_commit_gaps(group: str, root: str, cluster: str | None) -> Sequence[dict[str, Any]]:
+    """Return the group's rows of `commit_gaps`. Empty if there is no such table."""
     from streaming.delta.stored import NoTableError, stored_rows  # noqa: PLC0415 - slow to import
     from streaming.delta.tables import COMMIT_GAPS  # noqa: PLC0415 - as above
 
     try:
         return stored_rows(root, COMMIT_GAPS, group_id=group, cluster=cluster)
     except NoTableError:
-        return []  # the tables are of a monitor that did not tell gaps yet
+        return []  # an older monitor without this table wrote the tables

@@ -66,7 +66,7 @@ def test_cooperative_sticky_tells_of_the_second_round():
         (
             json.dumps({**SCENARIO, "strategy": "magic"}),
             "a",
-            "no assignor is named 'magic'; there are range, roundrobin",
+            "unknown assignor 'magic': the assignors are range, roundrobin",
         ),
         (json.dumps({**SCENARIO, "members": 1}), "a", "members must be an array, not a whole number"),
     ],

@@ -54,5 +54,5 @@ def test_what_the_operator_can_put_right_is_one_line(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     result = CliRunner().invoke(broker)
     assert result.exit_code == 1
-    assert result.output.startswith("Error: JAVA_HOME is /nowhere, but there is no /nowhere/bin/java")
+    assert result.output.startswith("Error: JAVA_HOME is /nowhere, but /nowhere/bin/java does not exist")
     assert result.output.count("\n") == 1

@@ -62,7 +62,7 @@ def test_of_several_scenarios_one_is_chosen_by_its_id():
     """A file for `assign` serves here too."""
     text = json.dumps(SCENARIO) + "\n" + json.dumps({**SCENARIO, "id": "b", "partitions": {"t": 1}})
     assert rows(run(text, "--id", "b"))["range"][0] == "1x0 1x1"
-    assert "2 scenarios; choose one with --id" in run(text).output
+    assert "2 scenarios: choose one with --id" in run(text).output
     assert "0 scenarios with id 'c'" in run(text, "--id", "c").output
 
 

@@ -20,7 +20,7 @@ from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
 
 import streaming.delta.stored
-from streaming.cli.groups import _conditions, _Group, _json, _listing_warnings, _table, groups
+from streaming.cli.groups import _Group, _group_as_json, _listing_warnings, _read_conditions, _table, groups
 from streaming.config.load import Settings
 from streaming.config.settings import KafkaSettings
 from streaming.delta.rows import arrow_table, condition_rows
@@ -130,7 +130,7 @@ def test_an_address_of_another_shape_is_refused():
 def test_what_was_not_told_is_shown_as_not_known():
     """Rule 2: an old broker's list, and a group we may not describe."""
     group = _Group("a", ListedGroup(None, "consumer", None, 1), None, "group_authorization_failed")
-    assert _json(group, None) == {
+    assert _group_as_json(group, None) == {
         "group_id": "a",
         "group_type": None,
         "state": None,
@@ -153,7 +153,7 @@ def test_what_was_not_told_is_shown_as_not_known():
         (classic(classic_member("a", [0, 1]), classic_member("b", [2])), "fair", "three over two"),
         (
             classic(classic_member("a", [0, 1, 2]), classic_member("b", [])),
-            "the busiest member has 1 partition too many; 1 member is idle and need not be",
+            "the busiest member has 1 partition too many; 1 member is idle without need",
             "all on one",
         ),
         (
@@ -184,14 +184,14 @@ def test_what_is_the_matter_with_a_group_stands_beside_it(tmp_path: Path):
     """Of the cluster that the settings name; another one's group of the same name is another group."""
     conditions_in(tmp_path, "flapping_member", "rebalance_storm")
     conditions_in(tmp_path, "silent_group", cluster="other")
-    conditions = _conditions(Settings(), str(tmp_path), is_other_cluster=True)
+    conditions = _read_conditions(Settings(), str(tmp_path), is_other_cluster=True)
     fine, restless = (_Group(name, ListedGroup("classic", "", "Stable", 1), None, "no_answer") for name in "ba")
     table = _table([fine, restless], conditions, verbose=False)
     assert [list(column.cells) for column in table.columns if column.header == "conditions"] == [
         ["", "flapping member since 1970-01-01 00:01:00\nrebalance storm since 1970-01-01 00:01:00"]
     ]
-    assert _json(fine, conditions)["conditions"] == []
-    assert _json(restless, conditions)["conditions"][0] == {
+    assert _group_as_json(fine, conditions)["conditions"] == []
+    assert _group_as_json(restless, conditions)["conditions"][0] == {
         "condition": "flapping_member",
         "since": "1970-01-01T00:01:00+00:00",
         "detail": "pod-3",
@@ -205,16 +205,16 @@ def test_tables_out_of_reach_do_not_keep_the_groups_from_being_listed(tmp_path: 
         raise OSError("Generic S3 error\nError performing GET")
 
     monkeypatch.setattr(streaming.delta.stored, "DeltaTable", refuses)
-    assert _conditions(Settings(), None, is_other_cluster=False) is None
+    assert _read_conditions(Settings(), None, is_other_cluster=False) is None
     with pytest.raises(NoTableError, match=r"cannot be read \(Generic S3 error\): is the storage reachable"):
-        _conditions(Settings(), str(tmp_path), is_other_cluster=False)
+        _read_conditions(Settings(), str(tmp_path), is_other_cluster=False)
 
 
 def test_without_tables_of_the_cluster_that_is_asked_no_conditions_are_told(tmp_path: Path):
     """The settings' tables are the settings' cluster's; a folder that was named and is none is an error."""
-    assert _conditions(Settings(), None, is_other_cluster=True) is None
+    assert _read_conditions(Settings(), None, is_other_cluster=True) is None
     with pytest.raises(NoTableError):
-        _conditions(Settings(), str(tmp_path), is_other_cluster=False)
+        _read_conditions(Settings(), str(tmp_path), is_other_cluster=False)
 
 
 def test_a_name_that_would_steer_the_terminal_is_spelled_out():
@@ -228,7 +228,7 @@ def test_missing_rights_and_brokers_are_named_with_what_is_needed():
     """An incomplete list that looks complete is the worst answer."""
     gaps = (ListingGap(None, CLUSTER_NOT_DESCRIBABLE), ListingGap(2, "coordinator_load_in_progress"))
     assert list(_listing_warnings(GroupListing(0, {}, gaps))) == [
-        "without DESCRIBE on the cluster only groups are listed that you have DESCRIBE on",
+        "without the DESCRIBE permission on the cluster, the list contains only groups that you can describe",
         "groups of broker 2 are missing: coordinator_load_in_progress",
     ]
 

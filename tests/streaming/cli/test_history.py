@@ -90,7 +90,7 @@ def test_a_generation_that_is_not_as_fair_as_can_be_says_so(tmp_path: Path) -> N
     shares = arrow_table(ASSIGNMENT_IMBALANCE, rows[ASSIGNMENT_IMBALANCE])
     write_deltalake(str(tmp_path / ASSIGNMENT_IMBALANCE.name), shares, partition_by=list(PARTITIONED_BY))
     (line,) = run(tables_with(tmp_path, *rows[REBALANCES]), "g").stdout.splitlines()
-    assert line.endswith("; 2 members; the busiest member has 2 partitions too many; 1 member is idle and need not be")
+    assert line.endswith("; 2 members; the busiest member has 2 partitions too many; 1 member is idle without need")
 
 
 def test_only_the_last_ones_and_as_json_where_a_program_reads(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_conditions_stand_in_the_order_of_time_and_what_still_holds_at_last(tmp_
     lines = run(folder, "g").stdout.splitlines()
     assert [line for line in lines if "flapping" in line] == [
         f"1970-01-01 00:00:01.000  flapping member: {FLAP_THRESHOLD}",
-        f"1970-01-01 00:01:31.000  no flapping member any more, after 90 seconds; it was: {FLAP_THRESHOLD}",
+        f"1970-01-01 00:01:31.000  flapping member ended after 90 seconds: {FLAP_THRESHOLD}",
         f"1970-01-01 00:01:32.000  flapping member: {FLAP_THRESHOLD}",
         f"since 1970-01-01 00:00:01 flapping member: {FLAP_THRESHOLD}",
     ]

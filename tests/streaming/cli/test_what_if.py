@@ -93,7 +93,7 @@ def test_multi_topic_range_skew_is_called_that_and_who_removes_it_is_named(tmp_p
     shown = run(tmp_path, [SKEWED], "--strategy", "range", "--strategy", "sticky").output
     assert "Today: the busiest member has 2 partitions too many;" in shown
     assert "topic skew: the same members have the extra partition of 4 topics." in shown
-    assert "sticky would remove that and move 2 partitions." in shown
+    assert "sticky would remove this problem and move 2 partitions." in shown
 
 
 def test_of_a_fair_group_nothing_is_said_below_the_table(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_of_a_fair_group_nothing_is_said_below_the_table(tmp_path: Path) -> None
         ([SKEWED], ["--partitions", "nobody=9"], "no member subscribes to nobody"),
         ([SKEWED], ["--partitions", "t0"], "is not TOPIC=COUNT"),
         ([SKEWED], ["--members", "-2"], "no member is left"),
-        ([SKEWED], ["--strategy", "rang"], "no assignor is named 'rang'"),
+        ([SKEWED], ["--strategy", "rang"], "unknown assignor 'rang'"),
         ([SKEWED], ["--cluster", "other"], "has no group 'g'"),
     ],
 )
@@ -131,6 +131,6 @@ def test_a_group_that_several_clusters_have_is_asked_for_by_cluster(tmp_path: Pa
     write(tmp_path, [written(0, 2, [FIRST])], cluster="eu")
     refused = run(tmp_path, [SKEWED])
     assert refused.exit_code == 1
-    assert "several clusters have a group 'g': choose by --cluster one of eu, prod" in refused.output
+    assert "several clusters have a group 'g': set --cluster to one of eu, prod" in refused.output
     answered = CliRunner().invoke(what_if, ["g", "--tables", str(tmp_path), "--cluster", "eu"])
     assert "g, as it is: 8 partitions over 1 members" in answered.output

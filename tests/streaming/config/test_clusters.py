@@ -93,10 +93,10 @@ def test_a_cluster_is_set_by_the_environment_as_everything_is(monkeypatch: pytes
         ("[clusters.eu]\n", "clusters.eu.bootstrap_servers: Field required", "its address is nobody else's"),
         ("[clusters.eu]\nbootstrap_servers = 'eu'", "'eu' is not host:port", "checked as the first's"),
         ("[clusters.eu]\nbootstrap_servers = 'eu:1'\nclutser = 'x'", "clusters.eu.clutser: no such", "a misspelt key"),
-        ("[clusters.eu]\nbootstrap_servers = 'eu:1'\ncluster = 'default'", "two are called 'default'", "one name"),
+        ("[clusters.eu]\nbootstrap_servers = 'eu:1'\ncluster = 'default'", "two have the name 'default'", "one name"),
         (
             "[clusters.a]\nbootstrap_servers = 'a:1'\n[clusters.b]\nbootstrap_servers = 'b:1'\ncluster = 'a'",
-            "two are called 'a'",
+            "two have the name 'a'",
             "one name without the first",
         ),
         ("[clusters.EU]\nbootstrap_servers = 'eu:1'", "lower-case letters", "no variable could name it"),
@@ -104,12 +104,12 @@ def test_a_cluster_is_set_by_the_environment_as_everything_is(monkeypatch: pytes
         ("[clusters.a__b]\nbootstrap_servers = 'eu:1'", "single underscores", "two underscores part sections"),
         (
             "[paths]\ncheckpoint = '/x/c'\n[clusters.eu]\nbootstrap_servers = 'eu:1'\ncheckpoint = '/x/c/eu'",
-            "/x/c and /x/c/eu must not lie in each other",
+            "/x/c and /x/c/eu must be separate folders, and neither may contain the other",
             "`rebuild` of the first would move it away",
         ),
         (
             f"{PATHS}[clusters.eu]\nbootstrap_servers = 'eu:1'\ncheckpoint = '/x/tables/'",
-            "/x/tables and /x/tables must not lie in each other",
+            "/x/tables and /x/tables must be separate folders, and neither may contain the other",
             "its checkpoint among the tables",
         ),
     ],
@@ -125,7 +125,7 @@ def test_a_command_on_one_cluster_has_it_named_where_there_are_several(file: Pat
     several = loaded(file, ONE + MORE)
     assert several.of_cluster("eu").paths.checkpoint == "/x/checkpoint-clusters/eu"
     for name, said in ((None, "several clusters are configured"), ("asia", "no cluster 'asia' is configured")):
-        with pytest.raises(ConfigError, match=f"{said}: choose by --cluster one of prod, eu, us_east"):
+        with pytest.raises(ConfigError, match=f"{said}: set --cluster to one of prod, eu, us_east"):
             several.of_cluster(name)
 
 

@@ -13,7 +13,7 @@ from assignors import BUILT_IN
 from streaming.cli.config import config
 from streaming.config.environment import ENVIRONMENT_PREFIX
 from streaming.config.load import ConfigError, Settings, load_settings
-from streaming.config.redaction import REDACTED, is_harmless, shown
+from streaming.config.redaction import REDACTED, hide_secrets, is_harmless
 from streaming.config.security import SecuritySettings
 
 
@@ -83,8 +83,8 @@ def test_a_regular_expression_that_is_none_is_refused_with_the_reason(file: Path
     file.write_text("[metrics]\ngroups_allow = ''\ngroups_deny = '(test'\ntopics_allow = '(?=a)'\n")
     assert errors(file) == [
         "metrics.groups_allow: String should have at least 1 character (got '')",
-        "metrics.groups_deny: no regular expression of RE2: missing ): (test (got '(test')",
-        "metrics.topics_allow: no regular expression of RE2: invalid perl operator: (?= (got '(?=a)')",
+        "metrics.groups_deny: not a regular expression of RE2: missing ): (test (got '(test')",
+        "metrics.topics_allow: not a regular expression of RE2: invalid perl operator: (?= (got '(?=a)')",
     ]
 
 
@@ -118,7 +118,7 @@ def test_a_list_that_is_no_json_says_so(file: Path, monkeypatch: pytest.MonkeyPa
     (line,) = errors(file)
     assert line.startswith("environment: ")
     assert "evaluation" in line
-    assert line.endswith("lists and tables are written as JSON")
+    assert line.endswith("write lists and tables as JSON")
 
 
 def test_every_error_is_named_at_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,9 @@ def test_every_error_is_named_at_once(file: Path, monkeypatch: pytest.MonkeyPatc
     assert found["kafka.clutser"] == "no such setting"
     assert "lucky" in found["evaluation.strategies"]
     assert "known: cooperative-sticky, range, roundrobin" in found["evaluation.strategies"]
-    assert found["REBALANCE_MONITOR_KAFAK__CLUSTER"].startswith("no such section; there are kafka, clusters, source")
+    assert found["REBALANCE_MONITOR_KAFAK__CLUSTER"].startswith(
+        "no such section: the sections are kafka, clusters, source"
+    )
 
 
 def test_variables_that_kubernetes_sets_for_a_service_of_our_name_are_no_error(
@@ -314,7 +316,7 @@ def test_no_secret_is_printed_by_an_error(file: Path, line: str) -> None:
 def test_only_values_of_names_known_to_be_harmless_are_shown(name: str, is_known: bool, why: str) -> None:
     """A list of secret names is never complete: it let `fs.azure.account.key.ACCOUNT` and others through."""
     assert is_harmless(name) == is_known, why
-    assert shown({name: SecretStr("v")}) == {name: "v" if is_known else REDACTED}
+    assert hide_secrets({name: SecretStr("v")}) == {name: "v" if is_known else REDACTED}
 
 
 def test_settings_cannot_be_changed_after_they_were_read() -> None:

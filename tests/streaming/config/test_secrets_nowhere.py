@@ -25,9 +25,9 @@ from assignors.model import GroupSpec, MemberSubscription
 from streaming.child_process import ChildProcess
 from streaming.cli import main
 from streaming.cli.config import config
-from streaming.cli.logs import keep_secret, redacted
+from streaming.cli.logs import redact, redact_standard_error
 from streaming.config.environment import ENVIRONMENT_PREFIX, is_setting, without_settings
-from streaming.config.load import ConfigError, Settings, forget_secrets, load_settings, redactor_of
+from streaming.config.load import ConfigError, Settings, create_redactor, forget_secrets, load_settings
 from streaming.config.redaction import Redactor
 from streaming.custom import GuardedAssignor
 from streaming.spark.session import launch_conf, session_conf
@@ -123,14 +123,14 @@ def logged(loaded: Settings, lines: list[str]) -> str:
     root, hooks = logging.getLogger(), (sys.excepthook, threading.excepthook)
     root.addHandler(handler)
     try:
-        keep_secret(redactor_of(loaded))
+        redact_standard_error(create_redactor(loaded))
         for line in lines:
             root.error("it failed: %s", line)
             root.error("it failed", exc_info=OSError(f"no such bucket: {line}"))
-        return stream.getvalue() + "".join(map(redacted, lines))
+        return stream.getvalue() + "".join(map(redact, lines))
     finally:
         root.removeHandler(handler)
-        keep_secret(Redactor())
+        redact_standard_error(Redactor())
         sys.excepthook, threading.excepthook = hooks
 
 
@@ -219,7 +219,7 @@ def test_a_secret_is_in_no_error_of_a_command(command: str, tmp_path: Path) -> N
     try:
         reported = CliRunner().invoke(main, [command, "some-group", "--config", str(file)])
     finally:
-        keep_secret(Redactor())
+        redact_standard_error(Redactor())
     assert reported.exit_code == 1
     assert "table" in reported.output
     assert MARKER not in reported.output

@@ -67,11 +67,14 @@ def test_what_can_work_is_taken(given: dict[str, object], why: str) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"ca_file": "ca.pem"}, "ca_file has no use with protocol = 'PLAINTEXT'"),  # rule 1: nothing is encrypted
-        ({"verify_hostname": False}, "verify_hostname has no use with protocol = 'PLAINTEXT'"),
-        ({"protocol": "SSL", "mechanism": "PLAIN"}, "mechanism has no use with protocol = 'SSL'"),
-        ({"username": "m"}, "username has no use with mechanism = None"),
-        ({**SCRAM, "password": SECRET, "oauth_scope": "x"}, "oauth_scope has no use with mechanism = 'SCRAM-SHA-512'"),
+        ({"ca_file": "ca.pem"}, "ca_file has no effect with protocol = 'PLAINTEXT'"),  # rule 1: nothing is encrypted
+        ({"verify_hostname": False}, "verify_hostname has no effect with protocol = 'PLAINTEXT'"),
+        ({"protocol": "SSL", "mechanism": "PLAIN"}, "mechanism has no effect with protocol = 'SSL'"),
+        ({"username": "m"}, "username has no effect with mechanism = None"),
+        (
+            {**SCRAM, "password": SECRET, "oauth_scope": "x"},
+            "oauth_scope has no effect with mechanism = 'SCRAM-SHA-512'",
+        ),
         ({"protocol": "SASL_SSL"}, "protocol = 'SASL_SSL' needs a mechanism"),  # rule 2
         (SCRAM, "mechanism = 'SCRAM-SHA-512' needs password or password_file"),
         (OAUTH, "needs oauth_client_id; mechanism = 'OAUTHBEARER' needs oauth_client_secret or oauth_client_secret_f"),
@@ -82,17 +85,20 @@ def test_what_can_work_is_taken(given: dict[str, object], why: str) -> None:
         ({"protocol": "SSL", "ca_file": "nowhere.pem"}, "nowhere.pem: no such file or directory"),  # rule 4
         ({"protocol": "SSL", "ca_file": "."}, "is a directory"),
         ({"protocol": "SSL", "ca_file": "empty"}, "is empty"),
-        ({"protocol": "SSL", "ca_file": "password"}, "has no certificate in PEM"),
-        ({"protocol": "SSL", "ca_file": "keystore.jks"}, "PEM is wanted, not DER or a Java keystore"),
-        ({**SCRAM, "password_file": "a:b"}, "Kafka's Java client takes no path with a colon or a brace"),
-        ({**MUTUAL, "key_file": "openssl.key"}, "is no PKCS#8 key in PEM: make it one with `openssl pkcs8"),  # rule 5
+        ({"protocol": "SSL", "ca_file": "password"}, "contains no PEM certificate"),
+        ({"protocol": "SSL", "ca_file": "keystore.jks"}, "use a PEM file, not DER or a Java keystore"),
+        (
+            {**SCRAM, "password_file": "a:b"},
+            "Kafka's Java client does not support a path with a colon or a closing brace",
+        ),
+        ({**MUTUAL, "key_file": "openssl.key"}, "is not a PKCS#8 key in PEM: convert it with `openssl pkcs8"),  # rule 5
         ({**SCRAM, "password_file": "open"}, "open is open to others (mode 0644): chmod 600"),  # rule 6
         ({**OAUTH, "oauth_client_id": "m", "oauth_client_secret_file": "open"}, "is open to others (mode 0644)"),
         ({**MUTUAL, "key_file": "locked.key", "key_password_file": "open"}, "is open to others (mode 0644)"),
         ({**MUTUAL, "key_file": "open.key"}, "is open to others (mode 0660)"),
-        (MUTUAL, "certificate_file and key_file go together"),
-        ({**MUTUAL, "key_file": "locked.key"}, "the key needs its key_password"),  # rule 7
-        ({**MUTUAL, "key_file": "client.key", "key_password": "x"}, "key_password is set, but the key has none"),
+        (MUTUAL, "certificate_file and key_file require each other"),
+        ({**MUTUAL, "key_file": "locked.key"}, "the key needs a key_password"),  # rule 7
+        ({**MUTUAL, "key_file": "client.key", "key_password": "x"}, "key_password is set, but the key has no password"),
         ({"protocol": "SSL", "key_password": "x"}, "key_password is set without key_file"),
         ({**OAUTH, "oauth_token_endpoint": "ftp://id"}, "should match pattern"),
         ({"protocol": "TLS"}, "Input should be 'PLAINTEXT', 'SSL', 'SASL_PLAINTEXT' or 'SASL_SSL'"),

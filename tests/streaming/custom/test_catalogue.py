@@ -71,5 +71,8 @@ def test_a_strategy_that_breaks_the_laws_raises_with_what_it_did():
 @pytest.mark.usefixtures("installed")
 def test_a_name_nobody_offers_is_refused_with_those_there_are():
     """A slip of the pen is put right by looking at the message."""
-    with Catalogue() as catalogue, pytest.raises(UnknownAssignorError, match=r"'thiers'; there are range.*theirs"):
+    with (
+        Catalogue() as catalogue,
+        pytest.raises(UnknownAssignorError, match=r"'thiers': the assignors are range.*theirs"),
+    ):
         catalogue.assignor("thiers")

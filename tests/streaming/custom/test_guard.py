@@ -11,7 +11,7 @@ import pytest
 from assignors import BUILT_IN
 from assignors.model import GroupAssignment, GroupSpec, MemberSubscription
 from streaming.custom import AssignorFailure, FailureReason, GuardedAssignor
-from streaming.custom.guard import MOST_TIMEOUTS, RETRY_EVERY
+from streaming.custom.guard import MAX_TIMEOUTS, RETRY_EVERY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,7 +93,7 @@ def test_a_strategy_that_behaves_is_answered_for(strategies: str):
         ("die", FailureReason.DIED, "exit code 4"),
         ("devour", FailureReason.RAISED, "MemoryError"),
         ("None", FailureReason.RAISED, "assign returned NoneType, not GroupAssignment"),
-        ("text", FailureReason.RAISED, "'A' was given ('t', '0')"),
+        ("text", FailureReason.RAISED, "'A' has ('t', '0')"),
         ("half", FailureReason.UNLAWFUL, "t-1 is not assigned"),
     ],
 )
@@ -140,8 +140,8 @@ def test_what_a_strategy_prints_is_not_taken_for_an_answer(strategies: str):
 def test_a_strategy_that_always_hangs_is_suspended(strategies: str):
     """Ten thousand groups at ten seconds each would be a day: after three in a row it is only tried now and then."""
     with GuardedAssignor(f"{strategies}:Moody", limit_seconds=0.1) as guarded:
-        timeouts = [failure_of(guarded, "hang").reason for _ in range(MOST_TIMEOUTS)]
-        assert timeouts == [FailureReason.TIMED_OUT] * MOST_TIMEOUTS
+        timeouts = [failure_of(guarded, "hang").reason for _ in range(MAX_TIMEOUTS)]
+        assert timeouts == [FailureReason.TIMED_OUT] * MAX_TIMEOUTS
         skipped = [guarded.try_assign(GROUP) for _ in range(RETRY_EVERY - 1)]
         assert {outcome.reason for outcome in skipped if isinstance(outcome, AssignorFailure)} == {
             FailureReason.SUSPENDED

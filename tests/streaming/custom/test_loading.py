@@ -56,14 +56,14 @@ def test_a_reference_names_an_object_its_class_or_what_makes_it(attribute: str):
 @pytest.mark.parametrize(
     ("reference", "message"),
     [
-        ("mine_module", "not of the form module:attribute"),
-        (":mine", "not of the form module:attribute"),
+        ("mine_module", "does not have the form module:attribute"),
+        (":mine", "does not have the form module:attribute"),
         ("mine_module:absent", "AttributeError"),
         ("absent_module:mine", "ModuleNotFoundError"),
         ("mine_module:nameless", "TypeError"),
         ("math:pi", "TypeError"),
         ("assignors.model:GroupAssignment", "TypeError"),
-        ("builtins:dict", "dict has no name and no assign method"),
+        ("builtins:dict", "dict needs an attribute name and a method assign"),
     ],
 )
 def test_a_reference_that_leads_nowhere_says_where_it_ended(reference: str, message: str):

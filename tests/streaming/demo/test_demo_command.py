@@ -19,9 +19,9 @@ import pytest
 from deltalake import DeltaTable
 
 from streaming.demo import DEMO_GROUPS
+from streaming.demo.environment import DemoEnvironment
 from streaming.demo.figures import Figures
 from streaming.demo.folder import MARKER
-from streaming.demo.stage import Stage
 from streaming.embedded.ports import free_port
 
 pytestmark = pytest.mark.slow
@@ -68,7 +68,7 @@ class _Demo:
 
     def scrape(self) -> Figures | None:
         """What /metrics says."""
-        return Stage(self.folder, self.metrics_port).scrape()
+        return DemoEnvironment(self.folder, self.metrics_port).scrape()
 
     def until(self, what: str, ask: Callable[[], object], timeout_seconds: float = _READY_SECONDS) -> None:
         """Ask until the answer is true; fail with what the demo said."""
@@ -149,7 +149,7 @@ def test_ctrl_c_on_a_terminal_ends_all_of_it_within_seconds_and_a_second_demo_me
     assert re.search(rf"another demo runs in \S+ \(process {demo.process.pid}\): stop it", _words(second.said))
     demo.until("ready", lambda: (figures := demo.scrape()) and figures.ready)
     demo.until("the table", lambda: "partitions" in demo.said, 10)
-    kept = Stage(demo.folder, demo.metrics_port).monitor_log
+    kept = DemoEnvironment(demo.folder, demo.metrics_port).monitor_log
     os.killpg(demo.process.pid, signal.SIGINT)  # as the terminal does it: to all of the foreground group
     os.kill(demo.process.pid, signal.SIGINT)  # and once more: `timeout -s INT` signals the command and its group
     assert demo.exit_code(40) == 0, demo.said
@@ -204,7 +204,7 @@ def test_a_monitor_that_is_not_ready_in_time_is_a_failure_that_names_its_log(sta
     demo = start("--duration-s", "1")
     assert demo.exit_code(90) == 1
     assert re.search(
-        r"not ready in time: see \S+/logs/monitor\.log, or choose a longer --duration-s", _words(demo.said)
+        r"not ready in time: read \S+/logs/monitor\.log, or choose a longer --duration-s", _words(demo.said)
     )
     assert demo.processes() == []
 
@@ -215,7 +215,8 @@ def test_a_taken_metrics_port_is_one_line_with_the_remedy_before_anything_is_sta
         demo = start("--metrics-port", str(port))
         assert demo.exit_code(60) == 1
     assert demo.said == (
-        f"Error: port {port} is taken: stop what listens there (ss -ltnp), or choose another by --metrics-port\n"
+        f"Error: port {port} is in use: stop the process that listens there (ss -ltnp), or choose a different port with"
+        " --metrics-port\n"
     )
 
 

@@ -25,7 +25,7 @@ def test_what_a_demo_leaves_is_kept_until_the_next_one_clears_it(tmp_path: Path)
 def test_a_folder_that_is_not_a_demos_is_refused_and_nothing_in_it_is_touched(tmp_path: Path):
     """`--folder ~` must not empty a home."""
     (tmp_path / "thesis").write_text("all of it")
-    with pytest.raises(DemoError, match="is not a demo's, so it is not cleared: choose another by --folder"):
+    with pytest.raises(DemoError, match="files that are not a demo's, so it was not cleared: set --folder"):
         demo_folder(tmp_path).__enter__()
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis"]
 
@@ -53,7 +53,7 @@ def test_a_second_demo_at_the_same_time_is_refused_by_the_first_ones_name(tmp_pa
 
 def test_a_folder_that_cannot_be_made_is_one_line_with_the_remedy(tmp_path: Path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(DemoError, match=r"can't be used .*: choose another by --folder") as refused:
+    with pytest.raises(DemoError, match=r"cannot be used .*: set --folder to a different folder") as refused:
         demo_folder(tmp_path / "file").__enter__()
     assert "\n" not in str(refused.value)
 

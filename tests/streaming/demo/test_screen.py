@@ -13,7 +13,7 @@ from rich.console import Console
 
 from streaming.demo import DEMO_GROUPS
 from streaming.demo.figures import Figures, GroupFigures
-from streaming.demo.screen import Screen, running
+from streaming.demo.screen import Screen, status_view
 from streaming.demo.table import GroupTable
 
 _NUMBERS = [field.name for field in dataclasses.fields(GroupFigures) if "float" in str(field.type)]
@@ -40,14 +40,14 @@ def test_every_group_says_what_it_shows(width: int):
 
 
 def test_the_sentences_give_way_where_the_terminal_is_low():
-    assert len(_rendered(GroupTable(Figures(), room=20), 100)) == len(DEMO_GROUPS) + 3
-    assert len(_rendered(GroupTable(Figures(), room=30), 100)) == 2 * len(DEMO_GROUPS) + 3
+    assert len(_rendered(GroupTable(Figures(), max_lines=20), 100)) == len(DEMO_GROUPS) + 3
+    assert len(_rendered(GroupTable(Figures(), max_lines=30), 100)) == 2 * len(DEMO_GROUPS) + 3
 
 
 def test_the_notes_stay_on_a_screen_of_24_lines():
     """How to stop must not be cut off by the table above it."""
     notes = dict.fromkeys(("pages", "metrics", "tables", "logs", "Kafka", "stop"), "x")
-    assert len(_rendered(running(1.0, Figures(ready=True), notes, height=24), 100)) <= 24
+    assert len(_rendered(status_view(1.0, Figures(ready=True), notes, height=24), 100)) <= 24
 
 
 @given(st.fixed_dictionaries({name: st.none() | st.floats(0, 1e6) for name in _NUMBERS}))
@@ -71,7 +71,7 @@ def test_a_group_of_somebody_else_is_shown_after_the_demos():
     figures = Figures(groups={"a-group": GroupFigures("a-group", lag=3.0)})
     lines = _rendered(GroupTable(figures), 100)
     assert lines[-2].startswith("a-group ")
-    assert lines[-1] == "  a group of your own"
+    assert lines[-1] == "  a group outside the demo"
 
 
 def test_a_name_with_markup_or_control_characters_is_shown_as_text():
@@ -92,7 +92,7 @@ def test_a_name_with_markup_or_control_characters_is_shown_as_text():
     ],
 )
 def test_the_headline_says_how_the_monitor_fares(figures: Figures | None, says: str):
-    headline = _rendered(running(12.0, figures, {}), 100)[0]
+    headline = _rendered(status_view(12.0, figures, {}), 100)[0]
     assert headline == f"kafka-rebalance-monitor demo  12 s  {says}"
 
 

@@ -88,12 +88,14 @@ def test_the_jvm_takes_the_options_that_kafkas_own_scripts_take(tmp_path: Path, 
 def test_a_taken_port_is_one_line_with_the_remedy(tmp_path: Path):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        with pytest.raises(BrokerError, match=f"port {port} is taken: stop what listens there .* or choose another"):
+        with pytest.raises(
+            BrokerError, match=f"port {port} is in use: stop the process that listens there .* or choose a different"
+        ):
             EmbeddedBroker(tmp_path, port=port).start()
 
 
 def test_a_kafka_whose_jars_are_not_locked_is_refused_with_the_versions_there_are(tmp_path: Path):
-    with pytest.raises(BrokerError, match=r"^no Kafka 3\.8\.0 is known: choose one of 3\.7\.2, .*4\.2\.0, .*$"):
+    with pytest.raises(BrokerError, match=r"^unknown Kafka version 3\.8\.0: choose one of 3\.7\.2, .*4\.2\.0, .*$"):
         EmbeddedBroker(tmp_path, kafka_version="3.8.0").start()
     assert list(tmp_path.iterdir()) == []
 
@@ -125,7 +127,7 @@ def test_a_second_broker_in_the_same_folder_is_refused_and_touches_nothing(own_b
 
 
 def test_a_folder_that_cannot_be_used_is_one_line():
-    with pytest.raises(BrokerError, match="folder /proc/nowhere can't be used"):
+    with pytest.raises(BrokerError, match="folder /proc/nowhere cannot be used"):
         EmbeddedBroker(Path("/proc/nowhere")).start()
 
 

@@ -62,7 +62,7 @@ def test_verifying_sees_a_damage_that_keeps_the_size():
 @asks_a_repository
 def test_other_bytes_than_locked_are_refused_and_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     _lock_just(LockedJar(SMALLEST.coordinate, "0" * 64, SMALLEST.size_bytes), tmp_path, monkeypatch)
-    with pytest.raises(JarsError, match=r"did not arrive as jars.lock says: run `rebalance-monitor jars` again"):
+    with pytest.raises(JarsError, match=r"does not match its hash in jars.lock: run `rebalance-monitor jars` again"):
         resolve("broker")
     assert list(cache_folder().rglob("*.jar")) == []
 
@@ -92,7 +92,7 @@ def test_no_network_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1")
     monkeypatch.setattr(cache, "_ATTEMPTS", 1)
     with pytest.raises(
-        JarsError, match=r"could not be fetched .*: check the network .*`rebalance-monitor jars` again"
+        JarsError, match=r"could not be downloaded .*: check the network .*`rebalance-monitor jars` again"
     ) as error:
         resolve("broker")
     assert "\n" not in str(error.value)
@@ -100,7 +100,7 @@ def test_no_network_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_folder_that_cannot_be_written_is_one_line_with_the_remedy(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("REBALANCE_MONITOR_CACHE_DIR", "/proc/nowhere")
-    with pytest.raises(JarsError, match=r"can't be kept under /proc/nowhere.*or set REBALANCE_MONITOR_CACHE_DIR"):
+    with pytest.raises(JarsError, match=r"cannot be stored in /proc/nowhere.*or set REBALANCE_MONITOR_CACHE_DIR"):
         resolve("broker")
 
 
@@ -108,7 +108,7 @@ def test_a_full_disk_is_said_before_anything_is_fetched(tmp_path: Path, monkeypa
     """The jars' sizes are known from the lock, and no disk holds this one."""
     _lock_just(LockedJar(SMALLEST.coordinate, SMALLEST.sha256, 10**18), tmp_path, monkeypatch)
     with pytest.raises(
-        JarsError, match=r"MB free and the jars need .* MB: free some, or set REBALANCE_MONITOR_CACHE_DIR"
+        JarsError, match=r"MB free, but the jars need .* MB: free space, or set REBALANCE_MONITOR_CACHE_DIR"
     ):
         resolve("broker")
 

@@ -101,7 +101,7 @@ def test_where_there_was_no_checkpoint_a_rebuild_makes_one(settings: Settings) -
 @pytest.mark.parametrize(
     ("failure", "said"),
     [
-        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device): free some space on its disk"),
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device): free space on its disk"),
         (Py4JError("Parquet footer of part-0 is corrupt"), "Parquet footer of part-0 is corrupt): check the tables"),
     ],
 )

@@ -82,11 +82,11 @@ def authority() -> trustme.CA:
 @pytest.mark.parametrize(
     ("host", "trusts_it", "said"),
     [
-        ("127.0.0.1", False, r"not accepted \(.*certificate.*\): check kafka\.security\.ca_file"),
+        ("127.0.0.1", False, r"broker's certificate \(.*certificate.*\): check kafka\.security\.ca_file"),
         (
             "localhost",
             True,
-            r"not accepted \(Hostname mismatch.*\): check kafka\.bootstrap_servers or v",
+            r"broker's certificate \(Hostname mismatch.*\): check kafka\.bootstrap_servers or v",
         ),
     ],
     ids=["unknown authority", "another's certificate"],

@@ -105,7 +105,7 @@ def test_a_token_of_unknown_life_serves_once(expires_in: int | None) -> None:
 def test_a_redirect_is_not_followed() -> None:
     """Rule 3: the secret would go to whoever the answer names."""
     with endpoint(granted("stolen", 60)) as elsewhere, endpoint(b"", 302, elsewhere.url) as served:
-        with pytest.raises(TokenError, match="answers 302"):
+        with pytest.raises(TokenError, match="returned HTTP status 302"):
             served.tokens().token()
         assert elsewhere.asked == []
 
@@ -116,15 +116,15 @@ def test_a_redirect_is_not_followed() -> None:
         (
             401,
             b'{"error": "invalid_client"}',
-            "answers 401: check kafka.security.oauth_client_id and oauth_client_secret",
+            "returned HTTP status 401: check kafka.security.oauth_client_id and oauth_client_secret",
         ),
-        (500, b"hunter2", "answers 500"),
-        (200, b"<html>sign in</html>", "gives no access_token"),
-        (200, b'{"error": "x"}', "gives no access_token"),
-        (200, b"[]", "gives no access_token"),
-        (200, b'{"access_token": 5}', "gives no access_token"),
-        (200, granted("two\nlines", 60), "gives no access_token"),
-        (200, granted("t", "soon"), "gives no access_token"),
+        (500, b"hunter2", "returned HTTP status 500"),
+        (200, b"<html>sign in</html>", "returned no access_token"),
+        (200, b'{"error": "x"}', "returned no access_token"),
+        (200, b"[]", "returned no access_token"),
+        (200, b'{"access_token": 5}', "returned no access_token"),
+        (200, granted("two\nlines", 60), "returned no access_token"),
+        (200, granted("t", "soon"), "returned no access_token"),
     ],
 )
 def test_what_goes_wrong_is_one_line_without_the_secret(status: int, answer: bytes, said: str) -> None:
@@ -138,5 +138,5 @@ def test_what_goes_wrong_is_one_line_without_the_secret(status: int, answer: byt
 
 def test_an_endpoint_that_is_not_there_is_one_line() -> None:
     nobody = Endpoint(b"", url=f"http://127.0.0.1:{free_port()}/token")
-    with pytest.raises(TokenError, match=r"gives no answer .*: check kafka\.security\.oauth_token_endpoint"):
+    with pytest.raises(TokenError, match=r"did not answer .*: check kafka\.security\.oauth_token_endpoint"):
         nobody.tokens().token()

@@ -8,14 +8,14 @@ import pytest
 
 import streaming.cli.text.fairness
 from assignors import GroupAssignment, GroupSpec
-from streaming.cli.text.fairness import evaluated, in_short
+from streaming.cli.text.fairness import evaluate_fairness, fairness_summary
 from tests.assignors.spelled import group, held
 
 SKEWED = group({"t": 2, "u": 2, "v": 2}, A="tuv", B="tuv", C="tuv")
 
 
 ONE_TOO_MANY = "the busiest member has 1 partition too many"
-ONE_IDLE = "1 member is idle and need not be"
+ONE_IDLE = "1 member is idle without need"
 SKEW = "topic skew: the same members have the extra partition of 3 topics"
 THREE, SIX, EIGHT, NINE = (
     group({"t": 3}, A="t", B="t"),
@@ -41,7 +41,7 @@ THREE, SIX, EIGHT, NINE = (
 def test_what_is_wrong_is_said_and_what_cannot_be_helped_is_not(
     spec: GroupSpec, now: GroupAssignment, said: list[str] | None, why: str
 ) -> None:
-    assert in_short(*evaluated(spec, now)) == (None if said is None else "; ".join(said)), why
+    assert fairness_summary(*evaluate_fairness(spec, now)) == (None if said is None else "; ".join(said)), why
 
 
 def test_the_example_in_the_docstring_is_true() -> None:

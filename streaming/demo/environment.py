@@ -1,4 +1,4 @@
-"""What a demo consists of: a broker, clients and the monitor, each a process of its own."""
+"""Run the processes of a demo: a broker, clients and the monitor."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from streaming.embedded.properties import LOOPBACK
 
 _SCRAPE_TIMEOUT_SECONDS = 2.0
 _MONITOR_GRACE_SECONDS = 10.0
-_NO_ANSWER = (OSError, HTTPException, ValueError)
+_SCRAPE_ERRORS = (OSError, HTTPException, ValueError)
 
 
-class Stage:
-    """Everything that a demo starts, in a folder that `demo_folder` gave. Leaving it stops whatever runs."""
+class DemoEnvironment:
+    """All processes of a demo, with their files in a folder from `demo_folder`. The end of the block stops them."""
 
     def __init__(self, folder: Path, metrics_port: int) -> None:
         self.tables = folder / "tables"
@@ -42,11 +42,14 @@ class Stage:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The broker's address, for clients of your own."""
+        """The address of the broker, also for clients outside the demo."""
         return self._broker.bootstrap_servers
 
     def start(self) -> Iterator[str]:
-        """Start one thing after another, each time saying first what is waited for. Raises RemedyError if one can't."""
+        """Start the processes one after another. Before each step, yield a description of what the demo waits for.
+
+        Raises RemedyError if a process cannot start.
+        """
         yield "the broker to answer"
         self._broker.start()
         yield "the demo's topics and groups"
@@ -55,34 +58,34 @@ class Stage:
         self._monitor = self._start_monitor()
 
     def check(self) -> None:
-        """Raise a RemedyError, with the reason as its log tells it, if something ended by itself."""
+        """Raise RemedyError with the reason from its log if a process ended unexpectedly."""
         if self._broker.pid is None:
             self._broker.wait_until_ended()
-            raise DemoError("the broker was stopped from elsewhere: start the demo again")
+            raise DemoError("a different process stopped the broker: restart the demo")
         if self._monitor is not None and self._monitor.exit_code is not None:
             raise DemoError(
-                f"the monitor ended with code {self._monitor.exit_code}: {last_words(self.monitor_log)} "
+                f"the monitor ended with code {self._monitor.exit_code}: {last_log_line(self.monitor_log)} "
                 f"(log: {self.monitor_log})"
             )
         self._load.check()
 
     def scrape(self) -> Figures | None:
-        """What /metrics says now; None if it doesn't answer."""
+        """Scrape /metrics. Return None if it does not answer."""
         try:
             with closing(HTTPConnection(LOOPBACK, self._metrics_port, timeout=_SCRAPE_TIMEOUT_SECONDS)) as connection:
                 connection.request("GET", "/metrics")
                 return read_figures(connection.getresponse().read().decode())
-        except _NO_ANSWER:
+        except _SCRAPE_ERRORS:
             return None
 
     def __enter__(self) -> Self:
-        """Start nothing yet: `start` tells what it waits for."""
+        """Do nothing. `start` starts the processes."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Stop all that runs: clients and monitor side by side, the broker they need last."""
+        """Stop clients and monitor at the same time, then the broker."""
         if self._monitor is not None:
             self._monitor.ask_to_end()
         self._load.stop()
@@ -91,10 +94,10 @@ class Stage:
         self._broker.stop()
 
     def _start_monitor(self) -> ChildProcess:
-        """Run it as a user would: `rebalance-monitor run --config monitor.toml`."""
+        """Run the command that users run: `rebalance-monitor run --config monitor.toml`."""
         config = self._folder / "monitor.toml"
         config.write_text(self._settings())
-        # The environment wins over the file: what is set there is meant for another monitor.
+        # The environment has precedence over the file. Its settings are for a different monitor, so they are removed.
         return ChildProcess(
             [sys.executable, "-m", "streaming.cli", "run", "--config", str(config)],
             self.monitor_log,
@@ -105,13 +108,13 @@ class Stage:
         sections: dict[str, dict[str, object]] = {
             "kafka": {"bootstrap_servers": self.bootstrap_servers, "cluster": "demo"},
             "paths": {"tables": str(self.tables), "checkpoint": str(self._folder / "checkpoint")},
-            # Groups are few: show all there is to see of them.
+            # There are few groups, so all details are shown.
             "metrics": {
                 "port": self._metrics_port,
                 "granularity": "member",
                 "compatible_with": ["kafka_exporter", "kafka_lag_exporter"],
             },
-            # Else Spark makes one in the folder that the demo was started from.
+            # By default, Spark creates this folder in the current folder.
             "spark.conf": {'"spark.sql.warehouse.dir"': str(self._folder / "warehouse")},
         }
         return "\n".join(
@@ -121,10 +124,10 @@ class Stage:
 
 
 def _toml(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)  # a JSON string, number or list of these is TOML's, too
+    return json.dumps(value, ensure_ascii=False)  # JSON strings, numbers and lists are also valid TOML
 
 
-def last_words(log: Path) -> str:
-    """The last line of a log, where a command of ours says why it ends."""
+def last_log_line(log: Path) -> str:
+    """Return the last line of a log. Our commands write the reason for their end there."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return lines[-1].strip().removeprefix("Error: ")[:300] if lines else "its log is empty"
+    return lines[-1].strip().removeprefix("Error: ")[:300] if lines else "the log is empty"

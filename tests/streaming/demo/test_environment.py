@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from streaming.config.load import load_settings
-from streaming.demo.stage import Stage, last_words
+from streaming.demo.environment import DemoEnvironment, last_log_line
 
 
 @pytest.mark.parametrize("name", ["plain", 'with "quotes" and \\', "ünïcode"])
 def test_the_monitors_file_says_what_was_meant_whatever_the_folder_is_called(tmp_path: Path, name: str):
     folder = tmp_path / name
-    stage = Stage(folder, 12_345)
-    (file := tmp_path / "monitor.toml").write_text(stage._settings(), encoding="utf-8")
+    environment = DemoEnvironment(folder, 12_345)
+    (file := tmp_path / "monitor.toml").write_text(environment._settings(), encoding="utf-8")
     settings = load_settings(file)
-    assert settings.kafka.bootstrap_servers == stage.bootstrap_servers
+    assert settings.kafka.bootstrap_servers == environment.bootstrap_servers
     assert settings.metrics.port == 12_345
     assert settings.paths.tables == str(folder / "tables")
     assert settings.paths.checkpoint == str(folder / "checkpoint")
@@ -29,9 +29,9 @@ def test_the_monitors_file_says_what_was_meant_whatever_the_folder_is_called(tmp
             "INFO starting\nError: no java found: apt install it\n\n", "no java found: apt install it", id="ours"
         ),
         pytest.param("Traceback:\n  File\nKeyError: 'x'\n", "KeyError: 'x'", id="not foreseen"),
-        pytest.param("", "its log is empty", id="killed before it said a word"),
+        pytest.param("", "the log is empty", id="killed before it said a word"),
     ],
 )
 def test_the_reason_is_the_logs_last_line(tmp_path: Path, log: str, says: str):
     (path := tmp_path / "monitor.log").write_text(log)
-    assert last_words(path) == says
+    assert last_log_line(path) == says

@@ -1,0 +1,26 @@
+"""Print tables and names to a terminal or a pipe. Names come from clients, so they can contain any character."""
+
+from __future__ import annotations
+
+import sys
+
+from rich.console import Console
+from rich.markup import escape
+
+from streaming.group.printable import printable
+
+_WIDTH_WITHOUT_TERMINAL = 140
+
+
+def output_console() -> Console:
+    """Return standard output. A pipe gets 140 columns, because rich's default of 80 is too narrow for a log."""
+    return Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
+
+
+def escape_text(text: str) -> str:
+    r"""Escape terminal control characters, rich markup and invalid characters of a text.
+
+    >>> escape_text("orders\x1b[2J"), escape_text("[red]")
+    ('orders\\x1b[2J', '\\[red]')
+    """
+    return escape(printable(text))
