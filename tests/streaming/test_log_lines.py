@@ -22,8 +22,8 @@ OF_ALL = {
     "%d rows appended to %s in %.1f ms": "the tables are shared",
     "could not write a checkpoint of table %s: %s": "the tables are shared",
     "added columns to table %s: %s": "the tables are shared",
-    "removed %d damaged files of %s that are not needed: %s": "a checkpoint's folder is one cluster's",
-    "upkeep of the tables took %.1f s": "the tables are shared",
+    "removed %d damaged files that are not needed from %s: %s": "a checkpoint's folder is one cluster's",
+    "the maintenance of the tables took %.1f s": "the tables are shared",
     "stopped": "the whole process",
 }
 """Lines about what all clusters share, and why."""

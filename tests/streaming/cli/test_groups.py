@@ -206,7 +206,7 @@ def test_tables_out_of_reach_do_not_keep_the_groups_from_being_listed(tmp_path: 
 
     monkeypatch.setattr(streaming.delta.stored, "DeltaTable", refuses)
     assert _read_conditions(Settings(), None, is_other_cluster=False) is None
-    with pytest.raises(NoTableError, match=r"cannot be read \(Generic S3 error\): is the storage reachable"):
+    with pytest.raises(NoTableError, match=r"cannot be read \(Generic S3 error\): check that the storage is reachable"):
         _read_conditions(Settings(), str(tmp_path), is_other_cluster=False)
 
 

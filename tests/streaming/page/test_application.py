@@ -144,7 +144,7 @@ def test_groups_in_trouble_stand_first_and_say_why(pages: Pages) -> None:
 
 def test_a_group_is_shown_with_members_expectation_story_and_alternatives(pages: Pages) -> None:
     seen = Seen(ask(pages, "/groups/fraud-detection").text).text
-    assert "15 partitions are not where range puts them" in seen
+    assert "15 partitions have the wrong owner by the rules of range" in seen
     assert "30 expected 15 12 12 6 28,800" in seen, "has, expected, the cells of the map, lag"
     assert "no record shows a cause; 2 members; 15 partitions moved" in seen
     assert "1 member more: 30 partitions, 3 members" in seen
