@@ -228,6 +228,9 @@ def _apply_facts(
         return snapshot, _CurrentVerdict(evaluation), ()
     if evaluation.is_complete:
         return snapshot, _evaluate_with_reported_assignor(snapshot, state, evaluation, strategies), ()
+    if state.pending:
+        # The snapshot is newer than records that wait for topic names. It gets its verdict after them, and only once.
+        return snapshot, _CurrentVerdict(evaluation), ()
     again = evaluate_snapshot(snapshot, strategies)
     if again is not None and again.generation_id == evaluation.generation_id:
         # Members may have moved to their targets since then. The verdict is the same, so it keeps its position.
