@@ -2,9 +2,9 @@
 
 The head of a request is its request line and its headers.
 
-1. The handler reads a complete head and writes into a list. So it never waits for a client.
-2. Each response has the headers `ALWAYS`. A header that the application sets has priority. This also applies to error
-   responses that the handler creates itself.
+1. The handler reads a complete head and writes into a list. So the handler never waits for a client.
+2. Each response has the headers `ALWAYS`. If the application sets one of these headers, the value of the application is
+   used. Error responses that the handler creates also have these headers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Headers = list[tuple[str, str]]
 Environ = dict[str, Any]
 StartResponse = Callable[[str, Headers], object]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
-"""A WSGI application (PEP 3333), with the types that are used here."""
+"""The type of a WSGI application (PEP 3333)."""
 
 ALWAYS: Final[tuple[tuple[str, str], ...]] = (
     ("Cache-Control", "no-store"),
@@ -53,7 +53,7 @@ class Gateway:
         return exchange.answer
 
     def get_app(self) -> Application:
-        """Return the application. The handler calls this method of its server."""
+        """Return the application. The handler of the library calls this method on its server object."""
         return self._call_application
 
     def _call_application(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -120,7 +120,7 @@ def plain_answer(status: str, *headers: tuple[str, str]) -> bytes:
 
 
 def path_of(head: bytes) -> str:
-    r"""Return the path of a request line, undecoded and without the query. Empty if the line has no path.
+    r"""Return the path of a request line, undecoded and without the query. The result is empty if the line has no path.
 
     >>> path_of(b"GET /-/ready?cluster=eu HTTP/1.1\r\nHost: x\r\n\r\n"), path_of(b"\x16\x03")
     ('/-/ready', '')
@@ -130,7 +130,7 @@ def path_of(head: bytes) -> str:
 
 
 async def run_in_thread(function: Callable[[], _T]) -> _T:
-    """Run a function in a new thread. The thread does not prevent the end of the process."""
+    """Run a function in a new thread. The process can end while the thread still runs."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[_T] = loop.create_future()
 

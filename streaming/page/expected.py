@@ -56,7 +56,9 @@ class Misplaced:
 
 
 def misplaced_in_short(drift: StrategyDrift, names: Mapping[str, str]) -> tuple[Misplaced, ...]:
-    """Combine misplaced partitions by topic and owners. Members have their name from `names`, or else their id.
+    """Combine misplaced partitions by topic and owners. The result shows a member by its name in `names`.
+
+    If `names` does not contain the member, the result shows its id.
 
     >>> from streaming.evaluation.assignment.drift import MisplacedPartition
     >>> both = tuple(MisplacedPartition("t", number, ("a",), "b") for number in (0, 1))
