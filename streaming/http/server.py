@@ -5,8 +5,9 @@
 2. A request must arrive within `HEAD_SECONDS`, including the TLS handshake. Data that arrives slowly does not extend
    this time. Sending a response may take at most `LONGEST_SECONDS`. If the client reads no data for `SILENCE_SECONDS`,
    the server closes the connection.
-3. At most `MAX_WAITING` connections may wait for their request. The server always accepts a new connection. If too many
-   connections wait, the server closes the oldest connection of the address with the most waiting connections.
+3. At most `MAX_WAITING` connections can wait for their request at the same time. The server always accepts a new
+   connection. If too many connections wait, the server closes the oldest connection of the address with the most
+   waiting connections.
 4. At most `MAX_REQUESTS` complete requests are open, at most half of them from one address. The server answers each
    further request with the status 503 (Service Unavailable). At most `MAX_ANSWERS` responses are computed or sent at a
    time, at most half of them for one address.

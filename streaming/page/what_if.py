@@ -67,7 +67,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class ChangeOutcomes:
-    """The results of all strategies for one change of the group. `change` describes it in words.
+    """The results of all strategies for one change of the group. `change` describes the change in words.
 
     For the group as it is, the first entry of `alternatives` is the current assignment (`today`).
     """

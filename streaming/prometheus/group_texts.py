@@ -1,10 +1,10 @@
-"""Caches the text of each group's series while its inputs are the same.
+"""Caches the text of each group's series until the inputs of the text change.
 
 Rules:
 
-1. The samples of these metrics depend only on the *stable parts* of a group's report. Lag and conditions are not among
-   them, because they change without a record of the group. Other modules write their metrics.
-2. The stable parts are stored with the cached text. If one part changes, the text is written again.
+1. The samples of these metrics depend only on the *stable parts* of a group's report. Lag and conditions are not stable
+   parts, because they change without a record of the group. Other modules write the metrics of lag and conditions.
+2. The stable parts are stored with the cached text. If one stable part changes, the text is written again.
 3. The text of a group that is no longer shown is removed from the cache.
 """
 

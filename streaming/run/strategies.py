@@ -1,4 +1,4 @@
-"""Load users' own strategies before the job starts, so that a wrong name is reported to the operator at once."""
+"""Load users' own strategies before the job starts. So the operator learns about a wrong name immediately."""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Required rights:
 
-- DESCRIBE on the cluster. Without it, brokers list only the groups that the monitor has DESCRIBE on.
+- DESCRIBE on the cluster. Without DESCRIBE on the cluster, brokers list only the groups on which the monitor has
+  DESCRIBE.
 - DESCRIBE on the groups.
 - DESCRIBE on the topics. Without it, brokers leave out the offsets of a topic and report no error.
 
@@ -42,7 +43,10 @@ GROUP_TYPE_NOT_KNOWN = Unanswered("group_type_not_known")
 
 
 class Groups:
-    """Requests about groups. Only one thread at a time may use it: later requests use the coordinators of a listing."""
+    """Requests about groups.
+
+    Only one thread at a time may use this object, because later requests use the coordinators of a listing.
+    """
 
     def __init__(self, connection: Connection, now_ms: Callable[[], int]) -> None:
         self._connection = connection
@@ -52,8 +56,8 @@ class Groups:
     def list_groups(self) -> GroupListing:
         """List the groups of all brokers. Raises KafkaError if no broker answers.
 
-        Each broker lists only the groups that it coordinates, so all brokers are asked. A broker that does not answer
-        is a gap in the listing.
+        Each broker lists only the groups that it coordinates, so all brokers are asked. If a broker does not answer,
+        its groups are missing in the listing, and the listing reports this gap.
         """
         sampled_at_ms = self._now_ms()
         broker_ids = self._connection.broker_ids()
@@ -110,14 +114,17 @@ class Groups:
 
 
 def _may_not_describe_cluster(answer: Message) -> bool:
-    """Return whether the monitor lacks DESCRIBE on the cluster. False if unknown: brokers before 2.8 do not answer."""
+    """Return True if the monitor does not have DESCRIBE on the cluster. Return False if this is unknown.
+
+    Brokers before Kafka 2.8 do not report it.
+    """
     if isinstance(answer, KafkaError) or answer.authorized_operations is None:
         return False
     return ACLOperation.DESCRIBE not in answer.authorized_operations
 
 
 def _read_listing(answer: Message, broker_id: int) -> Mapping[str, ListedGroup]:
-    """Read the groups of one broker. A field that its version does not have is None."""
+    """Read the groups of one broker. If the protocol version of the broker does not have a field, the field is None."""
     return {
         group.group_id: ListedGroup(
             group_type=group.group_type.lower() or None,
@@ -165,7 +172,8 @@ _ONE_GROUP: GroupApi[OffsetsByPartition | Unanswered] = GroupApi(
 def _read_offsets(group: Message) -> OffsetsByPartition | Unanswered:
     """Read the committed offsets of one group.
 
-    If one partition has an error, the whole group is Unanswered. Otherwise its commit would look deleted.
+    If one partition has an error, the whole group is Unanswered. Otherwise, the commit of this partition would look as
+    if it were deleted.
     """
     entries = [(topic.name, entry) for topic in group.topics for entry in topic.partitions]
     refusals = (read_error_code(code) for code in (group.error_code, *(entry.error_code for _, entry in entries)))

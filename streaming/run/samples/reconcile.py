@@ -29,7 +29,11 @@ from streaming.state.monitor_view import MonitorView
 _log = logging.getLogger(__name__)
 
 GROUPS_PER_SAMPLE = 500
-"""Maximum number of groups per sample to describe, and to fetch offsets of. Each of the two takes about 50 CPU ms."""
+"""Maximum number of groups that one sample describes.
+
+Also the maximum number of groups whose offsets one sample fetches. Each of the two requests takes about 50 ms of CPU
+time.
+"""
 
 
 class Reconciler:
@@ -55,7 +59,10 @@ class Reconciler:
     def vanished_groups(
         self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample
     ) -> PendingFacts:
-        """Return facts for groups that are proven to be deleted. `before` is the view from before the listing."""
+        """Return facts for groups that are proven to be deleted.
+
+        `before` is the view that was taken before the listing.
+        """
         self._suspects = keep_silent_suspects(self._suspects, now.groups, listing)
         self._deleted = {group_id: suspect for group_id, suspect in self._deleted.items() if group_id in self._suspects}
         to_confirm = dict(islice(self._to_confirm(now.health.positions), GROUPS_PER_SAMPLE))

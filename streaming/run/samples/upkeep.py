@@ -1,4 +1,4 @@
-"""Maintain the tables in a separate thread. Samples and batches wait for one step of the maintenance at most."""
+"""Maintain the tables in a separate thread. Samples and batches wait for at most one step of the maintenance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.spark.causes import plain_cause
 
 FIRST_AFTER_SECONDS = 60.0
-"""Delay of the first maintenance. It is short for monitors that restart within `maintenance_interval_seconds`."""
+"""Delay of the first maintenance. Delay of the first maintenance.
+
+The delay is short, so that a monitor that restarts often also does maintenance.
+"""
 
 _END_SECONDS = 10.0
 
@@ -37,7 +40,10 @@ class Upkeep:
         self._running: threading.Thread | None = None
 
     def start_if_due(self, now_ms: int) -> None:
-        """Start the maintenance if the interval has passed and the last one has ended. `now_ms` is cluster time."""
+        """Start the maintenance if the interval has passed and the previous maintenance has ended.
+
+        `now_ms` is cluster time.
+        """
         with self._lock:
             is_running = self._running is not None and self._running.is_alive()
             if is_running or time.monotonic() < self._due_seconds:
@@ -48,7 +54,10 @@ class Upkeep:
             self._running.start()
 
     def close(self) -> None:
-        """Wait some seconds for a running maintenance. A kill is harmless, because each step is one atomic commit."""
+        """Wait a few seconds for a running maintenance.
+
+        If the process is killed, nothing is damaged, because each step is one atomic commit.
+        """
         if self._running is not None:
             self._running.join(_END_SECONDS)
 
