@@ -14,9 +14,11 @@ class AssignorSettingError(RemedyError):
 
 
 def users_references(configured: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Return users' strategies, installed and configured, as (name, reference). Raises AssignorSettingError.
+    """Return the installed and the configured strategies of users as pairs (name, reference).
 
-    The error has the last line of the failure that loading the strategy caused.
+    Raises AssignorSettingError.
+
+    If a strategy cannot be loaded, the raised error contains the last line of the original error.
     """
     try:
         with Catalogue(configured) as catalogue:

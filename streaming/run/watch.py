@@ -49,7 +49,7 @@ class ClusterWatch:
 
     @property
     def stale_after_seconds(self) -> float:
-        """A sample of this age or older is too old to be shown. The unit is seconds."""
+        """The maximum age of a sample, in seconds. An older sample is too old to be shown."""
         return max(30.0, STALE_INTERVALS * self._settings.sampling.interval_seconds)
 
     def connect(self) -> Connection:

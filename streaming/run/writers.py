@@ -3,9 +3,9 @@
 A second monitor is detected when it starts. It is also detected later, while both monitors run. Two checkpoints of one
 cluster with the same tables would write every row twice, because Delta identifies a batch by its checkpoint.
 
-1. A monitor stores a record in the folder `_writers/` next to the tables. Each cluster and checkpoint has one record
-   file. It renews the record every `RENEW_SECONDS` and removes it when it stops. If `rebuild` replaces a checkpoint,
-   the new checkpoint uses the record of the old checkpoint.
+1. A monitor stores a record in the folder `_writers/` inside the folder of the tables. Each cluster and checkpoint has
+   one record file. It renews the record every `RENEW_SECONDS` and removes it when it stops. If `rebuild` replaces a
+   checkpoint, the new checkpoint uses the record of the old checkpoint.
 2. At the start, and at each renewal, a monitor reads the records of other writers of the same cluster. A writer on
    this machine is alive if its process exists. A writer on a different machine is alive if it renews its record during
    the check. Clocks are never compared. A start waits at most `WATCH_SECONDS`, so a writer that crashed does not block

@@ -166,9 +166,10 @@ class Brokers:
         spec: OffsetSpec,
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> Offsets:
-        """Request the offsets of all partitions at once. If this fails, request them topic by topic.
+        """Request the offsets of all partitions at once.
 
-        So one bad partition makes only the offsets of its topic unknown.
+        If this request fails, send one request per topic. So if one partition fails, only the offsets of its topic are
+        unknown.
         """
         asked = dict.fromkeys(partitions, spec)
         try:

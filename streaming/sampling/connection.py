@@ -48,9 +48,9 @@ class _BootstrapState:
     is_over: bool = False
 
     def close_client(self) -> None:
-        """Close the client. Close the client after a failed start.
+        """Close the client.
 
-        Otherwise its thread and its sockets would stay open.
+        Without this call, the thread and the sockets of the client would stay open after a failed start.
         """
         if self.client is not None:
             self.client.close()
@@ -91,10 +91,10 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
 
 
 def _bytes_before_end(receive: Callable[[], Received]) -> Received:
-    """Return the bytes first, and report the end of the connection only at the next call.
+    """Return the bytes first. Report the end of the connection only at the next call.
 
-    The library (kafka-python 3.0) drops bytes that it reads together with the end of a connection. The next read
-    returns the end again.
+    The library (kafka-python 3.0) loses bytes if it reads them together with the end of a connection. The next read
+    reports the end again.
     """
     content, error = receive()
     return content, None if content else error
@@ -149,10 +149,10 @@ class Connection:
         return sorted(broker.node_id for broker in self._manager.cluster.brokers())
 
     def ask_each(self, requests: Sequence[BrokerRequest]) -> list[Message | KafkaError]:
-        """Send requests and return the response or the error of each, in the same order.
+        """Send requests. Return the response or the error of each request, in the same order.
 
-        All brokers are asked in parallel, but each broker gets one request after another. The client rejects requests
-        above its limit of open requests per connection and does not queue them.
+        Requests to different brokers run in parallel. Each broker receives its requests one after the other. The client
+        has a limit of open requests per connection. It does not queue further requests, it rejects them.
         """
         answers: list[Message | KafkaError] = [None] * len(requests)
         self._manager.run(self._ask_brokers, requests, answers)

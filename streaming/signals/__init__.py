@@ -1,7 +1,7 @@
 """Definitions of all metrics: name, type, unit, labels, help text and an example query.
 
 The exporter, dashboards, alerts and `dashboards/METRICS.md` use these definitions, so they always show the same
-metrics. The package contains values only. It does not use prometheus-client, Spark or a clock.
+metrics. The package contains only constant values. The package does not use prometheus-client, Spark or a clock.
 
 signal.py              the type of a definition
 groups.py, ...         the definitions, one module per subject

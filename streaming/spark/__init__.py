@@ -1,4 +1,4 @@
-"""The Spark part of the monitor: session, sources, Python steps, state and checkpoint.
+"""The parts of the monitor that use Spark: session, sources, Python steps, state and checkpoint.
 
 session.py     the SparkSession and all its settings, each with its reason
 source.py      `__consumer_offsets` as a stream

@@ -70,7 +70,7 @@ class InitialState(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """Summary of the tables at the creation of the checkpoint: sorted position numbers per table, and initial states."""
+    """Summary of the tables when the checkpoint was created: sorted positions of each table, and initial states."""
 
     positions: Mapping[str, Int64Array] = field(default_factory=dict)
     initial_state: InitialState = field(default_factory=InitialState)

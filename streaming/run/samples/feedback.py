@@ -1,4 +1,4 @@
-"""After each sample, send feedback to the groups: external facts that groups wait for, and the end of deleted groups."""
+"""After each sample, send feedback to the groups: external facts that they wait for, and the end of deleted groups."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class FeedbackWriter:
         self._sent.update({group_id: (_fact_content(events), now_seconds) for group_id, events in fresh.items()})
 
     def send_vanished(self, vanished: Mapping[int, CommitsVanished]) -> None:
-        """Send the deleted commits of each `__consumer_offsets` partition.
+        """Send the query the deleted commits of each `__consumer_offsets` partition.
 
         If the file is lost, a later round of the reconciler finds the same commits again.
         """

@@ -104,9 +104,10 @@ class LagWatch:
         self._stored_seconds = time.monotonic()
 
     def restore(self) -> None:
-        """Restore the samples of an earlier run. CommittedOffsets must already have the last commits.
+        """Restore the samples of an earlier run. CommittedOffsets must already contain the last commits.
 
-        Samples are a cache, so damaged ones are dropped. Without them lag in seconds is unknown for some time.
+        The stored samples are a cache, so damaged samples are ignored. Without stored samples, lag in seconds is
+        unknown for some time.
         """
         try:
             encoded = self._files.read(STORED)

@@ -1,6 +1,6 @@
 """Decide whether a cluster is ready.
 
-It is ready if the query has read the log to its end and is running, and groups are evaluated.
+A cluster is ready if the query has read the log to its end and is running, and the groups are evaluated.
 
 The end of the log counts as reached when the consumer positions reach it, not when a record at the end is read. A
 partition can end in transaction markers, which no client receives. So the monitor must not wait for a record at the
@@ -22,10 +22,11 @@ The samples are one second apart.
 
 
 class Readiness:
-    """The positions that the query must reach. They are determined again after each start of the query.
+    """The positions that the query must reach.
 
-    `targets_of` returns them for a sample, or None if the sample does not determine them. They are the ends of the
-    log. In the polling mode they are the end of the first complete poll.
+    These positions are determined again after each start of the query. `targets_of` returns the positions for a sample,
+    or None if the sample does not determine the positions. The positions are the ends of the log. In the polling mode,
+    the position is the end of the first complete poll.
 
     The thread that starts the query and the sampler's thread both use it, under a lock.
     """

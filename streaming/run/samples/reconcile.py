@@ -86,9 +86,9 @@ class Reconciler:
     def vanished_commits(
         self, now: MonitorView, sample: ClusterSample, now_seconds: float
     ) -> Mapping[int, CommitsVanished]:
-        """Return commits that are proven to be deleted, by `__consumer_offsets` partition.
+        """Return the commits that are proven to be deleted, for each `__consumer_offsets` partition.
 
-        Each sample fetches the offsets of some groups, and each round the offsets of all groups.
+        Each sample fetches the offsets of some groups. A complete round of samples fetches the offsets of all groups.
         """
         for missing in self._missing_since_last_sample:
             self._unread += missing_by_partition(missing, sample)

@@ -29,9 +29,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AfterSample:
-    """The steps after a sample, in this order. The last two run only while the monitor is ready.
+    """The steps after a sample, in this order. The last two steps run only while the monitor is ready.
 
-    Conditions are evaluated after the monitor was ready for the first time.
+    Conditions are not evaluated until the monitor was ready for the first time.
     """
 
     feedback: Feedback

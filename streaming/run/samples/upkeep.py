@@ -14,9 +14,9 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.spark.causes import plain_cause
 
 FIRST_AFTER_SECONDS = 60.0
-"""Delay of the first maintenance. Delay of the first maintenance.
+"""Delay of the first maintenance, in seconds.
 
-The delay is short, so that a monitor that restarts often also does maintenance.
+The delay is short, so that a monitor that restarts often also runs the maintenance.
 """
 
 _END_SECONDS = 10.0
@@ -25,10 +25,12 @@ _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """The periodic maintenance of the tables. If it fails, the failure is logged, and the next interval tries again.
+    """The periodic maintenance of the tables.
 
-    The samplers of all clusters call it. The first call after the interval starts the maintenance. Only one runs at a
-    time.
+    If the maintenance fails, the failure is logged, and the maintenance runs again after the next interval.
+
+    The samplers of all clusters call this object. The first call after the interval starts the maintenance. Only one
+    maintenance runs at a time.
     """
 
     def __init__(self, tables: DeltaTables, retention_days: int, maintenance_interval_seconds: float) -> None:

@@ -126,9 +126,9 @@ def current_evaluation(record: GroupState) -> Evaluation | None:
 
 
 def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, position: Position) -> _MeasuredGroup:
-    """Return the known entry if the snapshot is the same, otherwise a new entry.
+    """If the snapshot is the same, return the known entry. Otherwise, return a new entry.
 
-    A new snapshot of the same evaluation keeps the written scores.
+    If the evaluation is still the same, the new entry keeps the written scores.
     """
     if known is not None and known.snapshot is snapshot:
         return known

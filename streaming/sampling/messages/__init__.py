@@ -14,9 +14,9 @@ from streaming.sampling.connection import Message
 
 
 def _message(name: str) -> Message:
-    """Create a class of kafka-python from `<name>.json`.
+    """Create a message class for kafka-python from `<name>.json`.
 
-    Keep a reference to it, because the client has only weak references to response classes.
+    The caller must keep a reference to the class, because the client has only weak references to response classes.
     """
     return type(ApiMessage)(name, (ApiMessage,), {"__slots__": ()}, load_json=__name__)
 
