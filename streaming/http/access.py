@@ -1,16 +1,18 @@
 """Protects the HTTP port with TLS and with user names and passwords.
 
 1. The users file has one line `name:hash` per user. The hash is a bcrypt hash as written by `htpasswd -B`. Empty lines
-   and lines that start with `#` are ignored. Any other hash is refused, because an attacker could guess its password
-   too fast.
-2. The users file and the private key must be private (`config/private_files.py`).
+   and lines that start with `#` are ignored. Other kinds of hashes are refused, because an attacker could guess the
+   password too fast.
+2. The users file and the file of the private key must not be readable for all users of the machine
+   (`config/private_files.py`).
 3. The check of an unknown name takes as long as the check of a known name. It computes one hash with the cost of one
    user in the file. The same unknown name always uses the cost of the same user. So an attacker cannot learn from the
    response time which names exist, or which hash costs the file contains. The port remembers the digest of each correct
    pair of name and password. Without this cache, each scrape would take a tenth of a second longer. One password is
    checked at a time, so an attacker who guesses passwords uses at most one core.
-4. A renewed certificate is used from the next connection on. The new certificate and its key are loaded into a new TLS
-   context. If the key does not match the certificate, the old pair stays in use. The log reports this once.
+4. If the certificate file is renewed, the next connection uses the new certificate. The new certificate and its key are
+   loaded into a new TLS context. If the key does not match the certificate, the old pair stays in use. The log reports
+   this once.
 """
 
 from __future__ import annotations

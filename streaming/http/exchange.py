@@ -85,7 +85,7 @@ class _Handler(WSGIRequestHandler):
     error_content_type, error_message_format = _TEXT, "%(code)d %(message)s\n"
 
     def handle(self) -> None:
-        """Handle the request. Refuse a head that is too long, because its end was not read."""
+        """Handle the request. Refuse a request whose head is too long. The end of such a head was not read."""
         head = self.request.head
         if len(head) <= _MAX_HEAD_BYTES:
             super().handle()
@@ -104,10 +104,10 @@ class _Handler(WSGIRequestHandler):
         super().end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Log nothing. A line for each scrape would fill the log."""
+        """Log nothing. Log nothing. With one line per scrape, the log would become too large."""
 
     def get_stderr(self) -> TextIO:
-        """Return a buffer, so wsgiref prints nothing to the terminal."""
+        """Return a buffer for error output, so that wsgiref prints nothing to the terminal."""
         return io.StringIO()
 
 

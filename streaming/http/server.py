@@ -8,9 +8,9 @@
 3. At most `MAX_WAITING` connections can wait for their request at the same time. The server always accepts a new
    connection. If too many connections wait, the server closes the oldest connection of the address with the most
    waiting connections.
-4. At most `MAX_REQUESTS` complete requests are open, at most half of them from one address. The server answers each
-   further request with the status 503 (Service Unavailable). At most `MAX_ANSWERS` responses are computed or sent at a
-   time, at most half of them for one address.
+4. At most `MAX_REQUESTS` complete requests are open. One address can have at most half of `MAX_REQUESTS`. The server
+   answers each further request with the status 503 (Service Unavailable). At most `MAX_ANSWERS` responses are computed
+   or sent at a time. One address can have at most half of `MAX_ANSWERS`.
 5. Rule 3 applies to probes, rule 4 does not. The server answers up to `MAX_PROBES` probes at a time, in addition to the
    other requests.
 """

@@ -3,5 +3,6 @@
     GroupReport ──► overview, group, heat_map, ... ──► rendering (HTML) or as_json ──► application (WSGI)
 
 `application`, `clusters` and `rebalances` have side effects or state. All other modules are pure functions of values.
-None means unknown and is shown as `?`. May import `state` and all packages below it. Only `rebalances` may read tables.
+None means unknown and is shown as `?`. This package is allowed to import `state` and all packages below `state`. Only
+`rebalances` may read tables.
 """

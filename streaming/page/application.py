@@ -4,14 +4,14 @@
    `/api/v1/groups` and `/api/v1/groups/<id>` return the same content as JSON. `?cluster=` selects one of several
    clusters (`clusters`). If a request needs `?cluster=` and does not have it, the response has the status 300 and lists
    the clusters. `/-/healthy` returns the status 200 as long as the process can answer requests.
-2. Only GET is answered (and HEAD, by the server). Other methods get 405, other addresses 404.
+2. The application answers only GET. The server answers HEAD. Other methods get 405, other addresses 404.
 3. Before the log was read to its end for the first time, pages show the progress, and the API returns 503.
 4. The headers of every response forbid the browser to store the response. They also forbid the browser to load or run
    anything that our pages do not need.
-5. `/-/ready` returns 200 or 503, like the metric `rebalance_monitor_ready`. If the monitor watches several clusters,
-   one ready cluster is enough for 200. If all clusters had to be ready, one failed cluster would make a readiness probe
-   remove the monitor for all clusters. `?cluster=` checks one cluster. The response contains only numbers, without
-   names of groups or clusters.
+5. `/-/ready` returns 200 if the metric `rebalance_monitor_ready` is 1. Otherwise, it returns 503. If the monitor
+   watches several clusters, one ready cluster is enough for 200. If all clusters had to be ready, one failed cluster
+   would make a readiness probe remove the monitor for all clusters. `?cluster=` checks one cluster. The response
+   contains only numbers, without names of groups or clusters.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ class _Listing:
 
     @property
     def is_catching_up(self) -> bool:
-        """True if no cluster has groups to show yet."""
+        """True if no cluster has groups that can be shown yet."""
         return all(one.phase == CATCHING_UP for one in self.clusters)
 
 

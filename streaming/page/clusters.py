@@ -48,7 +48,8 @@ def select_clusters(clusters: Sequence[ClusterView], name: str) -> Sequence[Clus
 def clusters_with_group(clusters: Sequence[ClusterView], group_id: str) -> Sequence[ClusterView]:
     """Return the clusters that have the group (rules 2 and 3).
 
-    If no cluster has it, return the clusters that are still catching up. A single cluster is always returned.
+    If no cluster has the group, return the clusters that are still catching up. If there is only one cluster, always
+    return this cluster.
     """
     if len(clusters) == 1:
         return clusters

@@ -1,4 +1,4 @@
-"""Describes the difference between the actual and the expected assignment in words."""
+"""Describes in words how the actual assignment differs from the expected assignment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORDS = {
 
 
 def verdict_in_words(drift: StrategyDrift) -> str:
-    """Return the verdict for one strategy as a sentence.
+    """Return a sentence that describes the verdict for one strategy.
 
     >>> verdict_in_words(StrategyDrift("range", True, "drift", "", 2, (), ("replay_differs",)))
     '2 partitions have the wrong owner by the rules of range: replay differs'

@@ -1,6 +1,6 @@
 """Collects everything that the page of one group shows.
 
-1. Values that an open transaction hides are not shown (see `evaluation.evaluate`).
+1. If an open transaction hides a value, the value is not shown (see `evaluation.evaluate`).
 2. Partitions with unknown lag come first, then the partitions with the largest lag. The page shows the first 20.
 """
 

@@ -8,7 +8,8 @@
    first.
 3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to their
    partition count. The cell with the most partitions has level 5.
-4. Members and topics beyond the limits are counted, but not shown.
+4. If there are too many members or topics, the page shows only the first ones. The page also shows how many members and
+   topics are not shown.
 5. A member has a cell for each topic that the member subscribes to. It also has a cell for a topic without subscription
    if it owns partitions of this topic. A member whose partitions are unknown has no cells.
 """

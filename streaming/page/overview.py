@@ -11,7 +11,7 @@ from streaming.evaluation.report import GroupReport
 from streaming.page.watched import WatchedCluster
 
 DEFAULT_ROWS = 100
-"""Number of rows on the page. Other groups can be found by name."""
+"""Number of rows on the page. Groups in later rows can be found by name."""
 
 
 @dataclass(frozen=True, slots=True)

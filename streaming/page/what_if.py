@@ -5,9 +5,9 @@
    the group. Nothing is computed if the partition count of a subscribed topic is unknown. Nothing is computed if the
    subscription or the assignment of a member is unknown.
 2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or more than `MAX_MEMBERS` members. The
-   computation would take so long that it delays the batches. The page shows the stored result instead. The stored
-   result covers only the group without a change, and it has no sizes. The stored result was computed together with the
-   verdict. For changes, the user runs `rebalance-monitor what-if`.
+   computation would take so long that it delays the batches. For such a large group, the page shows the stored result.
+   The stored result covers only the group without a change, and it has no sizes. The stored result was computed
+   together with the verdict. To compute the results for a change, the user can run `rebalance-monitor what-if`.
 3. The page does not compute users' own strategies, because such strategies run in a separate, guarded process. The page
    shows the stored results or failures of these strategies below the built-in strategies.
 4. A stored result is shown only if the generation, the number of members and the number of partitions have not changed
@@ -69,7 +69,7 @@ class Alternative:
 class ChangeOutcomes:
     """The results of all strategies for one change of the group. `change` describes the change in words.
 
-    For the group as it is, the first entry of `alternatives` is the current assignment (`today`).
+    If there is no change, the first entry of `alternatives` is the current assignment (`today`).
     """
 
     change: str
@@ -92,7 +92,7 @@ class WhatIfAnswers:
 def compute_what_if(group: GroupReport, record: GroupState | None, strategies: Sequence[str]) -> WhatIfAnswers:
     """Compute the assignments of the built-in strategies for the usual changes.
 
-    Add stored results of users' own strategies (rule 3).
+    Add the stored results of users' own strategies (rule 3).
     """
     error = _refusal(group, record)
     if record is None or error is not None:

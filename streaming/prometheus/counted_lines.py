@@ -37,7 +37,7 @@ class Lines(Protocol):
         """Return the number of series before the limit."""
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
-        """Return the number of series of each group, or of topics."""
+        """Return the number of series of each group. For series of topics, return one number."""
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
         """Return the shown lines by metric name."""

@@ -1,6 +1,6 @@
 """Joins lines of samples with the headers of their metric families, in Prometheus' text format or OpenMetrics.
 
-prometheus-client writes the header lines (`# HELP`, `# TYPE`). A family without a sample is left out.
+prometheus-client writes the header lines (`# HELP`, `# TYPE`). A family without a sample is not in the response.
 
 During a scrape, Python's garbage collection is paused. The objects of a scrape have no reference cycles, so they need
 no garbage collection. Without the pause, many thousand pieces of text would start the collection again and again. Each

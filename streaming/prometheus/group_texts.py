@@ -77,7 +77,10 @@ class GroupLines:
 
 
 class GroupTexts:
-    """The lines of all groups of a cluster for metrics of one granularity. Several threads may call `lines`."""
+    """The lines of all groups of a cluster for metrics of one granularity.
+
+    Several threads can call `lines` at the same time.
+    """
 
     def __init__(
         self,
@@ -91,7 +94,7 @@ class GroupTexts:
 
     @property
     def is_empty(self) -> bool:
-        """True if no metric of this granularity is selected."""
+        """True if the settings select no metric of this granularity."""
         return not self._writers
 
     def lines(self, reports: Iterable[GroupReport]) -> GroupLines:

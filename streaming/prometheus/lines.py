@@ -66,7 +66,7 @@ class Writer:
         return "".join([lines[sample.suffix].format_sample(sample) for sample in samples])
 
     def column(self, labels: Mapping[str, pa.Array], values: pa.Array) -> pa.Buffer:
-        """Return the lines of a column of numbers and columns of escaped labels (rule 4).
+        """Return the lines for a column of numbers and the columns of escaped labels (rule 4).
 
         If `labels` has a column that is not a label of the metric, the column is ignored.
         """

@@ -11,8 +11,8 @@ Rules:
 4. One response contains all clusters. Each metric family occurs once. The metrics of this project have the label
    `cluster`. Metrics with the names of kafka-lag-exporter have the label `cluster_name`. Metrics with the names of
    kafka_exporter have the label `cluster` only if there are several clusters.
-5. All selected series (`metric_selection`) are created and counted first. Then `series_limit` decides which of them are
-   shown.
+5. All selected series (`metric_selection`) are created and counted first. Then `series_limit` decides which of these
+   series are shown.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@
    shown only if all groups are shown at this granularity.
 4. Series of topics without a group are treated as an additional group. This additional group ranks as the group with
    the least trouble. `top_k` does not apply to the additional group.
-5. Series of the monitor itself are always shown. They count towards `max_series`.
+5. The series that describe the monitor itself are always shown. They count towards `max_series`.
 6. Dropped series are counted by the first reason that applies: `top_k`, then `max_series`. Series that the settings do
    not select (denied names, finer granularities) are not counted.
 7. Several clusters in one response share `max_series`. If a cluster needs less than its share, the other clusters use
@@ -48,7 +48,7 @@ Levels = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits from the settings. `top_k` 0 means no limit."""
+    """The limits from the settings. If `top_k` is 0, there is no limit on the number of groups with details."""
 
     top_k: int
     max_series: int
@@ -75,7 +75,7 @@ class RequestedSeries:
 
 
 class LimitEdge(NamedTuple):
-    """The point at which `max_series` cut the last scrape.
+    """The point at which the series of the last scrape reached `max_series`.
 
     All granularities that are coarser than the one with index `level` are shown. The granularity with index `level` is
     shown only for the worst groups. `shown` is the number of these groups.

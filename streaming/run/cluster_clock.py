@@ -21,7 +21,10 @@ from streaming.evaluation.lag.broker_clocks import (
 from streaming.evaluation.lag.lag import ClusterSample
 
 WARN_MS = 5_000
-"""Difference above which clocks count as not synchronized. NTP keeps clocks within a few milliseconds."""
+"""If the difference of two clocks is larger than this, they count as not synchronized.
+
+NTP keeps the difference below a few milliseconds.
+"""
 
 _log = logging.getLogger(__name__)
 

@@ -2,7 +2,8 @@
 
 1. If a repeated task fails several times in a row with the same reason, the reason is logged once. If the task fails
    again after a success, the reason is logged again.
-2. An expected failure (disk, tables, brokers) is one line. An unexpected failure is logged with its stack trace.
+2. An expected failure (disk, tables, brokers) is logged as one line. An unexpected failure is logged with its stack
+   trace.
 3. If Spark has ended, only the code that ends the run logs this failure.
 """
 

@@ -19,7 +19,7 @@ from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView
 
 STORED_ID = "offsets_topic_id"
-"""A separate file in the checkpoint. If the file does not exist, the topic id is unknown."""
+"""The name of a separate file in the checkpoint. If the file does not exist, the topic id is unknown."""
 
 _TOPIC_ID = re.compile(rb"[A-Za-z0-9_-]{22}")
 """The text form of Kafka's 16-byte topic id: URL-safe base64 without padding."""
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 def report_rewound(cluster: str, monitor_state: MonitorState, rewound: Collection[int]) -> None:
-    """Store rewound partitions. The cluster is then never ready in this run.
+    """Store rewound partitions. After that, the cluster is not ready until the end of this run.
 
     Log an error for new rewound partitions.
     """

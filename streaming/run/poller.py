@@ -87,7 +87,7 @@ class Poller:
     def poll(self) -> None:
         """Poll once: request the groups, compare them and send the changes.
 
-        Do nothing until the query has read everything that was sent before.
+        Do nothing if the query has not yet read everything that was sent before.
         """
         if not self._has_arrived():
             return
@@ -161,7 +161,7 @@ def _last_sent_number(files: Files) -> int:
 
     The result is -1 if there is no such file.
 
-    The query may have read these files already.
+    It is possible that the query has already read these files.
     """
     names = (_FILE_NAME.fullmatch(name) for name in files.names(FEEDBACK_FOLDER))
     return max((int(name[1]) for name in names if name), default=-1)

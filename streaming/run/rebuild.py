@@ -6,7 +6,8 @@ All steps that can fail run before the first step that changes something.
    parts are saved.
 2. The new checkpoint is created next to the old one. The old and the new checkpoint are swapped only when the new
    checkpoint is complete.
-3. If the swap fails, the old checkpoint is put back. So a failed rebuild changes nothing except repaired tables.
+3. If the swap fails, the old checkpoint is moved back to its place. So after a failed rebuild, nothing has changed
+   except the repaired tables.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 1. Each failed attempt makes the cluster not ready and counts as a restart of its query.
 2. A reason is logged if it differs from the last reason. Only the last reason is stored. Parts of the text that differ
    in each attempt are removed first.
-3. Pauses double up to `LONGEST_PAUSE_SECONDS`.
+3. Each pause is twice as long as the previous pause, up to `LONGEST_PAUSE_SECONDS`.
 4. After the cluster was ready again, the next failure counts as new: its reason is logged, and pauses are short again.
 """
 
@@ -50,7 +50,7 @@ class RetryState:
 
 
 def reason_of(error: Exception) -> str:
-    r"""Return the text of an error without the parts that differ each time.
+    r"""Return the text of an error without the parts that differ in each attempt.
 
     An error of Py4J names a call in its first line and the exception in its second line. A stack trace follows. The
     function removes words with a digit, for example ids of objects or queries, ports and times.

@@ -8,7 +8,7 @@ from streaming.errors import STAYS, RemedyError
 
 
 class AssignorSettingError(RemedyError):
-    """A strategy named in the configuration cannot be loaded."""
+    """A strategy that the configuration names cannot be loaded."""
 
     exit_code = STAYS
 

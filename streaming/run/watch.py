@@ -85,7 +85,8 @@ class ClusterWatch:
     def _offsets_topic_partitions(self, brokers: Brokers, stop: threading.Event) -> list[int]:
         """Return the partitions of `__consumer_offsets`, or an empty list after `stop`.
 
-        A new cluster has no `__consumer_offsets` until the first commit. Until then, wait and stay not ready.
+        A new cluster has no `__consumer_offsets` until the first commit. Until the topic exists, the monitor waits and
+        is not ready.
         """
         is_reported = False
         while not stop.is_set():

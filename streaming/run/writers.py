@@ -4,8 +4,8 @@ A second monitor is detected when it starts. It is also detected later, while bo
 cluster with the same tables would write every row twice, because Delta identifies a batch by its checkpoint.
 
 1. A monitor stores a record in the folder `_writers/` inside the folder of the tables. Each cluster and checkpoint has
-   one record file. It renews the record every `RENEW_SECONDS` and removes it when it stops. If `rebuild` replaces a
-   checkpoint, the new checkpoint uses the record of the old checkpoint.
+   one record file. The monitor renews its record every `RENEW_SECONDS`. It removes the record when it stops. If
+   `rebuild` replaces a checkpoint, the new checkpoint uses the record of the old checkpoint.
 2. At the start, and at each renewal, a monitor reads the records of other writers of the same cluster. A writer on
    this machine is alive if its process exists. A writer on a different machine is alive if it renews its record during
    the check. Clocks are never compared. A start waits at most `WATCH_SECONDS`, so a writer that crashed does not block
@@ -14,8 +14,8 @@ cluster with the same tables would write every row twice, because Delta identifi
    the starting writer stops. Otherwise, the writer that started later stops.
 4. Everyone who can read the tables can read a record, and other monitors print it. So a record does not contain a user
    name or a password.
-5. A record that cannot be read or written does not stop the monitor. The failure is logged once. A second writer is
-   then not detected.
+5. If a record cannot be read or written, the monitor continues. The failure is logged once. A second writer is then not
+   detected.
 """
 
 from __future__ import annotations

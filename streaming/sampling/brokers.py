@@ -78,7 +78,10 @@ class Brokers:
         return list(range(len(topic["partitions"])))
 
     def topic_names(self) -> TopicNames:
-        """Request the names of all topics by id. Empty if the brokers have no topic ids. Raises KafkaError."""
+        """Request the names of all topics by id.
+
+        The result is empty if the brokers have no topic ids. Raises KafkaError.
+        """
         asked_at_ms = self._now_ms()
         described = self._admin.describe_topics()
         ids = ((_topic_id(topic["topic_id"]), topic["name"]) for topic in described if topic["name"])
@@ -117,7 +120,7 @@ class Brokers:
         return sample
 
     def last_stable_offsets(self, partitions: Iterable[tuple[str, int]]) -> Offsets:
-        """Return the log ends for read_committed consumers. Partitions without an answer are left out."""
+        """Return the log ends for read_committed consumers. Partitions without an answer are not in the result."""
         asked = [TopicPartition(topic, partition) for topic, partition in partitions]
         return self._offsets(asked, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
 

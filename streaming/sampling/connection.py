@@ -1,4 +1,4 @@
-"""The connection to a cluster. All requests to its brokers use it."""
+"""The connection to a cluster. All requests to the brokers of the cluster use this connection."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Connection:
         """Send requests. Return the response or the error of each request, in the same order.
 
         Requests to different brokers run in parallel. Each broker receives its requests one after the other. The client
-        has a limit of open requests per connection. It does not queue further requests, it rejects them.
+        has a limit of open requests per connection. The client rejects further requests and does not queue them.
         """
         answers: list[Message | KafkaError] = [None] * len(requests)
         self._manager.run(self._ask_brokers, requests, answers)

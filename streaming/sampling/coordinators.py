@@ -116,7 +116,10 @@ def _answers_by_group(
 
 
 def _read_coordinators(ids: Sequence[str], response: Message) -> Mapping[str, int | Unanswered]:
-    """Read the coordinator of each group. Before version 4, a response has no group id and is for one group."""
+    """Read the coordinator of each group.
+
+    Before protocol version 4, a response is for one group only and does not contain the group id.
+    """
     if response.API_VERSION < 4:
         return {ids[0]: read_error_code(response.error_code) or response.node_id}
     return {one.key: read_error_code(one.error_code) or one.node_id for one in response.coordinators}

@@ -147,7 +147,10 @@ def _by_type(group_types: Mapping[str, str | None]) -> Mapping[str, list[str]]:
 
 
 def _offsets_request(ids: Sequence[str]) -> Message:
-    """Create a request of version 8. Version 10 has topic ids instead of names, and version 9 needs no member here."""
+    """Create a request of version 8.
+
+    Version 10 uses topic ids instead of topic names. In version 9, this request does not need a member id.
+    """
     group = OffsetFetchRequest.OffsetFetchRequestGroup
     return OffsetFetchRequest(groups=[group(group_id=name, topics=None) for name in ids], min_version=8, max_version=8)
 

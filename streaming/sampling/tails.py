@@ -1,10 +1,10 @@
 """Read the log of users' topics at given offsets. Each look is one fetch request. Only the batch headers are read.
 
-Each request has one partition. A broker returns the first batch of the first partition, even if the batch exceeds the
-size limit. Batches of further partitions are not returned if they exceed the limit (KIP-74). So an empty response means
-that no batch follows before the last stable offset. With read_committed the response names the aborted transactions.
-The monitor needs the right READ on the topic for these requests. Without READ, the next record of a group stays
-unknown.
+Each request asks for one partition. A broker returns the first batch of the first partition, even if the batch exceeds
+the size limit. Batches of further partitions are not returned if they exceed the limit (KIP-74). So an empty response
+means that no batch follows before the last stable offset. With read_committed, the response lists the aborted
+transactions. The monitor needs the right READ on the topic for these requests. Without READ, the next record of a group
+stays unknown.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ Rules:
 1. `name` is the exported name. The name of a counter ends in `_total`. A histogram has three exported names
    (`exported_names`), and none of them equals `name`.
 2. If a name ends in a unit (`_seconds`, `_bytes`, `_ratio`, `_partitions`, `_members`, ...), the values have this unit.
-3. Labels have the order in which the exporter writes their values. If all values of a label are known, `label_values`
-   lists them.
+3. The order of labels is the order in which the exporter writes the label values. If all values of a label are known,
+   `label_values` lists them.
 4. `help` describes a sample. `unknown` describes possible reasons why a series is absent. An absent series never means
    that the value is zero.
 5. `example` is a PromQL query for an engineer on call. The query uses only metrics and labels that are defined in this

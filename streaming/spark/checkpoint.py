@@ -1,9 +1,10 @@
 """The checkpoint folder: its identity, its lock, and the end positions of its batches.
 
-monitor.json     identity, written last when a checkpoint is created, so that an incomplete checkpoint has none
-query/           files of Spark: offsets, commits, state
-feedback/        external facts for the groups
-origin/          summary of the tables when the checkpoint was created: positions that have rows, and initial states
+- `monitor.json`: the identity. This file is written last when a checkpoint is created. So an incomplete checkpoint has
+  no identity.
+- `query/`: files of Spark: offsets, commits, state.
+- `feedback/`: external facts for the groups.
+- `origin/`: a summary of the tables when the checkpoint was created: positions that have rows, and initial states.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class CheckpointError(RemedyError):
 
 
 class CheckpointInUseError(CheckpointError):
-    """A different process on this machine is using the checkpoint. It may end soon."""
+    """A different process on this machine is using the checkpoint. It is possible that this process ends soon."""
 
     exit_code = MAY_PASS
 
@@ -204,7 +205,7 @@ def batch_end_positions(files: Files, batch_id: int, topic: str) -> dict[int, in
 
 
 def last_committed_batch(files: Files) -> int | None:
-    """Return the last committed batch. None before the first."""
+    """Return the number of the last committed batch. Return None before the first batch was started."""
     done = [int(name) for name in files.names(f"{QUERY}/commits") if name.isdigit()]
     return max(done, default=None)
 

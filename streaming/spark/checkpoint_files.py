@@ -1,8 +1,8 @@
 """Check, without Spark, the checkpoint files that the next start needs.
 
-A kill at any moment leaves a valid checkpoint, because Spark and this monitor write a file under a temporary name and
-rename it. So these cases do not count as damage: temporary files, missing checksum files, and a batch that was started
-but not committed.
+If the monitor is killed at any moment, the checkpoint stays valid. The reason is that Spark and this monitor write a
+file under a temporary name and then rename the file. So these cases do not count as damage: temporary files, missing
+checksum files, and a batch that was started but not committed.
 
 1. `monitor.json` is written last when a checkpoint is created. If a query exists without `monitor.json`, the checkpoint
    is damaged.

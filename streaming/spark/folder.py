@@ -10,7 +10,7 @@ from typing import Protocol
 from urllib.parse import unquote, urlparse
 
 MIN_FREE_BYTES = 1 << 20
-"""Free space below which a disk counts as full, in bytes.
+"""If a disk has less free space than this number of bytes, it counts as full.
 
 A disk with less free space would be full after a few batches of Spark.
 """
@@ -66,7 +66,9 @@ class LocalFolder:
         return f"{self.root}/{name}"
 
     def refusal(self) -> OSError | None:
-        """Return the reason why this process cannot list, enter or write one of the folders. None if nothing is wrong.
+        """Return the reason why this process cannot list, enter or write one of the folders.
+
+        Return None if it can do all three.
 
         If the root does not exist, its nearest existing parent folder is checked, because the root will be created in
         this folder.

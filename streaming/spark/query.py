@@ -44,7 +44,7 @@ def start_query(  # noqa: PLR0913 - everything that a query needs, as keywords
     checkpoint: str,
     trigger_seconds: float,
 ) -> StreamingQuery:
-    """Start the query. `on_batch` gets the state rows of every batch after the state step."""
+    """Start the query. `on_batch` is called for each batch, with the state rows that the state step returned."""
     keyed = state_rows.select(F.lit(cluster).alias("cluster"), *STATE_ROWS.names)
     advanced = keyed.groupBy("cluster", "state_kind", "state_key").applyInPandasWithState(
         state_function, STATE_ROWS, STORED_STATE, "append", GroupStateTimeout.NoTimeout

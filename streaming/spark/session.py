@@ -1,12 +1,13 @@
 """Start, configure and stop the SparkSession of the monitor.
 
-1. If the monitor runs alone, it starts Spark. `settings.spark` has the master and the memory.
+1. If the monitor runs alone, it starts Spark. In this case, `settings.spark` defines the master and the memory.
 2. If `spark-submit` started the monitor, Spark is already running. Then spark-submit has set the master, the memory,
    the jars, the addresses and the JVM options (`SUBMITTED`). The same values in `settings.spark` are ignored. All other
    settings apply as usual.
 3. Driver and executors use the loopback address only if the master is `local...`, because they then run on one machine.
 4. Each cluster has its own query. With several clusters, `local[n]` means n tasks per cluster, and each query has its
-   own scheduler pool. So a cluster that catches up, or whose broker does not answer, does not delay the others.
+   own scheduler pool. So if one cluster is catching up, or if its broker does not answer, the other clusters are not
+   delayed.
 5. Every user of a machine can read the command lines of processes. So a value of `spark.conf` that could be a secret is
    not put on a command line. The JVM gets the value after its start. Spark's web pages and logs do not show these
    values. The exception is JVM options. They are on the command line.
@@ -53,7 +54,7 @@ _CLASS_PATH = "spark.driver.extraClassPath"
 _REDACTION = "spark.redaction.regex"
 _REDACTED_BY_SPARK = "(?i)secret|password|token|access[.]?key"
 _LAUNCH_ONLY = re.compile(r"spark\.(driver\.(extra|default)|jars|files|archives|submit|plugins|master|redaction|log)")
-"""Names of settings that have an effect only when the JVM is launched."""
+"""Names of settings that have an effect only at the start of the JVM."""
 ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 SUBMITTED = frozenset(

@@ -1,8 +1,8 @@
 """Check the files of Spark's RocksDB state store for one state partition: its snapshots, and the changes of each batch.
 
 `V.zip` is the state after V batches. `V.zip` contains a list of RocksDB's own files, which are in the same folder.
-`V.changelog` has the changes of batch V as LZ4 blocks of lz4-java (magic, token, two lengths, a checksum). The last
-block of the file is empty.
+`V.changelog` has the changes of batch V as LZ4 blocks of lz4-java. Each block starts with a magic, a token, two lengths
+and a checksum. The last block of the file is empty.
 """
 
 from __future__ import annotations

@@ -54,7 +54,10 @@ would take more time.
 
 @dataclass(frozen=True)
 class CombineFunction:
-    """The function of `mapInArrow`: combines the records of one task into state rows. See StateFunction on pickling."""
+    """The function of `mapInArrow`.
+
+    It combines the records of one task into state rows. See StateFunction on pickling.
+    """
 
     own_partitions: OwnPartitions
 

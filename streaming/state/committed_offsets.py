@@ -4,9 +4,9 @@ A key is decoded once, at its first commit. The key then has a row. Each later c
 into this row. When more than half of the rows belong to deleted keys, these rows are removed. Without this rule, memory
 would grow with every group that ever existed.
 
-All commits of a key are in one partition of `__consumer_offsets`. Offsets of different partitions cannot be compared. A
-commit from a different partition counts only if this partition is the group's home (`combine.own_partitions`). After
-such a commit, the key starts again without its earlier commits.
+All commits of a key are in one partition of `__consumer_offsets`. Offsets of different partitions cannot be compared.
+If a commit comes from a different partition than before, it counts only if the new partition is the home of the group
+(`combine.own_partitions`). After such a commit, the key starts again without its earlier commits.
 """
 
 from __future__ import annotations

@@ -149,8 +149,8 @@ class MonitorState:
     def put_readiness(self, *, ready: bool, before: Health) -> bool:
         """Store the readiness that was computed from the health `before`. Return True if the cluster is ready now.
 
-        Other threads can change the health in the meantime. The cluster is not ready if the query failed since
-        `before`, or if a partition was found to be rewound since `before`.
+        Other threads can change the health between `before` and this call. The cluster is not ready if the query failed
+        since `before`, or if a partition was found to be rewound since `before`.
         """
         with self._lock:
             known = self._view.health

@@ -93,7 +93,8 @@ class MonitorView:
     def blocked_groups(self) -> Callable[[str], bool]:
         """Return a function that checks whether a group is blocked by an open transaction.
 
-        A consumer with read_committed receives no record after the first open transaction of a partition. This also
-        blocks the records of groups that have no open transaction. The current state of a blocked group is unknown.
+        A consumer with read_committed receives no record after the first open transaction of a partition. The consumer
+        then also does not receive records of groups that have no open transaction. The current state of a blocked group
+        is unknown.
         """
         return blocked_groups(self.sample or ClusterSample(0))

@@ -58,7 +58,7 @@ class Reports(Mapping[str, GroupReport]):
 
     @cached_property
     def with_findings(self) -> Sequence[str]:
-        """Ids of the groups with a condition or an unowned partition in the last sample, sorted."""
+        """The sorted ids of the groups that had a condition or an unowned partition at the last sample."""
         sample_values = self._sample_values
         return sorted((sample_values.conditions.keys() | sample_values.unowned.keys()) & self.recorded.keys())
 

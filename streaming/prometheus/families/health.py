@@ -129,7 +129,10 @@ def own_processes() -> list[psutil.Process]:
 
 
 def resident_bytes(processes: Iterable[psutil.Process]) -> int:
-    """Return the resident memory of the processes that still run. Spark may end idle workers during a scrape."""
+    """Return the resident memory of the processes that still run.
+
+    It is possible that Spark ends idle workers during a scrape.
+    """
     total = 0
     for process in processes:
         with suppress(psutil.Error):

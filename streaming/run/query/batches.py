@@ -61,7 +61,7 @@ class BatchFailedError(Exception):
 
 
 class BatchSink:
-    """The function of `foreachBatch`: applies the state rows of a batch to the monitor state and the tables."""
+    """The function of `foreachBatch`. It applies the state rows of a batch to the monitor state and to the tables."""
 
     def __init__(  # noqa: PLR0913 - everything that a batch changes, as keywords
         self,

@@ -1,9 +1,9 @@
 """Return freed memory to the operating system.
 
-The driver uses three allocators: the C library's (for large Python objects), Arrow's, and the one of delta-rs. Each
-allocator keeps freed memory for later requests. The allocator of delta-rs returns freed memory to the system after ten
-seconds. The other two allocators never return memory, so they keep the largest amount that was ever in use. So after
-one large batch, the memory of the driver stayed at four times its normal size. The measurements are in
+The driver uses three memory allocators: one of the C library (for large Python objects), one of Arrow, and one of
+delta-rs. Each allocator keeps freed memory for later requests. The allocator of delta-rs returns freed memory to the
+system after ten seconds. The other two allocators never return memory, so they keep the largest amount that was ever in
+use. So after one large batch, the memory of the driver stayed at four times its normal size. The measurements are in
 `streaming/DESIGN.md`.
 """
 

@@ -1,4 +1,7 @@
-"""Run the query of one cluster. Start it again if it fails or if partitions of its topic are added."""
+"""Run the query of one cluster.
+
+Start the query again if the query fails, or if partitions are added to `__consumer_offsets`.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from streaming.spark.checkpoint import batch_end_positions, last_committed_batch
 from streaming.spark.files import Files
 
 STORED_COUNTS = "offsets_topic_partition_counts"
-"""A separate file in the checkpoint.
+"""The name of a separate file in the checkpoint.
 
 If the file does not exist, the only known count is the partition count at the last batch.
 """

@@ -1,7 +1,8 @@
 """Create or check the checkpoint and the tables of a run. Ensure that the checkpoint and the tables match.
 
-A new checkpoint reads the topic from its start, and the tables may already have rows. So the new checkpoint stores a
-summary of the tables (`Bootstrap`): the positions of records that have rows, and the totals of each group.
+A new checkpoint reads the topic from its start, and it is possible that the tables already have rows. So the new
+checkpoint stores a summary of the tables (`Bootstrap`): the positions of records that have rows, and the totals of each
+group.
 """
 
 from __future__ import annotations
@@ -171,9 +172,9 @@ def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_clus
     """Return the last row of each group, without its members.
 
     If all rows of the group are from one partition, the last row is the row with the highest offset. If a group ended
-    without a record (Gone), its last row has the offset of the last record and a later time. If a group has rows from
-    two partitions, the last row is the row with the later time. After a group moved to a new partition, the earlier
-    partition receives no more records of the group.
+    without a record (Gone), the last row of the group has the offset of the last record of the group, and a later time.
+    If a group has rows from two partitions, the last row is the row with the later time. After a group moved to a new
+    partition, the earlier partition receives no more records of the group.
     """
     if tables.is_empty(table):
         return []

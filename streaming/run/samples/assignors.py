@@ -39,7 +39,10 @@ class AssignorRequests:
         self._reasons: frozenset[str] = frozenset()
 
     def reported(self, now: MonitorView, listing: GroupListing, now_seconds: float) -> PendingFacts:
-        """Send the requests that are due. Return the reported assignors that the group states do not have yet."""
+        """Send the requests that are due.
+
+        Return the reported assignors that are not yet in the states of the groups.
+        """
         lacking = {
             group_id: record
             for group_id, record in now.groups.items()

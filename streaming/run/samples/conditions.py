@@ -1,4 +1,7 @@
-"""Evaluate the conditions of all groups once per sample, show them, and write their starts and ends to the tables."""
+"""Evaluate the conditions of all groups once per sample.
+
+Show the active conditions. Write the start and the end of each condition to the tables.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,10 @@ from streaming.spark.source import state_rows_file
 from streaming.state.monitor_view import MonitorView
 
 SEND_AGAIN_SECONDS = 30.0
-"""Seconds after which facts without an effect count as lost and are sent again. A batch takes about one second."""
+"""If sent facts have no effect after this number of seconds, they count as lost and are sent again.
+
+A batch takes about one second.
+"""
 
 SEND_AGAIN_BATCHES = 3
 """Facts are sent again only after this number of batch durations has passed.

@@ -44,7 +44,7 @@ STORE_SECONDS = 60.0
 
 If the monitor is killed, the samples of at most this interval are lost.
 
-Writing 100,000 topic partitions takes one CPU second.
+To write the samples of 100,000 topic partitions takes one second of CPU time.
 """
 
 _SAMPLES_IN_WINDOW = 2.5
@@ -151,7 +151,7 @@ class LagWatch:
         return view.select(~left.to_numpy(zero_copy_only=False))
 
     def sample(self, topics: Collection[str]) -> ClusterSample:
-        """Sample the brokers. Times are corrected to the brokers' clocks."""
+        """Sample the brokers. Times in the result are corrected to match the brokers' clocks."""
         return self._clock.take_sample(self._brokers.sample(topics))
 
     def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:

@@ -81,6 +81,6 @@ def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:
 def is_caught_up(positions: Mapping[int, int], targets: Mapping[int, int]) -> bool:
     """Return True if every partition was read up to its target position.
 
-    A partition that was never read has position 0.
+    If a partition was never read, its position is 0.
     """
     return all(positions.get(partition, 0) >= target for partition, target in targets.items())

@@ -1,4 +1,4 @@
-"""Ask the coordinators at each sample about groups and commits that they may have deleted (`integrity.reconcile`)."""
+"""At each sample, ask the coordinators about groups and commits that are possibly deleted (`integrity.reconcile`)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ time.
 
 
 class Reconciler:
-    """Groups and commits that may have been deleted. Only the sampler's thread uses it.
+    """Groups and commits that are possibly deleted. Only the sampler's thread uses it.
 
     Groups are checked at every sample. Commits are checked in rounds through all groups, some groups per sample.
     """
@@ -59,7 +59,7 @@ class Reconciler:
     def vanished_groups(
         self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample
     ) -> PendingFacts:
-        """Return facts for groups that are proven to be deleted.
+        """Return the facts about groups that are proven to be deleted.
 
         `before` is the view that was taken before the listing.
         """

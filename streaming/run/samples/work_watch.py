@@ -1,8 +1,8 @@
 """Measure how groups share lag and throughput, at the interval of the lag tables.
 
 Only evaluated assignments are measured. The partitions of an assignment are grouped by member only once. A group whose
-work did not change is not measured again. A row is written for the first measurement of an assignment, and after that
-for each share that changed enough (`has_changed`).
+work did not change is not measured again. After the first measurement of an assignment, a row is written for each
+share. Later, a row is written only for a share that changed enough (`has_changed`).
 """
 
 from __future__ import annotations
@@ -86,7 +86,10 @@ class WorkWatch:
         return work, rows.table()
 
     def forget_written(self) -> None:
-        """Forget the written rows after a failed append. The next measurement writes all shares again."""
+        """Forget which rows were written.
+
+        Call this method after a failed append. The next measurement writes all shares again.
+        """
         self._measured_groups = {}
 
 
