@@ -205,7 +205,7 @@ def batch_end_positions(files: Files, batch_id: int, topic: str) -> dict[int, in
 
 
 def last_committed_batch(files: Files) -> int | None:
-    """Return the number of the last committed batch. Return None before the first batch was started."""
+    """Return the number of the last committed batch. Return None before the first commit."""
     done = [int(name) for name in files.names(f"{QUERY}/commits") if name.isdigit()]
     return max(done, default=None)
 
