@@ -1,4 +1,4 @@
 """The HTTP port (`port.py`): TLS and passwords, limits for slow and hostile clients, content negotiation, compression.
 
-May import `prometheus` and all packages below it.
+This package is allowed to import `prometheus` and all packages below `prometheus`.
 """

@@ -1,15 +1,18 @@
 """Protects the HTTP port with TLS and with user names and passwords.
 
 1. The users file has one line `name:hash` per user. The hash is a bcrypt hash as written by `htpasswd -B`. Empty lines
-   and lines that start with `#` are ignored. Any other hash is refused, because an attacker could guess its password
-   too fast.
-2. The users file and the private key must be private (`config/private_files.py`).
-3. An unknown name takes as long as a known one: one hash with the cost of one user in the file. The same name always
-   uses the same user. So the time of a response shows neither that a name is unknown nor which costs are in the file.
-   A correct pair of name and password is remembered by its digest. Otherwise each scrape would take a tenth of a second
-   longer. One password is checked at a time, so an attacker who guesses passwords uses at most one core.
-4. A renewed certificate is used from the next connection on. It is loaded with its key into a new context. If they do
-   not fit, the old pair stays in use, and the log reports this once.
+   and lines that start with `#` are ignored. Other kinds of hashes are refused, because an attacker could guess the
+   password too fast.
+2. The users file and the file of the private key must not be readable for all users of the machine
+   (`config/private_files.py`).
+3. The check of an unknown name takes as long as the check of a known name. It computes one hash with the cost of one
+   user in the file. The same unknown name always uses the cost of the same user. So an attacker cannot learn from the
+   response time which names exist, or which hash costs the file contains. The port remembers the digest of each correct
+   pair of name and password. Without this cache, each scrape would take a tenth of a second longer. One password is
+   checked at a time, so an attacker who guesses passwords uses at most one core.
+4. If the certificate file is renewed, the next connection uses the new certificate. The new certificate and its key are
+   loaded into a new TLS context. If the key does not match the certificate, the old pair stays in use. The log reports
+   this once.
 """
 
 from __future__ import annotations
@@ -72,9 +75,10 @@ class Users:
         return is_correct
 
     def _decoy(self, name: bytes) -> bytes:
-        """Return a hash for an unknown name.
+        """Return a hash to check against an unknown name.
 
-        It is the same after a restart. If it changed, an attacker could see that the name is unknown.
+        The same name gets the same hash after a restart. If the hash changed, an attacker could see that the name is
+        unknown.
         """
         chosen = int.from_bytes(hmac.new(self._decoy_key, name, hashlib.sha256).digest()[:8], "big")
         return self._decoys[chosen % len(self._decoys)]
@@ -99,7 +103,10 @@ def _is_password(password: bytes, expected: bytes) -> bool:
 
 
 def read_users(file: str) -> Users:
-    """Read a users file. Raises AccessError if it is not a users file, or if other users may read or write it."""
+    """Read a users file. Raises AccessError if the file is not a valid users file.
+
+    Also raises it if other users of the machine can read or write the file.
+    """
     _check_private(file)
     try:
         lines = Path(file).read_text(encoding="utf-8").splitlines()
@@ -121,7 +128,7 @@ def read_users(file: str) -> Users:
 
 
 class Certificate:
-    """The server's certificate and key. Raises AccessError if the files are not a certificate and its key."""
+    """The server's certificate and key. Raises AccessError if the files are not a certificate and the matching key."""
 
     def __init__(self, certificate_file: str, key_file: str) -> None:
         self._files = (certificate_file, key_file)

@@ -1,4 +1,7 @@
-"""Compresses responses of up to 100 MB with Intel's gzip library: the same size in a fifth of zlib's time."""
+"""Compresses responses of up to 100 MB with Intel's gzip library.
+
+The size is the same as with zlib, in a fifth of the time.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,16 @@ from isal import isal_zlib
 from streaming.prometheus.exposition import Text
 
 LEVEL = 1
-"""Compression level. Level 0 takes the same time, and its output is 50 % larger. Level 3 takes five times as long, and
-its output is 1 % smaller.
+"""Compression level. Level 0 takes the same time as level 1, and its output is 50 % larger.
+
+Level 3 takes five times as long as level 1, and its output is 1 % smaller.
 """
 MIN_PIECE_BYTES = 4 << 20
 _AS_GZIP = 31
 
 
 def compress_gzip(pieces: Iterable[Text]) -> bytes:
-    """Compress all pieces in order into one gzip member (RFC 1952).
+    """Compress all pieces, in their order, into one gzip member (RFC 1952).
 
     >>> import gzip
     >>> gzip.decompress(compress_gzip([b"one ", b"two"]))
@@ -28,11 +32,11 @@ def compress_gzip(pieces: Iterable[Text]) -> bytes:
 
 
 def _join_pieces(pieces: Iterable[Text]) -> Iterator[Text]:
-    """Join small pieces to pieces of at least MIN_PIECE_BYTES.
+    """Combine small pieces into larger pieces of at least MIN_PIECE_BYTES.
 
-    Each call of the compressor releases Python's global lock. While other threads compute, each call waits for one
-    switch interval at its end. So few calls with large pieces are fast. The pieces are not joined to one, because a
-    copy of the whole response would need new memory. A copy of some MB reuses memory.
+    Each call of the compressor releases Python's global lock. If other threads compute, each call waits one switch
+    interval at its end to get the lock back. So few calls with large pieces are fast. The function does not combine all
+    pieces into one piece, because a copy of the whole response would need new memory. A copy of a few MB reuses memory.
     """
     pending: list[Text] = []
     pending_bytes = 0

@@ -2,9 +2,9 @@
 
 The head of a request is its request line and its headers.
 
-1. The handler reads a complete head and writes into a list. So it never waits for a client.
-2. Each response has the headers `ALWAYS`. A header that the application sets has priority. This also applies to error
-   responses that the handler creates itself.
+1. The handler reads a complete head and writes into a list. So the handler never waits for a client.
+2. Each response has the headers `ALWAYS`. If the application sets one of these headers, the value of the application is
+   used. Error responses that the handler creates also have these headers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Headers = list[tuple[str, str]]
 Environ = dict[str, Any]
 StartResponse = Callable[[str, Headers], object]
 Application = Callable[[Environ, StartResponse], Iterable[bytes]]
-"""A WSGI application (PEP 3333), with the types that are used here."""
+"""The type of a WSGI application (PEP 3333)."""
 
 ALWAYS: Final[tuple[tuple[str, str], ...]] = (
     ("Cache-Control", "no-store"),
@@ -53,7 +53,7 @@ class Gateway:
         return exchange.answer
 
     def get_app(self) -> Application:
-        """Return the application. The handler calls this method of its server."""
+        """Return the application. The handler of the library calls this method on its server object."""
         return self._call_application
 
     def _call_application(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -85,7 +85,7 @@ class _Handler(WSGIRequestHandler):
     error_content_type, error_message_format = _TEXT, "%(code)d %(message)s\n"
 
     def handle(self) -> None:
-        """Handle the request. Refuse a head that is too long, because its end was not read."""
+        """Handle the request. Refuse a request whose head is too long. The end of such a head was not read."""
         head = self.request.head
         if len(head) <= _MAX_HEAD_BYTES:
             super().handle()
@@ -104,10 +104,10 @@ class _Handler(WSGIRequestHandler):
         super().end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Log nothing. A line for each scrape would fill the log."""
+        """Log nothing. Log nothing. With one line per scrape, the log would become too large."""
 
     def get_stderr(self) -> TextIO:
-        """Return a buffer, so wsgiref prints nothing to the terminal."""
+        """Return a buffer for error output, so that wsgiref prints nothing to the terminal."""
         return io.StringIO()
 
 
@@ -120,7 +120,7 @@ def plain_answer(status: str, *headers: tuple[str, str]) -> bytes:
 
 
 def path_of(head: bytes) -> str:
-    r"""Return the path of a request line, undecoded and without the query. Empty if the line has no path.
+    r"""Return the path of a request line, undecoded and without the query. The result is empty if the line has no path.
 
     >>> path_of(b"GET /-/ready?cluster=eu HTTP/1.1\r\nHost: x\r\n\r\n"), path_of(b"\x16\x03")
     ('/-/ready', '')
@@ -130,7 +130,7 @@ def path_of(head: bytes) -> str:
 
 
 async def run_in_thread(function: Callable[[], _T]) -> _T:
-    """Run a function in a new thread. The thread does not prevent the end of the process."""
+    """Run a function in a new thread. The process can end while the thread still runs."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[_T] = loop.create_future()
 

@@ -4,10 +4,10 @@ A weight of 0 means "not acceptable".
 
 1. `/metrics` is written in the format with the largest weight. The weight of a format is the weight of the most exact
    header element that matches it. If two formats have equal weights, the format with the more exact element is used. If
-   these are equal, too, the first of `FORMATS` is used.
-2. If the client accepts no format, the first of `FORMATS` is used. A scraper can then report an error.
-3. gzip is used if its weight is above 0 and not below the weight of `identity`. The weight of gzip is that of `gzip`,
-   else of `x-gzip`, else of `*`.
+   the elements are equally exact, the format that comes first in `FORMATS` is used.
+2. If the client accepts none of the formats, the first format in `FORMATS` is used. The scraper then reports an error.
+3. gzip is used if its weight is above 0 and not below the weight of `identity`. The weight of gzip is the weight of the
+   element `gzip`. If this element is absent, it is the weight of `x-gzip`. If both are absent, it is the weight of `*`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from prometheus_client.exposition import choose_encoder
 from streaming.prometheus.exposition import Encoder
 
 FORMATS = (("text/plain", "0.0.4"), ("application/openmetrics-text", "1.0.0"), ("text/plain", "1.0.0"))
-"""Supported media types with their versions. The preferred one is first."""
+"""Supported media types with their versions. The preferred media type is first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def accepts_gzip(accept_encoding: str) -> bool:
 def _rank(elements: Sequence[_Element], index: int) -> tuple[float, int, int, str]:
     """Return the rank of the format with this index in `FORMATS` (rule 1). A better format has a greater rank.
 
-    The rank is (weight, exactness, negative index, parameter for the escaping of names).
+    The rank is a tuple: weight, exactness, negative index, and the parameter for the escaping of names.
     """
     media_type, version = FORMATS[index]
     exactness, element = max(

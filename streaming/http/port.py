@@ -1,12 +1,13 @@
 """Serves `/metrics` and the pages on the HTTP port.
 
-1. Our code answers GET on `/metrics` (`exposition`), because it needs a fraction of prometheus-client's time. The
-   format is Prometheus' text format or OpenMetrics, with gzip if the client accepts it. prometheus-client answers all
-   other methods. For all addresses, HEAD is GET without the body.
-2. The pages answer all other addresses. Without pages, the response is 404.
-3. If users are configured, only `/-/healthy` and `/-/ready` need no password. They return a few words, and probes
-   cannot send passwords.
-4. If a request fails, the log has the error. The client receives only the status 500.
+1. Our code answers GET on `/metrics` (`exposition`), because our code takes only a fraction of the time that
+   prometheus-client takes. The format is Prometheus' text format or OpenMetrics, with gzip if the client accepts it.
+   The library prometheus-client answers all other methods on `/metrics`. For all addresses, the response to HEAD is the
+   response to GET without the body.
+2. The pages answer all other addresses. If the pages are switched off, the response is 404 (Not Found).
+3. If users are configured, only `/-/healthy` and `/-/ready` need no password. The responses of these two addresses are
+   only a few words, and probes cannot send passwords.
+4. If a request fails, the monitor logs the error. The client receives only the status 500 (Internal Server Error).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class PortError(RemedyError):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The protection of the port: a certificate for TLS, users for basic authentication, both or neither."""
+    """The protection of the port: a certificate for TLS and users for basic authentication. Both are optional."""
 
     certificate: Certificate | None = None
     users: Users | None = None
@@ -50,7 +51,9 @@ def not_found(_: Environ, start_response: StartResponse) -> Iterable[bytes]:
 
 
 class MetricsServer:
-    """Serves metrics and pages until `close`. `port` is the port that it listens on, also if 0 was requested.
+    """Serves metrics and pages until `close`. `port` is the port number that the server listens on.
+
+    If the settings request port 0, `port` is the number that the system selected.
 
     Raises PortError if the port cannot be opened.
     """
@@ -100,7 +103,7 @@ def _metrics_application(exposition: Callable[[Encoder], Pieces]) -> Application
 
 
 def _with_routes(metrics: Application, pages: Application) -> Application:
-    """Return an application that calls one of the two by address (rules 1, 2 and 4)."""
+    """Return an application that calls the metrics application or the pages, by address (rules 1, 2 and 4)."""
 
     def answer(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         application = metrics if environ["PATH_INFO"] == "/metrics" else pages

@@ -1,15 +1,18 @@
-"""Serves the HTTP port. A slow client costs an open socket and a few KB, and probes are always answered.
+"""Serves the HTTP port. A slow client uses only one open socket and a few KB. Probes are always answered.
 
-1. One thread accepts connections, makes TLS handshakes, reads requests and sends responses. It never blocks on a
-   client. Only a complete request gets its own thread.
+1. One thread accepts connections, makes TLS handshakes, reads requests and sends responses. This thread never waits for
+   one client. A request gets its own thread only when it is complete.
 2. A request must arrive within `HEAD_SECONDS`, including the TLS handshake. Data that arrives slowly does not extend
-   this time. A response is sent for at most `LONGEST_SECONDS`. If the client reads nothing of it, the server closes the
-   connection after `SILENCE_SECONDS`.
-3. At most `MAX_WAITING` connections are open whose request has not arrived. A new connection is always accepted. If
-   there are too many, the address with the most of them loses its oldest connection.
-4. At most `MAX_REQUESTS` complete requests are open, at most half of them from one address. Each further request gets
-   the status 503. At most `MAX_ANSWERS` responses are computed or sent at a time, at most half of them for one address.
-5. Probes are limited only by rule 3. `MAX_PROBES` probes are answered at a time, in addition to the limits of rule 4.
+   this time. Sending a response may take at most `LONGEST_SECONDS`. If the client reads no data for `SILENCE_SECONDS`,
+   the server closes the connection.
+3. At most `MAX_WAITING` connections can wait for their request at the same time. The server always accepts a new
+   connection. If too many connections wait, the server closes the oldest connection of the address with the most
+   waiting connections.
+4. At most `MAX_REQUESTS` complete requests are open. One address can have at most half of `MAX_REQUESTS`. The server
+   answers each further request with the status 503 (Service Unavailable). At most `MAX_ANSWERS` responses are computed
+   or sent at a time. One address can have at most half of `MAX_ANSWERS`.
+5. Rule 3 applies to probes, rule 4 does not. The server answers up to `MAX_PROBES` probes at a time, in addition to the
+   other requests.
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ class _Client:
     has_request: bool = False
 
     def hang_up(self) -> None:
-        """Cancel the task of this connection, also while it waits."""
+        """Cancel the task of this connection, even if the task is waiting."""
         if self.task is not None:
             self.task.cancel()
 
@@ -69,7 +72,7 @@ class _Client:
 
     @contextmanager
     def deadline(self, seconds: float) -> Iterator[None]:
-        """Cancel the connection if the block takes longer than this."""
+        """Cancel the connection if the `with` block takes longer than this time."""
         timer = asyncio.get_running_loop().call_later(seconds, self.hang_up)
         try:
             yield
@@ -80,7 +83,7 @@ class _Client:
 class Server:
     """An HTTP server that listens as soon as it is created. Raises OSError if it cannot listen.
 
-    `serve_forever` answers requests until `shutdown`. `probes` are the paths of rule 5.
+    `serve_forever` answers requests until `shutdown`. `probes` are the paths of the probes (rule 5).
     """
 
     def __init__(
@@ -121,7 +124,7 @@ class Server:
             self._listener.close()
 
     def shutdown(self) -> None:
-        """Make `serve_forever` return soon. Any thread may call this."""
+        """Make `serve_forever` return soon. Any thread may call this method."""
         with suppress(RuntimeError):  # `serve_forever` has returned already
             self._loop.call_soon_threadsafe(self._accepting.cancel)
 
@@ -160,7 +163,7 @@ class Server:
     async def _serve_client(self, client: _Client) -> None:
         """Read one request and answer it (rule 2).
 
-        A client that closes the connection, or does not use HTTP or TLS, is logged only at the level DEBUG.
+        If the client closes the connection, or does not use HTTP or TLS, the server logs this only at the level DEBUG.
         """
         try:
             with client.deadline(HEAD_SECONDS):
@@ -201,7 +204,7 @@ class Server:
 def client_network(host: str) -> str:
     """Return the address that limits apply to: a single IPv4 address, or the /64 network of an IPv6 address.
 
-    An IPv4 address in the form of IPv6 counts as IPv4.
+    An IPv4 address that is written as an IPv6 address counts as IPv4.
 
     >>> client_network("10.0.0.7"), client_network("::ffff:10.0.0.7"), client_network("2001:db8::1:2:3:4")
     ('10.0.0.7', '10.0.0.7', '2001:db8::')
@@ -231,7 +234,7 @@ def _open_listener(host: str, port: int) -> socket.socket:
 
 
 async def _read_head(reader: asyncio.StreamReader) -> bytes:
-    """Read the request line and the headers, up to an empty line, the end of data, or MAX_HEAD_BYTES."""
+    """Read the request line and the headers. Stop at an empty line, at the end of the data, or after MAX_HEAD_BYTES."""
     head = bytearray()
     while len(head) <= MAX_HEAD_BYTES:
         search_from = max(0, len(head) - 3)

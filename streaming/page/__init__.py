@@ -1,7 +1,8 @@
-"""Web pages and the JSON API on the port of `/metrics`. They show the reports of groups.
+"""Web pages and the JSON API on the port of `/metrics`. The pages and the API show the reports of groups.
 
     GroupReport ──► overview, group, heat_map, ... ──► rendering (HTML) or as_json ──► application (WSGI)
 
-All modules but `application`, `clusters` and `rebalances` are pure functions of values. None means unknown and is shown
-as `?`. May import `state` and all packages below it; only `rebalances` may read tables.
+`application`, `clusters` and `rebalances` have side effects or state. All other modules are pure functions of values.
+None means unknown and is shown as `?`. This package is allowed to import `state` and all packages below `state`. Only
+`rebalances` may read tables.
 """

@@ -1,11 +1,12 @@
 """Converts group ids to addresses and back. Every group id that Kafka allows has an address.
 
 1. The page of a group is `/groups/<id>`. The id is percent-encoded as UTF-8, including slashes.
-2. Browsers change the path segments `.` and `..` and the empty segment. So the address of such an id is
+2. Browsers change the path segments `.` and `..` and empty segments. So if a group id is such a segment, its address is
    `/groups/?id=<id>`.
-3. If the monitor watches several clusters, an address contains one of them: `?cluster=<name>`. The name is the same as
-   in labels.
-4. A lone surrogate is encoded as if UTF-8 could encode it. All other invalid UTF-8 matches no group.
+3. If the monitor watches several clusters, each address contains the name of a cluster: `?cluster=<name>`. The name is
+   the same as in the metric label `cluster`.
+4. A lone surrogate is encoded with the general rule of UTF-8, although UTF-8 does not allow surrogates. No group
+   matches any other invalid UTF-8.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ _NOT_A_SEGMENT = frozenset({"", ".", ".."})
 
 
 def group_address(group_id: str, prefix: str = GROUP_PAGE, cluster: str | None = None) -> str:
-    r"""Return the address of a group's page, or of its JSON (by `prefix`). `cluster` is None if there is only one.
+    r"""Return the address of a group's page or of a group's JSON document. `prefix` selects which of the two.
+
+    `cluster` is None if the monitor watches only one cluster.
 
     >>> group_address("a/b?<é>"), group_address(".."), group_address("\ud800")
     ('/groups/a%2Fb%3F%3C%C3%A9%3E', '/groups/?id=..', '/groups/%ED%A0%80')
@@ -35,7 +38,9 @@ def group_address(group_id: str, prefix: str = GROUP_PAGE, cluster: str | None =
 
 
 def overview_address(cluster: str) -> str:
-    """Return the address of all groups of one cluster. With an empty name: of all clusters.
+    """Return the address of the list of all groups of one cluster.
+
+    If the name is empty, return the address for all clusters.
 
     >>> overview_address("e/u"), overview_address("")
     ('/?cluster=e%2Fu', '/')
@@ -48,7 +53,7 @@ def _percent_encode(text: str) -> str:
 
 
 def addressed_group(rest: str, query: str) -> str | None:
-    r"""Return the group id of an address. None if the bytes are not UTF-8 (rule 4).
+    r"""Return the group id of an address. The result is None if the bytes are not UTF-8 (rule 4).
 
     `rest` is the path after the prefix, as WSGI passes it (bytes as Latin-1).
 
@@ -63,7 +68,9 @@ def addressed_group(rest: str, query: str) -> str | None:
 
 
 def argument(query: str, name: str) -> str:
-    """Return the first value of a name in a query. Empty if the query has no such name, or is invalid.
+    """Return the first value of a name in a query.
+
+    The result is empty if the query does not contain the name, or if the query is invalid.
 
     >>> argument("q=a+b%2F&q=c", "q"), argument("", "q")
     ('a b/', '')

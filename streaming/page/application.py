@@ -1,15 +1,17 @@
 """Serves the pages and the JSON API as a WSGI application.
 
-1. `/` lists groups. `?q=` filters them by id, `?limit=` sets the number of rows. `/groups/<id>` shows one group.
-   `/api/v1/groups` and `/api/v1/groups/<id>` return the same as JSON. `?cluster=` selects one of several clusters
-   (`clusters`). If it is necessary but absent, the response has the status 300 and lists the clusters. `/-/healthy`
-   returns 200 while the process can answer.
-2. Only GET is answered (and HEAD, by the server). Other methods get 405, other addresses 404.
+1. `/` lists groups. `?q=` selects groups by id. `?limit=` sets the number of rows. `/groups/<id>` shows one group.
+   `/api/v1/groups` and `/api/v1/groups/<id>` return the same content as JSON. `?cluster=` selects one of several
+   clusters (`clusters`). If a request needs `?cluster=` and does not have it, the response has the status 300 and lists
+   the clusters. `/-/healthy` returns the status 200 as long as the process can answer requests.
+2. The application answers only GET. The server answers HEAD. Other methods get 405, other addresses 404.
 3. Before the log was read to its end for the first time, pages show the progress, and the API returns 503.
-4. The headers of every response forbid the browser to store it, and to load or run anything that our pages do not need.
-5. `/-/ready` returns 200 or 503, like the metric `rebalance_monitor_ready`. If there are several clusters, one ready
-   cluster is enough. Otherwise, one bad cluster would make a probe remove the monitor for all. `?cluster=` checks one
-   cluster. The response contains numbers, but no names.
+4. The headers of every response forbid the browser to store the response. They also forbid the browser to load or run
+   anything that our pages do not need.
+5. `/-/ready` returns 200 if the metric `rebalance_monitor_ready` is 1. Otherwise, it returns 503. If the monitor
+   watches several clusters, one ready cluster is enough for 200. If all clusters had to be ready, one failed cluster
+   would make a readiness probe remove the monitor for all clusters. `?cluster=` checks one cluster. The response
+   contains only numbers, without names of groups or clusters.
 """
 
 from __future__ import annotations
@@ -197,7 +199,7 @@ class Pages:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """Groups of the selected clusters. `matches` are the groups that match the search text."""
+    """The groups of the selected clusters. `matches` are the groups whose id contains the search text."""
 
     clusters: Sequence[WatchedCluster]
     overview: Overview
@@ -205,7 +207,7 @@ class _Listing:
 
     @property
     def is_catching_up(self) -> bool:
-        """True if no cluster has groups to show yet."""
+        """True if no cluster has groups that can be shown yet."""
         return all(one.phase == CATCHING_UP for one in self.clusters)
 
 
@@ -218,7 +220,7 @@ def _catching_up(clusters: Sequence[WatchedCluster]) -> _Answer:
 
 
 def _limit(query: str, default: int) -> int:
-    """Return the requested number of rows, at most MAX_LISTED, or the default."""
+    """Return the requested number of rows, at most MAX_LISTED. If no number is requested, return the default."""
     given = argument(query, "limit")
     return min(int(given), MAX_LISTED) if given.isascii() and given.isdecimal() and len(given) < 9 else default
 

@@ -1,7 +1,8 @@
 r"""Converts reports to JSON.
 
-Names of fields contain units. Null means unknown. Times are milliseconds since 1970 (UTC). API.md in this folder
-describes every field. Names from Kafka and from clients are not changed. A lone surrogate is written as `\ud800`.
+The name of a field contains its unit. Null means unknown. Times are milliseconds since 1970 (UTC). API.md in this
+folder describes every field. Names from Kafka and from clients are not changed. A lone surrogate is written as
+`\ud800`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def encode(document: Mapping[str, Any]) -> bytes:
 
 
 def monitor_json(watched: WatchedCluster) -> dict[str, Any]:
-    """Return the first fields of a response for one cluster: phase, source, times and records not read yet."""
+    """Return the first fields of a response for one cluster: phase, source, times, and the number of unread records."""
     sample = watched.view.sample
     return {
         "cluster": watched.cluster,
@@ -41,7 +42,10 @@ def monitor_json(watched: WatchedCluster) -> dict[str, Any]:
 
 
 def monitors_json(clusters: Sequence[WatchedCluster]) -> dict[str, Any]:
-    """Return the first fields of a response for several clusters. For one cluster, its fields are also at the top."""
+    """Return the first fields of a response for several clusters.
+
+    If there is only one cluster, its fields are also at the top level of the document.
+    """
     each = [monitor_json(watched) for watched in clusters]
     return {**(each[0] if len(each) == 1 else {}), "clusters": each}
 
@@ -49,7 +53,10 @@ def monitors_json(clusters: Sequence[WatchedCluster]) -> dict[str, Any]:
 def groups_json(
     clusters: Sequence[WatchedCluster], groups: Iterable[OverviewEntry], total_groups: int
 ) -> dict[str, Any]:
-    """Return the document of a list of groups. `total_groups` also counts groups beyond the limit."""
+    """Return the document of a list of groups.
+
+    `total_groups` also counts the groups that the limit excludes from the list.
+    """
     listed = [{"cluster": one.cluster, **_summary(one.group)} for one in groups]
     return {**monitors_json(clusters), "total_groups": total_groups, "groups": listed}
 

@@ -1,11 +1,11 @@
 """Selects the clusters of a request.
 
 1. If the monitor watches one cluster, `?cluster=` is not necessary. An unknown name selects no cluster.
-2. If the monitor watches several clusters, `?cluster=` selects one. Without it, an overview shows all clusters, and a
-   group is taken from the cluster that has it.
-3. If several clusters have a group with the same id, the request must select one. If no cluster has the group, but a
-   cluster is still reading its log for the first time, the group may exist there. So the response is "catching up", and
-   not "no such group".
+2. If the monitor watches several clusters, `?cluster=` selects one. Without it, an overview shows all clusters, and the
+   page of a group shows the group of the cluster that has it.
+3. If several clusters have a group with the same id, the request must select one. If no cluster has the group, but the
+   monitor still reads the log of a cluster for the first time, the group can exist in that cluster. So the response is
+   "catching up" instead of "no such group".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streaming.state.monitor_view import MonitorView
 
 
 class ClusterView:
-    """One cluster with its cached overview. `watch` returns its current view."""
+    """One cluster with its cached overview. `watch` returns the current view of the cluster."""
 
     def __init__(self, cluster: str, watch: Callable[[], WatchedCluster], rebalances: RebalanceReader) -> None:
         self.cluster = cluster
@@ -30,7 +30,7 @@ class ClusterView:
         self._lock = threading.Lock()
 
     def overview(self, watched: WatchedCluster) -> Overview:
-        """Return all groups. The overview is made once per view, and all requests share it."""
+        """Return all groups. The overview is computed once per view, and all requests use the same overview."""
         with self._lock:
             last = self._last
             if last is not None and last[0] is watched.view and last[1] == watched.is_fresh:
@@ -48,7 +48,8 @@ def select_clusters(clusters: Sequence[ClusterView], name: str) -> Sequence[Clus
 def clusters_with_group(clusters: Sequence[ClusterView], group_id: str) -> Sequence[ClusterView]:
     """Return the clusters that have the group (rules 2 and 3).
 
-    If no cluster has it, return the clusters that are still catching up. A single cluster is always returned.
+    If no cluster has the group, return the clusters that are still catching up. If there is only one cluster, always
+    return this cluster.
     """
     if len(clusters) == 1:
         return clusters

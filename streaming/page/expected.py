@@ -1,4 +1,4 @@
-"""Describes the difference between the actual and the expected assignment in words."""
+"""Describes in words how the actual assignment differs from the expected assignment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WORDS = {
 
 
 def verdict_in_words(drift: StrategyDrift) -> str:
-    """Return the verdict for one strategy as a sentence.
+    """Return a sentence that describes the verdict for one strategy.
 
     >>> verdict_in_words(StrategyDrift("range", True, "drift", "", 2, (), ("replay_differs",)))
     '2 partitions have the wrong owner by the rules of range: replay differs'
@@ -56,7 +56,9 @@ class Misplaced:
 
 
 def misplaced_in_short(drift: StrategyDrift, names: Mapping[str, str]) -> tuple[Misplaced, ...]:
-    """Combine misplaced partitions by topic and owners. Members have their name from `names`, or else their id.
+    """Combine misplaced partitions by topic and owners. The result shows a member by its name in `names`.
+
+    If `names` does not contain the member, the result shows its id.
 
     >>> from streaming.evaluation.assignment.drift import MisplacedPartition
     >>> both = tuple(MisplacedPartition("t", number, ("a",), "b") for number in (0, 1))

@@ -1,6 +1,6 @@
 """Collects everything that the page of one group shows.
 
-1. Values that an open transaction hides are not shown (see `evaluation.evaluate`).
+1. If an open transaction hides a value, the value is not shown (see `evaluation.evaluate`).
 2. Partitions with unknown lag come first, then the partitions with the largest lag. The page shows the first 20.
 """
 
@@ -23,8 +23,8 @@ from streaming.page.work import CommitGaps, WorkShare, commit_gaps, work_shares
 class PartitionLag:
     """One committed partition at the last sample. None means unknown. If the lag is unknown, `unknown_reason` is set.
 
-    `owner` is the name of the member that owns the partition. None means that it has no owner, or that the owner is
-    unknown (`is_owner_known` is False).
+    `owner` is the name of the member that owns the partition. `owner` is None if the partition has no owner, or if the
+    owner is unknown (`is_owner_known` is False).
     """
 
     topic: str
@@ -43,7 +43,9 @@ class PartitionLag:
 
 @dataclass(frozen=True, slots=True)
 class GroupDetail:
-    """One group. `misplaced` are the partitions with the wrong owner, if the verdict on its own strategy is drift.
+    """One group.
+
+    If the verdict on the group's own strategy is `drift`, `misplaced` are the partitions with the wrong owner.
 
     `work` describes how members and hosts share partitions, lag and throughput. `commit_gaps` describes how long the
     group did not commit around rebalances.
@@ -58,7 +60,7 @@ class GroupDetail:
 
 
 def group_detail(watched: WatchedCluster, group_id: str) -> GroupDetail | None:
-    """Return the details of a group. None if the group does not exist."""
+    """Return the details of a group. Return None if the group does not exist."""
     group = watched.reports.get(group_id)
     if group is None:
         return None
@@ -91,7 +93,7 @@ def _partition_lags(watched: WatchedCluster, group: GroupReport) -> tuple[Partit
 
 
 def _sort_key(one: PartitionLag) -> tuple[bool, int, str, int]:
-    """Return the sort key (rule 2)."""
+    """Return the sort key of a partition (rule 2)."""
     return (one.lag is not None, -(one.lag or 0), one.topic, one.partition)
 
 

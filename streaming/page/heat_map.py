@@ -1,14 +1,17 @@
 """Makes the heat map of a group: one row per member, one column per topic, partitions in the cells.
 
-1. A cell counts the target partitions of the member: those that the leader or the coordinator assigned to it. While the
-   group reconciles (KIP-848), the cell also has the partitions that the member has not received yet, and those that it
-   has not given up yet, with their numbers. So an exchange of one partition for a different one is visible.
+1. A cell counts the target partitions of the member. These are the partitions that the leader or the coordinator
+   assigned to the member. While the group reconciles (KIP-848), the cell also lists the partitions that the member has
+   not received yet, and the partitions that the member has not given up yet. So the page shows an exchange of one
+   partition for a different partition, although the count does not change.
 2. The busiest member comes first. Equally busy members are sorted by name. The topic with the most partitions comes
    first.
-3. `level` is 0 for a cell without partitions. The levels 1 to 5 divide the partition count of the fullest cell by five.
-4. Members and topics beyond the limits are counted, but not shown.
-5. A member has no cell for a topic that it does not subscribe to, unless it has partitions of this topic nevertheless.
-   A member whose partitions are unknown has no cells.
+3. `level` is 0 for a cell without partitions. All other cells have a level from 1 to 5, in proportion to their
+   partition count. The cell with the most partitions has level 5.
+4. If there are too many members or topics, the page shows only the first ones. The page also shows how many members and
+   topics are not shown.
+5. A member has a cell for each topic that the member subscribes to. It also has a cell for a topic without subscription
+   if it owns partitions of this topic. A member whose partitions are unknown has no cells.
 """
 
 from __future__ import annotations
@@ -30,10 +33,10 @@ LEVELS = 5
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One member's partitions of one topic: their number, and their partition numbers as ranges.
+    """One member's partitions of one topic: how many there are (`partitions`), and which ones (`numbers`, as ranges).
 
-    `gets` counts partitions that the member has not received yet, `gives_up` those that it has not given up yet. Both
-    are 0 if no record shows the partitions that the member has now.
+    `gets` counts the partitions that the member has not received yet. `gives_up` counts the partitions that the member
+    has not given up yet. Both are 0 if no record shows the current partitions of the member.
     """
 
     partitions: int
@@ -47,10 +50,11 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class MemberRow:
-    """One member. `cells` has one entry per topic, None if the member has no cell (rule 5).
+    """One member. `cells` has one entry per topic. The entry is None if the member has no cell for the topic (rule 5).
 
-    `disambiguation` distinguishes members with the same name: the end of the member id, or the host of a static member.
-    `partitions` is None if no record contains the member's assignment. `expected` and `lag` are None if unknown.
+    `disambiguation` distinguishes members with the same name. It is the end of the member id. For a static member, it
+    is the host. `partitions` is None if no record contains the member's assignment. `expected` and `lag` are None if
+    unknown.
     """
 
     member_id: str
@@ -65,7 +69,7 @@ class MemberRow:
 
 @dataclass(frozen=True, slots=True)
 class HeatMap:
-    """The heat map of a group. `topics` are names with their number of assigned partitions.
+    """The heat map of a group. `topics` has the name of each topic and the number of its assigned partitions.
 
     `left_out_members` and `left_out_topics` count members and topics that are not shown (rule 4).
     """
@@ -77,7 +81,7 @@ class HeatMap:
 
     @property
     def is_reconciling(self) -> bool:
-        """True if a member has not received or not given up some of its partitions yet."""
+        """True if a member still has to receive or to give up partitions."""
         return any(cell.gets or cell.gives_up for row in self.rows for cell in row.cells if cell)
 
 
@@ -88,7 +92,8 @@ def heat_map(
 ) -> HeatMap:
     """Make the heat map.
 
-    `expected` has the number of partitions that each member should have, by member id. `lag` has the lag of partitions.
+    `expected` maps a member id to the number of partitions that the member should have. `lag` maps a partition to its
+    lag.
 
     >>> member = GroupMember("m-1", None, "app", "/h", None, ("t",), None, None, None, (("t", 0),), (("t", 0),), ())
     >>> row = heat_map([member], lag={("t", 0): 7}).rows[0]

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RebalanceLine:
-    """One rebalance or other change of a group's membership. `text` is a sentence with unescaped names of members."""
+    """One rebalance, or a different change of a group's membership.
+
+    `text` is a sentence. Names of members in it are not escaped.
+    """
 
     timestamp_ms: int
     generation_id: int | None
@@ -17,7 +20,7 @@ class RebalanceLine:
 
 @dataclass(frozen=True, slots=True)
 class LastRebalances:
-    """The last rebalances, the newest first. If they cannot be read, `error` is the reason."""
+    """The last rebalances, the newest first. If the rebalances cannot be read, `error` is the reason."""
 
     lines: tuple[RebalanceLine, ...] = ()
     error: str | None = None

@@ -11,7 +11,7 @@ from streaming.evaluation.report import GroupReport
 from streaming.page.watched import WatchedCluster
 
 DEFAULT_ROWS = 100
-"""Number of rows on the page. Other groups can be found by name."""
+"""Number of rows on the page. Groups in later rows can be found by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +25,16 @@ class OverviewEntry:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """All groups, the worst first. `in_trouble` counts groups with a trouble of rules 1 to 8 (`severity.trouble`)."""
+    """All groups, the worst first.
+
+    `in_trouble` counts the groups to which one of the trouble rules 1 to 8 applies (`severity.trouble`).
+    """
 
     groups: tuple[OverviewEntry, ...]
     in_trouble: int
 
     def filter_ids(self, text: str) -> tuple[OverviewEntry, ...]:
-        """Return the groups whose id contains the text. Upper and lower case are equal.
+        """Return the groups whose id contains the text. The comparison ignores upper and lower case.
 
         >>> from streaming.evaluation.facts import Membership
         >>> orders = OverviewEntry(GroupReport("Orders", Membership("classic")), "prod", is_fresh=True)
@@ -43,7 +46,10 @@ class Overview:
 
 
 def overview(watched: WatchedCluster) -> Overview:
-    """Return all groups of a cluster. Empty before its log was read to its end for the first time."""
+    """Return all groups of a cluster.
+
+    The result is empty until the monitor has read the log of the cluster to its end for the first time.
+    """
     cluster, is_fresh = watched.cluster, watched.is_fresh
     reports = sorted(watched.reports.values(), key=attrgetter("place"))
     groups = tuple(OverviewEntry(report, cluster, is_fresh) for report in reports)

@@ -1,8 +1,8 @@
 """Reads the last rebalances of a group from the tables and describes them in sentences.
 
 1. The state of the group contains the dates of the last rebalances. Only files of these dates are read.
-2. The result is cached for `CACHE_SECONDS`, and not longer. A row may be missing at first, because the tables are
-   written after the monitor state. A commit gap is known even later.
+2. The result is cached for at most `CACHE_SECONDS`. A row can be missing for a short time, because the tables are
+   written after the monitor state. The commit gap of a rebalance becomes known even later.
 3. If a table cannot be read, the page shows the reason instead of the rebalances.
 """
 
@@ -41,7 +41,10 @@ class _CachedRebalances:
 
 
 class RebalanceReader:
-    """Reads the tables below `root`. `monotonic_seconds` returns the time of a clock that never goes back."""
+    """Reads the tables in the folder `root`.
+
+    `monotonic_seconds` returns the time of a clock that never goes backwards.
+    """
 
     def __init__(self, root: str, cluster: str, monotonic_seconds: Callable[[], float]) -> None:
         self._root = root
@@ -51,7 +54,7 @@ class RebalanceReader:
         self._lock = threading.Lock()
 
     def last(self, record: GroupState | None) -> LastRebalances:
-        """Return the last rebalances of a group. A group without a record has none."""
+        """Return the last rebalances of a group. A group without a record has no rebalances."""
         if record is None:
             return LastRebalances()
         recent, group_id = record.rebalance_history.recent[-MAX_REBALANCES:], record.snapshot.group_id
@@ -84,7 +87,10 @@ class RebalanceReader:
         return stored_rows(self._root, table, dates, group_id=group_id, cluster=self._cluster)
 
     def _gaps(self, dates: Collection[date], group_id: str) -> Sequence[Row]:
-        """Return the rows of `commit_gaps`. Empty if the table does not exist, because an older monitor has none."""
+        """Return the rows of `commit_gaps`. The result is empty if the table does not exist.
+
+        Tables of an older monitor version do not include `commit_gaps`.
+        """
         try:
             return self._rows(COMMIT_GAPS, dates, group_id)
         except NoTableError:

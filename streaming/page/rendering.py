@@ -1,7 +1,7 @@
 """Renders values as HTML. Every text is made printable (`printable`) and then escaped, in every template.
 
-The pages contain no scripts and no inline styles, so the content security policy forbids both. Even if a name were
-interpreted as markup, it could not load or run anything.
+The pages contain no scripts and no inline styles. So the content security policy can forbid both. If a browser
+interpreted a name as markup, the markup could not load or run anything.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def page(template: str, **values: Any) -> bytes:  # noqa: ANN401 - templates acc
 
 
 def _make_printable(value: object) -> object:
-    """Convert a value before Jinja escapes it: None becomes `?`, and text becomes printable."""
+    """Convert a value before Jinja escapes it. None becomes `?`. Text becomes printable."""
     if value is None:
         return UNKNOWN
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
@@ -43,7 +43,7 @@ def whole(number: float | None) -> str:
 
 
 def amount(number: float | None) -> str:
-    """Format a number. A number below 100 that is not an integer gets one decimal. None becomes `?`.
+    """Format a number. A number below 100 that is not an integer is shown with one decimal. None becomes `?`.
 
     >>> amount(1234.5), amount(12), amount(0.25), amount(None)
     ('1,234', '12', '0.2', '?')
@@ -71,7 +71,9 @@ def duration(seconds: float | None) -> str:
 
 
 def utc(timestamp_ms: int | None) -> str:
-    """Format a time in UTC, in seconds. A time that the calendar does not have is shown in milliseconds.
+    """Format a time as a UTC date and time, with seconds.
+
+    If the time is outside the range of the calendar, return the milliseconds.
 
     >>> utc(0), utc(None), utc(10**18)
     ('1970-01-01 00:00:00', '?', '1000000000000000000 ms')
@@ -85,15 +87,16 @@ def utc(timestamp_ms: int | None) -> str:
 
 
 def asset(name: str) -> bytes:
-    """Read a file of the folder `assets`.
+    """Read a file from the folder `assets`.
 
-    The address of the style sheet contains its digest. So a browser may cache it, and loads it again after a change.
+    The address of the style sheet contains its digest. So a browser may cache the style sheet, and it loads the new
+    style sheet after a change.
     """
     return files("streaming.page").joinpath("assets").joinpath(name).read_bytes()
 
 
 def api_address(group_id: str, cluster: str | None = None) -> str:
-    """Return the address of a group's JSON."""
+    """Return the address of a group's JSON document."""
     return group_address(group_id, GROUP_API, cluster)
 
 

@@ -1,12 +1,12 @@
 """Defines the input of every page: a consistent view of one cluster, the current time and the phase.
 
-The phase is the first one that applies:
+The phase is the first of these phases that applies:
 
-1. `catching_up`: since its start, the monitor has not read the log to its end. Only the progress is shown, and no
-   verdict.
+1. `catching_up`: the monitor has not yet read the log to its end since the monitor started. The page shows only the
+   progress.
 2. `stale`: the last sample of the brokers is older than `stale_after_ms`, or there is no sample. Values from samples
    (lag, status, listings, conditions) are unknown. Members and assignments come from the last records.
-3. `not_ready`: all values are shown, but the query failed, or the brokers did not answer the last request.
+3. `not_ready`: the query failed, or the brokers did not answer the last request. All values are still shown.
 4. `ready`.
 """
 
@@ -20,7 +20,7 @@ from streaming.state.reports import ReportCache, Reports
 
 
 class ReportSource(Protocol):
-    """A function that makes the reports of a view."""
+    """A function that computes the reports of a view."""
 
     def __call__(self, view: MonitorView, *, is_fresh: bool) -> Reports:
         """Return the reports of all groups."""
@@ -55,20 +55,20 @@ class WatchedCluster:
 
     @property
     def is_fresh(self) -> bool:
-        """True if there is a sample and it is not older than `stale_after_ms`."""
+        """True if there is a sample and the age of the sample is at most `stale_after_ms`."""
         age_ms = self.sample_age_ms
         return age_ms is not None and age_ms <= self.stale_after_ms
 
     @property
     def sample_age_ms(self) -> int | None:
-        """Age of the last sample. None without a sample. Never negative, also if the clock was set back."""
+        """Age of the last sample. None without a sample. The age is never negative, even if the clock was set back."""
         sample = self.view.sample
         return None if sample is None else max(0, self.now_ms - sample.sampled_at_ms)
 
     def records_behind(self) -> int | None:
         """Return the number of unread records of `__consumer_offsets` up to the last stable offset.
 
-        None if the end of `__consumer_offsets` was not sampled.
+        Return None if the end of `__consumer_offsets` was not sampled.
         """
         sample, positions = self.view.sample, self.view.health.positions
         if sample is None or not sample.offsets_topic:
@@ -78,7 +78,7 @@ class WatchedCluster:
         )
 
     def records_read(self) -> int:
-        """Return the number of records read since the checkpoint was created, of all kinds."""
+        """Return the number of records of all kinds that were read since the checkpoint was created."""
         return sum(
             sum(partition_state.records_read.values()) for partition_state in self.view.partition_states.values()
         )

@@ -1,16 +1,17 @@
-"""Computes the assignments of all strategies for a group as it is, with one member more and with one member fewer.
+"""Computes the assignments of all strategies for a group: as it is, with one more member, and with one member fewer.
 
-1. Nothing is computed if the group is not evaluated. These are Kafka Streams, Connect and share groups, groups without
-   members, and groups that only commit offsets. Nothing is computed if an open transaction hides the group. Nothing is
-   computed if the partition count of a subscribed topic, or the subscription or assignment of a member, is unknown.
-2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or `MAX_MEMBERS` members, because a page
-   must not delay the batches by a second. The page shows the stored result instead. It covers the group as it is, and
-   has no sizes. The stored result was computed together with the verdict. For changes, the user runs
-   `rebalance-monitor what-if`.
-3. Users' own strategies are not computed here, because they run in a separate, guarded process. Their stored results or
-   failures are shown below the built-in strategies.
-4. A stored result is shown only for the current generation, and only while the numbers of members and partitions are
-   the same.
+1. Nothing is computed if the group is not evaluated. Not evaluated are Kafka Streams groups, Connect groups, share
+   groups, groups without members, and groups that only commit offsets. Nothing is computed if an open transaction hides
+   the group. Nothing is computed if the partition count of a subscribed topic is unknown. Nothing is computed if the
+   subscription or the assignment of a member is unknown.
+2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or more than `MAX_MEMBERS` members. The
+   computation would take so long that it delays the batches. For such a large group, the page shows the stored result.
+   The stored result covers only the group without a change, and it has no sizes. The stored result was computed
+   together with the verdict. To compute the results for a change, the user can run `rebalance-monitor what-if`.
+3. The page does not compute users' own strategies, because such strategies run in a separate, guarded process. The page
+   shows the stored results or failures of these strategies below the built-in strategies.
+4. A stored result is shown only if the generation, the number of members and the number of partitions have not changed
+   since.
 """
 
 from __future__ import annotations
@@ -47,9 +48,10 @@ TOO_LARGE = "the group is too large to compute changes on this page: run `rebala
 class Alternative:
     """The result of one strategy. None means unknown.
 
-    `sizes` are members x partitions: `2x3` means two members with three partitions each. None means that the sizes are
-    not stored. `score` is 0 to 100. `topic_spread` is the largest difference between two subscribers of the same topic,
-    in partitions. If a user's strategy failed, `failure` describes the failure, and there are no numbers.
+    `sizes` shows how many members have how many partitions. For example, `2x3` means two members with three partitions
+    each. `sizes` is None if the sizes are not stored. `score` is 0 to 100. `topic_spread` is the largest difference
+    between two subscribers of the same topic, in partitions. If a user's strategy failed, `failure` describes the
+    failure, and all numbers are absent.
     """
 
     strategy: str
@@ -65,9 +67,9 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class ChangeOutcomes:
-    """The results of all strategies for one change of the group. `change` describes it in words.
+    """The results of all strategies for one change of the group. `change` describes the change in words.
 
-    For the group as it is, the first entry of `alternatives` is the current assignment (`today`).
+    If there is no change, the first entry of `alternatives` is the current assignment (`today`).
     """
 
     change: str
@@ -78,14 +80,20 @@ class ChangeOutcomes:
 
 @dataclass(frozen=True, slots=True)
 class WhatIfAnswers:
-    """All what-if results of a group. `error` is the reason if there are none, or only those without a change."""
+    """All what-if results of a group.
+
+    `error` is the reason if there are no results, or if there are only results for the group without a change.
+    """
 
     changes: tuple[ChangeOutcomes, ...] = ()
     error: str | None = None
 
 
 def compute_what_if(group: GroupReport, record: GroupState | None, strategies: Sequence[str]) -> WhatIfAnswers:
-    """Compute the built-in strategies for the usual changes. Add stored results of users' own strategies (rule 3)."""
+    """Compute the assignments of the built-in strategies for the usual changes.
+
+    Add the stored results of users' own strategies (rule 3).
+    """
     error = _refusal(group, record)
     if record is None or error is not None:
         return WhatIfAnswers(error=error)
@@ -102,7 +110,7 @@ def compute_what_if(group: GroupReport, record: GroupState | None, strategies: S
 
 
 def _refusal(group: GroupReport, record: GroupState | None) -> str | None:
-    """Return why nothing is computed (rule 1). None if the strategies can be computed."""
+    """Return the reason why nothing is computed (rule 1). Return None if the strategies can be computed."""
     if group.is_blocked:
         return "an open transaction hides the current state of the group"
     if record is None or not group.is_evaluated:
@@ -115,7 +123,7 @@ def _refusal(group: GroupReport, record: GroupState | None) -> str | None:
 
 
 def _stored_results(record: GroupState, members: int, partitions: int) -> tuple[Alternative, ...]:
-    """Return the results that were computed with the current verdict (rule 4)."""
+    """Return the stored results, which were computed together with the current verdict (rule 4)."""
     stored, evaluation = record.alternatives, record.evaluation
     if stored is None or evaluation is None or stored.position != evaluation.position:
         return ()
@@ -139,7 +147,7 @@ def _from_stored(one: with_verdict.Alternative) -> Alternative:
 def _compute_changes(
     spec: GroupSpec, owners: Mapping[TopicPartition, str], assignors: Sequence[PartitionAssignor]
 ) -> list[ChangeOutcomes]:
-    """Compute all strategies for each usual change. The first change is the group as it is."""
+    """Compute all strategies for each usual change. The first entry is the group without a change."""
     outcomes: list[ChangeOutcomes] = []
     for change in USUAL_CHANGES:
         try:

@@ -1,10 +1,11 @@
-"""Describes how members and hosts share the work of a group, and how long it did not commit around rebalances.
+"""Describes how members and hosts share the work of a group, and how long the group did not commit around rebalances.
 
 1. The partitions come from the last evaluated record. Lag and throughput come from the last measurement of the current
-   assignment. They are shown only while samples are fresh.
-2. If the work of one partition is unknown, the whole row is unknown, and `unknown_reason` is set.
+   assignment. Lag and throughput are shown only while the last sample is fresh.
+2. If the work of one partition is unknown, all values of the row are unknown, and `unknown_reason` is set.
 3. The busiest member has the same name as in the heat map.
-4. Commit gaps are the known gaps since the group was first seen. If no gap is known, nothing is shown.
+4. The page shows the commit gaps that are known since the group was first seen. If no gap is known, the page shows
+   nothing.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ class WorkShare:
     """How members or hosts share one kind of work. None means unknown.
 
     Amounts have the unit of `measure`: partitions, records (lag) or records per second (throughput). `busiest` is the
-    member or host that has `largest`. `score` is 100 if no valid assignment is fairer. If there is no score,
-    `score_reason` is set. If the work is unknown, `unknown_reason` is set, and `unknown_partitions` is the number of
-    partitions with unknown work.
+    member or host with the largest amount (`largest`). `score` is 100 if no valid assignment is fairer. If there is no
+    score, `score_reason` is set. If the work is unknown, `unknown_reason` is set, and `unknown_partitions` is the
+    number of partitions with unknown work.
     """
 
     measure: str
@@ -45,7 +46,7 @@ class WorkShare:
 
 @dataclass(frozen=True, slots=True)
 class CommitGaps:
-    """Known commit gaps: their number, their total length, and the number of gaps longer than `long_seconds`."""
+    """A summary of the known commit gaps: their number, total length, and how many are longer than `long_seconds`."""
 
     gaps: int
     total_ms: int
@@ -54,7 +55,7 @@ class CommitGaps:
 
 
 def work_shares(group: GroupReport) -> tuple[WorkShare, ...]:
-    """Return each kind of work, by measure and scope. Empty if no assignment was evaluated."""
+    """Return each kind of work, by measure and scope. The result is empty if no assignment was evaluated."""
     names = {member_id: member.name for member_id, member in group.members.by_id.items()}
     return tuple(_work_share(one, names) for one in group.fairness.work)
 
@@ -78,7 +79,7 @@ def _work_share(one: Imbalance, names: Mapping[str, str]) -> WorkShare:
 
 
 def commit_gaps(totals: GapTotals | None) -> CommitGaps | None:
-    """Return the summary of a group's commit gaps. None if no gap is known.
+    """Return the summary of a group's commit gaps. Return None if no gap is known.
 
     >>> commit_gaps(GapTotals((3, 1, 0, 0, 1, 0), 700_000))
     CommitGaps(gaps=5, total_ms=700000, long_gaps=1, long_seconds=60)

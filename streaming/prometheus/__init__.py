@@ -1,7 +1,7 @@
 """`/metrics`: the exported metrics as text, with a limit on the number of series.
 
 `metrics.py` answers a scrape. `metric_selection` selects the metrics, `families` creates their samples, `series_limit`
-limits the number of series, `lines` and `exposition` write the text.
+limits the number of series, and `lines` and `exposition` write the text.
 
-May import `state` and all packages below it.
+This package is allowed to import `state` and all packages below `state`.
 """

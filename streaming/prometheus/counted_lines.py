@@ -17,7 +17,10 @@ from streaming.signals import GRANULARITIES, Granularity, Signal
 
 
 class SeriesCounts(NamedTuple):
-    """Number of series of each group at one granularity. Without groups (`group_ids` is None): series of topics."""
+    """Number of series of each group at one granularity.
+
+    If `group_ids` is None, it is the number of series of topics.
+    """
 
     granularity: Granularity
     group_ids: Sequence[str] | None
@@ -27,14 +30,14 @@ class SeriesCounts(NamedTuple):
 class Lines(Protocol):
     """Lines of several metrics.
 
-    `count_series` is the sum of all `count_by_group`. Without a limit, `text` returns exactly this number of lines.
+    `count_series` returns the sum of `count_by_group`. Without a limit, `text` returns exactly `count_series` lines.
     """
 
     def count_series(self) -> int:
         """Return the number of series before the limit."""
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
-        """Return the number of series of each group, or of topics."""
+        """Return the number of series of each group. For series of topics, return one number."""
 
     def text(self, limit: SeriesLimit) -> Mapping[str, Text]:
         """Return the shown lines by metric name."""
@@ -42,7 +45,10 @@ class Lines(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SampleLines:
-    """A few series of groups, created again for each scrape. The first label of each sample is the group."""
+    """A few series of groups. The series are created again for each scrape.
+
+    The first label of each sample is the group id.
+    """
 
     families: Sequence[tuple[Signal, Sequence[Sample]]]
     writers: Mapping[str, Writer]
@@ -68,7 +74,7 @@ class SampleLines:
 
 
 def requested_series(own: int, lines: Sequence[Lines]) -> tuple[Sequence[str], RequestedSeries]:
-    """Return the sorted ids of all groups with series, and the number of series of these groups and of topics.
+    """Return the sorted ids of all groups with series, and the numbers of requested series.
 
     `own` is the number of series of the monitor itself.
     """

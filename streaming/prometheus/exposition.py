@@ -1,9 +1,10 @@
 """Joins lines of samples with the headers of their metric families, in Prometheus' text format or OpenMetrics.
 
-prometheus-client writes the header lines (`# HELP`, `# TYPE`). A family without a sample is left out.
+prometheus-client writes the header lines (`# HELP`, `# TYPE`). A family without a sample is not in the response.
 
-Python's garbage collection is paused meanwhile. The objects here have no reference cycles. But many thousand pieces of
-text would start the collection repeatedly, and each time it would visit the whole state of all groups.
+During a scrape, Python's garbage collection is paused. The objects of a scrape have no reference cycles, so they need
+no garbage collection. Without the pause, many thousand pieces of text would start the collection again and again. Each
+collection would visit the whole state of all groups.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from typing_extensions import Buffer
 from streaming.signals import Signal
 
 Encoder = Callable[[Collector], bytes]
-"""One of prometheus-client's two functions that write all families of a collector, as text or as OpenMetrics."""
+"""A function of prometheus-client that writes all families of a collector, either as text or as OpenMetrics."""
 
 Text = Buffer
 """Complete lines."""
 Pieces = Sequence[Text]
-"""A complete response. Its pieces are not joined, because copying 100 MB takes time."""
+"""A complete response. The response is a list of pieces.
+
+The pieces are not joined, because a copy of 100 MB takes time.
+"""
 
 _END = b"# EOF\n"
 
@@ -56,8 +60,8 @@ def _header(signal: Signal, encoder: Encoder) -> bytes:
 def garbage_collection_paused() -> Iterator[None]:
     """Pause the garbage collection.
 
-    If several scrapes overlap, the pause ends for all of them at the end of the scrape that began first. So the pause
-    may be too short, but never too long.
+    If several scrapes overlap, the pause ends for all of them when the scrape that started the pause ends. So the pause
+    can be too short, but never too long.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -1,10 +1,10 @@
-"""Caches the text of each group's series while its inputs are the same.
+"""Caches the text of each group's series until the inputs of the text change.
 
 Rules:
 
-1. The samples of these metrics depend only on the *stable parts* of a group's report. Lag and conditions are not among
-   them, because they change without a record of the group. Other modules write their metrics.
-2. The stable parts are stored with the cached text. If one part changes, the text is written again.
+1. The samples of these metrics depend only on the *stable parts* of a group's report. Lag and conditions are not stable
+   parts, because they change without a record of the group. Other modules write the metrics of lag and conditions.
+2. The stable parts are stored with the cached text. If one stable part changes, the text is written again.
 3. The text of a group that is no longer shown is removed from the cache.
 """
 
@@ -77,7 +77,10 @@ class GroupLines:
 
 
 class GroupTexts:
-    """The lines of all groups of a cluster for metrics of one granularity. Several threads may call `lines`."""
+    """The lines of all groups of a cluster for metrics of one granularity.
+
+    Several threads can call `lines` at the same time.
+    """
 
     def __init__(
         self,
@@ -91,7 +94,7 @@ class GroupTexts:
 
     @property
     def is_empty(self) -> bool:
-        """True if no metric of this granularity is selected."""
+        """True if the settings select no metric of this granularity."""
         return not self._writers
 
     def lines(self, reports: Iterable[GroupReport]) -> GroupLines:

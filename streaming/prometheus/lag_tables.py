@@ -1,11 +1,13 @@
-"""Makes tables from the values of the last sample. A row is one group, topic or partition. Null means unknown.
+"""Makes tables from the values of the last sample. Each row describes one group, one topic or one partition.
+
+Null means unknown.
 
 Rules:
 
-1. Groups that are blocked by an open transaction have no lag. The table `unknown` counts their partitions, with the
-   reason.
-2. A sum over partitions is known only if it is known for each partition. A maximum ignores unknown values.
-3. Sums over a group include topics that the settings do not select.
+1. Groups that are blocked by an open transaction have no lag. The table `unknown` counts the partitions of these
+   groups, with the reason.
+2. A sum over partitions is known only if the value of each partition is known. A maximum ignores unknown values.
+3. The sums of a group include all its topics, also topics that the settings do not select.
 """
 
 from __future__ import annotations
@@ -101,8 +103,9 @@ TABLES: Final[
     "topics": _topics,
     "partitions": _partitions,
 }
-"""The function that makes each table from a sample. The name of the table is what one row describes. The function
-returns None if there is no sample yet.
+"""The function that creates each table from a sample, by table name.
+
+The table name shows what one row of the table describes. The function returns None if there is no sample yet.
 """
 
 
@@ -112,11 +115,11 @@ def _visible_partitions(lag: LagEvaluation, selection: MetricSelection) -> pa.Ta
 
 
 def filter_names(table: pa.Table, column: str, names: NameFilter) -> pa.Table:
-    """Return the rows with a selected name in the column."""
+    """Return the rows whose name in the column is selected by the settings."""
     return table if names.passes_all else filter_rows(table, column, lambda found: pa.array(names.passing(found)))
 
 
 def filter_rows(table: pa.Table, column: str, are_shown: Callable[[list[str]], pa.Array]) -> pa.Table:
-    """Return the rows with a shown name in the column. `are_shown` receives each different name once."""
+    """Return the rows whose name in the column is shown. `are_shown` is called with each different name once."""
     encoded = as_one_array(table[column]).dictionary_encode()
     return table.filter(are_shown(encoded.dictionary.to_pylist()).take(encoded.indices))

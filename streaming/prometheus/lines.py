@@ -1,11 +1,14 @@
-"""Writes samples as lines of an exposition. The bytes are the same as prometheus-client's, in a fraction of the time.
+"""Writes samples as lines of an exposition. The output is the same, byte by byte, as the output of prometheus-client.
+
+Writing takes a fraction of the time.
 
 1. A line is the same in Prometheus' text format and in OpenMetrics. Only the header of a family differs
    (`exposition`).
-2. Labels are sorted by name. Values are escaped. A lone surrogate, which UTF-8 cannot encode, becomes `?`, so it does
-   not break the whole scrape.
-3. Labels with one value for all samples of a writer, for example the cluster, are formatted once.
-4. Many samples are written as columns. Arrow joins the columns to lines. A null value produces no line.
+2. Labels are sorted by name. Values are escaped. UTF-8 cannot encode a lone surrogate. It becomes `?`, so that the rest
+   of the scrape is valid.
+3. A label that has the same value in all samples of a writer is formatted once. An example is the cluster.
+4. If there are many samples, their values are in columns. Arrow combines the columns into lines. A null value produces
+   no line.
 """
 
 from __future__ import annotations
@@ -21,9 +24,12 @@ from prometheus_client.utils import floatToGoString
 from streaming.signals import HISTOGRAM, Signal
 
 _PLAIN_NUMBERS = 1_000_000
-"""Smaller integers are written as `7.0`. From this number on, Go writes an exponent."""
+"""Integers below this number are written in the form `7.0`.
+
+Go writes this number and all larger integers with an exponent.
+"""
 _MAX_DIGITS = 15
-"""Maximum digits of an integer that a float represents exactly and that Python writes without an exponent."""
+"""Maximum number of digits of an integer that is exact as a float. Python writes such a float without an exponent."""
 _BUCKET, _SUM, _COUNT = "_bucket", "_sum", "_count"
 
 
@@ -31,7 +37,7 @@ class Sample(NamedTuple):
     """The current value of one series.
 
     `labels` are label values in the order of the definition, without the constant labels of the writer. Samples of a
-    histogram have a suffix. Its buckets have one more label, their upper bound.
+    histogram have a suffix. The samples of buckets have one more label: the upper bound of the bucket.
     """
 
     labels: tuple[str, ...]
@@ -40,7 +46,7 @@ class Sample(NamedTuple):
 
 
 class Writer:
-    r"""Writes the lines of one metric. Each line has the same `constant` labels.
+    r"""Writes the lines of one metric. All lines have the same `constant` labels.
 
     >>> from streaming.signals.lag import GROUP_STATUS
     >>> Writer(GROUP_STATUS, {"cluster": "prod"}).text([Sample(("billing", "OK"), 1)])
@@ -60,9 +66,9 @@ class Writer:
         return "".join([lines[sample.suffix].format_sample(sample) for sample in samples])
 
     def column(self, labels: Mapping[str, pa.Array], values: pa.Array) -> pa.Buffer:
-        """Return the lines of a column of numbers and columns of escaped labels (rule 4).
+        """Return the lines for a column of numbers and the columns of escaped labels (rule 4).
 
-        Columns of `labels` that the metric does not have are ignored.
+        If `labels` has a column that is not a label of the metric, the column is ignored.
         """
         return self._lines[""].format_column(labels, values)
 
@@ -98,7 +104,7 @@ class _Line:
 
 @lru_cache(maxsize=65_536)
 def escape_label(value: str) -> str:
-    r"""Escape a label value (rule 2). The result goes between quotes.
+    r"""Escape a label value (rule 2). The caller puts the result between quotes.
 
     >>> escape_label('a "quoted" name')
     'a \\"quoted\\" name'
@@ -149,7 +155,7 @@ def _with_exponent(digits: pa.Array) -> pa.Array:
 
 
 def map_distinct(to_text: Callable[..., str], values: pa.Array) -> pa.Array:
-    """Apply a function to a column. It is called once for each different value. Null remains null."""
+    """Apply a function to a column. The function is called once for each different value. Null remains null."""
     encoded = values.dictionary_encode()
     return pa.array(map(to_text, encoded.dictionary.to_pylist()), pa.string()).take(encoded.indices)
 
@@ -160,7 +166,10 @@ def as_one_array(values: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def _join_lines(lines: pa.Array) -> pa.Buffer:
-    """Return the text of all lines. Arrow stores them one after the other already, so nothing is copied."""
+    """Return the text of all lines.
+
+    Arrow already stores the lines one after the other in memory, so nothing is copied.
+    """
     _, _, text = lines.buffers()
     size = pc.sum(pc.binary_length(lines)).as_py() or 0
     return text.slice(0, size) if size else pa.py_buffer(b"")

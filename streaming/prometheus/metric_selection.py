@@ -1,7 +1,7 @@
 """Selects metrics by granularity and family set, and groups and topics by name, as the settings define.
 
-Values that are not selected still count in totals. For example, a group's lag includes topics that are not shown.
-Metrics of the monitor itself are always shown, and they count all groups and topics.
+Totals include values that are not selected. For example, the lag of a group includes the lag of topics that are not
+shown. Metrics of the monitor itself are always shown, and they include all groups and topics in their counts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from streaming.signals import GRANULARITIES, OWN, SIGNALS
 class MetricSelection:
     """The selected metrics (names of `SIGNALS`), groups and topics. The default selects everything.
 
-    `topics` applies to series with a topic. `groups` applies to series with a group. If a series has both, both apply.
+    `topics` applies to series with a topic. `groups` applies to series with a group. If a series has a topic and a
+    group, both `topics` and `groups` apply.
     """
 
     signals: AbstractSet[str] = frozenset(SIGNALS)
@@ -30,7 +31,7 @@ EVERY_METRIC = MetricSelection()
 
 
 def select_metrics(metrics: MetricsSettings) -> MetricSelection:
-    """Return the selection of the settings.
+    """Return the selection that the settings define.
 
     >>> "kafka_consumergroup_lag" in select_metrics(MetricsSettings(granularity="topic")).signals
     False

@@ -2,16 +2,17 @@
 
 Rules:
 
-1. A deleted group has no series, because the text shows only current values. Text that is cached between scrapes is
-   used only while its inputs are the same (`group_texts`, `families.lag`).
-2. Before a cluster's log was read to its end for the first time, only the metrics of the monitor itself are shown. A
-   verdict from a part of the log would be wrong.
-3. A sample older than `stale_after_ms` is stale. Then values that depend on it are not shown, and the monitor is not
-   ready.
-4. One response contains all clusters, with each metric family once. Our metrics have the label `cluster`, those of
-   kafka-lag-exporter have `cluster_name`. Those of kafka_exporter have `cluster` only if there are several clusters.
-5. All selected series (`metric_selection`) are created and counted first. Then `series_limit` decides which of them are
-   shown.
+1. The text shows only current values, so a deleted group has no series. Text from an earlier scrape is used again only
+   if its inputs have not changed (`group_texts`, `families.lag`).
+2. Before a cluster's log was read to its end for the first time, only the metrics of the monitor itself are shown. If
+   the monitor has read only a part of the log, a verdict would be wrong.
+3. A sample older than `stale_after_ms` is stale. If the last sample is stale, values that depend on it are not shown,
+   and the monitor is not ready.
+4. One response contains all clusters. Each metric family occurs once. The metrics of this project have the label
+   `cluster`. Metrics with the names of kafka-lag-exporter have the label `cluster_name`. Metrics with the names of
+   kafka_exporter have the label `cluster` only if there are several clusters.
+5. All selected series (`metric_selection`) are created and counted first. Then `series_limit` decides which of these
+   series are shown.
 """
 
 from __future__ import annotations
@@ -95,9 +96,9 @@ class Exporter:
 
 @dataclass(frozen=True, slots=True)
 class _ScrapeView:
-    """One cluster at one scrape: the lines of the monitor's own metrics (`own`) and all other selected lines.
+    """The data of one cluster for one scrape: lines of the monitor's own metrics (`own`), and all other selected lines.
 
-    `sample` is None if the last sample is not fresh.
+    `sample` is None if there is no fresh sample.
     """
 
     sample: ClusterSample | None
@@ -116,7 +117,7 @@ class _ScrapeView:
 
 
 class _Cluster:
-    """The lines of one cluster. Between scrapes it keeps cached text and the last decision of the limit."""
+    """The lines of one cluster. Between scrapes, this object keeps cached text and the last decision of the limit."""
 
     def __init__(
         self, name: str, monitor_state: MonitorState, selection: MetricSelection, *, are_several: bool

@@ -1,22 +1,23 @@
-"""Limits the number of series on `/metrics`. The worst groups keep their details longest.
+"""Limits the number of series on `/metrics`. The details of the worst groups are dropped last.
 
 1. Granularities are nested: cluster, group, topic, partition, member. Each group has a finest shown granularity. All
-   its series down to this granularity are shown, and none beyond. So a sum over a group is never incomplete.
-2. `top_k`: the K worst groups are shown down to the configured granularity, all others down to `group`. 0 means that
-   all groups are shown down to the configured granularity.
-3. `max_series`: if there are more series, the finest granularity is dropped first. It is dropped for the group with the
-   least trouble first, then for the group with the next least trouble, and so on. Then the next coarser granularity is
-   dropped in the same order. The groups' own series are dropped last. So every group has its own series before any
-   group has details.
-4. Series of topics without a group count as one more group. It ranks as the group with the least trouble. `top_k` does
-   not apply to it.
-5. Series of the monitor itself are always shown. They count towards `max_series`.
+   series of the group down to this granularity are shown. Finer series of the group are not shown. So a sum over a
+   group is always complete.
+2. `top_k`: the K worst groups are shown down to the configured granularity, all other groups down to `group`. If
+   `top_k` is 0, all groups are shown down to the configured granularity.
+3. `max_series`: if there are more series than `max_series`, series of the finest granularity are dropped first. They
+   are dropped group by group. The group with the least trouble loses them first, the worst group last. Then the next
+   coarser granularity is dropped in the same order. Series of the granularity `group` are dropped last. So details are
+   shown only if all groups are shown at this granularity.
+4. Series of topics without a group are treated as an additional group. This additional group ranks as the group with
+   the least trouble. `top_k` does not apply to the additional group.
+5. The series that describe the monitor itself are always shown. They count towards `max_series`.
 6. Dropped series are counted by the first reason that applies: `top_k`, then `max_series`. Series that the settings do
    not select (denied names, finer granularities) are not counted.
 7. Several clusters in one response share `max_series`. If a cluster needs less than its share, the other clusters use
    the rest. `top_k` applies to each cluster.
-8. After series were dropped (`LimitEdge`), more series return only while one percent of `max_series` stays free.
-   Otherwise, small changes of other groups would show and hide the same group again and again.
+8. After series were dropped (`LimitEdge`), more series are shown again only if one percent of `max_series` then remains
+   free. Without this reserve, small changes of other groups would show and hide the same group again and again.
 
 `evaluation.severity.rank` decides which groups are the worst. The result depends only on the counts and their order.
 """
@@ -47,7 +48,7 @@ Levels = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits from the settings. `top_k` 0 means no limit."""
+    """The limits from the settings. If `top_k` is 0, there is no limit on the number of groups with details."""
 
     top_k: int
     max_series: int
@@ -60,7 +61,8 @@ UNBOUNDED = Bounds(0, sys.maxsize)
 class RequestedSeries:
     """Number of series before the limit.
 
-    `own` counts series of the monitor itself, `topics` series of topics by granularity, `groups` series of groups.
+    `own` is the number of series of the monitor itself. `topics` is the number of topic series by granularity. `groups`
+    is the number of group series.
     """
 
     own: int
@@ -73,10 +75,10 @@ class RequestedSeries:
 
 
 class LimitEdge(NamedTuple):
-    """The point at which `max_series` cut the last scrape.
+    """The point at which the series of the last scrape reached `max_series`.
 
-    All granularities coarser than index `level` are shown. The granularity `level` is shown for the `shown` worst
-    groups.
+    All granularities that are coarser than the one with index `level` are shown. The granularity with index `level` is
+    shown only for the worst groups. `shown` is the number of these groups.
     """
 
     level: int
@@ -98,14 +100,17 @@ class LimitDecision:
 
 @dataclass(frozen=True, slots=True)
 class SeriesLimit:
-    """The decision by group id. `finest` are indexes in GRANULARITIES, only of groups with dropped series."""
+    """The decision by group id. `finest` has the index in GRANULARITIES for each group with dropped series.
+
+    Other groups are absent.
+    """
 
     finest: Mapping[str, int] = field(default_factory=dict)
     topics: int = _FINEST
 
     @classmethod
     def from_decision(cls, group_ids: Sequence[str], decision: LimitDecision) -> SeriesLimit:
-        """Make the limit from a decision. `group_ids` are the groups in the order of the decision."""
+        """Create the limit from a decision. `group_ids` are the groups in the order of the decision."""
         levels = decision.groups.tolist()
         limited = {group_id: level for group_id, level in zip(group_ids, levels, strict=True) if level < _FINEST}
         return cls(limited, decision.topics)
@@ -145,10 +150,10 @@ def largest_share(requested: Sequence[int], max_series: int) -> int:
 def decide_limit(
     requested: RequestedSeries, bounds: Bounds, worst_first: Callable[[], Sequence[int]], last: LimitEdge | None = None
 ) -> LimitDecision:
-    """Decide by the rules 1 to 6 and 8. `last` is the edge of the previous scrape.
+    """Decide which series are shown, by rules 1 to 6 and rule 8. `last` is the edge of the previous scrape.
 
-    `worst_first` returns the row numbers of `requested.groups`, the worst group first. It is called only if something
-    is dropped or may be dropped.
+    `worst_first` returns the row numbers of `requested.groups`, the worst group first. `worst_first` is called only if
+    series are dropped or could be dropped.
 
     >>> groups = np.array([[0, 1, 1, 5, 0], [0, 1, 1, 2, 0]])
     >>> two = RequestedSeries(own=1, topics=np.array([0, 0, 0, 0, 0]), groups=groups)
@@ -174,7 +179,7 @@ def decide_limit(
 
 
 def fits_limit(series: int, bounds: Bounds, last: LimitEdge | None) -> bool:
-    """Return True if all series can be shown, whatever the order of the groups."""
+    """Return True if all series can be shown for every order of the groups."""
     return not bounds.top_k and series <= bounds.max_series - (_slack(bounds) if last else 0)
 
 

@@ -1,7 +1,7 @@
-"""Compute the time of a cluster: the monitor's clock plus a correction that records show for the brokers' clocks.
+"""Compute the time of a cluster: the monitor's clock plus a correction. The correction is computed from record times.
 
-Every time that is compared with the time of a record comes from here: times of samples, listings and scrapes. Samples
-and batches arrive on different threads.
+This clock supplies the times of samples, listings and scrapes. These times can be compared with the times of records.
+Samples and batches arrive on different threads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from streaming.evaluation.lag.broker_clocks import (
 from streaming.evaluation.lag.lag import ClusterSample
 
 WARN_MS = 5_000
-"""Difference above which clocks count as not synchronized. NTP keeps clocks within a few milliseconds."""
+"""If the difference of two clocks is larger than this, they count as not synchronized.
+
+NTP keeps the difference below a few milliseconds.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -42,29 +45,30 @@ class ClusterClock:
         return self._monitor_ms() + self._correction_ms
 
     def restore(self, corrections_ms: Mapping[int, int]) -> None:
-        """Restore the corrections of an earlier run, by broker id."""
+        """Restore the corrections of an earlier run. The keys are broker ids."""
         with self._lock:
             self._clocks = BrokerClocks(corrections_ms)
             self._correction_ms = cluster_correction_ms(corrections_ms.values())
 
     def corrections_ms(self) -> Mapping[int, int]:
-        """Return by broker id the correction that is added to the monitor's clock."""
+        """Return the correction for each broker id. The correction is added to the time of the monitor's clock."""
         with self._lock:
             return self._clocks.corrections_ms(self._monitor_ms())
 
     def take_records(self, records: ReceivedRecords) -> None:
-        """Add the records of one batch."""
+        """Update the corrections with the records of one batch."""
         with self._lock:
             self._clocks.add_records(records)
 
     def monitor_ms(self) -> int:
-        """Return the monitor's own time, without correction."""
+        """Return the time of the monitor's clock, without correction."""
         return self._monitor_ms()
 
     def take_sample(self, sample: ClusterSample) -> ClusterSample:
-        """Add a sample. Return it with the end of each `__consumer_offsets` partition timed by its leader's clock.
+        """Add a sample. Return the sample with corrected times.
 
-        The time of the sample itself is cluster time. A new correction applies from the next sample on.
+        The end of each `__consumer_offsets` partition gets the time of its leader's clock. The sample itself gets the
+        time of the cluster. A new correction is used from the next sample on.
         """
         asked_ms, correction_ms = sample.sampled_at_ms - self._correction_ms, self._correction_ms
         ends = {number: of_partition.high_watermark for number, of_partition in sample.offsets_topic.items()}

@@ -1,4 +1,4 @@
-"""One run of a cluster's watch. Each run first restores everything that is known about the cluster."""
+"""One run of a cluster's watch. Each run first restores the stored state of the cluster."""
 
 from __future__ import annotations
 
@@ -115,7 +115,10 @@ class ClusterRun:
             self._store(lag_watch)
 
     def _store(self, lag_watch: LagWatch) -> None:
-        """Store the samples. They are a cache, so a failed write must not hide the error that ended the run."""
+        """Store the samples.
+
+        The stored samples are only a cache. So a failed write must not hide the error that ended the run.
+        """
         try:
             lag_watch.store()
         except (OSError, Py4JError) as error:

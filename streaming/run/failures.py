@@ -1,8 +1,10 @@
 """Log failures of repeated tasks, one line per reason.
 
-1. A task that is repeated logs each reason only once in a row. After a success, the same reason is logged again.
-2. An expected failure (disk, tables, brokers) is one line. An unexpected failure is logged with its stack trace.
-3. If Spark is gone, only the code that ends the run logs it.
+1. If a repeated task fails several times in a row with the same reason, the reason is logged once. If the task fails
+   again after a success, the reason is logged again.
+2. An expected failure (disk, tables, brokers) is logged as one line. An unexpected failure is logged with its stack
+   trace.
+3. If Spark has ended, only the code that ends the run logs this failure.
 """
 
 from __future__ import annotations
@@ -21,14 +23,17 @@ _EXPECTED = (DeltaError, OSError, Py4JError, RemedyError)
 
 
 class SparkEndedError(RemedyError):
-    """Spark ended, and all queries with it."""
+    """Spark has ended. So all queries have ended."""
 
     def __init__(self) -> None:
         super().__init__("Spark ended (killed, or spark.driver_memory is too small): start the monitor again")
 
 
 class FailureLog:
-    """Logs the failures of one repeated task of one thread (rules 1 to 3). `what` names one execution of the task."""
+    """Logs the failures of one repeated task of one thread (rules 1 to 3).
+
+    `what` is the name of one execution of the task in the log.
+    """
 
     def __init__(self, cluster: str, what: str) -> None:
         self._cluster = cluster
@@ -36,7 +41,7 @@ class FailureLog:
         self._reported = ""
 
     def report(self, error: Exception) -> None:
-        """Log a failure, unless its reason is the same as the last one."""
+        """Log a failure if its reason differs from the last reason."""
         reported, self._reported = self._reported, reason_of(error)
         is_quiet = is_spark_gone(error) or reported == self._reported
         level = logging.DEBUG if is_quiet else logging.ERROR

@@ -1,4 +1,4 @@
-"""Report once if `__consumer_offsets` is no longer the log that was read, or if it lost records before they were read.
+"""Report once if `__consumer_offsets` was replaced by a different log, or if records were lost before they were read.
 
 The rules are in `integrity/log_integrity.py`.
 """
@@ -19,7 +19,7 @@ from streaming.state.monitor_state import MonitorState
 from streaming.state.monitor_view import MonitorView
 
 STORED_ID = "offsets_topic_id"
-"""A separate file in the checkpoint. If it does not exist, the id is unknown."""
+"""The name of a separate file in the checkpoint. If the file does not exist, the topic id is unknown."""
 
 _TOPIC_ID = re.compile(rb"[A-Za-z0-9_-]{22}")
 """The text form of Kafka's 16-byte topic id: URL-safe base64 without padding."""
@@ -28,7 +28,10 @@ _log = logging.getLogger(__name__)
 
 
 def report_rewound(cluster: str, monitor_state: MonitorState, rewound: Collection[int]) -> None:
-    """Store rewound partitions. The cluster is then never ready in this run. Log an error for new ones."""
+    """Store rewound partitions. After that, the cluster is not ready until the end of this run.
+
+    Log an error for new rewound partitions.
+    """
     if new := monitor_state.put_rewound(rewound):
         _log.error(
             "%s: partition %s of %s ends before the offset that the monitor has already read. It was truncated, or the"
@@ -54,9 +57,9 @@ class TopicIdentity:
         self._known = _stored_id(cluster, files)
 
     def report(self, topic_id: str | None, positions: Mapping[int, int]) -> None:
-        """Compare the stored id with `topic_id`, which was sampled after `positions` were reached.
+        """Compare the stored id with `topic_id`, which was sampled after reading had reached `positions`.
 
-        The first id, or an id from before the first record was read, is stored without an error.
+        If there is no stored id, or if no record was read yet, `topic_id` is stored without an error.
         """
         if topic_id is None or topic_id == self._known:
             return
@@ -82,7 +85,7 @@ class TopicIdentity:
 
 
 def _stored_id(cluster: str, files: Files) -> str | None:
-    """Return the stored id. Return None, and log a warning, if the file is damaged."""
+    """Return the stored id. If the file is damaged, log a warning and return None."""
     try:
         stored = files.read(STORED_ID)
     except OSError:
@@ -98,7 +101,10 @@ def _stored_id(cluster: str, files: Files) -> str | None:
 
 
 class LostRecords:
-    """Reports records that were deleted before they were read, once per loss. Only the sampler's thread uses it."""
+    """Reports records that were deleted before the monitor read them. Each loss is reported once.
+
+    Only the sampler's thread uses it.
+    """
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
@@ -120,7 +126,10 @@ class LostRecords:
 
 
 class LogWatch:
-    """Checks with each sample that the log is still the one that was read. Only the sampler's thread uses it."""
+    """Checks at each sample that `__consumer_offsets` is still the same log that was read before.
+
+    Only the sampler's thread uses it.
+    """
 
     def __init__(self, cluster: str, monitor_state: MonitorState, files: Files) -> None:
         self._cluster = cluster
@@ -129,7 +138,7 @@ class LogWatch:
         self._lost_records = LostRecords(cluster)
 
     def report(self, before: MonitorView, sample: ClusterSample) -> None:
-        """Compare the sample with the positions `before` it."""
+        """Compare the sample with the positions that were read before the sample (`before`)."""
         positions = before.health.positions
         self._topic_read.report(sample.offsets_topic_id, positions)
         report_rewound(
@@ -139,14 +148,17 @@ class LogWatch:
 
 
 class ForeignRecords:
-    """Reports records that are not in the own partition of their group. Only the query's thread uses it."""
+    """Reports records that are in a different partition of `__consumer_offsets` than their group belongs to.
+
+    Only the query's thread uses it.
+    """
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._reported: set[int] = set()
 
     def report(self, batches: Iterable[PartitionBatch]) -> None:
-        """Log one warning with the partitions in which such records were found for the first time."""
+        """Log one warning. It names the partitions where such records were found for the first time."""
         foreign = {batch.offsets_topic_partition: batch.foreign_records for batch in batches if batch.foreign_records}
         new = sorted(foreign.keys() - self._reported)
         self._reported.update(new)

@@ -1,10 +1,12 @@
 """Run the monitor: one HTTP port, one Spark session, and one watch per cluster.
 
-1. With one cluster, an error that the operator must correct ends the start, with one line and an exit code.
-2. With several clusters, a cluster that cannot be watched is shown as not ready. The error is logged once, and the
-   monitor tries again after growing pauses (`retry_state`). The other clusters are not affected, and the totals and
-   the checkpoint of the failed cluster do not change.
-3. A failure of a shared resource ends the monitor with any number of clusters: the port, the tables, Spark.
+1. If the monitor watches one cluster, an error that the operator must correct ends the monitor at its start. The
+   monitor prints one line and returns an exit code.
+2. If the monitor watches several clusters, a cluster that cannot be watched is shown as not ready. The error is logged
+   once, and the monitor tries again after growing pauses (`retry_state`). The other clusters are not affected. The
+   totals and the checkpoint of the failed cluster do not change.
+3. The port, the tables and Spark are shared resources. If one of them fails, the monitor ends, with any number of
+   clusters.
 4. All clusters get the stop signal at the same time. Spark stops after all clusters have stopped.
 """
 
@@ -52,7 +54,7 @@ _log = logging.getLogger(__name__)
 
 
 class QueryEndedError(RemedyError):
-    """A query stopped without a failure, although the monitor did not stop it."""
+    """A query stopped without a failure. The monitor did not stop the query."""
 
 
 def now_ms() -> int:
@@ -136,7 +138,7 @@ class Monitor:
                     thread.join(_HANG_UP_SECONDS)  # a thread that is still connecting has nothing to clean up
 
     def _keep_watching(self, watch: ClusterWatch, shared: SharedResources) -> None:
-        """Rule 2, in the cluster's own thread."""
+        """Watch one cluster by rule 2, in a separate thread for this cluster."""
         retry_state = RetryState(watch.monitor_state)
         while not self._stop.is_set():
             self._try_watching(watch, shared, retry_state)
@@ -178,7 +180,10 @@ class Monitor:
 
 @contextmanager
 def _reporting_spark_end(shared: SharedResources) -> Iterator[None]:
-    """Replace any error by SparkEndedError if Spark is gone, because then every call fails in a different way."""
+    """If Spark has ended, replace any error by SparkEndedError.
+
+    Without Spark, each call fails with a different error.
+    """
     try:
         yield
     except (Py4JError, PySparkException, OSError):
@@ -188,7 +193,7 @@ def _reporting_spark_end(shared: SharedResources) -> Iterator[None]:
 
 
 def _access(metrics: MetricsSettings) -> Access:
-    """Read the certificate and the users of the port. Raises AccessError for a file that cannot be used."""
+    """Read the certificate and the users of the port. Raises AccessError if one of the files cannot be used."""
     certificate = Certificate(metrics.tls_certificate_file, metrics.tls_key_file) if metrics.tls_key_file else None
     users = read_users(metrics.basic_auth_users_file) if metrics.basic_auth_users_file else None
     if users and not certificate and metrics.host not in _LOOPBACK:

@@ -1,8 +1,10 @@
-"""Poll the group coordinators instead of reading their log (`source.kind = "admin-api"`). Send changes to the query.
+"""Poll the group coordinators instead of reading `__consumer_offsets` (`source.kind = "admin-api"`).
 
-Polling is level-triggered: each poll is compared with the state of the query, never with the poll before. So a poll
-waits until the query has read everything that was sent. A restart needs no state of its own. Files that an interrupted
-batch left are waited for in the same way.
+Send changes to the query.
+
+Each poll is compared with the state of the query, never with the previous poll. So a poll starts only after the query
+has read everything that was sent before. After a restart, the poller needs no stored state. If an interrupted batch has
+not removed its files, the poller waits in the same way until the query has read them.
 """
 
 from __future__ import annotations
@@ -64,7 +66,10 @@ class Poller:
         self._complete_seconds = float("-inf")
 
     def run(self, stop: threading.Event) -> None:
-        """Poll until `stop` is set. If brokers do not answer, the cluster becomes not ready and polling goes on."""
+        """Poll until `stop` is set.
+
+        If brokers do not answer, the cluster becomes not ready, and the poller tries again.
+        """
         while not stop.is_set():
             started, pause = time.monotonic(), _LOOK_AGAIN_SECONDS
             try:
@@ -82,7 +87,7 @@ class Poller:
     def poll(self) -> None:
         """Poll once: request the groups, compare them and send the changes.
 
-        Do nothing until the query has read everything that was sent before.
+        Do nothing if the query has not yet read everything that was sent before.
         """
         if not self._has_arrived():
             return
@@ -106,17 +111,21 @@ class Poller:
         self._monitor_state.put_health(not_known=(*POLLED, HIDDEN_GROUPS) if poll.hides_groups else POLLED)
 
     def targets(self, _sample: ClusterSample) -> Mapping[int, int] | None:
-        """Return the position that the query must reach to be ready. None before the first complete poll."""
+        """Return the position that the query must reach before the cluster is ready.
+
+        Return None before the first complete poll.
+        """
         return None if self._marked_at is None else {POLLED_PARTITION: self._marked_at + 1}
 
     def is_fresh(self) -> bool:
-        """Return whether the last complete poll is recent enough to be shown."""
+        """Return True if the last complete poll is recent enough to be shown."""
         return time.monotonic() - self._complete_seconds <= self._stale_after_seconds
 
     def _has_arrived(self) -> bool:
-        """Return whether the query has read all sent rows.
+        """Return True if the query has read all rows that the poller sent.
 
-        A batch stores its positions last, so the groups and commits of the batch are in the monitor state by then.
+        A batch stores its positions last. So at that time, the groups and commits of the batch are already in the
+        monitor state.
         """
         position = self._monitor_state.view().health.positions.get(POLLED_PARTITION, 0)
         if position <= self._sent_up_to:
@@ -131,7 +140,10 @@ class Poller:
         return KnownState(groups, commits_by_group(self._committed_offsets.view().commits), last_number)
 
     def _ask(self, known: KnownState) -> Poll:
-        """Request members first and commits last. The end offsets come later still, so lag is never understated."""
+        """Request members first and commits last.
+
+        End offsets are requested after the commits, so the reported lag is never too small.
+        """
         began_at_ms = self._now_ms()
         listing = self._groups.list_groups()
         descriptions = self._groups.describe_groups(to_describe(listing, known.groups, known.commits))
@@ -145,9 +157,11 @@ class Poller:
 
 
 def _last_sent_number(files: Files) -> int:
-    """Return the highest row number in files that the query has not removed yet. -1 if there is no such file.
+    """Return the highest row number in files that the query has not removed yet.
 
-    The query may have read these files already.
+    The result is -1 if there is no such file.
+
+    It is possible that the query has already read these files.
     """
     names = (_FILE_NAME.fullmatch(name) for name in files.names(FEEDBACK_FOLDER))
     return max((int(name[1]) for name in names if name), default=-1)

@@ -1,9 +1,13 @@
-"""Replace a checkpoint by a new one for the same tables. Steps that can fail come before steps that change something.
+"""Replace a checkpoint by a new one for the same tables.
 
-1. A rebuild is refused if tables are damaged. With the option to repair, they are repaired first, and the removed
-   parts are kept.
-2. The new checkpoint is created next to the old one. They are swapped only when the new one is complete.
-3. If the swap fails, the old checkpoint is put back. So a failed rebuild changes nothing except repaired tables.
+All steps that can fail run before the first step that changes something.
+
+1. A rebuild is refused if tables are damaged. With the repair option, the tables are repaired first, and the removed
+   parts are saved.
+2. The new checkpoint is created next to the old one. The old and the new checkpoint are swapped only when the new
+   checkpoint is complete.
+3. If the swap fails, the old checkpoint is moved back to its place. So after a failed rebuild, nothing has changed
+   except the repaired tables.
 """
 
 from __future__ import annotations
@@ -44,7 +48,10 @@ class RebuildError(RemedyError):
 
 @dataclass(frozen=True, slots=True)
 class RebuildResult:
-    """The new location of the old checkpoint (None if there was none), and one sentence per repaired table."""
+    """The new location of the old checkpoint, and one sentence per repaired table.
+
+    The location is None if there was no old checkpoint.
+    """
 
     old_checkpoint: str | None
     repairs: Sequence[str] = ()
@@ -62,7 +69,11 @@ def rebuild_checkpoint(settings: Settings, stamp: str, *, is_repairing: bool = F
 
 
 def _claim(session: SparkSession, settings: Settings) -> WriterClaim:
-    """Claim the right to write. If another monitor wrote rows now, the new checkpoint would write them again."""
+    """Claim the right to write.
+
+    Without this claim, a different monitor could write rows now, and the new checkpoint would write the same rows
+    again.
+    """
     paths = settings.paths
     place = canonical_location(paths.checkpoint)
     open_tables = partial(Files, session, paths.tables)

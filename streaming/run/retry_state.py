@@ -1,9 +1,9 @@
 """Count failed attempts to run a query or to watch a cluster. Decide what is logged and how long to wait.
 
 1. Each failed attempt makes the cluster not ready and counts as a restart of its query.
-2. A reason is logged if it differs from the last one. Only the last reason is kept, without the parts that differ in
-   each attempt.
-3. Pauses double up to `LONGEST_PAUSE_SECONDS`.
+2. A reason is logged if it differs from the last reason. Only the last reason is stored. Parts of the text that differ
+   in each attempt are removed first.
+3. Each pause is twice as long as the previous pause, up to `LONGEST_PAUSE_SECONDS`.
 4. After the cluster was ready again, the next failure counts as new: its reason is logged, and pauses are short again.
 """
 
@@ -20,7 +20,9 @@ _WORD_WITH_DIGIT = re.compile(r"\w*\d\w*")
 
 
 class RetryState:
-    """The failed attempts of one loop: the one of `QueryKeeper` around a query, or of `Monitor` around a watch.
+    """The failed attempts of one loop.
+
+    Both `QueryKeeper` (around a query) and `Monitor` (around a watch) have such a loop.
 
     Only the thread of the loop uses it.
     """
@@ -32,7 +34,7 @@ class RetryState:
         self._reported = ""
 
     def record_failure(self, error: Exception) -> bool:
-        """Record a failed attempt. Return whether its reason is new and must be logged (rule 2)."""
+        """Record a failed attempt. Return True if the reason of the failure is new and must be logged (rule 2)."""
         health = self._monitor_state.view().health
         self._monitor_state.put_health(ready=False, query_restarts=health.query_restarts + 1)
         if health.times_ready != self._times_ready:
@@ -48,10 +50,10 @@ class RetryState:
 
 
 def reason_of(error: Exception) -> str:
-    r"""Return the text of an error without the parts that differ each time.
+    r"""Return the text of an error without the parts that differ in each attempt.
 
-    An error of Py4J names a call in its first line and the exception in its second line. A stack trace follows. Words
-    with a digit are removed: ids of objects and queries, ports, times.
+    An error of Py4J names a call in its first line and the exception in its second line. A stack trace follows. The
+    function removes words with a digit, for example ids of objects or queries, ports and times.
 
     >>> reason_of(OSError("An error occurred while calling o17.load.\n: No space left\n\tat Load.java:12"))
     'OSError An error occurred while calling .load.\n: No space left'

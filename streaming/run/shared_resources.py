@@ -1,4 +1,4 @@
-"""The resources of a run: those that all clusters of a monitor share, and those of one cluster."""
+"""The resources of a run: resources that all clusters of a monitor share, and resources of one cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streaming.spark.checkpoint import CheckpointLock
 class SharedResources:
     """The resources that all clusters of one monitor share.
 
-    `users_references` has users' own strategies as (name, reference).
+    `users_references` has a (name, reference) pair for each strategy that users wrote.
     """
 
     session: SparkSession

@@ -1,4 +1,4 @@
-"""Load users' own strategies before the job starts, so that a wrong name is reported to the operator at once."""
+"""Load users' own strategies before the job starts. So the operator learns about a wrong name immediately."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from streaming.errors import STAYS, RemedyError
 
 
 class AssignorSettingError(RemedyError):
-    """A strategy named in the configuration cannot be loaded."""
+    """A strategy that the configuration names cannot be loaded."""
 
     exit_code = STAYS
 
 
 def users_references(configured: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Return users' strategies, installed and configured, as (name, reference). Raises AssignorSettingError.
+    """Return the installed and the configured strategies of users as pairs (name, reference).
 
-    The error has the last line of the failure that loading the strategy caused.
+    Raises AssignorSettingError.
+
+    If a strategy cannot be loaded, the raised error contains the last line of the original error.
     """
     try:
         with Catalogue(configured) as catalogue:

@@ -1,7 +1,7 @@
 """Watch one cluster: its connection, its checkpoint, its query, its sampling loop and its current state.
 
 1. Watches of different clusters share only `SharedResources`: Spark, the tables and their maintenance.
-2. The end of a watch ends all its threads and nothing else. A watch can be run again.
+2. When a watch ends, all its threads end. Other watches continue. A watch can be run again.
 3. If a query fails, the failure is logged and the cluster is shown as not ready. The query is started again after
    growing pauses (`retry_state`).
 4. A query reads the partitions that existed when it started. If partitions are added, the query is started again.
@@ -30,7 +30,7 @@ from streaming.spark.session import jvm_pid, use_pool
 from streaming.state.monitor_state import MonitorState
 
 STALE_INTERVALS = 6
-"""Number of sampling intervals after which the lag of a sample is too old to be shown."""
+"""After this number of sampling intervals, the lag of a sample is too old to be shown."""
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class ClusterWatch:
 
     @property
     def stale_after_seconds(self) -> float:
-        """The age from which a sample is too old to be shown, in seconds."""
+        """The maximum age of a sample, in seconds. An older sample is too old to be shown."""
         return max(30.0, STALE_INTERVALS * self._settings.sampling.interval_seconds)
 
     def connect(self) -> Connection:
@@ -58,7 +58,10 @@ class ClusterWatch:
 
     @contextmanager
     def cluster_session(self, connection: Connection, stop: threading.Event) -> Iterator[ClusterSession]:
-        """Open what a run needs of the cluster and the checkpoint. Raises RemedyError if something is not available."""
+        """Connect to the cluster and open the checkpoint.
+
+        Raises RemedyError if the cluster or the checkpoint is not available.
+        """
         self.has_session = True
         try:
             with self._open_session(connection, stop) as session:
@@ -82,7 +85,8 @@ class ClusterWatch:
     def _offsets_topic_partitions(self, brokers: Brokers, stop: threading.Event) -> list[int]:
         """Return the partitions of `__consumer_offsets`, or an empty list after `stop`.
 
-        A new cluster has no `__consumer_offsets` until the first commit. Until then, wait and stay not ready.
+        A new cluster has no `__consumer_offsets` until the first commit. Until the topic exists, the monitor waits and
+        is not ready.
         """
         is_reported = False
         while not stop.is_set():

@@ -1,20 +1,21 @@
 """Ensure that only one monitor writes the rows of a cluster into the tables.
 
-A second monitor is detected at its start, and also while both run. Two checkpoints of one cluster with the same tables
-would write every row twice, because Delta identifies a batch by its checkpoint.
+A second monitor is detected when it starts. It is also detected later, while both monitors run. Two checkpoints of one
+cluster with the same tables would write every row twice, because Delta identifies a batch by its checkpoint.
 
-1. A monitor keeps a record in the folder `_writers/` of the tables, one file per cluster and checkpoint. It renews the
-   record every `RENEW_SECONDS` and removes it when it stops. A checkpoint that `rebuild` puts in the place of an old
-   one uses the same record.
+1. A monitor stores a record in the folder `_writers/` inside the folder of the tables. Each cluster and checkpoint has
+   one record file. The monitor renews its record every `RENEW_SECONDS`. It removes the record when it stops. If
+   `rebuild` replaces a checkpoint, the new checkpoint uses the record of the old checkpoint.
 2. At the start, and at each renewal, a monitor reads the records of other writers of the same cluster. A writer on
    this machine is alive if its process exists. A writer on a different machine is alive if it renews its record during
    the check. Clocks are never compared. A start waits at most `WATCH_SECONDS`, so a writer that crashed does not block
    others for long.
-3. If two writers are alive, one gives way (`gives_way`): a starting writer to one that writes, otherwise the later one
-   to the earlier one.
-4. Every reader of the tables can read a record, and other monitors print it. So a record has no user and no password.
-5. A record that cannot be read or written does not stop the monitor. The failure is logged once, and then a second
-   writer is not detected.
+3. If two writers are alive, one of them stops (`gives_way`). If one writer is starting and the other already writes,
+   the starting writer stops. Otherwise, the writer that started later stops.
+4. Everyone who can read the tables can read a record, and other monitors print it. So a record does not contain a user
+   name or a password.
+5. If a record cannot be read or written, the monitor continues. The failure is logged once. A second writer is then not
+   detected.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from streaming.spark.files import Files
 FOLDER = "_writers"
 RENEW_SECONDS = 15.0
 WATCH_SECONDS = 40.0
-"""Longer than two renewal intervals, because one renewal may be late."""
+"""This time is longer than two renewal intervals, because a renewal can be late."""
 
 _CHECK_SECONDS = 2.0
 _STORAGE_ERRORS = (OSError, Py4JError)
@@ -51,13 +52,16 @@ _log = logging.getLogger(__name__)
 
 
 class SecondWriterError(RemedyError):
-    """Another monitor writes this cluster's rows into these tables."""
+    """A different monitor writes rows of the same cluster into the same tables."""
 
     exit_code = STAYS
 
 
 class Writer(msgspec.Struct, frozen=True):
-    """One run of a monitor that writes rows. `machine` is empty if the processes of other runs are not visible."""
+    """One run of a monitor that writes rows.
+
+    `machine` is empty if this process cannot see the processes of other runs.
+    """
 
     run_id: str
     cluster: str
@@ -72,14 +76,17 @@ class Writer(msgspec.Struct, frozen=True):
 
 
 def gives_way(mine: Writer, other: Writer) -> bool:
-    """Return whether `mine` gives way to `other` (rule 3). Of any two writers exactly one gives way."""
+    """Return True if `mine` must stop because of `other` (rule 3).
+
+    For any two writers, the result is True for exactly one of them.
+    """
     if mine.is_writing != other.is_writing:
         return other.is_writing
     return (other.began_ms, other.run_id) < (mine.began_ms, mine.run_id)
 
 
 class WriterClaim:
-    """The right to write a cluster's rows, as a context manager. `refusal` is set if this monitor must give way."""
+    """The right to write a cluster's rows, as a context manager. `refusal` is set if this monitor must stop."""
 
     def __init__(
         self,
@@ -110,7 +117,7 @@ class WriterClaim:
         self.refusal: SecondWriterError | None = None
 
     def __enter__(self) -> Self:
-        """Take the right to write. Raises SecondWriterError, within `WATCH_SECONDS`, if another one is alive."""
+        """Take the right to write. Raises SecondWriterError, within `WATCH_SECONDS`, if a different writer is alive."""
         try:
             self._write()
             self._await_others()
@@ -125,14 +132,14 @@ class WriterClaim:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Remove the record, unless it belongs to a different run by now."""
+        """Remove the record if it still belongs to this run."""
         with contextlib.suppress(*_STORAGE_ERRORS):
             record = self._read(self._own_name)
             if record is not None and record.run_id == self._mine.run_id:
                 self._remove(self._own_name)
 
     def keep(self, stop: threading.Event) -> None:
-        """Renew the record until `stop` is set or this writer must give way."""
+        """Renew the record until `stop` is set, or until this writer must stop."""
         while not stop.wait(RENEW_SECONDS) and self.refusal is None:
             try:
                 self.renew()
@@ -142,12 +149,12 @@ class WriterClaim:
                 self._report(error)
 
     def check(self) -> None:
-        """Raise SecondWriterError if this writer must give way."""
+        """Raise SecondWriterError if this writer must stop."""
         if self.refusal is not None:
             raise self.refusal
 
     def renew(self) -> None:
-        """Check for other writers, then renew the record. Raises SecondWriterError if this writer must give way."""
+        """Check for other writers, then renew the record. Raises SecondWriterError if this writer must stop."""
         record = self._read(self._own_name)
         if record is not None and record.run_id != self._mine.run_id:
             raise self._second_writer_error(self._own_name, record, "took over")
@@ -180,7 +187,10 @@ class WriterClaim:
 
     @property
     def _files(self) -> Files:
-        """The folder of the tables, opened at the first use. Storage that Spark has no client for fails here."""
+        """The folder of the tables, opened at the first use.
+
+        If Spark has no client for the storage, this method raises the error.
+        """
         if self._opened_files is None:
             self._opened_files = self._open_files()
         return self._opened_files
@@ -204,7 +214,10 @@ class WriterClaim:
         return others
 
     def _read(self, name: str) -> Writer | None:
-        """Read a record. None if there is none, or if it is damaged; the next renewal replaces a damaged record."""
+        """Read a record. Return None if the record does not exist or is damaged.
+
+        The next renewal replaces a damaged record.
+        """
         stored = self._files.read(name)
         try:
             return None if stored is None else msgspec.json.decode(stored, type=Writer)
@@ -244,7 +257,10 @@ def _is_running(other: Writer) -> bool:
 
 
 def _machine() -> str:
-    """Return an id of this boot and of this process namespace. Empty if the system does not have these ids."""
+    """Return an id of the current boot of the machine and of the process namespace.
+
+    The result is empty if the system does not have these ids.
+    """
     try:
         boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot_id} {Path('/proc/self/ns/pid').readlink()}"

@@ -1,1 +1,4 @@
-"""Requests to the brokers, with kafka-python, for values that no record has: offsets, partitions, racks, groups."""
+"""Requests to the brokers for values that records do not contain: offsets, partitions, racks, groups.
+
+Uses kafka-python.
+"""

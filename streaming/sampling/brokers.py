@@ -29,7 +29,7 @@ Offsets = Mapping[tuple[str, int], int]
 
 
 class OffsetsTopicMissingError(RemedyError):
-    """The cluster has no `__consumer_offsets`, or the monitor has no right to see it."""
+    """The topic `__consumer_offsets` does not exist, or the monitor has no right to see the topic."""
 
 
 class OffsetsTopicUnreadableError(RemedyError):
@@ -37,12 +37,18 @@ class OffsetsTopicUnreadableError(RemedyError):
 
 
 class Brokers:
-    """Requests about topics. Results have the time of the request. Unknown values are left out, never guessed."""
+    """Requests about topics. Each result has the time of the request.
+
+    If a value is unknown, it is not in the result. Values are never estimated.
+    """
 
     def __init__(
         self, cluster: str, connection: Connection, now_ms: Callable[[], int], *, samples_offsets_topic: bool = True
     ) -> None:
-        """Without `samples_offsets_topic`, samples do not have its ends, and no right on the topic is needed."""
+        """If `samples_offsets_topic` is False, samples do not contain the ends of `__consumer_offsets`.
+
+        The monitor then needs no right on this topic.
+        """
         self._cluster = cluster
         self._admin = connection.admin
         self._now_ms = now_ms
@@ -72,7 +78,10 @@ class Brokers:
         return list(range(len(topic["partitions"])))
 
     def topic_names(self) -> TopicNames:
-        """Request the names of all topics by id. Empty if the brokers have no topic ids. Raises KafkaError."""
+        """Request the names of all topics by id.
+
+        The result is empty if the brokers have no topic ids. Raises KafkaError.
+        """
         asked_at_ms = self._now_ms()
         described = self._admin.describe_topics()
         ids = ((_topic_id(topic["topic_id"]), topic["name"]) for topic in described if topic["name"])
@@ -81,7 +90,8 @@ class Brokers:
     def sample(self, topics: Iterable[str]) -> ClusterSample:
         """Sample metadata and offsets of the topics, and the ends of `__consumer_offsets`.
 
-        Read the commits that are compared with the sample before this call. Raises KafkaError if no broker answers.
+        Before this call, read the commits that will be compared with the sample. Raises KafkaError if no broker
+        answers.
         """
         self._failed = {}  # forget the failures of a sample that was not completed
         sampled_at_ms = self._now_ms()
@@ -110,12 +120,12 @@ class Brokers:
         return sample
 
     def last_stable_offsets(self, partitions: Iterable[tuple[str, int]]) -> Offsets:
-        """Return the log ends for read_committed consumers. Partitions without an answer are left out."""
+        """Return the log ends for read_committed consumers. Partitions without an answer are not in the result."""
         asked = [TopicPartition(topic, partition) for topic, partition in partitions]
         return self._offsets(asked, OffsetSpec.LATEST, IsolationLevel.READ_COMMITTED)
 
     def look(self, looks: Sequence[TailFetch]) -> Mapping[TailFetch, FetchResult]:
-        """Read the log once for each look, from the partition's leader at the last sample."""
+        """Read the log once for each look. Send the request to the leader that the partition had at the last sample."""
         return read_log_tails(self._connection, looks, self._leaders)
 
     def _offsets_topic_ends(self, partitions: int) -> Mapping[int, LogEnds]:
@@ -137,7 +147,10 @@ class Brokers:
         }
 
     def _describe(self, topics: Iterable[str], brokers: Iterable[Mapping[str, Any]]) -> Mapping[str, TopicMetadata]:
-        """Describe topics. The partition count of a missing topic is None. Topics with other errors are left out."""
+        """Describe topics. If a topic does not exist, its partition count is None.
+
+        Topics with other errors are not in the result.
+        """
         sampled_at_ms = self._now_ms()
         racks = {broker["broker_id"]: broker["rack"] for broker in brokers}
         described = self._admin.describe_topics(list(topics))
@@ -156,9 +169,10 @@ class Brokers:
         spec: OffsetSpec,
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> Offsets:
-        """Request the offsets of all partitions at once. If this fails, request them topic by topic.
+        """Request the offsets of all partitions at once.
 
-        So one bad partition makes only the offsets of its topic unknown.
+        If this request fails, send one request per topic. So if one partition fails, only the offsets of its topic are
+        unknown.
         """
         asked = dict.fromkeys(partitions, spec)
         try:
@@ -178,7 +192,10 @@ class Brokers:
         return answers
 
     def _report_failed(self) -> None:
-        """Log topics without offsets: as a warning the first time, as DEBUG while they stay unknown."""
+        """Log the topics without offsets. The first line is a warning.
+
+        While the offsets stay unknown, further lines have the level DEBUG.
+        """
         for topic, error in self._failed.items():
             level = logging.DEBUG if topic in self._failed_before else logging.WARNING
             _log.log(level, "%s: offsets of topic %s are unknown for now: %s", self._cluster, topic, error)
@@ -190,7 +207,10 @@ class Brokers:
 
 
 def _is_readable(topic: Mapping[str, Any]) -> bool:
-    """Return whether the monitor may read the topic. True if the broker does not report rights (before 2.3)."""
+    """Return True if the monitor has the right to read the topic.
+
+    Also return True if the broker does not report rights (before Kafka 2.3).
+    """
     if topic["error_code"] == TopicAuthorizationFailedError.errno:
         return False
     operations = topic.get("authorized_operations")
@@ -216,6 +236,6 @@ def _topic_metadata(topic: Mapping[str, Any], racks: Mapping[int, str | None], s
 
 
 def _topic_id(described: str | None) -> str | None:
-    """Convert kafka-python's hexadecimal topic id to Kafka's text form. None if the broker has no topic ids."""
+    """Convert kafka-python's hexadecimal topic id to Kafka's text form. Return None if the broker has no topic ids."""
     topic_id = UUID(described or "0" * 32)
     return uuid_text(topic_id.bytes) if topic_id.int else None

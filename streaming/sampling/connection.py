@@ -1,4 +1,4 @@
-"""The connection to a cluster. All requests to its brokers use it."""
+"""The connection to a cluster. All requests to the brokers of the cluster use this connection."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from streaming.errors import RemedyError
 from streaming.security.python_client import client_arguments, refusal, suspicion
 
 Message = Any
-"""A class or an object of kafka-python's protocol, which has no types for them."""
+"""A class or an object of kafka-python's protocol. The library has no type annotations for these classes."""
 
 BrokerRequest = tuple[int | None, Message]
-"""The id of a broker (None for any broker) and the request for it."""
+"""The id of a broker, and the request for this broker. If the id is None, the request can go to any broker."""
 
 
 Received = tuple[bytes, KafkaError | None]
@@ -35,7 +35,7 @@ class BrokerUnreachableError(RemedyError):
 
 
 class AccessRefusedError(RemedyError):
-    """A broker answered, but the broker or the client refused the connection."""
+    """A broker answered, but the connection was refused, either by the broker or by the client."""
 
 
 @dataclass
@@ -48,7 +48,10 @@ class _BootstrapState:
     is_over: bool = False
 
     def close_client(self) -> None:
-        """Close the client. Otherwise every failed start would leave a thread and its sockets."""
+        """Close the client.
+
+        Without this call, the thread and the sockets of the client would stay open after a failed start.
+        """
         if self.client is not None:
             self.client.close()
 
@@ -59,11 +62,12 @@ class _BootstrapState:
 class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
     """The connection manager of kafka-python, with two changes.
 
-    1. During the start it fails at once on errors that a second attempt cannot fix. The library (kafka-python 3.0)
-       retries refused credentials and unknown certificates until the timeout. Then it reports only a timeout. After
-       the start, a retry is right, because a restarted broker may not know its users yet.
-    2. It reads the last message of a broker. A broker that refuses credentials sends its answer and closes the
-       connection in one packet.
+    1. During the start, the manager fails immediately on errors that a second attempt cannot fix. The unchanged library
+       (kafka-python 3.0) would retry after refused credentials and unknown certificates until the timeout. Then the
+       library would report only a timeout. After the start, a retry is correct, because it is possible that a restarted
+       broker does not know its users yet.
+    2. The manager reads the last message that a broker sends before it closes the connection. If a broker refuses
+       credentials, it sends its answer and closes the connection in one packet.
     """
 
     def __init__(self, net: NetworkSelector, start: _BootstrapState, **configs: Any) -> None:  # noqa: ANN401 - the library's signature
@@ -87,23 +91,26 @@ class _ConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
 
 
 def _bytes_before_end(receive: Callable[[], Received]) -> Received:
-    """Return the bytes first, and report the end of the connection only at the next call.
+    """Return the bytes first. Report the end of the connection only at the next call.
 
-    The library (kafka-python 3.0) drops bytes that it reads together with the end of a connection. The next read
-    returns the end again.
+    The library (kafka-python 3.0) loses bytes if it reads them together with the end of a connection. The next read
+    reports the end again.
     """
     content, error = receive()
     return content, None if content else error
 
 
 class Connection:
-    """A KafkaAdminClient that can also send other requests to chosen brokers.
+    """A KafkaAdminClient that can also send other kinds of requests, each to a selected broker.
 
     Several threads can use it, because the client reads and writes on its own thread.
     """
 
     def __init__(self, kafka: KafkaSettings, request_timeout_seconds: float) -> None:
-        """Connect. Raises BrokerUnreachableError if no broker answers in time, AccessRefusedError at once."""
+        """Connect. Raises BrokerUnreachableError if no broker answers in time.
+
+        Raises AccessRefusedError immediately if access is refused.
+        """
         start = _BootstrapState(kafka.security)
         try:
             self._connect(kafka, request_timeout_seconds, start)
@@ -142,10 +149,10 @@ class Connection:
         return sorted(broker.node_id for broker in self._manager.cluster.brokers())
 
     def ask_each(self, requests: Sequence[BrokerRequest]) -> list[Message | KafkaError]:
-        """Send requests and return the response or the error of each, in the same order.
+        """Send requests. Return the response or the error of each request, in the same order.
 
-        All brokers are asked in parallel, but each broker gets one request after another. The client rejects requests
-        above its limit of open requests per connection and does not queue them.
+        Requests to different brokers run in parallel. Each broker receives its requests one after the other. The client
+        has a limit of open requests per connection. The client rejects further requests and does not queue them.
         """
         answers: list[Message | KafkaError] = [None] * len(requests)
         self._manager.run(self._ask_brokers, requests, answers)

@@ -20,11 +20,16 @@ from streaming.sampling.connection import Connection, Message
 Answer = TypeVar("Answer")
 
 GROUPS_PER_REQUEST = 500
-"""Maximum number of groups per request. So a response has a few megabytes, and one request does not block a broker."""
+"""Maximum number of groups per request.
+
+With this limit, a response has a few megabytes, and one request does not block a broker.
+"""
 
 
 def error_name(error: type[KafkaError] | KafkaError) -> str:
-    """Return Kafka's name of an error in lower case. For an error of the client itself, return its class name.
+    """Return the name that Kafka uses for an error, in lower case.
+
+    If the error comes from the client itself, return the name of the error class.
 
     >>> error_name(for_code(30)), error_name(KafkaError())
     ('group_authorization_failed', 'KafkaError')
@@ -34,7 +39,7 @@ def error_name(error: type[KafkaError] | KafkaError) -> str:
 
 
 def read_error_code(error_code: int) -> Unanswered | None:
-    """Convert the error code of a response. None if there was no error."""
+    """Convert the error code of a response. Return None if there was no error."""
     return None if error_code == NoError.errno else Unanswered(error_name(for_code(error_code)))
 
 
@@ -46,7 +51,8 @@ _MOVED = Unanswered(error_name(NotCoordinatorError))
 class GroupApi(Generic[Answer]):
     """A kind of request about several groups.
 
-    `request` creates it from group ids. `answers` reads the answer for each group from the group ids and the response.
+    `request` creates the request from group ids. `answers` takes the group ids and the response, and returns the answer
+    for each group.
     """
 
     request: Callable[[Sequence[str]], Message]
@@ -55,14 +61,14 @@ class GroupApi(Generic[Answer]):
 
 
 class Coordinators:
-    """The known coordinators of groups. Unknown ones are requested from the brokers."""
+    """The known coordinators of groups. If the coordinator of a group is unknown, the brokers are asked."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._known: Mapping[str, int] = {}
 
     def use_coordinators(self, coordinators: Mapping[str, int]) -> None:
-        """Replace the known coordinators by those of a listing, so that deleted groups use no memory."""
+        """Replace the known coordinators by the coordinators of a listing. So deleted groups do not use memory."""
         self._known = coordinators
 
     def ask(self, ids: Sequence[str], api: GroupApi[Answer]) -> dict[str, Answer | Unanswered]:
@@ -102,7 +108,7 @@ class Coordinators:
 def _answers_by_group(
     ids: Sequence[str], response: Message, answers: Callable[[Sequence[str], Message], Mapping[str, Answer]]
 ) -> Mapping[str, Answer | Unanswered]:
-    """Return the answer for each group. A group that is missing in the response is Unanswered."""
+    """Return the answer for each group. If the response does not contain a group, the answer is Unanswered."""
     unanswered: dict[str, Answer | Unanswered] = dict.fromkeys(ids, Unanswered("no_answer"))
     if isinstance(response, KafkaError):
         return dict.fromkeys(ids, Unanswered(error_name(response)))
@@ -110,7 +116,10 @@ def _answers_by_group(
 
 
 def _read_coordinators(ids: Sequence[str], response: Message) -> Mapping[str, int | Unanswered]:
-    """Read the coordinator of each group. Before version 4, a response has no group id and is for one group."""
+    """Read the coordinator of each group.
+
+    Before protocol version 4, a response is for one group only and does not contain the group id.
+    """
     if response.API_VERSION < 4:
         return {ids[0]: read_error_code(response.error_code) or response.node_id}
     return {one.key: read_error_code(one.error_code) or one.node_id for one in response.coordinators}

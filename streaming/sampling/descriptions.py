@@ -1,4 +1,4 @@
-"""Describe groups of each type: four kinds of request, whose responses become the same kind of value.
+"""Describe groups of each type. There are four kinds of request. All responses are converted to the same kind of value.
 
 The responses in Kafka's protocol are `DescribeGroupsResponse`, `ConsumerGroupDescribeResponse` (KIP-848),
 `ShareGroupDescribeResponse` (KIP-932) and `StreamsGroupDescribeResponse` (KIP-1071).
@@ -36,7 +36,10 @@ from streaming.sampling.messages import (
 def _response_reader(
     read: Callable[[Message], DescribedGroup],
 ) -> Callable[[Sequence[str], Message], Mapping[str, Description]]:
-    """Return a function that reads all groups of a response. `read` reads one group without an error."""
+    """Return a function that reads all groups of a response.
+
+    The function calls `read` for each group that has no error.
+    """
 
     def answers(_ids: Sequence[str], response: Message) -> Mapping[str, Description]:
         return {group.group_id: _read_group(group, read) for group in response.groups}
@@ -111,7 +114,7 @@ def _read_streams(group: Message) -> DescribedGroup:
 
 
 def _with_epoch(member: Message, **more: Any) -> DescribedMember:  # noqa: ANN401 - fields of one type of group
-    """Return a member with the fields that all group types except classic have."""
+    """Return a member. It has the fields that all group types except the classic type have."""
     return DescribedMember(
         member_id=member.member_id,
         client_id=member.client_id,

@@ -1,9 +1,10 @@
-"""Read the log of users' topics at given offsets: one fetch per look, of which only the batch headers are read.
+"""Read the log of users' topics at given offsets. Each look is one fetch request. Only the batch headers are read.
 
-Each request has one partition. A broker returns the first batch of the first partition at any size. It leaves out
-batches of further partitions that exceed the limit (KIP-74). So an empty response means that no batch follows before
-the last stable offset. With read_committed the response names the aborted transactions. The monitor needs READ on the
-topic for this. Without READ, the next record of a group stays unknown.
+Each request asks for one partition. A broker returns the first batch of the first partition, even if the batch exceeds
+the size limit. Batches of further partitions are not returned if they exceed the limit (KIP-74). So an empty response
+means that no batch follows before the last stable offset. With read_committed, the response lists the aborted
+transactions. The monitor needs the right READ on the topic for these requests. Without READ, the next record of a group
+stays unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from streaming.protocol.record_batches import AbortedTransaction, Tail, next_rec
 from streaming.sampling.connection import Connection, Message
 
 _MAX_BYTES = 4096
-"""Enough bytes for some transaction markers. A broker returns a larger first batch completely."""
+"""This number of bytes is enough for some transaction markers.
+
+If the first batch is larger, the broker still returns the complete batch.
+"""
 
 _LAST_VERSION_WITH_NAMES = 12
 _NO_SESSION_EPOCH = -1
@@ -66,7 +70,10 @@ def _seen(look: TailFetch, response: Message | KafkaError) -> FetchResult:
 
 
 def _tail(look: TailFetch, partition: Message) -> Tail | None:
-    """Return the next record in the batches. Without batches, no record exists up to the last stable offset."""
+    """Return the next record in the batches.
+
+    If there are no batches, there is no record up to the last stable offset.
+    """
     if not partition.records:
         end = max(look.from_offset, partition.last_stable_offset)
         return Tail(end, is_record=False, read_to=end)

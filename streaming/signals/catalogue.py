@@ -31,7 +31,10 @@ class Subject:
 
 
 def _subject(module: ModuleType) -> Subject:
-    """Return the definitions of a module. Its docstring has the title, a colon and a description."""
+    """Return the definitions of a module.
+
+    The docstring of the module consists of a title, a colon and a description.
+    """
     title, _, about = (module.__doc__ or "").partition(": ")
     defined = tuple(value for value in vars(module).values() if isinstance(value, Signal))
     return Subject(title, " ".join(about.split()), defined)
@@ -43,9 +46,12 @@ SUBJECTS: Final[tuple[Subject, ...]] = tuple(
         (fairness, rebalances, lag, partitions, groups, members, monitor, kafka_exporter, kafka_lag_exporter),
     ),
 )
-"""Our own metrics first, in the order in which an engineer on call needs them."""
+"""All modules of definitions.
+
+The metrics of this project come first, in the order in which an on-call engineer needs them.
+"""
 
 SIGNALS: Final[Mapping[str, Signal]] = MappingProxyType(
     {signal.name: signal for subject in SUBJECTS for signal in subject.signals}
 )
-"""Every metric by its name. `exported_names` returns the names of its series."""
+"""Every metric by its name. `exported_names` returns the names of the series of a metric."""

@@ -1,4 +1,4 @@
-"""Fairness: the actual and the expected assignment, how evenly work is shared, and what other strategies would do."""
+"""Fairness: the actual and the expected assignment, how evenly work is shared, and the results of other strategies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The group: state, members and generation, and the listing of groups, which shows rebalances in progress."""
+"""The group: its state, members and generation, and whether the list of groups shows a rebalance in progress."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""As kafka_exporter: names and labels of github.com/danielqsj/kafka_exporter, for existing dashboards.
+"""As kafka_exporter: metrics with the names and labels of github.com/danielqsj/kafka_exporter, for existing dashboards.
 
-kafka_exporter shows -1 for unknown values. This monitor shows no series for them. kafka_exporter has no label for the
-cluster. If the monitor watches several clusters, each of these metrics has the label `cluster`. kafka_exporter's option
-`--kafka.labels` has the same effect.
+kafka_exporter shows -1 for unknown values. For an unknown value, this monitor shows no series. In kafka_exporter,
+metrics have no label for the cluster. If this monitor watches several clusters, each of these metrics has the label
+`cluster`. The option `--kafka.labels` of kafka_exporter has the same effect.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """As kafka-lag-exporter: names and labels of github.com/seglo/kafka-lag-exporter, the only standard for lag in seconds.
 
 kafka-lag-exporter has labels for the member: `member_host`, `consumer_id`, `client_id`. This monitor does not have
-them. A member gets a new id at each restart, so the number of series would grow without limit. kafka-lag-exporter
-shows NaN or Inf for unknown values. This monitor shows no series for them. kafka-lag-exporter extrapolates beyond its
-samples. This monitor shows a lower bound.
+these labels. A member gets a new id at each restart, so the number of series would grow without limit. For an unknown
+value, kafka-lag-exporter shows NaN or Inf. For an unknown value, this monitor shows no series. If lag in seconds is
+outside the range of its samples, kafka-lag-exporter extrapolates. In this case, this monitor shows a lower bound.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lag: lag in records and seconds, status of the group, and records lost to retention, as of the last sample."""
+"""Lag: lag in records and seconds, status of the group, and records lost to retention, at the last sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members: the actual and expected owners of partitions. Only at the granularity `member`.
+"""Members: the actual and expected owners of partitions. These metrics are shown only at the granularity `member`.
 
 A member gets a new member id at every start.
 """

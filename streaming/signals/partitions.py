@@ -1,4 +1,7 @@
-"""Topics and partitions: the lag of each topic and partition. The setting `metrics.granularity` selects the detail."""
+"""Topics and partitions: the lag of each topic and partition.
+
+The setting `metrics.granularity` selects the level of detail.
+"""
 
 from __future__ import annotations
 

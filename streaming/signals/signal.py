@@ -5,10 +5,12 @@ Rules:
 1. `name` is the exported name. The name of a counter ends in `_total`. A histogram has three exported names
    (`exported_names`), and none of them equals `name`.
 2. If a name ends in a unit (`_seconds`, `_bytes`, `_ratio`, `_partitions`, `_members`, ...), the values have this unit.
-3. Labels have the order in which the exporter writes their values. If all values of a label are known, `label_values`
-   lists them.
-4. `help` describes a sample. `unknown` describes why a series may be absent. An absent series never means 0.
-5. `example` is a PromQL query for an engineer on call. It uses only defined metrics and labels.
+3. The order of labels is the order in which the exporter writes the label values. If all values of a label are known,
+   `label_values` lists them.
+4. `help` describes a sample. `unknown` describes possible reasons why a series is absent. An absent series never means
+   that the value is zero.
+5. `example` is a PromQL query for an engineer on call. The query uses only metrics and labels that are defined in this
+   package.
 
 Conventions: https://prometheus.io/docs/practices/naming/
 """
@@ -32,8 +34,10 @@ TOPIC: Final = "topic"
 PARTITION: Final = "partition"
 MEMBER: Final = "member"
 GRANULARITIES: Final[tuple[Granularity, ...]] = (CLUSTER, GROUP, TOPIC, PARTITION, MEMBER)
-"""All granularities, the coarsest first. Metrics of the monitor itself have the granularity `cluster`, even with more
-labels. Each of them has at most one series per partition of `__consumer_offsets`.
+"""All granularities, the coarsest first.
+
+Metrics of the monitor itself have the granularity `cluster`, even if they have more labels. Each metric of the monitor
+has at most one series per partition of `__consumer_offsets`.
 """
 
 FamilySet = Literal["own", "kafka_exporter", "kafka_lag_exporter"]
@@ -41,11 +45,11 @@ OWN: Final = "own"
 KAFKA_EXPORTER: Final = "kafka_exporter"
 KAFKA_LAG_EXPORTER: Final = "kafka_lag_exporter"
 FAMILY_SETS: Final[tuple[FamilySet, ...]] = (OWN, KAFKA_EXPORTER, KAFKA_LAG_EXPORTER)
-"""Origin of the metric names: this project, or a different exporter for which dashboards already exist."""
+"""Origin of the metric names: this project, or a different exporter that has existing dashboards."""
 
 OF_A_CLUSTER: Final = ("cluster",)
 OF_A_GROUP: Final = ("cluster", "group")
-"""Labels of metrics per cluster and per group."""
+"""The labels of metrics of a cluster, and the labels of metrics of a group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

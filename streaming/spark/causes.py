@@ -1,7 +1,7 @@
-"""Find the cause of a failure in one line: the innermost reason in a long text of Java, Spark or a Python worker.
+"""Find the innermost reason in a long error text of Java, Spark or a Python worker, and return it as one line.
 
 1. In a Java stack trace: the last `Caused by:`.
-2. In a Python traceback inside it: the first line that is not indented. It names the exception.
+2. In a Python traceback inside a Java stack trace: the first line that is not indented. This line names the exception.
 3. In a text of Py4J: the second line, because the first line only names a call.
 4. In a text of delta-rs: the last line that starts with an arrow.
 5. In other texts: the first line. Java package names and Spark error codes are removed.
@@ -27,7 +27,7 @@ def plain_cause(error: BaseException) -> str:
 
 
 def is_spark_gone(error: BaseException) -> bool:
-    """Return whether the JVM no longer answers. A Java error needs the JVM even for its own text."""
+    """Return True if the JVM no longer answers. Even the text of a Java error must be requested from the JVM."""
     try:
         str(error)
     except (Py4JError, OSError):

@@ -1,9 +1,10 @@
 """The checkpoint folder: its identity, its lock, and the end positions of its batches.
 
-monitor.json     identity, written last when a checkpoint is created, so that an incomplete checkpoint has none
-query/           files of Spark: offsets, commits, state
-feedback/        external facts for the groups
-origin/          summary of the tables when the checkpoint was created: positions that have rows, and initial states
+- `monitor.json`: the identity. This file is written last when a checkpoint is created. So an incomplete checkpoint has
+  no identity.
+- `query/`: files of Spark: offsets, commits, state.
+- `feedback/`: external facts for the groups.
+- `origin/`: a summary of the tables when the checkpoint was created: positions that have rows, and initial states.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class CheckpointError(RemedyError):
 
 
 class CheckpointInUseError(CheckpointError):
-    """A different process on this machine uses the checkpoint. It may end soon."""
+    """A different process on this machine is using the checkpoint. It is possible that this process ends soon."""
 
     exit_code = MAY_PASS
 
@@ -64,7 +65,10 @@ class CheckpointDamagedError(CheckpointError):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """The values that a checkpoint can never change. `origin` has the checksums of its `origin/` files, by name."""
+    """The values of a checkpoint that can never change.
+
+    `origin` maps the names of the files in `origin/` to their checksums.
+    """
 
     version: int
     checkpoint_id: str
@@ -85,7 +89,10 @@ def new_identity(
 
 
 def read_identity(files: Folder) -> Identity | None:
-    """Read the identity. None if there is no checkpoint. Raises CheckpointError for a different version."""
+    """Read the identity.
+
+    Return None if there is no checkpoint. Raises CheckpointError if the checkpoint has a different version.
+    """
     stored = files.read(IDENTITY)
     if stored is None:
         return None
@@ -108,8 +115,8 @@ def read_identity(files: Folder) -> Identity | None:
 def check_files(uri: str) -> None:
     """Check the files of a checkpoint on a local disk. Raises CheckpointError with the file and the remedy.
 
-    Damaged files that a start does not need are removed with a warning. A checkpoint on remote storage is not checked
-    here: Spark reports damage when it reads the file.
+    If a start does not need a damaged file, the file is removed, and a warning is logged. A checkpoint on remote
+    storage is not checked here. For such a checkpoint, Spark reports the damage when it reads the damaged file.
     """
     folder = local_folder(uri)
     if folder is None:
@@ -165,7 +172,7 @@ def _storage_error_text(uri: str, error: OSError) -> str:
 
 
 def write_identity(files: Files, identity: Identity) -> None:
-    """Write the identity, which completes a new checkpoint."""
+    """Write the identity. This is the last step in the creation of a checkpoint."""
     files.write(IDENTITY, msgspec.json.encode(identity))
 
 
@@ -174,7 +181,7 @@ def check_identity(
 ) -> None:
     """Refuse settings that differ from those of the checkpoint. Raises CheckpointError.
 
-    For example, offsets of a log and numbers of polls cannot be compared, so the source cannot change.
+    For example, the source cannot change, because offsets of a log cannot be compared with numbers of polls.
     """
     for name, configured, stored in (
         ("source.kind", source, identity.source),
@@ -189,7 +196,7 @@ def check_identity(
 
 
 def batch_end_positions(files: Files, batch_id: int, topic: str) -> dict[int, int]:
-    """Return the position after a batch, per partition. Spark writes it before the batch runs."""
+    """Return the position after a batch, per partition. Spark writes this position before the batch runs."""
     stored = files.read(f"{QUERY}/offsets/{batch_id}")
     for line in (stored or b"").decode().splitlines():
         if line.startswith("{") and topic in (parsed := json.loads(line)):
@@ -198,21 +205,23 @@ def batch_end_positions(files: Files, batch_id: int, topic: str) -> dict[int, in
 
 
 def last_committed_batch(files: Files) -> int | None:
-    """Return the last committed batch. None before the first."""
+    """Return the number of the last committed batch. Return None before the first commit."""
     done = [int(name) for name in files.names(f"{QUERY}/commits") if name.isdigit()]
     return max(done, default=None)
 
 
 def last_begun_batch(files: Folder) -> int:
-    """Return the last batch that was started. -1 before the first."""
+    """Return the number of the last batch that was started. Return -1 if no batch was started."""
     return max((int(name) for name in files.names(f"{QUERY}/offsets") if name.isdigit()), default=-1)
 
 
 class CheckpointLock:
-    """The lock of a checkpoint. It refuses a second monitor on this machine, with the process id of the first one.
+    """The lock of a checkpoint.
 
-    The lock ends with this process. Its Spark JVM may run a little longer, so a new holder waits until the JVM has
-    ended. For a checkpoint on remote storage, the lock protects only against monitors on this machine.
+    The lock refuses a second monitor on this machine. The error contains the process id of the first monitor. When this
+    process ends, the lock is released. The Spark JVM of this process can run a little longer. So the next process that
+    gets the lock waits until this JVM has ended. The lock of a checkpoint on remote storage protects only against other
+    monitors on the same machine.
     """
 
     def __init__(self, checkpoint: str) -> None:
@@ -221,7 +230,7 @@ class CheckpointLock:
         self._descriptor = -1
 
     def __enter__(self) -> Self:
-        """Take the lock. Raises CheckpointInUseError if a different process has it."""
+        """Take the lock. Raises CheckpointInUseError if a different process has the lock."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -247,7 +256,10 @@ class CheckpointLock:
         os.close(self._descriptor)
 
     def write_holder(self, jvm_pid: int | None) -> None:
-        """Write the id of this process and of its JVM. If this process is killed, the next holder waits for the JVM."""
+        """Write the id of this process and of its JVM.
+
+        If this process is killed, the next process that gets the lock waits until the JVM has ended.
+        """
         try:
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, f"{os.getpid()} {jvm_pid or ''}".encode(), 0)
@@ -256,7 +268,10 @@ class CheckpointLock:
             raise CheckpointError(_storage_error_text(self._checkpoint, error)) from None
 
     def _holder(self) -> list[str]:
-        """Return the ids of the last holder and of its JVM, if any. Empty if the content is not that of a lock file."""
+        """Return the process ids of the last holder of the lock and of its JVM.
+
+        The result is empty if the file is not a valid lock file.
+        """
         words = os.pread(self._descriptor, 200, 0).decode(errors="replace").split()
         return words if all(word.isascii() and word.isdigit() for word in words) else []
 
@@ -276,13 +291,13 @@ def _is_java(pid: int) -> bool:
 
 
 def canonical_location(uri: str) -> str:
-    """Return one canonical name of a folder or URI. Symbolic links are resolved."""
+    """Return the canonical name of a folder or URI. Symbolic links are resolved."""
     parsed = urlparse(uri)
     return str(Path(parsed.path).resolve()) if parsed.scheme in ("", "file") else uri.rstrip("/")
 
 
 def _lock_path(checkpoint: str) -> Path:
-    """Return the path of the lock file, the same for every name of the checkpoint."""
+    """Return the path of the lock file. The path is the same for all spellings of the checkpoint's name."""
     place = canonical_location(checkpoint)
     if urlparse(place).scheme == "":
         folder = Path(place)

@@ -1,23 +1,28 @@
-"""Check the files of a checkpoint that the next start needs, without Spark.
+"""Check, without Spark, the checkpoint files that the next start needs.
 
-A kill at any moment leaves a valid checkpoint, because Spark and this monitor write a file under a temporary name and
-rename it. So temporary files, missing checksum files, and a batch that was started and not committed are not damage.
+If the monitor is killed at any moment, the checkpoint stays valid. The reason is that Spark and this monitor write a
+file under a temporary name and then rename the file. So these cases do not count as damage: temporary files, missing
+checksum files, and a batch that was started but not committed.
 
-1. `monitor.json` is written last when a checkpoint is created. A query without it is damage.
-2. `origin/` must be complete and unchanged: `monitor.json` has a checksum of each file. Without these positions, rows
-   would be written twice.
-3. `query/offsets` needs the last batch that was started and the one before it. `query/commits` needs the last
-   committed batch, which must be the last started batch or the one before it.
-4. `query/sources/N` needs the log of the file source from its last compaction up to the last started batch.
-5. `query/state` needs, for each state partition, the last snapshot up to the next batch and all changes after it.
+1. `monitor.json` is written last when a checkpoint is created. If a query exists without `monitor.json`, the checkpoint
+   is damaged.
+2. `origin/` must be complete and unchanged: `monitor.json` has a checksum of each file. Without the positions in
+   `origin/`, rows would be written twice.
+3. `query/offsets` must contain the last started batch and the batch before it. `query/commits` must contain the last
+   committed batch. It must be the last started batch or the batch before it.
+4. `query/sources/N` must contain the log of the file source, from its last compaction up to the last started batch.
+5. For each state partition, `query/state` must contain the last snapshot before the next batch, and all changes after
+   this snapshot.
 6. `query/metadata`, and Spark's metadata and schema of the state, must be readable.
 
 Two kinds of damaged files are removed with a warning, because a start does not need them:
 
-7. A checksum file whose file is missing. With it, Spark could not write the file again.
-8. A file in `feedback/` that cannot be read. The driver notices that its facts are missing and sends them again.
+7. A checksum file without the file that it belongs to. If the checksum file stayed, Spark could not write the file
+   again.
+8. A file in `feedback/` that cannot be read. The driver notices that the facts of this file are missing and sends the
+   facts again.
 
-Files that only earlier batches needed may be missing or damaged, because they are never read again.
+It is not damage if a file that only earlier batches needed is missing or damaged. Such a file is never read again.
 """
 
 from __future__ import annotations
@@ -61,7 +66,7 @@ def find_damage(folder: Folder, origin: Mapping[str, int], source: str, shuffle_
 
 
 def find_query_without_identity(folder: Folder) -> DamagedFile | None:
-    """Return the damage if a query exists (rule 1). Call it if `monitor.json` is missing."""
+    """Return the damage if a query exists (rule 1). Call this function if `monitor.json` is missing."""
     return DamagedFile(IDENTITY, "is missing") if _numbers(folder, f"{QUERY}/offsets") else None
 
 
@@ -136,7 +141,7 @@ def _check_query(folder: Folder, source: str, shuffle_partitions: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """One file of `query/offsets`. A source without an offset yet is None."""
+    """One file of `query/offsets`. If a source has no offset yet, its entry is None."""
 
     conf: Mapping[str, str]
     sources: list[Mapping[str, Any] | None]
@@ -155,7 +160,7 @@ def _check_offsets(folder: Folder, number: int, source: str) -> _Batch:
 
 
 def _check_file_source(folder: Folder, source: int, offset: Mapping[str, Any] | None) -> None:
-    """Check the log of the file source (rule 4). `offset` is its offset in the last started batch."""
+    """Check the log of the file source (rule 4). `offset` is the offset of this source in the last started batch."""
     path = f"{QUERY}/sources/{source}"
     names = folder.names(path)
     compact = [int(name.removesuffix(".compact")) for name in names if _is_number(name.removesuffix(".compact"))]
@@ -208,7 +213,7 @@ def _read_needed(folder: Folder, name: str) -> bytes:
 
 
 def _check_checksums(folder: Folder, name: str, content: bytes) -> None:
-    """Check the content against its checksum file. Hadoop's client cannot read a file whose checksums differ."""
+    """Compare the content with its checksum file. Hadoop's client cannot read a file if its checksums do not match."""
     if not matches_checksums(content, folder.read(checksum_name(name))):
         raise _DamagedError(name, f"does not match its checksums in {checksum_name(name).rpartition('/')[2]}")
 
@@ -224,7 +229,10 @@ def _check_query_id(name: str, stored: bytes) -> None:
 
 
 def _lines(name: str, stored: bytes) -> list[str]:
-    """Return the lines after the version line. Spark's first file of a Kafka source starts with a zero byte."""
+    """Return the lines after the version line.
+
+    The first file that Spark writes for a Kafka source starts with a zero byte.
+    """
     version, *lines = stored.removeprefix(b"\0").decode(errors="replace").splitlines() or [""]
     if version != "v1":
         raise _DamagedError(name, "does not begin with its version")

@@ -1,9 +1,9 @@
 """Check Hadoop's checksum files: `.NAME.crc` next to each file that Spark or this monitor wrote to a local disk.
 
 A checksum file has `crc`, a zero byte, the number of bytes per block, and a CRC-32 for each block of the file. A file
-without a checksum file is valid: a kill between the two renames can cause this, and so can a copy by hand. Hadoop and
-this module ignore a checksum file with an incomplete header. After a complete header, an incomplete checksum is an
-error.
+without a checksum file is valid. The checksum file can be missing after a kill between the two renames, or after a
+manual copy. Hadoop and this module ignore a checksum file with an incomplete header. If the header is complete but a
+checksum is incomplete, the file counts as damaged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def checksum_name(name: str) -> str:
 
 
 def matches_checksums(content: bytes, checksums: bytes | None) -> bool:
-    """Return whether the content matches the checksums. True if there are no checksums to compare."""
+    """Return True if the content matches the checksums. Also return True if there are no checksums to compare."""
     if checksums is None or len(checksums) < 8 or checksums[:4] != _MAGIC:
         return True
     block_bytes = int.from_bytes(checksums[4:8], "big")

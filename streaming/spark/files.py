@@ -1,4 +1,4 @@
-"""Read and write small files on any file system that Spark supports, with Hadoop's client. Writes are atomic."""
+"""Read and write small files with Hadoop's client, on any file system that Spark supports. Writes are atomic."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _ERROR_NUMBERS = {
 
 
 class Files:
-    """The files below one root URI. Names are relative, with `/`. Errors of Hadoop are raised as OSError."""
+    """The files below one root URI.
+
+    Names are relative to the root and use `/` as the separator. Errors of Hadoop are raised as OSError.
+    """
 
     def __init__(self, session: SparkSession, root: str) -> None:
         self._jvm = session.sparkContext._jvm  # noqa: SLF001 - Spark's documented way to Hadoop's API from Python
@@ -46,7 +49,7 @@ class Files:
         return f"{self._root}/{name}"
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file. None if the file does not exist."""
+        """Return the content of a file. Return None if the file does not exist."""
         path = self._path(name)
         with self._raising_os_errors(name):
             if not self._fs.exists(path):
@@ -58,7 +61,7 @@ class Files:
                 stream.close()
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file under a temporary name, then rename it. It replaces an existing file."""
+        """Write a file under a temporary name, then rename it. If the target file exists, it is replaced."""
         partial = self._path(f"{name.rpartition('/')[0]}/.{uuid.uuid4().hex}.partial".lstrip("/"))
         target = self._path(name)
         with self._raising_os_errors(name):
@@ -82,7 +85,7 @@ class Files:
             self._fs.mkdirs(self._path(name))
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of the entries of a folder, sorted. Empty if the folder does not exist."""
+        """Return the sorted names of the entries of a folder. The result is empty if the folder does not exist."""
         path = self._path(folder)
         with self._raising_os_errors(folder):
             if not self._fs.exists(path):
@@ -90,7 +93,7 @@ class Files:
             return sorted(status.getPath().getName() for status in self._fs.listStatus(path))
 
     def exists(self) -> bool:
-        """Return whether the root exists."""
+        """Return True if the root exists."""
         with self._raising_os_errors(""):
             return bool(self._fs.exists(self._path("")))
 

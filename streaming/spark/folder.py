@@ -10,12 +10,15 @@ from typing import Protocol
 from urllib.parse import unquote, urlparse
 
 MIN_FREE_BYTES = 1 << 20
-"""Free space below which a disk counts as full, in bytes. Spark's files of a few batches would fill it."""
+"""If a disk has less free space than this number of bytes, it counts as full.
+
+A disk with less free space would be full after a few batches of Spark.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class DamagedFile:
-    """A damaged file: its name below the folder, and the damage as a verb phrase, for example "is empty"."""
+    """A damaged file: its name relative to the folder, and the damage as a verb phrase, for example "is empty"."""
 
     name: str
     what: str
@@ -26,33 +29,33 @@ class DamagedFile:
 
 
 class Folder(Protocol):
-    """Read access to the files below one root. Names are relative, with `/`."""
+    """Read access to the files below one root. Names are relative to the root and use `/` as the separator."""
 
     def uri(self, name: str) -> str:
         """Return the full URI of a name."""
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of the entries of a folder, sorted. Empty if the folder does not exist."""
+        """Return the sorted names of the entries of a folder. The result is empty if the folder does not exist."""
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file. None if the file does not exist."""
+        """Return the content of a file. Return None if the file does not exist."""
 
 
 class LocalFolder:
-    """A folder on a local disk. Every error except "does not exist" is raised as OSError."""
+    """A folder on a local disk. All errors except "does not exist" are raised as OSError."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of the entries of a folder, sorted. Empty if the folder does not exist."""
+        """Return the sorted names of the entries of a folder. The result is empty if the folder does not exist."""
         try:
             return sorted(entry.name for entry in (self.root / folder).iterdir())
         except FileNotFoundError:
             return []
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of a file. None if the file does not exist."""
+        """Return the content of a file. Return None if the file does not exist."""
         try:
             return (self.root / name).read_bytes()
         except FileNotFoundError:
@@ -63,9 +66,12 @@ class LocalFolder:
         return f"{self.root}/{name}"
 
     def refusal(self) -> OSError | None:
-        """Return the reason why this process cannot list, enter or write one of the folders. None if nothing is wrong.
+        """Return the reason why this process cannot list, enter or write one of the folders.
 
-        If the root does not exist, its nearest existing parent is checked, because the root will be created in it.
+        Return None if it can do all three.
+
+        If the root does not exist, its nearest existing parent folder is checked, because the root will be created in
+        this folder.
         """
         top = self.root
         while not top.exists() and top != top.parent:
@@ -75,7 +81,10 @@ class LocalFolder:
 
 
 def folder_refusal(folder: Path) -> OSError | None:
-    """Return the reason why this process cannot list, enter or write an existing folder. None if nothing is wrong."""
+    """Return the reason why this process cannot list, enter or write an existing folder.
+
+    Return None if it can do all three.
+    """
     number = None
     disk = os.statvfs(folder)
     if not folder.is_dir():

@@ -17,7 +17,10 @@ from streaming.spark.source import STATE_ROWS
 from streaming.spark.steps import CombineFunction, StateFunction
 
 STORED_STATE = StructType([StructField("version", IntegerType()), StructField("encoded", BinaryType())])
-"""The schema of the state. A checkpoint cannot change it, so it has only a format version and encoded bytes."""
+"""The schema of the state.
+
+This schema cannot change for an existing checkpoint. So it has only a format version and encoded bytes.
+"""
 
 BATCH_GRACE_SECONDS = 10.0
 
@@ -25,9 +28,9 @@ BatchFunction = Callable[[DataFrame, int], None]
 
 
 def combine_records(records: DataFrame, combine_tasks: int, own_partitions: OwnPartitions) -> DataFrame:
-    """Combine records into state rows, in few large tasks.
+    """Combine records into state rows, in a few large tasks.
 
-    With 50 small tasks, a Python step needs three times the CPU time.
+    With 50 small tasks, a Python step needs three times as much CPU time.
     """
     return records.coalesce(combine_tasks).mapInArrow(CombineFunction(own_partitions), STATE_ROWS)
 
@@ -41,7 +44,7 @@ def start_query(  # noqa: PLR0913 - everything that a query needs, as keywords
     checkpoint: str,
     trigger_seconds: float,
 ) -> StreamingQuery:
-    """Start the query. `on_batch` gets the state rows of every batch after the state step."""
+    """Start the query. `on_batch` is called for each batch, with the state rows that the state step returned."""
     keyed = state_rows.select(F.lit(cluster).alias("cluster"), *STATE_ROWS.names)
     advanced = keyed.groupBy("cluster", "state_kind", "state_key").applyInPandasWithState(
         state_function, STATE_ROWS, STORED_STATE, "append", GroupStateTimeout.NoTimeout
@@ -51,7 +54,7 @@ def start_query(  # noqa: PLR0913 - everything that a query needs, as keywords
 
 
 def await_query(query: StreamingQuery, is_over: Callable[[], bool]) -> None:
-    """Wait until the query ends, or stop it when `is_over` returns true. Raises the error that ended the query."""
+    """Wait until the query ends. If `is_over` returns True, stop the query. Raises the error that ended the query."""
     while not is_over():
         if query.awaitTermination(1):
             return
@@ -59,11 +62,11 @@ def await_query(query: StreamingQuery, is_over: Callable[[], bool]) -> None:
 
 
 def stop_query(query: StreamingQuery) -> None:
-    """Stop the query between two batches if possible, because a batch that is stopped in progress must run again.
+    """Stop the query between two batches if possible. If a batch is stopped while it runs, it must run again.
 
-    Wait at most `BATCH_GRACE_SECONDS` for the end of the batch. If a broker does not answer, Spark's Kafka source
-    waits for offsets for minutes and cannot be interrupted. Then its thread goes on after
-    `spark.sql.streaming.stopTimeout` and ends with Spark. It runs no more batches.
+    Wait at most `BATCH_GRACE_SECONDS` for the end of the batch. If a broker does not answer, Spark's Kafka source waits
+    for offsets for minutes and cannot be interrupted. In this case, the thread of the source continues after
+    `spark.sql.streaming.stopTimeout`, and ends when Spark ends. The thread does not run another batch.
     """
     deadline = time.monotonic() + BATCH_GRACE_SECONDS
     while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:

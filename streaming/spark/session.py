@@ -1,21 +1,25 @@
 """Start, configure and stop the SparkSession of the monitor.
 
-1. If the monitor runs alone, it starts Spark. `settings.spark` has the master and the memory.
-2. If `spark-submit` started the monitor, Spark already runs. Master, memory, jars, addresses and JVM options are those
-   of spark-submit (`SUBMITTED`). The same values in `settings.spark` are ignored. All other settings apply as usual.
-3. Driver and executors use the loopback address only if they run on one machine: with a master `local...`.
+1. If the monitor runs alone, it starts Spark. In this case, `settings.spark` defines the master and the memory.
+2. If `spark-submit` started the monitor, Spark is already running. Then spark-submit has set the master, the memory,
+   the jars, the addresses and the JVM options (`SUBMITTED`). The same values in `settings.spark` are ignored. All other
+   settings apply as usual.
+3. Driver and executors use the loopback address only if the master is `local...`, because they then run on one machine.
 4. Each cluster has its own query. With several clusters, `local[n]` means n tasks per cluster, and each query has its
-   own scheduler pool. So a cluster that catches up, or whose broker does not answer, does not delay the others.
-5. A value of `spark.conf` that may be a secret is not on a command line, which every user of the machine can read. The
-   JVM gets it after its start. Spark's web pages and logs do not show these values. JVM options are an exception.
-6. Temporary files (of Spark, PySpark and native libraries) are in a folder of this run. If the monitor is killed, the
-   next start removes the folder after the JVM has ended. `SPARK_LOCAL_DIRS` and `spark.local.dir` take precedence, and
-   nothing is removed there.
-7. `spark.conf` in the settings takes precedence over the monitor's values. Its JVM options are appended to the
-   monitor's options, which configure the log. If an option occurs twice, Java uses the last one. To use a
-   different garbage collector, also switch off the monitor's collector.
-8. With a local master the jars are first on the JVM's class path. With `spark.jars`, Spark would copy 24 MB at each
-   start, and would search each class in its own 280 jars first. Executors on other machines need `spark.jars`.
+   own scheduler pool. So if one cluster is catching up, or if its broker does not answer, the other clusters are not
+   delayed.
+5. Every user of a machine can read the command lines of processes. So a value of `spark.conf` that could be a secret is
+   not put on a command line. The JVM gets the value after its start. Spark's web pages and logs do not show these
+   values. The exception is JVM options. They are on the command line.
+6. Temporary files of Spark, PySpark and native libraries are in a separate folder for each run. If the monitor is
+   killed, the next start removes the folder after the JVM has ended. `SPARK_LOCAL_DIRS` and `spark.local.dir` have
+   precedence over this folder. The monitor removes nothing in these folders.
+7. `spark.conf` in the settings has precedence over the values that the monitor sets. JVM options in `spark.conf` are
+   appended to the JVM options of the monitor, which configure the log. If an option occurs twice, Java uses the last
+   one. To use a different garbage collector, also add the option that switches off the collector of the monitor.
+8. With a local master, the jars of the monitor come first on the class path of the JVM. With `spark.jars`, Spark would
+   copy 24 MB at each start. To load a class, Spark would first look into its own 280 jars. If executors run on other
+   machines, `spark.jars` is necessary.
 """
 
 from __future__ import annotations
@@ -50,7 +54,7 @@ _CLASS_PATH = "spark.driver.extraClassPath"
 _REDACTION = "spark.redaction.regex"
 _REDACTED_BY_SPARK = "(?i)secret|password|token|access[.]?key"
 _LAUNCH_ONLY = re.compile(r"spark\.(driver\.(extra|default)|jars|files|archives|submit|plugins|master|redaction|log)")
-"""Names of settings that have an effect only when the JVM is launched."""
+"""Names of settings that have an effect only at the start of the JVM."""
 ROCKSDB_PROVIDER = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 SUBMITTED = frozenset(
@@ -64,14 +68,14 @@ SUBMITTED = frozenset(
         "spark.driver.bindAddress",
     }
 )
-"""Settings that cannot change in a running driver, or that spark-submit has set (rule 2)."""
+"""Settings that cannot change while the driver runs, or that spark-submit has set (rule 2)."""
 
 
 @contextmanager
 def spark_session(
     settings: SparkSettings, jars: Sequence[Path], java_home: Path, clusters: int = 1
 ) -> Iterator[SparkSession]:
-    """Run Spark for this number of clusters while the block runs. A new session can be started afterwards."""
+    """Run Spark for this number of clusters until the `with` block ends. A new session can be started afterwards."""
     with private_folder(_FOLDER_PREFIX) as folder:
         session = _start(settings, jars, java_home, clusters, folder)
         try:
@@ -83,7 +87,10 @@ def spark_session(
 def _start(
     settings: SparkSettings, jars: Sequence[Path], java_home: Path, clusters: int, folder: PrivateFolder
 ) -> SparkSession:
-    """Start Spark. Python workers use the interpreter of this process, because they do not get its `sys.path`."""
+    """Start Spark.
+
+    Python workers do not get the `sys.path` of this process. So they must use the same Python interpreter.
+    """
     os.environ["JAVA_HOME"] = str(java_home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName("kafka-rebalance-monitor")
@@ -105,7 +112,7 @@ def _start(
 def session_conf(
     settings: SparkSettings, jars: Sequence[Path], folder: Path, *, submitted: bool, clusters: int = 1
 ) -> Mapping[str, str]:
-    """Return all settings of the session by rules 1 to 7. Spark's temporary files go into `folder`.
+    """Return all settings of the session, by rules 1 to 7. Spark's temporary files go into `folder`.
 
     Example: `session_conf(SparkSettings(), [], Path("/tmp"), submitted=True)` has no `spark.master`.
     """
@@ -122,11 +129,16 @@ def session_conf(
 
 
 def _ignore_error(server: BaseServer, request: object, client_address: Any) -> None:  # noqa: ANN401 - signature of the base class
-    """Ignore the closed connection when the JVM ends. PySpark's server would print a long text on standard error."""
+    """Ignore the error of the closed connection when the JVM ends.
+
+    Otherwise, PySpark's server would print a long text on standard error.
+    """
 
 
 def launch_conf(conf: Mapping[str, str], user_conf: Collection[str]) -> Mapping[str, str]:
-    """Return the settings for the JVM's command line (rule 5). `user_conf` are the names in `spark.conf`.
+    """Return the settings for the command line of the JVM (rule 5).
+
+    `user_conf` contains the names of the settings in `spark.conf`.
 
     >>> launch_conf({"spark.sql.session.timeZone": "UTC", "spark.hadoop.fs.s3a.key": "x"}, ["spark.hadoop.fs.s3a.key"])
     {'spark.sql.session.timeZone': 'UTC'}
@@ -141,19 +153,25 @@ def launch_conf(conf: Mapping[str, str], user_conf: Collection[str]) -> Mapping[
 
 
 def _redaction(user_conf: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the pattern of values that Spark hides on its web pages and in its logs. It matches names or values."""
+    """Return the pattern of settings whose values Spark hides on its web pages and in its logs.
+
+    The pattern matches names or values.
+    """
     user_pattern = user_conf.get(_REDACTION, _REDACTED_BY_SPARK)
     hidden = (name.removeprefix("spark.hadoop.") for name in sorted(user_conf) if not is_harmless(name))
     return {_REDACTION: "|".join([user_pattern, *map(re.escape, hidden), "://[^/\\s]*:.*@"])}
 
 
 def use_pool(session: SparkSession, name: str) -> None:
-    """Use a separate scheduler pool for the jobs of this thread and of the queries that it starts (rule 4)."""
+    """Use a separate scheduler pool for this thread (rule 4).
+
+    The pool is used for all its jobs and for the queries that it starts.
+    """
     session.sparkContext.setLocalProperty("spark.scheduler.pool", name)
 
 
 def is_running(session: SparkSession) -> bool:
-    """Return whether Spark is running. If the JVM was killed or has no memory left, all queries have ended."""
+    """Return True if Spark is running. If the JVM was killed or has no memory left, all queries have ended."""
     process = session.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - as below
     try:
         is_over = process is not None and process.poll() is not None
@@ -163,7 +181,10 @@ def is_running(session: SparkSession) -> bool:
 
 
 def jvm_pid(session: SparkSession) -> int:
-    """Return the process id of Spark's JVM: the one of this monitor, or `spark-submit`, the parent process."""
+    """Return the process id of Spark's JVM.
+
+    It is the JVM that this monitor started, or the parent process `spark-submit`.
+    """
     process = session.sparkContext._gateway.proc  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no public API
     return os.getppid() if process is None else int(process.pid)
 
@@ -194,7 +215,10 @@ def _stop(session: SparkSession) -> None:
 
 
 def _jar_conf(master: str, jars: Sequence[str]) -> Mapping[str, str]:
-    """Return the setting that names the jars (rule 8). With `local-cluster`, executors are separate processes."""
+    """Return the setting that names the jars (rule 8).
+
+    With the master `local-cluster`, executors are separate processes.
+    """
     is_one_jvm = re.match(r"local(\[|$)", master)
     return {_CLASS_PATH: os.pathsep.join(jars)} if is_one_jvm else {"spark.jars": ",".join(jars)}
 

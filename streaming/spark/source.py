@@ -21,10 +21,11 @@ STATE_ROWS = StructType(
         StructField("payload", BinaryType()),
     ]
 )
-"""The schema of state rows. All columns are nullable, although they never have null values.
+"""The schema of state rows. All columns are nullable in the schema, although their values are never null.
 
-The columns of a file source are always nullable. If only one of the two sources has new rows, a batch gets its
-nullability from that source. The state store refuses a key whose nullability changed since the last start.
+The columns of a file source are always nullable. If only one of the two sources has new rows, the nullability of the
+columns in the batch comes from this source. The state store does not accept a key if the nullability of the key changed
+since the last start.
 """
 
 
@@ -35,7 +36,10 @@ def offsets_topic_records(
     partitions: Sequence[int],
     more_options: Mapping[str, str],
 ) -> DataFrame:
-    """Return key, value and position of every record, in log order per partition, without aborted transactions."""
+    """Return the key, the value and the position of every record.
+
+    Records of a partition are in log order. Records of aborted transactions are not included.
+    """
     options = {**_options(kafka, source, partitions), **more_options}
     records = session.readStream.format("kafka").options(**options).load()
     return records.select(
@@ -68,7 +72,7 @@ def _options(kafka: KafkaSettings, source: SourceSettings, partitions: Sequence[
 
 
 def state_rows_file(rows: Iterable[StateRow]) -> bytes:
-    """Return the content of a file for `feedback_rows`, with one JSON line per row."""
+    """Return the content of a file that `feedback_rows` can read. Each row is one line of JSON."""
     lines = (
         json.dumps({"state_kind": state_kind, "state_key": state_key, "payload": base64.b64encode(payload).decode()})
         for state_kind, state_key, payload in rows
@@ -77,7 +81,10 @@ def state_rows_file(rows: Iterable[StateRow]) -> bytes:
 
 
 def feedback_rows(session: SparkSession, folder: str) -> DataFrame:
-    """Read the external facts and the polls of the driver. Spark deletes a file after its batch is committed."""
+    """Read the external facts and the polls that the driver wrote to files.
+
+    Spark deletes a file after the batch with this file was committed.
+    """
     reader = session.readStream.schema(STATE_ROWS).option("cleanSource", "delete").option("maxFilesPerTrigger", "500")
     # The driver sends a lost fact again. So a file that is lost or damaged must not stop every batch.
     reader = reader.options(mode="DROPMALFORMED", ignoreMissingFiles="true", ignoreCorruptFiles="true")

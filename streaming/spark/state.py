@@ -1,4 +1,4 @@
-"""Read the state store, as of the last committed batch."""
+"""Read the content of the state store after the last committed batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streaming.evaluation.group_update import GROUP_CODEC, GroupState
 
 
 def stored_state(session: SparkSession, query_checkpoint: str) -> tuple[list[GroupState], list[PartitionSnapshot]]:
-    """Return the state of every group and of every `__consumer_offsets` partition in the checkpoint."""
+    """Return all states in the checkpoint: one per group, and one per `__consumer_offsets` partition."""
     state = session.read.format("statestore").load(query_checkpoint)
     rows = state.select(
         F.col("key.state_kind").alias("state_kind"),

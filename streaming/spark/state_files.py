@@ -1,7 +1,8 @@
-"""Check the files of Spark's RocksDB state store for one state partition: snapshots, and the changes of each batch.
+"""Check the files of Spark's RocksDB state store for one state partition: its snapshots, and the changes of each batch.
 
-`V.zip` is the state after V batches. It lists RocksDB's own files, which are in the same folder. `V.changelog` has the
-changes of batch V as LZ4 blocks of lz4-java (magic, token, two lengths, a checksum). The last block is empty.
+`V.zip` is the state after V batches. `V.zip` contains a list of RocksDB's own files, which are in the same folder.
+`V.changelog` has the changes of batch V as LZ4 blocks of lz4-java. Each block starts with a magic, a token, two lengths
+and a checksum. The last block of the file is empty.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ _BLOCK_HEADER_BYTES = 21
 
 
 def needed_files(names: Iterable[str], version: int) -> tuple[str | None, Sequence[str]]:
-    """Return the needed snapshot (None if there is none) and the names of the needed changes after it.
+    """Return the needed snapshot, and the file names of the needed changes after the snapshot.
 
-    The changes reach up to `version`. Their files may be missing in `names`.
+    The snapshot is None if there is no snapshot. The changes reach up to `version`. It is possible that `names` does
+    not contain some of these files.
 
     >>> needed_files(["2.zip", "3.changelog", "9.zip"], 4)
     ('2.zip', ['3.changelog', '4.changelog'])
@@ -31,7 +33,10 @@ def needed_files(names: Iterable[str], version: int) -> tuple[str | None, Sequen
 
 
 def check_snapshot(stored: bytes) -> Sequence[tuple[str, int]]:
-    """Return RocksDB's files that a snapshot lists, and their sizes in bytes. Raises ValueError if it is damaged."""
+    """Return the RocksDB files that a snapshot lists, and their sizes in bytes.
+
+    Raises ValueError if the snapshot is damaged.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(stored)) as archive:
             damaged = archive.testzip()
@@ -48,7 +53,7 @@ def check_snapshot(stored: bytes) -> Sequence[tuple[str, int]]:
 
 
 def check_changes(stored: bytes) -> str | None:
-    """Return the damage in the LZ4 blocks of one batch's changes. None if there is no damage.
+    """Return the damage in the LZ4 blocks of one batch's changes. Return None if there is no damage.
 
     Example: `check_changes(changes[:-1])` returns "is truncated".
     """
@@ -65,10 +70,12 @@ def check_changes(stored: bytes) -> str | None:
 
 
 def check_schema(stored: bytes) -> str | None:
-    """Return the damage in the schema file of the state. None if there is no damage, or if its version is unknown.
+    """Return the damage in the schema file of the state.
 
-    The file has the version, then for keys and for values the number of pieces and each piece. All texts are written
-    by Java's `writeUTF`.
+    Return None if there is no damage, or if the version of the file is unknown.
+
+    The file starts with the version. Then follow two schemas: one for keys, one for values. Each schema is stored as
+    the number of its pieces and then the pieces. All texts have the format of Java's `writeUTF`.
     """
     if not re.match(rb"\0[\x02-\x09]v[0-9]+", stored):
         return "does not begin with its version"

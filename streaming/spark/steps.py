@@ -1,4 +1,7 @@
-"""The two Python steps of the plan. Each step only decodes Spark's rows, calls the pure core and encodes the result."""
+"""The two Python steps of the plan.
+
+Each step only decodes Spark's rows, calls functions without side effects and encodes their result.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +45,19 @@ from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames
 PandasChunks = Iterable[pd.DataFrame]
 
 ROWS_PER_BATCH = 256
-"""Maximum number of state rows in one Arrow batch. Payloads can have megabytes, and tiny batches would cost time."""
+"""Maximum number of state rows in one Arrow batch.
+
+The number is not larger, because a payload can have several megabytes. It is not smaller, because many tiny batches
+would take more time.
+"""
 
 
 @dataclass(frozen=True)
 class CombineFunction:
-    """The function of `mapInArrow`: combines the records of one task into state rows. See StateFunction on pickling."""
+    """The function of `mapInArrow`.
+
+    It combines the records of one task into state rows. See StateFunction on pickling.
+    """
 
     own_partitions: OwnPartitions
 
@@ -63,14 +73,18 @@ class CombineFunction:
 
 @dataclass(frozen=True)
 class StateFunction:
-    """The function of `applyInPandasWithState`: advances one group or one `__consumer_offsets` partition.
+    """The function of `applyInPandasWithState`.
 
-    It is an object of an importable class. So Spark pickles only its fields. A closure would bring everything that it
-    refers to. Spark ships the fields once, when the query starts.
+    It updates the state of one group or of one `__consumer_offsets` partition.
 
-    `users_references` are users' own strategies as (name, module:attribute). Each worker runs them in separate guarded
-    processes. `initial_state` has encoded group states of the version `initial_state_version`. A group starts from it
-    if a new checkpoint has no state of the group yet. `names` has the names of all topics by id.
+    The function is an object of an importable class. So Spark pickles only the fields of the object. For a closure,
+    Spark would also pickle everything that the closure refers to. Spark sends the fields to the workers once, when the
+    query starts.
+
+    `users_references` are the strategies that users wrote, as pairs (name, module:attribute). Each worker runs these
+    strategies in separate guarded processes. `initial_state` has encoded group states of the version
+    `initial_state_version`. If a new checkpoint has no state of a group yet, the group starts from its state in
+    `initial_state`. `names` has the names of all topics by id.
     """
 
     strategies: tuple[str, ...]
@@ -118,7 +132,7 @@ class StateFunction:
 def _advance_partition(
     offsets_topic_partition: int, payloads: list[bytes], state: SparkState, stuck_after_seconds: float
 ) -> list[bytes]:
-    """Advance a partition state. Return the events and the closed commit gaps, encoded for the driver."""
+    """Advance a partition state. Return the events and the commit gaps that have ended, encoded for the driver."""
     snapshot = PARTITION_CODEC.decode(*state.get) if state.exists else PartitionSnapshot(offsets_topic_partition)
     reported: list[PartitionEvent] = []
     for payload in payloads:

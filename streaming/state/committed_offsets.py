@@ -1,12 +1,12 @@
 """Keep the last commit of every (group, topic, partition), as columns.
 
-A key is decoded once, at its first commit. It then has a row, and each later commit writes four numbers into this row.
-When more than half of the rows belong to deleted keys, these rows are dropped. Otherwise memory would grow with every
-group that ever existed.
+A key is decoded once, at its first commit. The key then has a row. Each later commit of the key writes four numbers
+into this row. When more than half of the rows belong to deleted keys, these rows are removed. Without this rule, memory
+would grow with every group that ever existed.
 
 All commits of a key are in one partition of `__consumer_offsets`. Offsets of different partitions cannot be compared.
-A commit from a different partition counts only if this partition is the group's home (`combine.own_partitions`). Then
-the key starts again without its earlier commits.
+If a commit comes from a different partition than before, it counts only if the new partition is the home of the group
+(`combine.own_partitions`). After such a commit, the key starts again without its earlier commits.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ _KEYED_SCHEMA = pa.schema(
 )
 _NUMBERS = ("committed_offset", "timestamp_ms", "offsets_topic_offset", "offsets_topic_partition")
 _NO_PARTITION = -2
-"""Value for "no `__consumer_offsets` partition": the row has no commit yet, or the home of its group is unknown.
+"""Value that means "no `__consumer_offsets` partition".
+
+The row has no commit yet, or the home partition of its group is unknown.
 
 It differs from POLLED_PARTITION.
 """
@@ -49,9 +51,9 @@ _REPLACEMENT = "\ufffd"
 class CommittedOffsetsView:
     """The last commits at one moment.
 
-    `commits` has the first columns of LAG_SCHEMA. `rows` has the row number of each commit in CommittedOffsets.
-    `offsets_topic_offsets` has the offset of its record in `__consumer_offsets`. Row numbers are valid only while
-    `numbering` is the same as in CommittedOffsets.
+    `commits` is a table with the first columns of LAG_SCHEMA. `rows` has the row number of each commit in
+    CommittedOffsets. `offsets_topic_offsets` has, for each commit, the offset of its record in `__consumer_offsets`.
+    Row numbers are valid only while `numbering` is the same as in CommittedOffsets.
     """
 
     commits: pa.Table
@@ -60,7 +62,7 @@ class CommittedOffsetsView:
     numbering: int
 
     def select(self, is_selected: BoolArray) -> CommittedOffsetsView:
-        """Return the view with only the commits that the mask selects."""
+        """Return a view that contains only the commits that the mask selects."""
         commits = self.commits.filter(pa.array(is_selected))
         return CommittedOffsetsView(
             commits, self.rows[is_selected], self.offsets_topic_offsets[is_selected], self.numbering
@@ -69,7 +71,7 @@ class CommittedOffsetsView:
 
 @dataclass(slots=True)
 class CommittedOffsets:
-    """The last commit of each key. One thread writes, other threads take views."""
+    """The last commit of each key. One thread writes. Other threads read views."""
 
     _own_partitions: OwnPartitions = field(default_factory=OwnPartitions)
     _rows: dict[bytes, int] = field(default_factory=dict)
@@ -85,7 +87,10 @@ class CommittedOffsets:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def apply(self, commits: pa.Table) -> None:
-        """Store reduced commits (COMMIT_SCHEMA). Older commits change nothing, so a batch can be applied twice."""
+        """Store reduced commits (COMMIT_SCHEMA).
+
+        A commit that is older than the stored commit has no effect. So the same batch can be applied twice.
+        """
         with self._lock:
             if len(self._group_ids) >= self._compact_at_rows:
                 self._drop_deleted_rows()
@@ -113,7 +118,10 @@ class CommittedOffsets:
         self._numbers[:, rows[newer]] = numbers[:, newer]
 
     def use_partitions(self, own_partitions: OwnPartitions) -> None:
-        """Use these partition counts from now on. A key moves to its new home with its first commit there."""
+        """From now on, use these partition counts.
+
+        A key moves to its new home partition when its first commit arrives there.
+        """
         with self._lock:
             self._own_partitions = own_partitions
             self._homes = [self._home(group_id) for group_id in self._group_ids]
@@ -123,7 +131,10 @@ class CommittedOffsets:
         return _NO_PARTITION if home is None else home
 
     def forget(self, keys: Sequence[bytes], offsets_topic_offsets: Sequence[int]) -> None:
-        """Delete commits that the coordinator removed without a record. Keep a commit if a later one replaced it."""
+        """Delete the commits that the coordinator removed without a record.
+
+        If a later commit replaced such a commit, keep the later commit.
+        """
         with self._lock:
             for key, offsets_topic_offset in zip(keys, offsets_topic_offsets, strict=True):
                 row = self._rows.get(key)
@@ -136,10 +147,13 @@ class CommittedOffsets:
     def observe(
         self, view: CommittedOffsetsView, next_offsets: Int64Array, end_offsets: Int64Array, is_known: BoolArray
     ) -> Windows | None:
-        """Compare the view's commits with end offsets that were sampled after it. Return the windows up to the view.
+        """Compare the commits of the view with end offsets that were sampled after the view.
 
-        The lag of a commit is counted from the record that the group reads next, at `next_offsets`
-        (`next_offsets.py`). Return None if rows were renumbered after the view was taken. The next sample then works.
+        Also return the commit windows up to the view.
+
+        The lag of a commit starts at the record that the group reads next. `next_offsets` has the offset of this record
+        (`next_offsets.py`). Return None if rows were renumbered after the view was created. The next sample then has a
+        new view.
         """
         with self._lock:
             if view.numbering != self._numbering:
@@ -150,16 +164,17 @@ class CommittedOffsets:
             return self._windows.as_of(view.rows, view.offsets_topic_offsets)
 
     def stored_windows(self) -> tuple[int, bytes]:
-        """Return the windows by key, as a version and bytes.
+        """Return the commit windows by key, as a version and encoded bytes.
 
-        The stored state has only the last commit of each key, so the earlier commits of a window are stored here.
+        The stored state contains only the last commit of each key. So the earlier commits of a window are stored
+        separately, in these bytes.
         """
         with self._lock:
             keys, rows = list(self._rows), np.fromiter(self._rows.values(), np.int64, len(self._rows))
             return encode_windows(pa.array(keys, pa.binary()), self._windows.entries(rows))
 
     def restore_windows(self, version: int, encoded: bytes) -> None:
-        """Restore stored windows of known keys. Raises StateVersionError for an unknown version."""
+        """Restore the stored commit windows of known keys. Raises StateVersionError for an unknown version."""
         keys, entries = decode_windows(version, encoded)
         with self._lock:
             rows = np.array([self._rows.get(key, -1) for key in keys.to_pylist()], dtype=np.int64)
@@ -174,9 +189,9 @@ class CommittedOffsets:
             return sorted(set(self._group_ids))
 
     def commits_of_groups(self, group_ids: Collection[str]) -> pa.Table:
-        """Return the commits of some groups, with key and position.
+        """Return the commits of some groups, with their keys and positions.
 
-        Names that are not valid UTF-8 are left out, because no request can name them exactly.
+        Names that are not valid UTF-8 are not included, because a request cannot contain such a name exactly.
         """
         selected, rows_of_invalid_names = set(group_ids), set(self._row_by_invalid_name.values())
         with self._lock:
@@ -191,7 +206,7 @@ class CommittedOffsets:
         return pa.table([list(column) for column in columns], schema=_KEYED_SCHEMA)
 
     def view(self) -> CommittedOffsetsView:
-        """Return a copy of the commits, without deleted keys. Later writes do not change it."""
+        """Return a copy of the commits, without deleted keys. Later writes do not change the copy."""
         with self._lock:
             count = len(self._group_ids)
             numbering, offsets_topic_offsets = self._numbering, self._numbers[2, :count].copy()
@@ -215,8 +230,9 @@ class CommittedOffsets:
     def _add_row_of_key(self, key: bytes) -> int:
         """Find or add the row of a new key.
 
-        Bytes that are not UTF-8 are decoded as Java decodes them, so several keys can have the same name. All keys of
-        one name share one row. Otherwise `/metrics` would have two series with the same labels, which breaks a scrape.
+        Invalid UTF-8 is decoded as Java decodes it. So several keys can have the same decoded name. All keys with the
+        same name share one row. Otherwise, `/metrics` would have two series with the same labels, and the scrape would
+        fail.
         """
         fields = decode(key, None).key
         group_id, topic, partition = fields["group"], fields["topic"], fields["partition"]
@@ -238,7 +254,10 @@ class CommittedOffsets:
         return row
 
     def _drop_deleted_rows(self) -> None:
-        """Drop the rows of deleted keys if they are more than half. Check again when the number of rows has doubled."""
+        """Remove the rows of deleted keys if more than half of all rows belong to deleted keys.
+
+        Check again when the number of rows has doubled.
+        """
         count = len(self._group_ids)
         kept = np.flatnonzero(self._numbers[0, :count] != TOMBSTONE)
         if 2 * len(kept) < count:
@@ -260,7 +279,7 @@ class CommittedOffsets:
 
 
 def _empty_numbers(rows: int) -> Int64Array:
-    """Return the columns `_NUMBERS` for new rows, which have no commit yet."""
+    """Return the columns `_NUMBERS` for new rows. New rows have no commit yet."""
     numbers = np.full((len(_NUMBERS), rows), -1, dtype=np.int64)
     numbers[3] = _NO_PARTITION
     return numbers

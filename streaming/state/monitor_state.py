@@ -1,4 +1,7 @@
-"""The shared current state of one cluster. Threads replace whole values, and a scrape reads one consistent view."""
+"""The shared current state of one cluster.
+
+Threads replace complete values. So each scrape reads one consistent view.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ from streaming.state.reports import ReportCache, Reports
 
 
 class MonitorState:
-    """The current view of a cluster. Values are immutable. Only references change, under a lock."""
+    """The current view of a cluster.
+
+    Values are immutable. A change only replaces references to values, under a lock.
+    """
 
     def __init__(self) -> None:
         self._view = MonitorView()
@@ -37,7 +43,10 @@ class MonitorState:
             return self._view
 
     def reports(self, view: MonitorView, *, is_fresh: bool) -> Reports:
-        """Return the report of every group for a view. Simultaneous calls for the same view compute it once."""
+        """Return the report of every group for a view.
+
+        Simultaneous calls for the same view compute the report only once.
+        """
         with self._reports_lock:
             return self._report_cache.reports(view, is_fresh=is_fresh)
 
@@ -47,7 +56,7 @@ class MonitorState:
         partition_states: Iterable[PartitionSnapshot],
         forgotten: Iterable[str] = (),
     ) -> None:
-        """Store the changes of a batch: group states, partition states without keys, and ids of removed groups."""
+        """Store the changes of a batch: group states, partition states (without keys), and ids of removed groups."""
         with self._lock:
             groups = {**self._view.groups, **{record.snapshot.group_id: record for record in records}}
             for group_id in forgotten:
@@ -73,7 +82,7 @@ class MonitorState:
             )
 
     def put_gap_totals(self, closed: Iterable[GapsClosed]) -> None:
-        """Store changed totals of commit gaps. Remove the totals of groups that no longer exist."""
+        """Store the changed totals of commit gaps. Remove the totals of groups that no longer exist."""
         with self._lock:
             totals: dict[str, GapTotals | None] = {**self._view.gap_totals}
             for event in closed:
@@ -82,7 +91,10 @@ class MonitorState:
             self._view = replace(self._view, gap_totals=known)
 
     def put_sample(self, sample: ClusterSample, lag: LagEvaluation | None, listing: GroupListing | None = None) -> None:
-        """Store a sample of the brokers and the lag computed from it. `lag` is None if it could not be computed."""
+        """Store a sample of the brokers, and the lag that was computed from this sample.
+
+        `lag` is None if the lag could not be computed.
+        """
         with self._lock:
             since_ms = rebalancing_since_ms(self._view.rebalancing_since_ms, listing)
             self._view = replace(
@@ -97,12 +109,12 @@ class MonitorState:
     def put_conditions(
         self, conditions: Mapping[str, tuple[Condition, ...]], unowned: Mapping[str, UnownedNow] | None = None
     ) -> None:
-        """Store the conditions that were active at the last sample, and the unowned partitions, by group."""
+        """Store, for each group, the conditions that were active at the last sample, and the unowned partitions."""
         with self._lock:
             self._view = replace(self._view, conditions=conditions, unowned=unowned or {})
 
     def put_poll(self, last_number: int, polled_at_ms: int) -> None:
-        """Store that a poll was complete: its start time and the number of the last row that it produced."""
+        """Store that a poll is complete: the start time of the poll, and the number of the last row of the poll."""
         with self._lock:
             known = self._view.read_up_to.get(POLLED_PARTITION, ReadUpTo())
             position = self._view.health.positions.get(POLLED_PARTITION, 0)
@@ -115,7 +127,10 @@ class MonitorState:
             self._view = replace(self._view, work=work)
 
     def put_rewound(self, partitions: Iterable[int]) -> frozenset[int]:
-        """Store rewound partitions and return the new ones. With a rewound partition the cluster is never ready."""
+        """Store rewound partitions and return the newly rewound partitions.
+
+        If a partition is rewound, the cluster is never ready.
+        """
         with self._lock:
             health = self._view.health
             new = frozenset(partitions) - health.rewound
@@ -132,10 +147,10 @@ class MonitorState:
             self._view = replace(_with_health(self._view, health), read_up_to=read_up_to)
 
     def put_readiness(self, *, ready: bool, before: Health) -> bool:
-        """Store whether the cluster is ready, as computed from the health `before`. Return whether it is ready now.
+        """Store the readiness that was computed from the health `before`. Return True if the cluster is ready now.
 
-        Other threads can change the health in the meantime. If the query failed since then, or a partition was found
-        to be rewound, the cluster is not ready.
+        Other threads can change the health between `before` and this call. The cluster is not ready if the query failed
+        since `before`, or if a partition was found to be rewound since `before`.
         """
         with self._lock:
             known = self._view.health
@@ -152,10 +167,10 @@ def _with_skips(groups: Mapping[str, GroupState]) -> Iterator[GroupSnapshot]:
 
 
 def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) -> bool:
-    """Return whether a new record shows that the listed rebalance of the group is over.
+    """Return True if a new record shows that the listed rebalance of the group has ended.
 
-    If a later listing shows a rebalance, it is the next one. Record times and listing times are not compared, because
-    they come from two clocks. In the polling mode the new state itself can show a rebalance.
+    If a later listing shows a rebalance, this is a new rebalance. Record times and listing times are not compared,
+    because they come from two different clocks. In the polling mode, the new state itself can show a rebalance.
     """
     if after is None:
         return False
@@ -164,14 +179,20 @@ def _has_ended_rebalance(before: GroupState | None, after: GroupState | None) ->
 
 
 def _with_health(view: MonitorView, health: Health) -> MonitorView:
-    """Return the view with this health. A rewound cluster is never ready, and work is known only while ready."""
+    """Return the view with this health.
+
+    A rewound cluster is never ready. Work is known only while the cluster is ready.
+    """
     if health.rewound:
         health = replace(health, ready=False)
     return replace(view, health=health, work=view.work if health.ready else {})
 
 
 def _with_ends(view: MonitorView, sample: ClusterSample) -> Mapping[int, ReadUpTo]:
-    """Return the time up to which each partition was read, computed from its end at the time of the sample."""
+    """Return the time up to which each partition was read.
+
+    The time is computed from the end of the partition in the sample.
+    """
     sampled = {
         number: add_sampled_end(
             view.read_up_to.get(number, ReadUpTo()),

@@ -24,10 +24,11 @@ from streaming.integrity.read_up_to import ReadUpTo
 class Health:
     """The state of the monitor itself for one cluster.
 
-    `not_known` lists the values that the source cannot provide for any group. `rewound` lists the partitions of
-    `__consumer_offsets` whose end was found before the position already read, since the monitor started. With a
-    rewound partition the cluster is never ready. `positions` maps a partition to the next offset to read.
-    `times_ready` counts the changes from not ready to ready. `was_ready` is true after the first of them.
+    `not_known` lists the kinds of values that the source cannot provide. `rewound` lists rewound partitions of
+    `__consumer_offsets`. In such a partition, the end was found before the position that the monitor had already read.
+    The list starts empty when the monitor starts. If a partition is rewound, the cluster is never ready. `positions`
+    maps a partition to the next offset to read. `times_ready` counts the changes from not ready to ready. `was_ready`
+    is True after the first change to ready.
     """
 
     ready: bool = False
@@ -44,7 +45,10 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class WorkShares:
-    """The shares of lag and throughput per member and host of a group, for the assignment evaluated at `position`."""
+    """The shares of lag and throughput of each member and host of a group.
+
+    The assignment was evaluated at `position`.
+    """
 
     position: Position
     imbalances: tuple[Imbalance, ...]
@@ -54,12 +58,14 @@ class WorkShares:
 class MonitorView:
     """Everything that a scrape shows, at one moment.
 
-    `groups` also has dead groups, while their totals are kept. `rebalancing_since_ms` has a time per group: the first
-    listing after the group's last record that showed the group in a rebalance. `read_up_to` has per partition of
-    `__consumer_offsets` the time up to which it was read. Its key -1 has the time of the last complete poll of the
-    coordinators. `conditions` has the active conditions of the last sample per group, and `unowned` the unowned
-    partitions. Groups without any are left out. `gap_totals` has the totals of commit gaps per group. `work` has the
-    last measured shares. They are measured only while the monitor is ready, so `work` is empty while it is not.
+    `groups` also contains dead groups while their totals are stored. `rebalancing_since_ms` has one time per group. It
+    is the time of the first listing that showed the group in a rebalance since the group's last record. `read_up_to`
+    maps each partition of `__consumer_offsets` to the time up to which the partition was read. The key -1 of
+    `read_up_to` maps to the time of the last complete poll of the coordinators. `conditions` has, for each group, the
+    active conditions at the last sample. `unowned` has, for each group, the unowned partitions. Groups without
+    conditions are not in `conditions`. Groups without unowned partitions are not in `unowned`. `gap_totals` has the
+    totals of commit gaps per group. `work` has the last measured shares. Shares are measured only while the monitor is
+    ready. If the monitor is not ready, `work` is empty.
     """
 
     groups: Mapping[str, GroupState] = field(default_factory=dict)
@@ -87,7 +93,8 @@ class MonitorView:
     def blocked_groups(self) -> Callable[[str], bool]:
         """Return a function that checks whether a group is blocked by an open transaction.
 
-        Under read_committed a consumer receives no record after the first open transaction of a partition. This
-        includes records of other groups. The current state of such a group is unknown.
+        A consumer with read_committed receives no record after the first open transaction of a partition. The consumer
+        then also does not receive records of groups that have no open transaction. The current state of a blocked group
+        is unknown.
         """
         return blocked_groups(self.sample or ClusterSample(0))

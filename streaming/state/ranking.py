@@ -1,10 +1,11 @@
-"""Keep the order of the groups by `evaluation.severity.rank` from scrape to scrape.
+"""Order the groups by `evaluation.severity.rank`, and use the same order for several scrapes.
 
 1. Groups are ranked once per sample, because lag, statuses and conditions change with a sample. All scrapes between
    two samples use the same order.
-2. If the last scrape showed only some groups in full, these groups are held: they keep their worst rank for some
-   time. If it showed all groups in full, no group is held.
-3. A group that appeared after the sample has no rank. It comes after all ranked groups, in the order of ids.
+2. If the last scrape showed only some groups in full, these groups keep their worst rank for some time. If the last
+   scrape showed all groups in full, ranks are not kept.
+3. A group that appeared after the sample has no rank. Groups without a rank come after all ranked groups, in the order
+   of their ids.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ class Ranking:
     def worst_first(
         self, sample: ClusterSample | None, reports: Reports, group_ids: Sequence[str], now_ms: int
     ) -> list[int]:
-        """Return the indexes into `group_ids`, the worst group first. `sample` is None if the last one is too old."""
+        """Return the indexes into `group_ids`, the worst group first.
+
+        `sample` is None if the last sample is too old.
+        """
         ranked = self._ranked_entries(sample, reports, now_ms)
         rank = {group_id: number for number, group_id in enumerate(ranked)}
         return sorted(range(len(group_ids)), key=lambda at: (rank.get(group_ids[at], len(rank)), group_ids[at]))

@@ -1,11 +1,13 @@
 """Compute the report of every group (`evaluation.evaluate`) from a view.
 
-1. Before the monitor has read the log to its end for the first time, there are no reports.
+1. Until the monitor has read the log to its end for the first time, there are no reports.
 2. Without a fresh sample, all values from samples are unknown: lag, status, conditions, listed states, measured work.
    Groups that only commit offsets keep a report, because their commits are in the log.
-3. A deleted group has no report, unless a client still commits offsets under its name.
-4. The part of a report that comes from records is kept until its inputs change. The part that comes from a sample is
-   added when a caller asks for the group. Most scrapes ask only for groups with a condition.
+3. A deleted group has no report. But if a client still commits offsets under the name of the group, the group has a
+   report.
+4. The part of a report that comes from records is cached until its inputs change. The part that comes from a sample is
+   added when a caller requests the report of the group. Most scrapes request only the reports of groups with a
+   condition.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from streaming.state.monitor_view import MonitorView, WorkShares
 
 
 class _SampleValues(NamedTuple):
-    """The parts of a view that come from the last sample."""
+    """The values of a view that come from the last sample."""
 
     lag: LagEvaluation | None = None
     listing: GroupListing | None = None
@@ -47,7 +49,7 @@ def _sample_values(view: MonitorView) -> _SampleValues:
 
 
 class Reports(Mapping[str, GroupReport]):
-    """Reports by group id, sorted. `recorded` has the same reports without the values from the sample."""
+    """Reports by group id, sorted. `recorded` contains the same reports, but without the values from the sample."""
 
     def __init__(self, recorded: Mapping[str, GroupReport], sample_values: _SampleValues) -> None:
         self.recorded = recorded
@@ -56,7 +58,7 @@ class Reports(Mapping[str, GroupReport]):
 
     @cached_property
     def with_findings(self) -> Sequence[str]:
-        """Ids of the groups with a condition or an unowned partition in the last sample, sorted."""
+        """The sorted ids of the groups that had a condition or an unowned partition at the last sample."""
         sample_values = self._sample_values
         return sorted((sample_values.conditions.keys() | sample_values.unowned.keys()) & self.recorded.keys())
 
@@ -92,14 +94,17 @@ class Reports(Mapping[str, GroupReport]):
 
 
 class ReportCache:
-    """The reports of one cluster, kept from view to view. Only one thread at a time may call it."""
+    """The reports of one cluster, cached from view to view. Only one thread at a time may call this object."""
 
     def __init__(self) -> None:
         self._reports_by_group: Mapping[str, tuple[RecordedGroup, GroupReport]] = {}
         self._last: tuple[MonitorView, bool, Reports] | None = None
 
     def reports(self, view: MonitorView, *, is_fresh: bool) -> Reports:
-        """Return the reports of all groups. Empty until the log was read to its end once (rule 1)."""
+        """Return the reports of all groups.
+
+        The result is empty until the monitor has read the log to its end once (rule 1).
+        """
         last = self._last
         if last is not None and last[0] is view and last[1] == is_fresh:
             return last[2]
@@ -117,9 +122,10 @@ class ReportCache:
 def _kept_or_new(
     known: tuple[RecordedGroup, GroupReport] | None, recorded: RecordedGroup
 ) -> tuple[RecordedGroup, GroupReport]:
-    """Return the kept report if its inputs are unchanged. Otherwise evaluate the group again.
+    """If the inputs of the cached report are unchanged, return the cached report.
 
-    A new group state object also causes an evaluation, even if it is equal to the old one.
+    Otherwise, evaluate the group again. A new group state object also causes an evaluation, even if the new object is
+    equal to the old object.
     """
     if known is None or known[0].record is not recorded.record or known[0] != recorded:
         return recorded, evaluate(recorded)

@@ -1,4 +1,4 @@
 """Creates the samples of each metric family, one module per subject.
 
-May import all modules of `prometheus` except `metrics`.
+This package is allowed to import all modules of `prometheus` except `metrics`.
 """

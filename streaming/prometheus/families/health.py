@@ -1,4 +1,7 @@
-"""Creates the metrics of the monitor itself, of listings and of conditions. There are few, created for each scrape."""
+"""Creates the metrics of the monitor itself, of listings and of conditions. There are only a few of these metrics.
+
+They are created for each scrape.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,9 @@ FamilySamples = tuple[Signal, Sequence[Sample]]
 
 
 def health_families(view: MonitorView, memory_bytes: int, *, is_fresh: bool) -> Iterator[FamilySamples]:
-    """Return the metrics that are also shown while the monitor reads the log for the first time.
+    """Return the metrics that are always shown, also while the monitor reads the log for the first time.
 
-    Metrics that depend on the last sample are returned only if it is fresh. `memory_bytes` is the memory of all
+    Metrics that depend on the last sample are returned only if the sample is fresh. `memory_bytes` is the memory of all
     clusters, because they share the processes.
     """
     health = view.health
@@ -90,7 +93,7 @@ def _rebalancing_seconds(reports: Iterable[GroupReport], now_ms: int) -> Iterato
 
 
 def dropped_series_family(dropped: Mapping[str, int]) -> Iterator[FamilySamples]:
-    """Return the metric of the series that this scrape does not show, by reason."""
+    """Return the metric that counts, by reason, the series that this scrape does not show."""
     yield monitor.DROPPED_SERIES, [Sample((reason,), dropped[reason]) for reason in REASONS]
 
 
@@ -126,7 +129,10 @@ def own_processes() -> list[psutil.Process]:
 
 
 def resident_bytes(processes: Iterable[psutil.Process]) -> int:
-    """Return the resident memory of the processes that still run. Spark may end idle workers during a scrape."""
+    """Return the resident memory of the processes that still run.
+
+    It is possible that Spark ends idle workers during a scrape.
+    """
     total = 0
     for process in processes:
         with suppress(psutil.Error):

@@ -1,7 +1,7 @@
 """Creates the metrics of fairness: drift, verdict, imbalance, topic skew and what-if.
 
-Values of partitions come from records. Values of lag and throughput come from the last measurement. An unknown value
-has no series. What-if is not shown for a group with a fairness score of 100, because no strategy can improve it.
+Partition counts come from records. Lag and throughput come from the last measurement. An unknown value has no series.
+What-if is not shown for a group with a fairness score of 100, because no strategy can improve it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Creates the metrics of the last sample from columns: lag, status, records lost to retention, end offsets.
+"""Creates the metrics of the last sample: lag, status, records lost to retention, and end offsets. Uses whole columns.
 
-The tables (`lag_tables`) are made once per sample. Their text is written once per sample and limit (`series_limit`).
+The tables (`lag_tables`) are computed once per sample. Their text is written again if the sample or the limit changes
+(`series_limit`).
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ _COLUMN_OF_LABEL: Final = {
 
 
 class ColumnFamily(NamedTuple):
-    """A metric, and the table (in `lag_tables`) and column with its values. A null has no series."""
+    """A metric, and the table (`lag_tables`) and the column that have the values of the metric.
+
+    A null value has no series.
+    """
 
     signal: Signal
     table: str
@@ -77,14 +81,17 @@ COLUMN_FAMILIES: Final = (
 
 
 class FamilyWriter(NamedTuple):
-    """A metric and its writer."""
+    """A metric and the writer of its lines."""
 
     family: ColumnFamily
     writer: Writer
 
 
 class ColumnTexts:
-    """The lines of these metrics for a cluster, cached for one sample. Several threads may call `lines`."""
+    """The lines of the lag metrics for a cluster, cached for one sample.
+
+    Several threads can call `lines` at the same time.
+    """
 
     def __init__(self, constant: Callable[[Signal], Mapping[str, str]], selection: MetricSelection) -> None:
         self._selection = selection
@@ -111,7 +118,7 @@ class ColumnTexts:
 
 
 class ColumnLines:
-    """The lines of one sample. The text is cached for one limit."""
+    """The lines of one sample. The text is cached until the limit changes."""
 
     def __init__(self, writers: Sequence[FamilyWriter], tables: Mapping[str, pa.Table]) -> None:
         self._tables = tables
@@ -127,7 +134,7 @@ class ColumnLines:
         )
 
     def count_by_group(self) -> Iterator[SeriesCounts]:
-        """Return the number of series of each group, or of topics."""
+        """Return the number of series of each group. For series of topics, return one number."""
         for name, writers in self._writers_of_table.items():
             table = self._tables[name]
             valid = np.stack([pc.is_valid(table[one.family.column]).to_numpy() for one in writers])
@@ -170,6 +177,9 @@ def _shown_rows(table: pa.Table, granularity: Granularity, limit: SeriesLimit) -
 
 
 def _labels(table: pa.Table) -> Mapping[str, pa.Array]:
-    """Return the escaped label columns by label name. One column may have several names, for example `group_id`."""
+    """Return the escaped label columns by label name.
+
+    One column can have several label names. An example is the column `group_id`.
+    """
     escaped = {column: escape_labels(table[column]) for column in {*_COLUMN_OF_LABEL.values()} & {*table.column_names}}
     return {label: escaped[column] for label, column in _COLUMN_OF_LABEL.items() if column in escaped}

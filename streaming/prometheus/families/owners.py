@@ -1,9 +1,10 @@
-"""Creates the metrics of owners that an alert needs: the busiest member, unowned partitions, time of the assignment.
+"""Creates the metrics that alerts about owners need: busiest member, unowned partitions, and time of the assignment.
 
-1. The busiest member is shown only if its group has excess partitions. Other groups need no alert, and each new label
-   value is a new series. The labels are client id, host and instance id. A member id would be new at every start.
-2. A group has at most one series of the busiest member. If several members hold equally many partitions, the series
-   shows the first by member id.
+1. The busiest member is shown only if its group has excess partitions. Other groups do not need an alert. Each new
+   label value creates a new series, so unnecessary series are avoided. The labels are client id, host and instance id.
+   The member id is not a label, because it changes at every start of a member.
+2. A group has at most one series of the busiest member. If several members have the same largest number of partitions,
+   the series shows the member with the first member id in sort order.
 3. If no record describes the busiest member, there is no series.
 """
 

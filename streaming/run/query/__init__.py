@@ -1,4 +1,4 @@
-"""Spark's query: its start, its restarts, and the work of the driver for each micro-batch.
+"""The Spark query: its start, its restarts, and the work of the driver for each micro-batch.
 
-The package may import all modules of `run` except `cluster_run`, `watch`, `monitor` and `rebuild`.
+The package is allowed to import all modules of `run` except `cluster_run`, `watch`, `monitor` and `rebuild`.
 """

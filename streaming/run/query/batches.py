@@ -1,7 +1,7 @@
 """Apply each micro-batch in the driver: first to the monitor state, then to the tables.
 
 The monitor state comes first because an on-call engineer waits for it. Both steps can be repeated safely. The monitor
-state stores absolute values, and the tables know which batches they have.
+state stores absolute values, and the tables store which batches were already written.
 """
 
 from __future__ import annotations
@@ -54,13 +54,14 @@ _log = logging.getLogger(__name__)
 class BatchFailedError(Exception):
     """A batch failed. The message is one line, because Spark cannot process a long message.
 
-    Spark 4.0 searches the message for signs of an interruption with a regular expression. On a long Java stack trace
-    this expression overflows the stack. So a stop in the middle of a batch printed a thousand lines.
+    Spark 4.0 uses a regular expression to find signs of an interruption in the message. If the message is a long Java
+    stack trace, this expression causes a stack overflow. With such a message, a stop in the middle of a batch would
+    print a thousand lines.
     """
 
 
 class BatchSink:
-    """The function of `foreachBatch`: applies the state rows of a batch to the monitor state and the tables."""
+    """The function of `foreachBatch`. It applies the state rows of a batch to the monitor state and to the tables."""
 
     def __init__(  # noqa: PLR0913 - everything that a batch changes, as keywords
         self,
@@ -82,7 +83,7 @@ class BatchSink:
         self._clock = clock
         self._foreign_records = ForeignRecords(cluster)
         self.failure: Exception | None = None
-        """The failure of the last batch. For an error in this class, Spark itself shows only a long text."""
+        """The failure of the last batch. If this class raises an error, Spark itself shows only a long text."""
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Apply one batch. Raises BatchFailedError."""
@@ -98,7 +99,7 @@ class BatchSink:
     def _apply(self, batch: DataFrame, batch_id: int) -> int:
         """Apply a batch and return its size in bytes.
 
-        The batch is collected only once, because a second Spark action would run the stateful plan again.
+        The batch is collected only once. A second Spark action would run the stateful plan again.
         """
         started = time.monotonic()
         collected = batch.toArrow()
@@ -136,12 +137,18 @@ class BatchSink:
         return int(collected.nbytes)
 
     def _positions(self, batch_id: int) -> Mapping[int, int]:
-        """Return the next offset per partition after the batch. In the polling mode: the next number of an answer."""
+        """Return the next offset per partition after the batch.
+
+        In the polling mode, return the number of the next answer.
+        """
         in_log = batch_end_positions(self._files, batch_id, OFFSETS_TOPIC)
         return in_log or polled_positions(self._monitor_state.view().partition_states)
 
     def _merge_partitions(self, partition_batches: Iterable[PartitionBatch]) -> Mapping[int, PartitionSnapshot]:
-        """Return the changed partition states after the batch, without commits, which are in CommittedOffsets."""
+        """Return the partition states that the batch changed.
+
+        The result has no commits, because commits are in CommittedOffsets.
+        """
         partition_states = dict(self._monitor_state.view().partition_states)
         changed = {}
         for batch in partition_batches:
@@ -177,7 +184,7 @@ class BatchSink:
             _log.info("%s: batch %d is already in table %s", self._cluster, batch_id, table.name)
 
     def _unwritten(self, table: Table, rows: pa.Table) -> pa.Table:
-        """Remove rows that an earlier checkpoint has written."""
+        """Remove rows that an earlier checkpoint has already written to the tables."""
         written = self._bootstrap.positions.get(table.name)
         if written is None or not len(written):
             return rows
@@ -191,7 +198,10 @@ class BatchSink:
 
 
 def _records(received_ms: int, commits: Iterable[pa.Table], updates: Iterable[GroupUpdate]) -> ReceivedRecords:
-    """Return positions and times of a batch's records. Rows of the polling mode are left out: they have no position."""
+    """Return the positions and times of the records of a batch.
+
+    Rows of the polling mode have no position, so they are not included.
+    """
     positions = [update.record.snapshot.position for update in updates]
     of_groups = [
         (one.offsets_topic_partition, one.offsets_topic_offset, one.timestamp_ms)
@@ -206,7 +216,10 @@ def _records(received_ms: int, commits: Iterable[pa.Table], updates: Iterable[Gr
 
 
 def polled_positions(partition_states: Mapping[int, PartitionSnapshot]) -> Mapping[int, int]:
-    """Return the number after the last answer that was read. Empty if coordinators were never polled."""
+    """Return the number that follows the last answer that was read.
+
+    The result is empty if coordinators were never polled.
+    """
     polled = partition_states.get(POLLED_PARTITION)
     return {} if polled is None else {POLLED_PARTITION: polled.last_offset + 1}
 

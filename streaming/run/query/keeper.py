@@ -1,4 +1,7 @@
-"""Run the query of one cluster. Start it again if it fails or if partitions of its topic are added."""
+"""Run the query of one cluster.
+
+Start the query again if the query fails, or if partitions are added to `__consumer_offsets`.
+"""
 
 from __future__ import annotations
 
@@ -71,13 +74,14 @@ class QueryKeeper:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the query is running."""
+        """True if the query is running."""
         return self._query is not None and self._query.isActive
 
     def keep(self, tables: DeltaTables, bootstrap: Bootstrap, claim: WriterClaim, stop: threading.Event) -> None:
         """Run the query until `stop` is set (rules 3 and 4 of `run.watch`).
 
-        Raises RemedyError if a restart of the query cannot help, and SecondWriterError if this monitor must give way.
+        Raises RemedyError if a restart of the query cannot help. Raises SecondWriterError if a second monitor has
+        priority and this monitor must end.
         """
         sink = BatchSink(
             cluster=self._cluster,
@@ -116,11 +120,11 @@ class QueryKeeper:
         return 0 if sample is None else sample.offsets_topic_partitions
 
     def _has_grown(self) -> bool:
-        """Return whether `__consumer_offsets` has more partitions than the query reads."""
+        """Return True if `__consumer_offsets` has more partitions than the query reads."""
         return self._partitions_sampled() > self._partitions
 
     def use_partitions(self, partitions: int) -> None:
-        """Read this number of partitions from the next start of the query on. Do nothing in the polling mode."""
+        """Set the number of partitions that the query reads from its next start on. In the polling mode, do nothing."""
         if not self._is_polled:
             self._own_partitions = own_partitions(self._cluster, self._files, partitions)
             self._committed_offsets.use_partitions(self._own_partitions)
@@ -159,7 +163,10 @@ class QueryKeeper:
         )
 
     def _topic_names(self) -> TopicNames:
-        """Request the names of all topics. If the request fails, rows with topic ids wait for the next sample."""
+        """Request the names of all topics.
+
+        If the request fails, rows with topic ids are processed after the next sample.
+        """
         try:
             return self._cluster_session.brokers.topic_names()
         except KafkaError as error:

@@ -12,13 +12,19 @@ from streaming.spark.checkpoint import batch_end_positions, last_committed_batch
 from streaming.spark.files import Files
 
 STORED_COUNTS = "offsets_topic_partition_counts"
-"""A separate file in the checkpoint. If it does not exist, the only known count is that of the last batch."""
+"""The name of a separate file in the checkpoint.
+
+If the file does not exist, the only known count is the partition count at the last batch.
+"""
 
 _log = logging.getLogger(__name__)
 
 
 def own_partitions(cluster: str, files: Files, view: int) -> OwnPartitions:
-    """Append the present count `view` to the stored counts. Log a warning if it differs from the last one."""
+    """Append the current partition count `view` to the stored counts.
+
+    Log a warning if the current count differs from the last stored count.
+    """
     known = _stored_counts(cluster, files) or _last_read_count(files)
     counts = (*(count for count in known if count != view), view)
     if counts != known:
@@ -49,7 +55,7 @@ def _stored_counts(cluster: str, files: Files) -> tuple[int, ...]:
 
 
 def _last_read_count(files: Files) -> tuple[int, ...]:
-    """Return the number of partitions in the last batch, for a checkpoint without stored counts."""
+    """For a checkpoint without stored counts, return the number of partitions in the last batch."""
     batch_id = last_committed_batch(files)
     read = {} if batch_id is None else batch_end_positions(files, batch_id, OFFSETS_TOPIC)
     return (len(read),) if read else ()

@@ -1,7 +1,8 @@
-"""Create or check the checkpoint and the tables of a run, and ensure that they match.
+"""Create or check the checkpoint and the tables of a run. Ensure that the checkpoint and the tables match.
 
-A new checkpoint reads the topic from its start, and the tables may already have rows. So the new checkpoint stores a
-summary of the tables (`Bootstrap`): the positions of records that have rows, and the totals of each group.
+A new checkpoint reads the topic from its start, and it is possible that the tables already have rows. So the new
+checkpoint stores a summary of the tables (`Bootstrap`): the positions of records that have rows, and the totals of each
+group.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ _OFFSET_BITS = 48
 
 
 class InitialState(msgspec.Struct, frozen=True):
-    """Encoded group states that a new checkpoint starts from, by group id."""
+    """Encoded group states by group id. A new checkpoint starts from these states."""
 
     version: int = GROUP_CODEC.version
     records: dict[str, bytes] = {}
@@ -70,7 +71,7 @@ class InitialState(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """Summary of the tables at the creation of the checkpoint: sorted position numbers by table, and initial states."""
+    """Summary of the tables when the checkpoint was created: sorted positions of each table, and initial states."""
 
     positions: Mapping[str, Int64Array] = field(default_factory=dict)
     initial_state: InitialState = field(default_factory=InitialState)
@@ -86,7 +87,7 @@ def position_numbers(offsets_topic_partitions: pa.ChunkedArray, offsets_topic_of
 def prepare_checkpoint(
     session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
 ) -> tuple[DeltaTables, Bootstrap]:
-    """Open the tables, and create the checkpoint or check it. Raises CheckpointError or TableVersionError."""
+    """Open the tables. Create the checkpoint, or check it if it exists. Raises CheckpointError or TableVersionError."""
     identity = read_identity(files)
     if identity is None:
         return make_checkpoint(session, settings, files, tables)
@@ -100,7 +101,7 @@ def prepare_checkpoint(
 
 
 def check_age(files: Files, last_written: int) -> None:
-    """Refuse a checkpoint that is older than the tables, because they would ignore its next batches as repeated.
+    """Refuse a checkpoint that is older than the tables. The tables would ignore its next batches as repeated batches.
 
     `last_written` is the last batch in the tables. Raises CheckpointDamagedError.
     """
@@ -115,7 +116,7 @@ def check_age(files: Files, last_written: int) -> None:
 def make_checkpoint(
     session: SparkSession, settings: Settings, files: Files, tables: DeltaTables
 ) -> tuple[DeltaTables, Bootstrap]:
-    """Create a checkpoint. The identity is written last, and without it a checkpoint does not count as created.
+    """Create a checkpoint. The identity is written last. A checkpoint without an identity counts as not created.
 
     Raises TableDamagedError if the tables cannot be read.
     """
@@ -136,7 +137,7 @@ def make_checkpoint(
 
 
 def summarize_tables(session: SparkSession, tables: DeltaTables, cluster: str, *, is_polled: bool) -> Bootstrap:
-    """Summarize the tables of this cluster. Totals continue only from rows of the same kind of source."""
+    """Summarize the tables of this cluster. Totals continue only from rows that the same kind of source produced."""
     positions = {table.name: _positions(session, tables, table, cluster) for table in _KEYED_BY_POSITION}
     if not len(positions[GROUP_GENERATIONS.name]):
         return Bootstrap(positions)
@@ -170,9 +171,10 @@ def _initial_state(session: SparkSession, tables: DeltaTables, cluster: str, *, 
 def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_cluster: Column) -> list[dict[str, Any]]:
     """Return the last row of each group, without its members.
 
-    In one partition this is the row with the highest offset. If a group ended without a record (Gone), its last row
-    has the offset of the last record and a later time. If a group has rows of two partitions, the later time decides.
-    A group that has moved gets no more records in the earlier partition.
+    If all rows of the group are from one partition, the last row is the row with the highest offset. If a group ended
+    without a record (Gone), the last row of the group has the offset of the last record of the group, and a later time.
+    If a group has rows from two partitions, the last row is the row with the later time. After a group moved to a new
+    partition, the earlier partition receives no more records of the group.
     """
     if tables.is_empty(table):
         return []
@@ -184,7 +186,7 @@ def _last_rows(session: SparkSession, tables: DeltaTables, table: Table, of_clus
 
 
 def latest_by_group(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the latest row of each group, given the last row of the group in each partition."""
+    """Return the latest row of each group. The input has the last row of the group in each partition."""
     latest: dict[str, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: row["record_time"]):
         latest[row["group_id"]] = row
@@ -192,7 +194,10 @@ def latest_by_group(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _rebalance_history(row: Mapping[str, Any] | None) -> RebalanceHistory:
-    """Return the rebalance history of a group that is read again. Its totals continue after its last row."""
+    """Return the initial rebalance history of a group whose log is read again.
+
+    The totals of the group continue after its last row.
+    """
     if row is None:
         return RebalanceHistory()
     totals = RebalanceTotals(
@@ -205,7 +210,10 @@ def _rebalance_history(row: Mapping[str, Any] | None) -> RebalanceHistory:
 
 
 def _initial_snapshot(row: Mapping[str, Any]) -> GroupSnapshot:
-    """Return the state of a group that is read again. Its totals continue after its last row."""
+    """Return the initial state of a group whose log is read again.
+
+    The totals of the group continue after its last row.
+    """
     totals = GroupTotals(
         rebalances=row["rebalances_total"],
         rebalances_failed=row["rebalances_failed_total"] or 0,
@@ -224,7 +232,7 @@ def _initial_snapshot(row: Mapping[str, Any]) -> GroupSnapshot:
 
 
 def _write_bootstrap(files: Files, bootstrap: Bootstrap) -> Mapping[str, int]:
-    """Write the bootstrap files. Return the checksum of each file by name."""
+    """Write the bootstrap files. Return the checksum of each file. The keys are file names."""
     stored = {
         **{
             f"origin/{name}.positions": numbers.astype("<i8").tobytes() for name, numbers in bootstrap.positions.items()

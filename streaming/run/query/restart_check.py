@@ -20,7 +20,7 @@ from streaming.spark.session import is_running
 
 
 class CheckpointRemovedError(RemedyError):
-    """The checkpoint was removed while the monitor ran. The next start creates a new one."""
+    """The checkpoint was removed while the monitor was running. The next start creates a new checkpoint."""
 
 
 def check_restart_helps(session: SparkSession, files: Files, tables: DeltaTables) -> None:

@@ -35,7 +35,10 @@ def restore(
     monitor_state: MonitorState,
     committed_offsets: CommittedOffsets,
 ) -> None:
-    """Restore monitor state and committed offsets, as of the last committed batch. Raises CheckpointDamagedError."""
+    """Restore the monitor state and the committed offsets to their values at the last committed batch.
+
+    Raises CheckpointDamagedError.
+    """
     batch_id, cluster = last_committed_batch(files), settings.kafka.cluster
     if batch_id is None:
         return

@@ -1,10 +1,11 @@
 """Choose the group id of Spark's Kafka source, so that a coordinator answers its requests.
 
-The source joins no group, but before it reads it requests the committed offsets of its group. It repeats this request
-until a coordinator answers, and the request cannot be interrupted. The group id determines the coordinator, and Spark
-uses a random id. If a coordinator cannot load its partition of `__consumer_offsets`, for example because of a damaged
-record, it never answers. Then the query waited forever without a log line. So the monitor chooses an id whose
-coordinator has answered it.
+The source does not join a group. But before the source reads, it requests the committed offsets of its group id. The
+source repeats this request until a coordinator answers, and the request cannot be interrupted. The group id determines
+the coordinator. By default, Spark uses a random group id. A coordinator may be unable to load its partition of
+`__consumer_offsets`, for example because of a damaged record. Such a coordinator never answers, and the query would
+wait forever without a log line. So the monitor chooses a group id whose coordinator has answered a request of the
+monitor.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from streaming.sampling.groups import Groups
 
 _CANDIDATES = 20
 _TRIES = 30
-"""Number of attempts, with pauses. A coordinator that has just started answers after it has loaded its groups."""
+"""Number of attempts, with pauses between them.
+
+A coordinator that has just started does not answer until it has loaded its groups.
+"""
 _PAUSE_SECONDS = 1.0
 
 
@@ -27,10 +31,12 @@ class NoCoordinatorError(Exception):
 
 
 def candidate_ids() -> tuple[str, ...]:
-    """Return ids that no other query uses. Their hashes spread over the partitions of `__consumer_offsets`.
+    """Return group ids that no other query uses.
 
-    Spark caches its consumers by group id and topic partition, but not by cluster. Queries of two clusters with the
-    same group id shared consumers, and failed.
+    The hashes of the ids are distributed over the partitions of `__consumer_offsets`.
+
+    Spark caches its consumers by group id and topic partition, but not by cluster. If the queries of two clusters use
+    the same group id, they share consumers and fail.
     """
     return tuple(f"kafka-rebalance-monitor-{uuid4()}" for _ in range(_CANDIDATES))
 

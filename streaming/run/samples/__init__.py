@@ -1,5 +1,5 @@
 """The sampling loop: lag, conditions, readiness, feedback to groups, and maintenance of the tables.
 
-`sampler.py` calls the other modules in order. The package may import all modules of `run` except `cluster_run`,
-`watch` and `monitor`.
+`sampler.py` calls the other modules in order. The package is allowed to import all modules of `run` except
+`cluster_run`, `watch` and `monitor`.
 """

@@ -1,4 +1,4 @@
-"""Request from the coordinators, at each sample, the assignors that no record names (`feedback.assignors`)."""
+"""At each sample, request the assignors that no record contains from the coordinators (`feedback.assignors`)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ _log = logging.getLogger(__name__)
 
 GROUPS_PER_SAMPLE = 200
 MEMBERS_PER_SAMPLE = 2_000
-"""Maximum number of members per sample. A group with more members is requested alone.
+"""Maximum number of members per sample. If a group has more members, the sample requests only this group.
 
 A response describes every member with its partitions, so it grows with the number of members.
 """
 
 
 class AssignorRequests:
-    """The requests for assignors. Each sample requests a few groups, first those whose last request is oldest."""
+    """The requests for assignors. Each sample requests a few groups.
+
+    The groups with the oldest last request come first.
+    """
 
     def __init__(self, cluster: str, groups: Groups) -> None:
         self._cluster = cluster
@@ -36,7 +39,10 @@ class AssignorRequests:
         self._reasons: frozenset[str] = frozenset()
 
     def reported(self, now: MonitorView, listing: GroupListing, now_seconds: float) -> PendingFacts:
-        """Send the requests that are due. Return the reported assignors that the group states do not have yet."""
+        """Send the requests that are due.
+
+        Return the reported assignors that are not yet in the states of the groups.
+        """
         lacking = {
             group_id: record
             for group_id, record in now.groups.items()
@@ -63,7 +69,7 @@ class AssignorRequests:
             yield group_id
 
     def _ask(self, due: Mapping[str, GroupState]) -> Mapping[str, Description]:
-        """Return the descriptions by group. If the request fails, every group is unanswered."""
+        """Return the descriptions by group. If the request fails, the result of every group is Unanswered."""
         try:
             answers = self._groups.describe_groups(dict.fromkeys(due, CONSUMER))
         except KafkaError as error:

@@ -1,4 +1,4 @@
-"""Send feedback to the groups after each sample: external facts that they wait for, and the end of deleted groups."""
+"""After each sample, send feedback to the groups: external facts that they wait for, and the end of deleted groups."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ class Feedback:
         self._assignors = assignors
 
     def send(self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample) -> bool:
-        """Send the facts that groups do not have yet. `before` is the view from before the listing.
+        """Send the facts that the states of groups do not contain yet.
 
-        Return whether no group waited for a fact of the sample.
+        `before` is the view that was taken before the listing.
+
+        Return True if no group waits for a fact from the sample.
         """
         pending = pending_by_group(now, sample)
         vanished = self._reconciler.vanished_groups(before, now, listing, sample) if self._reconciler else {}
@@ -39,7 +41,7 @@ class Feedback:
         return not pending
 
     def send_vanished(self, now: MonitorView, sample: ClusterSample) -> None:
-        """Send the commits that the coordinators have deleted."""
+        """Send the query the list of commits that the coordinators have deleted."""
         if self._reconciler:
             self._feedback_writer.send_vanished(self._reconciler.vanished_commits(now, sample, time.monotonic()))
 

@@ -1,4 +1,7 @@
-"""Send external facts to the groups: write small files that the query's second source reads."""
+"""Send external facts to the groups.
+
+The facts are written to small files, which the second source of the query reads.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +19,26 @@ from streaming.spark.source import state_rows_file
 from streaming.state.monitor_view import MonitorView
 
 SEND_AGAIN_SECONDS = 30.0
-"""Seconds after which facts without an effect count as lost and are sent again. A batch takes about one second."""
+"""If sent facts have no effect after this number of seconds, they count as lost and are sent again.
+
+A batch takes about one second.
+"""
 
 SEND_AGAIN_BATCHES = 3
-"""Facts are sent again only after this number of batch durations.
+"""Facts are sent again only after this number of batch durations has passed.
 
-A batch of ten thousand groups can take minutes on a shared processor. If the facts that it is processing were sent
-again, the next batch would take as long.
+A batch of ten thousand groups can take minutes on a shared processor. If facts were sent again while such a batch still
+processes them, the next batch would take as long again.
 """
 
 PendingFacts = Mapping[str, tuple[ExternalFact, ...]]
 
 
 def pending_by_group(view: MonitorView, sample: ClusterSample) -> PendingFacts:
-    """Return the known facts that each group's state does not have yet. Groups without such facts are left out."""
+    """Return the known facts that are not yet in the state of each group.
+
+    Groups without such facts are not in the result.
+    """
     pending = {}
     for group_id, record in view.groups.items():
         if events := pending_facts(record.snapshot, sample, view.decided_skips, record.pending):
@@ -38,7 +47,10 @@ def pending_by_group(view: MonitorView, sample: ClusterSample) -> PendingFacts:
 
 
 class FeedbackWriter:
-    """Writes pending facts once. It writes the same facts again only if they had no effect for some time."""
+    """Writes pending facts once.
+
+    The writer writes the same facts again only if the facts had no effect for some time.
+    """
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -60,7 +72,7 @@ class FeedbackWriter:
         self._sent.update({group_id: (_fact_content(events), now_seconds) for group_id, events in fresh.items()})
 
     def send_vanished(self, vanished: Mapping[int, CommitsVanished]) -> None:
-        """Send the deleted commits of each `__consumer_offsets` partition.
+        """Send the query the deleted commits of each `__consumer_offsets` partition.
 
         If the file is lost, a later round of the reconciler finds the same commits again.
         """
@@ -77,7 +89,10 @@ class FeedbackWriter:
 
 
 def _fact_content(events: Sequence[ExternalFact]) -> frozenset[Hashable]:
-    """Return the content of the facts without their times. A newer sample with the same values is the same fact."""
+    """Return the content of the facts without their times.
+
+    Two facts with the same values and different times count as the same fact.
+    """
     return frozenset(_topics_content(event) if isinstance(event, TopicsSampled) else event for event in events)
 
 

@@ -31,7 +31,7 @@ class LagTables:
 
     @property
     def is_due(self) -> bool:
-        """Whether the interval since the last write has passed."""
+        """True if the interval since the last write has passed."""
         return time.monotonic() - self._written_seconds >= self._every_seconds
 
     def write(self, lag: LagEvaluation, rates: Weights) -> None:
@@ -53,11 +53,17 @@ class LagTables:
 
 _LAG_NUMBERS = ("committed_offset", "end_offset", "log_start_offset", "lag")
 _WRITTEN_WHEN_CHANGED = {GROUP_LAG: _LAG_NUMBERS, PARTITION_STATUS: ("status", "records_lost")}
-"""By table, the columns whose change causes a new row. Columns that only grow with time cause no row."""
+"""For each table, the columns that cause a new row if their value changes.
+
+A column that only grows with time does not cause a new row.
+"""
 
 
 def _changed_rows(now: pa.Table, before: pa.Table, numbers: Sequence[str]) -> pa.Table:
-    """Return the rows of `now` that differ from `before`. Null is compared as -1, an invalid offset and status."""
+    """Return the rows of `now` that differ from `before`.
+
+    For the comparison, null is replaced by -1, which is not a valid offset or status.
+    """
 
     def comparable(rows: pa.Table) -> pa.Table:
         for name in numbers:

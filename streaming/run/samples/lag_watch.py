@@ -40,13 +40,15 @@ from streaming.state.monitor_view import MonitorView
 
 STORED = "samples/lag"
 STORE_SECONDS = 60.0
-"""Interval between writes of the samples. A kill loses at most these seconds.
+"""Interval between writes of the samples, in seconds.
 
-Writing 100,000 topic partitions takes one CPU second.
+If the monitor is killed, the samples of at most this interval are lost.
+
+To write the samples of 100,000 topic partitions takes one second of CPU time.
 """
 
 _SAMPLES_IN_WINDOW = 2.5
-"""A rate needs two samples. If samples are rare, the rate covers a longer time, in sampling intervals."""
+"""The time that a rate covers, in sampling intervals, if samples are rare. A rate needs two samples."""
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +56,7 @@ Versioned = tuple[int, bytes]
 
 
 class LogReader(Protocol):
-    """Requests to the brokers: about topics, and about the records that groups read next."""
+    """Requests to the brokers. They ask about topics, and about the next record of each group."""
 
     def sample(self, topics: Collection[str]) -> ClusterSample:
         """Sample metadata and offsets of these topics."""
@@ -63,11 +65,11 @@ class LogReader(Protocol):
         """Return the last stable offsets, which are the log ends for read_committed consumers."""
 
     def look(self, looks: Sequence[TailFetch]) -> Mapping[TailFetch, FetchResult]:
-        """Read the log once for each look."""
+        """Read the log of a topic partition once for each look."""
 
 
 class _Stored(msgspec.Struct, frozen=True):
-    """The stored samples. Each part has the version of its own format."""
+    """The stored samples. Each stored part has the version of its own format."""
 
     ends: Versioned
     starts: Versioned
@@ -102,9 +104,10 @@ class LagWatch:
         self._stored_seconds = time.monotonic()
 
     def restore(self) -> None:
-        """Restore the samples of an earlier run. CommittedOffsets must already have the last commits.
+        """Restore the samples of an earlier run. CommittedOffsets must already contain the last commits.
 
-        Samples are a cache, so damaged ones are dropped. Without them lag in seconds is unknown for some time.
+        The stored samples are a cache, so damaged samples are ignored. Without stored samples, lag in seconds is
+        unknown for some time.
         """
         try:
             encoded = self._files.read(STORED)
@@ -142,17 +145,20 @@ class LagWatch:
         self._files.write(STORED, msgspec.msgpack.encode(stored))
 
     def current_commits(self, monitor: MonitorView) -> CommittedOffsetsView:
-        """Return the last commits, without commits of partitions that their groups no longer subscribe to."""
+        """Return the last commits. Commits of a group are left out if the group no longer subscribes to the topic."""
         view = self._committed_offsets.view()
         left = is_unsubscribed(view.commits, self._topics_by_group(monitor))
         return view.select(~left.to_numpy(zero_copy_only=False))
 
     def sample(self, topics: Collection[str]) -> ClusterSample:
-        """Sample the brokers. Times are corrected to the brokers' clocks."""
+        """Sample the brokers. Times in the result are corrected to match the brokers' clocks."""
         return self._clock.take_sample(self._brokers.sample(topics))
 
     def evaluate(self, view: CommittedOffsetsView, before: MonitorView, sample: ClusterSample) -> LagEvaluation:
-        """Compute the lag of the view's commits from a later sample. `before` is the monitor view of the same time."""
+        """Compute the lag of the commits in the view from a later sample.
+
+        `before` is the monitor view of the same time.
+        """
         for topic, partition in self._ends.add(sample.end_offsets, sample.sampled_at_ms):
             _log.info(
                 "%s: the end offset of %s-%d went back: the topic was deleted and recreated",
@@ -174,7 +180,7 @@ class LagWatch:
         return evaluated
 
     def _count_from_next_offsets(self, view: CommittedOffsetsView, report: LagReport) -> LagReport:
-        """Count lag from the record that a group reads next, if a read of the log shows this record."""
+        """Compute lag from the record that a group reads next, if this record is known from a read of the log."""
         if self._unmoved[0] != view.numbering:
             self._unmoved, self._suspects = (view.numbering, UnmovedCommits()), frozenset()
         committed, now_ms = report.partitions["committed_offset"].to_numpy(), report.sampled_at_ms
@@ -201,7 +207,10 @@ class LagWatch:
         return end_offset_rates(self._ends, self._sampled_at_ms, window_ms)
 
     def _topics_by_group(self, view: MonitorView) -> Mapping[str, ReadTopics]:
-        """Return the topics that each group reads. They are computed again only if the group's snapshot changed."""
+        """Return the topics that each group reads.
+
+        The topics of a group are computed again only if the snapshot of the group changed.
+        """
         known, self._read_topics = self._read_topics, {}
         for group_id, record in view.groups.items():
             snapshot, reads = known.get(group_id, (None, None))

@@ -1,7 +1,10 @@
-"""Decide whether a cluster is ready: the query has read the log to its end, it is running, and groups are evaluated.
+"""Decide whether a cluster is ready.
 
-The end is reached by consumer positions, not by records. A partition can end in transaction markers, which no client
-receives. So the monitor must not wait for a record at the last offset.
+A cluster is ready if the query has read the log to its end and is running, and the groups are evaluated.
+
+The end of the log counts as reached when the consumer positions reach it, not when a record at the end is read. A
+partition can end in transaction markers, which no client receives. So the monitor must not wait for a record at the
+last offset.
 """
 
 from __future__ import annotations
@@ -12,14 +15,18 @@ from collections.abc import Callable, Mapping
 from streaming.evaluation.lag.lag import ClusterSample
 
 EVALUATED_WITHIN_SAMPLES = 10
-"""Number of samples after the log was read, one second apart, after which readiness no longer waits for verdicts."""
+"""After this number of samples since the log was read to its end, readiness no longer waits for verdicts.
+
+The samples are one second apart.
+"""
 
 
 class Readiness:
-    """The positions that the query must reach. They are determined again after each start of the query.
+    """The positions that the query must reach.
 
-    `targets_of` returns them for a sample, or None if the sample does not determine them. They are the ends of the
-    log. In the polling mode they are the end of the first complete poll.
+    These positions are determined again after each start of the query. `targets_of` returns the positions for a sample,
+    or None if the sample does not determine the positions. The positions are the ends of the log. In the polling mode,
+    the position is the end of the first complete poll.
 
     The thread that starts the query and the sampler's thread both use it, under a lock.
     """
@@ -37,16 +44,20 @@ class Readiness:
         self._lock = threading.Lock()
 
     def start_over(self) -> None:
-        """Reset when the query starts: it must first read everything that was written in the meantime."""
+        """Reset the readiness when the query starts.
+
+        The query must first read everything that was written in the meantime.
+        """
         with self._lock:
             self._targets, self._caught_up, self._samples_since_read = None, False, 0
 
     def after(self, positions: Mapping[int, int], sample: ClusterSample, *, is_evaluated: bool) -> bool:
-        """Return whether the cluster is ready after a sample.
+        """Return True if the cluster is ready after a sample.
 
-        `positions` are the positions from before the sample, as for the commits that lag was computed from.
-        `is_evaluated` means that no group waits for a known fact. If new groups appear all the time, some group always
-        waits. So readiness waits at most `EVALUATED_WITHIN_SAMPLES` samples for it.
+        `positions` are the positions that the query had reached before the sample. Lag was computed from the commits up
+        to these positions. `is_evaluated` is True if no group waits for a known fact. If new groups appear all the
+        time, there is always a group that waits. So readiness waits at most `EVALUATED_WITHIN_SAMPLES` samples until
+        `is_evaluated` is True.
         """
         with self._lock:
             if self._targets is None:
@@ -58,12 +69,18 @@ class Readiness:
 
 
 def log_ends(sample: ClusterSample) -> Mapping[int, int] | None:
-    """Return the position that reading must reach in each partition. None if the end of a partition was not sampled."""
+    """Return the position that the query must reach in each partition.
+
+    Return None if the end of a partition was not sampled.
+    """
     if not 0 < sample.offsets_topic_partitions == len(sample.offsets_topic):
         return None
     return {partition: ends.last_stable_offset for partition, ends in sample.offsets_topic.items()}
 
 
 def is_caught_up(positions: Mapping[int, int], targets: Mapping[int, int]) -> bool:
-    """Return whether every partition was read up to its target. A partition that was never read has position 0."""
+    """Return True if every partition was read up to its target position.
+
+    If a partition was never read, its position is 0.
+    """
     return all(positions.get(partition, 0) >= target for partition, target in targets.items())

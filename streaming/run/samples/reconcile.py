@@ -1,4 +1,4 @@
-"""Ask the coordinators at each sample about groups and commits that they may have deleted (`integrity.reconcile`)."""
+"""At each sample, ask the coordinators about groups and commits that are possibly deleted (`integrity.reconcile`)."""
 
 from __future__ import annotations
 
@@ -29,11 +29,15 @@ from streaming.state.monitor_view import MonitorView
 _log = logging.getLogger(__name__)
 
 GROUPS_PER_SAMPLE = 500
-"""Maximum number of groups per sample to describe, and to fetch offsets of. Each of the two takes about 50 CPU ms."""
+"""Maximum number of groups that one sample describes.
+
+Also the maximum number of groups whose offsets one sample fetches. Each of the two requests takes about 50 ms of CPU
+time.
+"""
 
 
 class Reconciler:
-    """Groups and commits that may have been deleted. Only the sampler's thread uses it.
+    """Groups and commits that are possibly deleted. Only the sampler's thread uses it.
 
     Groups are checked at every sample. Commits are checked in rounds through all groups, some groups per sample.
     """
@@ -55,7 +59,10 @@ class Reconciler:
     def vanished_groups(
         self, before: MonitorView, now: MonitorView, listing: GroupListing, sample: ClusterSample
     ) -> PendingFacts:
-        """Return facts for groups that are proven to be deleted. `before` is the view from before the listing."""
+        """Return the facts about groups that are proven to be deleted.
+
+        `before` is the view that was taken before the listing.
+        """
         self._suspects = keep_silent_suspects(self._suspects, now.groups, listing)
         self._deleted = {group_id: suspect for group_id, suspect in self._deleted.items() if group_id in self._suspects}
         to_confirm = dict(islice(self._to_confirm(now.health.positions), GROUPS_PER_SAMPLE))
@@ -79,9 +86,9 @@ class Reconciler:
     def vanished_commits(
         self, now: MonitorView, sample: ClusterSample, now_seconds: float
     ) -> Mapping[int, CommitsVanished]:
-        """Return commits that are proven to be deleted, by `__consumer_offsets` partition.
+        """Return the commits that are proven to be deleted, for each `__consumer_offsets` partition.
 
-        Each sample fetches the offsets of some groups, and each round the offsets of all groups.
+        Each sample fetches the offsets of some groups. A complete round of samples fetches the offsets of all groups.
         """
         for missing in self._missing_since_last_sample:
             self._unread += missing_by_partition(missing, sample)

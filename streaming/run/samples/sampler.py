@@ -1,6 +1,6 @@
 """Run the sampling loop: sample the brokers, compute lag, evaluate readiness, and send feedback to groups.
 
-The loop has its own interval, because lag grows and topics change also when no consumer commits and no batch runs.
+The loop has its own interval. Lag can grow and topics can change even if no consumer commits and no batch runs.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class AfterSample:
-    """The steps after a sample, in this order. The last two run only while the monitor is ready.
+    """The steps after a sample, in this order. The last two steps run only while the monitor is ready.
 
-    Conditions are evaluated after the monitor was ready for the first time.
+    Conditions are not evaluated until the monitor was ready for the first time.
     """
 
     feedback: Feedback
@@ -66,7 +66,10 @@ class Sampler:
         self._is_unreachable = False
 
     def run(self, stop: threading.Event) -> None:
-        """Sample until `stop` is set. If brokers do not answer, the cluster becomes not ready and sampling goes on."""
+        """Sample until `stop` is set.
+
+        If brokers do not answer, the cluster becomes not ready, and the loop tries again.
+        """
         while not stop.is_set():
             started = time.monotonic()
             try:
@@ -82,7 +85,10 @@ class Sampler:
             stop.wait(max(0.2, self._pause_seconds() - (time.monotonic() - started)))
 
     def _report_reachability(self, error: KafkaError | None = None) -> None:
-        """Log one line when brokers stop answering and one when they answer again. Repeated failures are DEBUG."""
+        """Log one line when brokers stop answering, and one line when brokers answer again.
+
+        Repeated failures are DEBUG.
+        """
         was_unreachable, self._is_unreachable = self._is_unreachable, error is not None
         if error is not None:
             level = logging.DEBUG if was_unreachable else logging.WARNING
@@ -91,11 +97,11 @@ class Sampler:
             _log.info("%s: brokers answer again", self._cluster)
 
     def _pause_seconds(self) -> float:
-        """Return the pause between samples, in seconds. It is shorter until the cluster is ready."""
+        """Return the pause between samples, in seconds. The pause is shorter until the cluster is ready."""
         return self._interval_seconds if self._monitor_state.view().health.ready else min(1.0, self._interval_seconds)
 
     def take_sample(self) -> None:
-        """Take one sample. Commits are read before end offsets, so lag is never understated."""
+        """Take one sample. Commits are read before end offsets. So the reported lag is never too small."""
         before, after = self._monitor_state.view(), self._after
         view = self._lag_watch.current_commits(before)
         listing = self._groups.list_groups()

@@ -1,4 +1,4 @@
-"""Maintain the tables in a separate thread. Samples and batches wait for one step of the maintenance at most."""
+"""Maintain the tables in a separate thread. Samples and batches wait for at most one step of the maintenance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from streaming.delta.on_disk import DeltaTables
 from streaming.spark.causes import plain_cause
 
 FIRST_AFTER_SECONDS = 60.0
-"""Delay of the first maintenance. It is short for monitors that restart within `maintenance_interval_seconds`."""
+"""Delay of the first maintenance, in seconds.
+
+The delay is short, so that a monitor that restarts often also runs the maintenance.
+"""
 
 _END_SECONDS = 10.0
 
@@ -22,10 +25,12 @@ _log = logging.getLogger(__name__)
 
 
 class Upkeep:
-    """The periodic maintenance of the tables. If it fails, the failure is logged, and the next interval tries again.
+    """The periodic maintenance of the tables.
 
-    The samplers of all clusters call it. The first call after the interval starts the maintenance. Only one runs at a
-    time.
+    If the maintenance fails, the failure is logged, and the maintenance runs again after the next interval.
+
+    The samplers of all clusters call this object. The first call after the interval starts the maintenance. Only one
+    maintenance runs at a time.
     """
 
     def __init__(self, tables: DeltaTables, retention_days: int, maintenance_interval_seconds: float) -> None:
@@ -37,7 +42,10 @@ class Upkeep:
         self._running: threading.Thread | None = None
 
     def start_if_due(self, now_ms: int) -> None:
-        """Start the maintenance if the interval has passed and the last one has ended. `now_ms` is cluster time."""
+        """Start the maintenance if the interval has passed and the previous maintenance has ended.
+
+        `now_ms` is cluster time.
+        """
         with self._lock:
             is_running = self._running is not None and self._running.is_alive()
             if is_running or time.monotonic() < self._due_seconds:
@@ -48,7 +56,10 @@ class Upkeep:
             self._running.start()
 
     def close(self) -> None:
-        """Wait some seconds for a running maintenance. A kill is harmless, because each step is one atomic commit."""
+        """Wait a few seconds for a running maintenance.
+
+        If the process is killed, nothing is damaged, because each step is one atomic commit.
+        """
         if self._running is not None:
             self._running.join(_END_SECONDS)
 

@@ -1,8 +1,8 @@
 """Measure how groups share lag and throughput, at the interval of the lag tables.
 
-Only evaluated assignments are measured. Each assignment is divided by member only once. A group whose work did not
-change is not measured again. A row is written for the first measurement of an assignment, and after that for each
-share that changed enough (`has_changed`).
+Only evaluated assignments are measured. The partitions of an assignment are grouped by member only once. A group whose
+work did not change is not measured again. After the first measurement of an assignment, a row is written for each
+share. Later, a row is written only for a share that changed enough (`has_changed`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.state.monitor_view import MonitorView, WorkShares
 
 SCORE_CHANGE = 10.0
-"""Points by which a score must differ from the last written one to be written again."""
+"""Minimum difference between a score and the last written score, in points.
+
+If the difference is smaller, no row is written.
+"""
 
 _Key = tuple[str, str, str | None]
 _NO_WEIGHTS: Weights = {}
@@ -36,7 +39,10 @@ _ROWS_AT_A_TIME = 2_000
 
 @dataclass(slots=True)
 class _MeasuredGroup:
-    """An evaluated assignment, with the last measured work by measure and the last written score of each share."""
+    """An evaluated assignment.
+
+    It has the last measured work of each measure, and the last written score of each share.
+    """
 
     snapshot: GroupSnapshot
     position: Position
@@ -80,12 +86,18 @@ class WorkWatch:
         return work, rows.table()
 
     def forget_written(self) -> None:
-        """Forget the written rows after a failed append. The next measurement writes all shares again."""
+        """Forget which rows were written.
+
+        Call this method after a failed append. The next measurement writes all shares again.
+        """
         self._measured_groups = {}
 
 
 class _Rows:
-    """New table rows. Python rows need ten times the memory of Arrow, so they are converted in small chunks."""
+    """New table rows. Python rows need ten times as much memory as Arrow rows.
+
+    So the rows are converted in small chunks.
+    """
 
     def __init__(self) -> None:
         self._tables: list[pa.Table] = []
@@ -106,7 +118,10 @@ class _Rows:
 
 
 def current_evaluation(record: GroupState) -> Evaluation | None:
-    """Return the evaluation of the present assignment. None if it does not exist or has no imbalances."""
+    """Return the evaluation of the current assignment.
+
+    Return None if there is no evaluation, or if the evaluation has no imbalances.
+    """
     evaluation = record.evaluation
     if evaluation is None or not evaluation.imbalances or evaluation.generation_id != record.snapshot.generation_id:
         return None
@@ -114,9 +129,9 @@ def current_evaluation(record: GroupState) -> Evaluation | None:
 
 
 def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, position: Position) -> _MeasuredGroup:
-    """Return the known entry if the snapshot is the same, otherwise a new entry.
+    """If the snapshot is the same, return the known entry. Otherwise, return a new entry.
 
-    A new snapshot of the same evaluation keeps the written scores.
+    If the evaluation is still the same, the new entry keeps the written scores.
     """
     if known is not None and known.snapshot is snapshot:
         return known
@@ -126,7 +141,10 @@ def _measured_group(known: _MeasuredGroup | None, snapshot: GroupSnapshot, posit
 
 
 def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -> Iterator[Imbalance]:
-    """Measure one kind of work if it changed since the last time. Yield the shares that must be written."""
+    """Measure one kind of work if the work changed since the last measurement.
+
+    Yield the shares that must be written to the table.
+    """
     amounts = measured.division.amounts(weights)
     if measured.amounts.get(measure) == amounts:
         return
@@ -141,7 +159,9 @@ def _measure_changed(measured: _MeasuredGroup, measure: str, weights: Weights) -
 
 
 def has_changed(written: tuple[float | None, str] | None, now: Imbalance) -> bool:
-    """Return whether a share needs a new row. `written` has score and reason of the last written row, if any.
+    """Return True if a share needs a new row. `written` has the score and the reason of the last written row.
+
+    It is None if no row was written.
 
     >>> now = Imbalance(measure=LAG, scope="member", score=80)
     >>> has_changed(None, now), has_changed((75, ""), now), has_changed((70, ""), now), has_changed((None, "x"), now)

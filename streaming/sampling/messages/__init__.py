@@ -1,7 +1,9 @@
-"""Requests that kafka-python does not have: its message classes, generated from the JSON definitions in this folder.
+"""Message classes of requests that kafka-python does not have.
 
-The definitions have only the wire format: API key, versions, names, types. Source: KIP-848, KIP-932, KIP-1071, and the
-messages of Kafka 4.2 with the same names.
+They are created from the JSON definitions in this folder.
+
+The definitions have only the wire format: API key, versions, names, types. The definitions come from KIP-848, KIP-932,
+KIP-1071, and the messages of Kafka 4.2 with the same names.
 """
 
 from __future__ import annotations
@@ -12,9 +14,9 @@ from streaming.sampling.connection import Message
 
 
 def _message(name: str) -> Message:
-    """Create a class of kafka-python from `<name>.json`.
+    """Create a message class for kafka-python from `<name>.json`.
 
-    Keep a reference to it, because the client has only weak references to response classes.
+    The caller must keep a reference to the class, because the client has only weak references to response classes.
     """
     return type(ApiMessage)(name, (ApiMessage,), {"__slots__": ()}, load_json=__name__)
 
