@@ -90,7 +90,10 @@ class FlowNetwork:
         return self._room[arc] > 0 and self._price[node] + self._cost[arc] == self._price[self._head[arc]]
 
     def _levels(self, source: int, sink: int) -> list[int]:
-        """Return the number of steps over free arcs from ``source`` to each node. Empty if ``sink`` is not reachable."""
+        """Return the number of steps over free arcs from ``source`` to each node.
+
+        Empty if ``sink`` is not reachable.
+        """
         level = [-1] * len(self._arcs_of)
         level[source] = 0
         waiting = deque([source])

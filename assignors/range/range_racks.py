@@ -54,7 +54,7 @@ def racks_matter_for_any_topic(group: GroupSpec, members: Sequence[MemberSubscri
 
 
 class _Ranges:
-    """The assigned partition numbers and the remaining room of each subscriber, for one set of co-partitioned topics."""
+    """The assigned partition numbers and the remaining room per subscriber, for one set of co-partitioned topics."""
 
     def __init__(self, subscribers: int, count: int) -> None:
         self.quota, self.extra = divmod(count, subscribers)

@@ -83,7 +83,10 @@ def group_after_rejoin(group: GroupSpec, assignment: GroupAssignment) -> GroupSp
 
 
 def _transferring_partitions(outcome: StickyOutcome) -> Mapping[TopicPartition, int]:
-    """Return the partitions that move from one member to a different member. Each partition is mapped to its new owner."""
+    """Return the partitions that move from one member to a different member.
+
+    Each partition is mapped to its new owner.
+    """
     gained: dict[TopicPartition, int] = {}
     lost: set[TopicPartition] = set()
     for position, (member, partitions) in enumerate(zip(outcome.members, outcome.assigned, strict=True)):

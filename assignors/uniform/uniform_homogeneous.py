@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def assign_homogeneous(members: int, target: Owners) -> list[list[TopicPartition]]:
-    """Assign all partitions of ``target``, which contains the current owners. Returns one list per member, by position."""
+    """Assign all partitions of ``target``, which contains the current owners.
+
+    Returns one list per member, by position.
+    """
     quota, extras = divmod(sum(map(len, target.values())), members)
     owned = by_owner(target)
     unassigned = owned.pop(NO_OWNER, [])

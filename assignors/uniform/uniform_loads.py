@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class SubscriberLoads:
-    """Returns members one by one. Each of them gives or takes one partition. The caller must keep ``sizes`` up to date."""
+    """Returns members one by one. Each of them gives or takes one partition.
+
+    The caller must keep ``sizes`` up to date.
+    """
 
     def __init__(self, subscribers: Sequence[int], sizes: Sequence[int]) -> None:
         self._sizes = sizes

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TopicSkew:
-    """The members with the extra partition of the most topics, the number of these topics, and the surplus (`evenness`)."""
+    """The members with the highest number of extra partitions, this number, and the surplus (`evenness`)."""
 
     members: tuple[str, ...]
     topics: int
@@ -91,7 +91,7 @@ def choose_remedy(outcomes: Iterable[Outcome | FailedOutcome]) -> Outcome | None
 
 
 def _members_with_extra(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """Yield one list for each topic whose partitions cannot be divided equally: the members with its extra partitions."""
+    """For each topic whose partitions cannot be divided equally, yield each member that has an extra partition."""
     counts = {member_id: Counter(topic for topic, _ in held) for member_id, held in assignment.members.items()}
     for topic, subscribers in subscribers_by_topic(group, group.members).items():
         quota = group.partition_count(topic) // len(subscribers)

@@ -48,7 +48,7 @@ class ImpossibleChangeError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a group: the number of ``members`` that join (negative: leave), and the new partition counts of topics.
+    """A change of a group: how many ``members`` join (negative: leave), and the new partition counts of topics.
 
     >>> str(Change()), str(Change(members=-1)), str(Change(members=2, partitions={"orders": 12}))
     ('as it is', '1 member fewer', '2 members more, orders grows to 12 partitions')
@@ -243,7 +243,10 @@ def _fairest_if_known(group: GroupSpec) -> tuple[int, ...] | None:
 
 
 def _group_owning(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> GroupSpec:
-    """Return the group in which each member claims its partitions of ``owners``. All claims have the same generation."""
+    """Return the group in which each member claims its partitions of ``owners``.
+
+    All claims have the same generation.
+    """
     held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in group.members}
     for partition in sorted(owners):
         if owners[partition] in held:
