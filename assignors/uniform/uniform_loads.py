@@ -1,9 +1,9 @@
 """Finds the least and the most loaded subscribers of a topic (the balancer of `UniformHeterogeneousAssignmentBuilder`).
 
 The subscribers are sorted by load. The *low range* contains the least loaded subscribers. All of them have the same
-load (level). Each of them gets one partition. Then the range goes up one level. From now on, it also includes the
-subscribers that already had this load. The *high range* contains the most loaded subscribers and goes down in the same
-way. The two ranges have met if their levels differ by at most one.
+load (level). Each of them gets one partition. Then the range goes up one level. Then it also includes the subscribers
+that already had this load. The *high range* contains the most loaded subscribers and goes down in the same way. The two
+ranges have met if their levels differ by at most one.
 """
 
 from __future__ import annotations

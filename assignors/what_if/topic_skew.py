@@ -2,8 +2,8 @@
 
 ``range`` does this by design, because it assigns each topic separately, starting with the first member. Example: three
 members subscribe to ten topics with one partition each. The first member gets all ten partitions, and the other members
-are idle. Each single topic is assigned correctly. So the term *topic skew* is necessary to name the cause. Source: the
-class comment of ``RangeAssignor``.
+are idle. Each single topic is assigned correctly. So a report must name the cause explicitly. Source: the class comment
+of ``RangeAssignor``.
 
 The first rule that applies decides:
 

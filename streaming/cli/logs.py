@@ -14,7 +14,7 @@ from streaming.config.redaction import Redactor
 
 
 class _ProcessRedactor:
-    """The redactor of this process. There is only one, because the whole process shares standard error."""
+    """The redactor of this process. There is only one redactor, because the whole process shares standard error."""
 
     redactor = Redactor()
 
@@ -42,7 +42,7 @@ def start_logging(level: str) -> None:
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Return False for a record of py4j. It logs failures with long traces on the root logger, and also raises them."""
+    """Return False for a record of py4j. py4j logs failures with long tracebacks on the root logger, although it also raises them."""
     return record.name != "root" or "py4j" not in Path(record.pathname).parts
 
 
