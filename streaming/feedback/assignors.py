@@ -1,4 +1,4 @@
-"""Decides when to request the assignor of a KIP-848 group from its coordinator, and when to send the answer to the group.
+"""Decides when to request the assignor of a KIP-848 group from its coordinator, and when to use the answer.
 
 If no member names an assignor, the coordinator uses the first assignor in the broker's `group.consumer.assignors`. No
 record contains this assignor, and it can be different after a restart of the broker. Rules:

@@ -1,4 +1,4 @@
-"""Computes the time up to which a partition of `__consumer_offsets` was read: all records written before this time are known.
+"""Computes the time up to which a partition of `__consumer_offsets` was read. Earlier records are all known.
 
 The timestamp of the last record is not sufficient, because a partition can have no new records. The wall clock is not
 sufficient, because the query can be late. So the monitor uses samples. A sample has a time and the end offset of the

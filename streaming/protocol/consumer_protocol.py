@@ -65,7 +65,7 @@ def decode_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
-    """Decode a subscription as client libraries do: in every version, the bytes are allowed to end before `ownedPartitions`.
+    """Decode a subscription as client libraries do: in every version, the bytes can end before `ownedPartitions`.
 
     kafka-go and Faust write a version number of 1 or more, but only the fields of version 0. Java refuses such bytes.
     librdkafka, sarama and franz-go read them as version 0. The result has the version number from the bytes, and no

@@ -190,7 +190,7 @@ class _Writer:
             self._blob(name, field.type, nullable=field.nullable)
 
     def _struct_value(self, name: str, field: Field, layout: Struct, place: str) -> None:
-        """Write the code that reads a struct that can be null. A nullable struct starts with a signed byte.
+        """Write the code that reads a field of type struct. A nullable struct starts with a signed byte.
 
         A nullable tagged struct starts with a varint.
         """

@@ -38,8 +38,8 @@ class Tail:
     """The result of a search for the next record. There is no record before `next_offset`.
 
     If `is_record` is True, every consumer reads the record at `read_to`. If `is_record` is False, no record before
-    `read_to` is read by every consumer. Records between `next_offset` and `read_to` belong to aborted transactions.
-    Consumers with read_committed skip such records.
+    `read_to` is read by every consumer. If there are records between `next_offset` and `read_to`, they belong to
+    aborted transactions. Consumers with read_committed skip such records.
     """
 
     next_offset: int
