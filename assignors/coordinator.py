@@ -35,7 +35,7 @@ def select_protocol(preferences: Sequence[Sequence[str]]) -> str:
     """Choose the strategy of a classic group. Each member lists its strategies in its order of preference.
 
     The candidates are the strategies that every member offers. Each member votes for its first candidate. The candidate
-    with the most votes wins. If several candidates have most votes, the candidate that comes first in the order of
+    with the most votes wins. If several candidates have the most votes, the candidate that comes first in the order of
     Java's ``HashMap`` wins, as in ``ClassicGroup.selectProtocol``. If these candidates are ``range`` and
     ``roundrobin``, ``range`` always wins. Raises InconsistentGroupProtocolError if no strategy is common to all
     members, or if the group has no members.

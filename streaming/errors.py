@@ -19,15 +19,15 @@ class RemedyError(Exception):
     is required: apt install openjdk-17-jre-headless, or set JAVA_HOME`.
 
     `exit_code` is the exit code of `rebalance-monitor run`. A supervisor uses the code to decide whether it restarts
-    the monitor. It is `MAY_PASS` if a restart may succeed, for example because a broker does not answer yet. It is
-    `STAYS` if every restart fails until an operator changes something on this machine.
+    the monitor. The code is `MAY_PASS` if a restart may succeed, for example because a broker does not answer yet. The
+    code is `STAYS` if every restart fails until an operator changes something on this machine.
     """
 
     exit_code: ClassVar[int] = MAY_PASS
 
 
 def storage_remedy(error: OSError) -> str:
-    """Return the remedy for a failed access to a file or folder. In error messages, it follows after a colon.
+    """Return the remedy for a failed access to a file or folder. In error messages, the remedy follows after a colon.
 
     >>> storage_remedy(OSError(errno.ENOSPC, "No space left on device"))
     'free space on its disk'

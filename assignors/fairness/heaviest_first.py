@@ -3,8 +3,8 @@
 Partitions have weights (lag or throughput) and cannot be divided. The fairest assignment of such weights is NP-hard to
 find. This module assigns the heaviest partitions first, each to the subscriber with the smallest load. If all
 subscriptions are equal, its busiest member has at most 4/3 of the load that the busiest member has in the best
-assignment (Graham, *Bounds on multiprocessing timing anomalies*, 1969). The assignment is valid. The computed
-assignment is valid. So if it is fairer than the actual assignment, a fairer assignment really exists.
+assignment (Graham, *Bounds on multiprocessing timing anomalies*, 1969). The computed assignment is valid. So if it is
+fairer than the actual assignment, a fairer assignment really exists.
 """
 
 from __future__ import annotations

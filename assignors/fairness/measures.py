@@ -80,7 +80,7 @@ def effective_owners(group: GroupSpec) -> dict[TopicPartition, str]:
     """Map each partition to its current owner, from the claims of the members.
 
     The owner is the claimant with the newest generation. If two claimants have the newest generation, there is no
-    owner. It must still subscribe to the topic, and the partition must exist.
+    owner. The owner must still subscribe to the topic, and the partition must exist.
     """
     claimants: dict[TopicPartition, tuple[int, ...]] = {}
     members = members_by_id(group)

@@ -5,9 +5,10 @@ loaded subscriber. It moves to this subscriber, or to the earlier owner of the p
 have at least two partitions fewer than the owner. The last pass is the first pass without a move.
 
 Before every partition, ``AbstractStickyAssignor.performReassignments`` checks whether the whole group is balanced. This
-check iterates over all members and partitions, so Java can take minutes. It never changes the result: in a balanced
-group no move qualifies. So this module omits the check. The partitions of one topic are visited together. During this
-time only the loads of its subscribers change. So one heap per topic finds the least loaded subscriber without a search.
+check iterates over all members and partitions, so Java can take minutes. The check never changes the result, because no
+partition moves in a balanced group. So this module omits the check. The partitions of one topic are visited together.
+During this time only the loads of its subscribers change. So one heap per topic finds the least loaded subscriber
+without a search.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 MAX_RETURN_PASSES = 100
-"""Number of first passes in which a move can always send a partition back (see ``movements``).
+"""Number of passes at the start in which every move can send a partition back (see ``movements``).
 
 In later passes, a partition is sent back only if this move improves the balance, too. A partition that is sent back can
 come from a third member with few partitions. Two such moves can undo each other forever. In Java this happens. If every
@@ -85,7 +86,7 @@ class Balancer:
         return moved
 
     def _earlier_owner(self, topic: str, number: int, size: int) -> int | None:
-        """Return the earlier owner if its size is at most ``size`` - 2 and it still subscribes to the topic.
+        """Return the earlier owner if it has at most ``size`` - 2 partitions and still subscribes to the topic.
 
         Java does not check the subscription, and can assign the partition to a member that is not subscribed.
         """

@@ -49,7 +49,9 @@ def is_harmless(name: str) -> bool:
 
 
 def is_for_launch(name: str) -> bool:
-    """Return whether a Spark property contains addresses that Spark needs at launch. These are on a command line.
+    """Return whether a Spark property contains addresses that Spark needs at launch.
+
+    Such properties are on a command line.
 
     >>> is_for_launch("spark.jars.repositories"), is_for_launch("spark.driver.extraJavaOptions")
     (True, False)

@@ -208,7 +208,7 @@ class _Child:
     def _await_exit(self) -> None:
         """Wait a short time until a child that has closed its output exits. Then its exit code is known.
 
-        Do not reap it yet.
+        Do not reap the child yet.
 
         Until the child is reaped, the kernel does not reuse its process id. So ``_kill`` can safely end the processes
         that the strategy started.

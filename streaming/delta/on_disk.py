@@ -235,9 +235,8 @@ def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Tran
 def _add_missing_columns(delta_table: DeltaTable, table: Table) -> None:
     """Add the columns that are new in this version of the monitor. They come last.
 
-    In existing rows, the new columns are null.
-
-    After this, an earlier version of the monitor cannot append rows, because Delta refuses rows without these columns.
+    In existing rows, the new columns are null. After this, an earlier version of the monitor cannot append rows,
+    because Delta refuses rows without these columns.
     """
     try:
         _add_columns(delta_table, table)

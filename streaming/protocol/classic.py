@@ -80,7 +80,9 @@ class Assignment:
 
 
 NOTHING_ASSIGNED: Final = Assignment(None, (), None)
-"""The assignment of a member that is not in the leader's assignment. sarama, KafkaJS and kafka-go omit a member whose assignment is empty.
+"""The assignment of a member that is not in the leader's assignment.
+
+Some leaders (sarama, KafkaJS and kafka-go) omit a member whose assignment is empty.
 """
 
 
