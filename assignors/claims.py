@@ -47,7 +47,8 @@ def settle_claims(
 ) -> Claims:
     """Find the owner of each partition of ``partitions`` (topic -> count) from the claims of ``members``.
 
-    ``scan`` is the order, by position, in which the claims are visited. The default is the order of ``members``.
+    ``scan`` contains the positions of the members in the order in which their claims are visited. The default is the
+    order of ``members``.
 
     If two members claim a partition, Java compares generations from two fields. For the second claim, Java uses the
     generation of the claim. For the first claim, Java uses the generation of the Subscription. The two fields of a

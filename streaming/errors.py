@@ -7,7 +7,7 @@ import os
 from typing import ClassVar, Final
 
 MAY_PASS: Final = 1
-"""Exit code if a restart may succeed."""
+"""Exit code if a restart can succeed."""
 STAYS: Final = 78
 """Exit code if every restart fails until an operator changes something (EX_CONFIG of sysexits.h)."""
 
@@ -19,7 +19,7 @@ class RemedyError(Exception):
     is required: apt install openjdk-17-jre-headless, or set JAVA_HOME`.
 
     `exit_code` is the exit code of `rebalance-monitor run`. A supervisor uses the code to decide whether it restarts
-    the monitor. The code is `MAY_PASS` if a restart may succeed, for example because a broker does not answer yet. The
+    the monitor. The code is `MAY_PASS` if a restart can succeed, for example because a broker does not answer yet. The
     code is `STAYS` if every restart fails until an operator changes something on this machine.
     """
 

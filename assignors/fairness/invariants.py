@@ -117,7 +117,7 @@ def _missing(group: GroupSpec, assignment: GroupAssignment) -> Iterator[TopicPar
 
 
 def _withheld(group: GroupSpec, assignment: GroupAssignment) -> frozenset[TopicPartition]:
-    """Return the partitions that a cooperative round may leave unassigned.
+    """Return the partitions that a cooperative round is allowed to leave without an owner.
 
     These are the partitions that a member owns and has to revoke (KIP-429).
     """

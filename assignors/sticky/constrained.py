@@ -6,7 +6,7 @@ partition. These additional partitions are the *surplus*. The three steps are th
 
 1. Members keep the partitions that they own, up to the quota. The first members that own more than the quota also keep
    one partition of the surplus. If racks matter, a member keeps only partitions with a replica in its rack.
-2. Only with racks: the other partitions go in turn to the members that are near them.
+2. This step runs only if racks matter. The other partitions go in turn to members in the rack of a replica.
 3. The remaining partitions go in turn to all members below the quota. Then members at the quota get one partition of
    the surplus each.
 

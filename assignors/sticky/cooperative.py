@@ -45,7 +45,7 @@ class CooperativeStickyAssignor:
         self.scan = scan
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
-        """Assign ``group``. Partitions that a member must revoke first are not assigned."""
+        """Assign ``group``. If a member must first revoke a partition, the partition is not assigned in this round."""
         outcome = assign_sticky(group, self.scan)
         transferring = outcome.transferring
         if transferring is None:

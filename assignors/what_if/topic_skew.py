@@ -11,7 +11,7 @@ The first rule that applies decides:
 2. A topic is not shared evenly (two of its subscribers differ by more than one partition): no skew. The cause is a
    different one.
 3. The sizes are as fair as in the fairest valid assignment: no skew.
-4. No member has the extra partition of two or more topics: no skew. The sizes differ because subscriptions differ.
+4. Each member has the extra partition of at most one topic: no skew. The sizes differ because subscriptions differ.
 5. Otherwise: skew. For each member, count the topics whose extra partition it has. ``members`` are the members with the
    highest count.
 """

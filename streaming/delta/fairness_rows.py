@@ -14,7 +14,7 @@ from streaming.evaluation.snapshot_evaluation import Evaluation
 def partition_rows(key: Row, evaluation: Evaluation) -> Iterator[Row]:
     """Return the rows that show how the members of an evaluated generation share the partitions.
 
-    `key` has the cells of its record and group.
+    `key` has the cells of the generation's record and group.
     """
     for imbalance in evaluation.imbalances:
         skew = evaluation.skew if (imbalance.measure, imbalance.scope) == (PARTITIONS, MEMBER) else None

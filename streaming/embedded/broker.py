@@ -120,7 +120,7 @@ class EmbeddedBroker:
         return self
 
     def launch(self) -> None:
-        """Start the broker without waiting, so that other processes can start at the same time.
+        """Start the broker and return at once, so that other processes can start at the same time.
 
         Does nothing if it already runs. Raises the same errors as `start`.
         """

@@ -1,4 +1,4 @@
-"""Finds the external facts that the driver has and a group's state does not have.
+"""Finds the external facts that the driver has, but that are missing in a group's state.
 
 The mechanism is level-triggered. The same comparison runs after every sample until the group's state has the fact. So a
 fact that is lost in transit is sent again.

@@ -34,7 +34,7 @@ def find_truncated_partitions(
 ) -> frozenset[int]:
     """Return the partitions that end at or before the last record that was read.
 
-    `partition_states` must be from before the request for the ends.
+    `partition_states` must be older than the request for the ends.
 
     >>> read = {number: PartitionSnapshot(number, last_offset=9) for number in (0, 1, 2)}
     >>> sorted(find_truncated_partitions(read, {0: LogEnds(9, 9), 1: LogEnds(10, 10)}))

@@ -39,7 +39,8 @@ class Suspect:
     Attributes:
         offsets_topic_partition: the partition of the records.
         after_offset: the offset of the last record.
-        read_up_to: the position up to which the log must be read. A tombstone of the suspect is before it.
+        read_up_to: the position up to which the log must be read. If the suspect has a tombstone, the tombstone is
+            before this position.
         listed_at_ms: the time of the brokers' answer.
 
     """

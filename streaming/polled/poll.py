@@ -1,4 +1,4 @@
-"""Defines the answers of one poll, which takes some seconds, and selects the groups to describe in the next poll."""
+"""Defines the answers of one poll, and selects the groups to describe in the next poll. A poll takes some seconds."""
 
 from __future__ import annotations
 

@@ -94,9 +94,9 @@ class ClassicMember:
         rebalance_timeout_ms: the rebalance timeout in the record. If the record has none (-1, or before version 1),
             this is the session timeout, as in the coordinator's replay. None if the source is DescribeGroups.
         session_timeout_ms: None if the source is DescribeGroups.
-        subscription, assignment: None means unknown. Then the bytes could not be decoded, or the group's protocol type
-            is different from ``consumer``. An empty subscription is also unknown, because no client writes one. An
-            empty assignment is NOTHING_ASSIGNED.
+        subscription, assignment: None means unknown. There are two possible reasons: the bytes could not be decoded, or
+            the group's protocol type is different from ``consumer``. An empty subscription is also unknown, because no
+            client writes one. An empty assignment is NOTHING_ASSIGNED.
 
     """
 

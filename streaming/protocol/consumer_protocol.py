@@ -28,7 +28,7 @@ These clients have their own task assignor, which the monitor does not evaluate.
 """
 
 UNKNOWN_GENERATION: Final = -1
-"""``StickyAssignor.DEFAULT_GENERATION``. It is also used for a subscription whose version has no generation."""
+"""``StickyAssignor.DEFAULT_GENERATION``. This value is also used if the version of a subscription has no generation."""
 
 
 _OWNED_PARTITIONS_SINCE: Final = 1

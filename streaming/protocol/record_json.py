@@ -27,11 +27,11 @@ STICKY_ASSIGNOR_NAME: Final = "sticky"
 
 
 def render_record(key: bytes | None, value: bytes | None) -> dict[str, Any]:
-    """Return ``{record, key, value}`` as Kafka's JSON converters write them, or ``{error, field}`` if Kafka refuses.
+    """Return ``{record, key, value}`` as Kafka's JSON converters write them, or ``{error, field}`` if Kafka refuses it.
 
-    Bytes stay ``bytes``; JSON shows them as base64. If the value contains bytes of the consumer protocol, the result
-    also has ``decoded`` with their fields. If these bytes cannot be decoded, ``decoded`` contains ``{error, field}``
-    for them. The rest of the result is complete.
+    Bytes stay ``bytes``. In JSON text, they are base64. If the value contains bytes of the consumer protocol, the
+    result also has ``decoded`` with their fields. If these bytes cannot be decoded, ``decoded`` contains ``{error,
+    field}`` for them. The rest of the result is complete.
 
     >>> render_record(bytes.fromhex("0003 0001 67"), None)
     {'record': 'ConsumerGroupMetadata', 'key': {'groupId': 'g'}, 'value': None}

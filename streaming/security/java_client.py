@@ -1,8 +1,8 @@
 """Translate the settings into options of Spark's Kafka source: names of Kafka's Java client with the prefix `kafka.`.
 
 Spark shows the options of a source in query plans, on its web page and in logs. So no option contains a secret. Kafka's
-client reads the secrets itself when it creates a consumer (`config.providers`, KIP-421). It reads the JAAS line and the
-key's password from the monitor's secrets file, and certificate and key from the user's files.
+client reads the secrets itself when it creates a consumer (`config.providers`, KIP-421). From the monitor's secrets
+file, it reads the JAAS line and the password of the key. From the user's files, it reads the certificate and the key.
 
 See KIP-651 (PEM) and KIP-768 (OAuth client credentials).
 """
