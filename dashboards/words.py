@@ -89,7 +89,7 @@ CAUSES: Mapping[str, str] = {
     "metadata_changed": "light-orange",
     "cooperative_followup": "super-light-blue",
 }
-"""Colours of the causes of a rebalance. Red: unexplained. Blue: joins and leaves. Orange: a strategy, subscription or metadata change."""
+"""Colours of the causes of a rebalance. Unexplained causes are red. Joins and leaves are blue. Changes are orange."""
 
 
 def code_query(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
