@@ -61,7 +61,8 @@ def _by_name(*assignors: PartitionAssignor) -> Mapping[str, PartitionAssignor]:
 BUILT_IN: Mapping[str, PartitionAssignor] = _by_name(*_ASSIGNORS)
 """The strategies of Kafka 4.2 by name.
 
-``server-range`` is the ``range`` of KIP-848. It has its own name here because the client strategy is also ``range``.
+``server-range`` is the ``range`` of KIP-848. This package uses a different name, because the client strategy already
+has the name ``range``.
 """
 
 AS_JAVA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
@@ -73,9 +74,10 @@ AS_JAVA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
 )
 """The same strategies, exactly as a Java client that leads the group computes them.
 
-Compare a recorded assignment with these. ``BUILT_IN`` visits members in the order of their ids, so its results do not
-depend on hash codes. The two can differ if not every member can keep the partitions that it claims. Then different
-members keep partitions. The balance of the two results is almost always equal.
+To check a recorded assignment, compare it with the results of these strategies. ``BUILT_IN`` visits members in the
+order of their ids, so its results do not depend on hash codes. The results of Java and ``BUILT_IN`` can differ if some
+members cannot keep all partitions that they claim. Then Java can choose different members that keep their partitions.
+The balance of the two results is almost always equal.
 """
 
 AS_LIBRDKAFKA_LEADER: Mapping[str, PartitionAssignor] = MappingProxyType(
@@ -97,14 +99,14 @@ AS_LEADER: Mapping[str, Mapping[str, PartitionAssignor]] = MappingProxyType(
         "sarama": _by_name(RangeAssignor(members_by_utf8)),
     }
 )
-"""For each client library: the strategies that it computes differently from Java and that can be replayed."""
+"""Strategies by client library. They give other results than Java's, and this package can compute these results."""
 
 
 class UnknownAssignorError(KeyError):
     """No built-in strategy has this name."""
 
     def __str__(self) -> str:
-        """Return the message unchanged. A KeyError would put it in quotes."""
+        """Return the message unchanged. A KeyError would print the message in quotes."""
         return str(self.args[0])
 
 

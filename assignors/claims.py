@@ -5,10 +5,10 @@ In a classic group the leader does not know the previous assignment. Each member
 and claim partitions that now belong to a different member. So every claim has the generation in which it was made
 (KIP-792). The newer claim wins. If two claims have the same generation, neither counts.
 
-Source: ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``. The result in Java
-depends on the order in which it visits the claims. Here the default is the order of member ids. Unlike Java, this
-module drops claims to partitions that do not exist. Java can throw an exception for them, or assign a partition that
-was deleted.
+Source: ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``. In Java, the result
+depends on the order in which the algorithm visits the claims. In this module, the default order is the order of member
+ids. Unlike Java, this module drops claims to partitions that do not exist. Java can throw an exception for them, or
+assign a partition that was deleted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Owners = dict[str, list[int]]
 
 @dataclass(slots=True)
 class Claims:
-    """The owners that follow from all claims.
+    """The owner of each partition, computed from all claims.
 
     ``contested`` contains each partition that two members claimed in the same generation, even if it has an owner now.
     """
@@ -47,11 +47,12 @@ def settle_claims(
 ) -> Claims:
     """Find the owner of each partition of ``partitions`` (topic -> count) from the claims of ``members``.
 
-    ``scan`` is the order, by position, in which the claims are visited. The default is the order of ``members``.
+    ``scan`` contains the positions of the members in the order in which their claims are visited. The default is the
+    order of ``members``.
 
-    Java compares two different generations. For the new claim it uses the generation of the claim. For the claim that
-    it visited before, it uses the generation of the Subscription. The two differ only for sticky members of mixed
-    versions.
+    If two members claim a partition, Java compares generations from two fields. For the second claim, Java uses the
+    generation of the claim. For the first claim, Java uses the generation of the Subscription. The two fields of a
+    member differ only if sticky members have mixed versions.
 
     >>> from assignors.model import MemberSubscription as Member
     >>> old = Member("A", ("t0",), owned=(("t0", 0), ("t0", 1)), generation_id=4)
@@ -89,9 +90,10 @@ def find_earlier_owners(
 ) -> dict[TopicPartition, int]:
     """Map each partition to its previous owner, as a position among ``members``.
 
-    This is the member with the newest claim that is *older* than the group's newest generation. The general algorithm
-    prefers to move a partition back to this member, because it may still have state of the partition. If several claims
-    have the same generation, the first one in the order of ``scan`` counts.
+    Only claims that are *older* than the group's newest generation count. The previous owner is the member with the
+    newest of these claims. The general algorithm prefers to move a partition back to this member, because that member
+    possibly still has state of the partition. If several claims have the same generation, the first one in the order of
+    ``scan`` counts.
     """
     newest: dict[TopicPartition, int] = {}
     for claimant in scan:

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 def coordinator_partition(group_id: str, offsets_topic_partitions: int) -> int:
     """Return the ``__consumer_offsets`` partition of a group: ``Utils.abs(groupId.hashCode()) % n``.
 
-    ``Utils.abs`` maps the smallest integer to 0. Masking the sign bit gives a wrong result for every negative hash.
-    Raises ValueError if the topic has no partitions. Source: ``GroupCoordinatorService.partitionFor``.
+    ``Utils.abs`` maps the smallest integer to 0. A function that only clears the sign bit returns a wrong result for
+    every negative hash. Raises ValueError if the topic has no partitions. Source:
+    ``GroupCoordinatorService.partitionFor``.
 
     >>> coordinator_partition("my-group", 50)
     12
@@ -27,16 +28,17 @@ def coordinator_partition(group_id: str, offsets_topic_partitions: int) -> int:
 
 
 class InconsistentGroupProtocolError(ValueError):
-    """No strategy is common to all members. The coordinator rejects such a join."""
+    """No strategy is common to all members. The coordinator rejects a member that joins with such strategies."""
 
 
 def select_protocol(preferences: Sequence[Sequence[str]]) -> str:
-    """Choose the strategy of a classic group from the strategies of each member, in the member's order of preference.
+    """Choose the strategy of a classic group. Each member lists its strategies in its order of preference.
 
     The candidates are the strategies that every member offers. Each member votes for its first candidate. The candidate
-    with most votes wins. If votes are equal, the first name in the order of Java's ``HashMap`` wins, as in
-    ``ClassicGroup.selectProtocol``. Between ``range`` and ``roundrobin`` this is always ``range``.
-    Raises InconsistentGroupProtocolError if no strategy is common to all members, or if the group has no members.
+    with the most votes wins. If several candidates have the most votes, the candidate that comes first in the order of
+    Java's ``HashMap`` wins, as in ``ClassicGroup.selectProtocol``. If these candidates are ``range`` and
+    ``roundrobin``, ``range`` always wins. Raises InconsistentGroupProtocolError if no strategy is common to all
+    members, or if the group has no members.
 
     >>> select_protocol([["range", "cooperative-sticky"], ["cooperative-sticky", "range"], ["range"]])
     'range'

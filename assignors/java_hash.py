@@ -27,7 +27,7 @@ def java_string_hash(text: str) -> int:
 
 
 def hash_map_order(keys: Iterable[str]) -> list[str]:
-    """Sort keys in the iteration order of a ``java.util.HashMap`` that received them in the given order.
+    """Sort keys in the order in which a ``java.util.HashMap`` iterates, if the keys were inserted in the given order.
 
     >>> hash_map_order(["range", "cooperative-sticky", "sticky"])
     ['sticky', 'range', 'cooperative-sticky']

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 TopicPartition = tuple[str, int]
 ReplicaRacks = tuple[tuple[str | None, ...], ...]
-"""One entry per partition, with the rack of each replica. None if a broker has no rack."""
+"""One entry per partition, with the rack of each replica. A rack is None if the replica's broker has no rack."""
 
 NO_GENERATION = -1
 """``AbstractStickyAssignor.DEFAULT_GENERATION``: the claim has no generation."""
@@ -25,8 +25,9 @@ class MemberSubscription:
     """The subscription that one member sent when it joined: topics, rack, and the partitions that it claims to own.
 
     ``generation_id`` is the generation of the claim. A ``sticky`` member sends its claim in the userData. Version 0 of
-    the userData has no generation. ``Subscription.generationId`` in the JoinGroup request can be a different number. In
-    this case ``subscription_generation`` has that number. An empty rack means no rack, as in Java.
+    the userData has no generation. ``Subscription.generationId`` in the JoinGroup request can be a different number. If
+    it is different, ``subscription_generation`` has the number from the request. An empty rack means no rack, as in
+    Java.
 
     >>> MemberSubscription("c0", ("t0",), owned=(("t0", 1),), generation_id=4).claim_generation
     4
@@ -51,7 +52,7 @@ class MemberSubscription:
 
     @property
     def rival_generation(self) -> int:
-        """Return the generation that Java compares a later claimant of the same partition with.
+        """Return the generation that Java uses for this claim when a second member claims the same partition.
 
         This is the generation of the Subscription, not of the userData.
         """
@@ -79,7 +80,7 @@ class GroupSpec:
     lag_records: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Reject input that no group can have."""
+        """Raise ValueError for input that is impossible in a real group."""
         if len({member.member_id for member in self.members}) != len(self.members):
             raise ValueError("two members have the same member_id")
         if any(count < 0 for count in self.partitions.values()):
@@ -92,7 +93,8 @@ class GroupSpec:
     def exists(self, partition: TopicPartition) -> bool:
         """Return whether the metadata contains this partition.
 
-        After a topic was deleted or created again with fewer partitions, claims can name partitions that do not exist.
+        If a topic was deleted, or was created again with fewer partitions, a claim can contain partitions that do not
+        exist.
         """
         return 0 <= partition[1] < self.partitions.get(partition[0], 0)
 
@@ -107,7 +109,7 @@ class GroupAssignment:
 class AssignorFailedError(Exception):
     """A strategy returned no valid assignment.
 
-    `reason` is a short word for a report. The message describes the failure.
+    `reason` is a short word for a report. The message of the error describes the failure.
     """
 
     def __init__(self, reason: str, detail: str) -> None:

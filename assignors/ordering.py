@@ -1,4 +1,4 @@
-"""The order of names and members in Java, librdkafka and other clients. Every assignment depends on it."""
+"""The order of names and members in Java, librdkafka and other clients. Every assignment depends on this order."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def utf16_key(text: str) -> bytes:
     r"""Return a sort key for the order of Java's ``String.compareTo``: by UTF-16 code units.
 
-    Python compares code points. The two orders differ above U+FFFF: Java puts U+1F600 (units D83D DE00) before U+FFFD.
-    A name decoded from broken UTF-8 can contain lone surrogates. They are valid input.
+    Python compares code points. The orders of Java and Python differ above U+FFFF: Java puts U+1F600 (units D83D DE00)
+    before U+FFFD. A name decoded from broken UTF-8 can contain lone surrogates. They are valid input.
 
     >>> sorted(["\ufffd", "\U0001f600"], key=utf16_key) == ["\U0001f600", "\ufffd"]
     True
@@ -56,12 +56,12 @@ def _static_first(member: MemberSubscription) -> tuple[bool, bytes, bytes]:
 
 
 def members_as_librdkafka(group: GroupSpec) -> list[MemberSubscription]:
-    """Sort members as ``rd_kafka_group_member_cmp`` does, for librdkafka's range and roundrobin since 1.4.
+    """Sort members as ``rd_kafka_group_member_cmp`` does, for range and roundrobin of librdkafka 1.4 and later.
 
     Two static members are compared by instance id. Every other pair is compared by member id, so static members do not
-    come first. Ids are compared as UTF-8 bytes. The comparison is not always a consistent order: instance ids can order
-    two static members differently from their member ids, and a dynamic member can be between them. Then librdkafka's
-    result depends on the order of its input.
+    come first. Ids are compared as UTF-8 bytes. The comparison is not always a consistent order. Example: static member
+    A is before static member B by instance id. By member id, B is before a dynamic member, and the dynamic member is
+    before A. Then librdkafka's result depends on the order of its input.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("pod-0-5f", (), instance_id="pod-0"), Member("app-77", ())), {})

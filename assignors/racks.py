@@ -34,8 +34,8 @@ def racks_of(group: GroupSpec, topic: str) -> list[frozenset[str]]:
 def racks_matter(member_racks: Iterable[str | None], partition_racks: Iterable[frozenset[str]]) -> bool:
     """Return whether racks can improve an assignment.
 
-    This needs two conditions. At least one member is in the rack of a replica. Not every partition has replicas in the
-    same set of racks. Source: ``AbstractPartitionAssignor.useRackAwareAssignment``.
+    Two conditions must be true. At least one member is in the rack of a replica. At least two partitions have replicas
+    in different sets of racks. Source: ``AbstractPartitionAssignor.useRackAwareAssignment``.
 
     >>> racks_matter(["a", None], [frozenset("ab"), frozenset("b")])
     True

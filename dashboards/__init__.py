@@ -5,9 +5,10 @@
 dashboards. They follow these rules:
 
 1. A panel has a description: how to read it, and what an empty panel means.
-2. A missing series is shown as 0 only if a different series proves that the value is 0. Unknown values stay unknown.
-3. The worst rows come first. The meaning of a colour is always also in a word or in the title.
-4. Queries remove all labels except those of the metric. So the series continue if the monitor moves to a different
-   machine.
+2. A panel shows a missing series as 0 only if a different series proves that the value is 0. An unknown value is never
+   shown as 0.
+3. The worst rows come first. The meaning of a colour is also shown by a word or by the title.
+4. Queries keep only the metric's own labels. So if the monitor moves to a different machine, the lines of the panels
+   continue.
 5. A table of groups has at most `$top` rows, because a cluster can have ten thousand groups.
 """

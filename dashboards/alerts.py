@@ -65,9 +65,9 @@ def runbook(markdown: str) -> build.Dashboard:
 def panel_number(title: str) -> int:
     """Return the number of a runbook panel. An alert's link opens the panel by this number (`viewPanel`).
 
-    The number depends only on the title. Rules and dashboards are not updated at the same time. With consecutive
-    numbers, a new alert would change the numbers of other alerts, and their old links would open a wrong panel. The
-    numbers of all other panels are smaller.
+    The number depends only on the title. Rules and dashboards are not updated at the same time. If panels had
+    consecutive numbers, a new alert would change the numbers of other alerts. Then old links of these alerts would open
+    wrong panels. The numbers of all other panels are smaller.
 
     >>> panel_number("KafkaAssignmentSkewed")
     868679

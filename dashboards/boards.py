@@ -31,7 +31,10 @@ def group_dashboard_url(cluster: str, group: str) -> str:
 
 
 def dashboard_url(uid: str) -> str:
-    """Return the URL of a dashboard for several clusters, with the clusters that are selected in this dashboard."""
+    """Return the URL of a dashboard for several clusters.
+
+    It passes the clusters that are selected in this dashboard.
+    """
     return f"/d/{uid}?{_SAME_SOURCE}&${{cluster:queryparam}}"
 
 
@@ -41,7 +44,7 @@ def monitor_page_url(cluster: str, group: str) -> str:
 
 
 def group_links() -> list[build.DashboardLink]:
-    """Return the links of the table column with groups."""
+    """Return the links of the table column that contains the groups."""
     cluster, group = "${__data.fields.cluster:percentencode}", "${__data.fields.group:percentencode}"
     page = build.DashboardLink("This group's page at the monitor: members, rebalances, what-if").url(
         monitor_page_url(cluster, group)
@@ -80,7 +83,7 @@ def single_choice_variable(name: str, label: str, query: str) -> AnyVariable:
 
 
 def multiple_choice_variable(name: str, label: str, query: str) -> AnyVariable:
-    """Return a variable for several label values. The default is all values, also values that appear later."""
+    """Return a variable for several label values. The default is all values. It includes values that appear later."""
     return _query_variable(name, label, query).multi(True).include_all(True).all_value(".*").current(_ALL)
 
 
@@ -113,8 +116,7 @@ class _Events(Builder[dashboard.AnnotationQuery]):
 def _links_to_other_dashboards(uid: str) -> list[build.DashboardLink]:
     """Return the links at the top of a dashboard.
 
-    They do not pass all variables to dashboards with the same tag, because the dashboard of one group shows nothing for
-    the value "all groups".
+    A link does not pass all variables. The dashboard of one group shows nothing if it receives the value "all groups".
     """
     others = {"All groups": FLEET_UID, "The monitor itself": MONITOR_UID, "Runbook": RUNBOOK_UID}
     has_queries = uid != RUNBOOK_UID
@@ -148,7 +150,7 @@ def create_dashboard(
 
 
 def add_events(target: build.Dashboard, events: Sequence[Event]) -> build.Dashboard:
-    """Draw the events in all panels with a time axis."""
+    """Show the events in all panels that have a time axis."""
     return target.annotations([_Events(event) for event in events])
 
 

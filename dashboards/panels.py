@@ -24,7 +24,7 @@ AnyPanel = Builder[dashboard.Panel]
 
 @dataclass(frozen=True)
 class PanelSpec:
-    """Texts and size of a panel: how to read it, what an empty panel means, and the text that an empty panel shows."""
+    """Texts and size of a panel: how to read the panel, why it can be empty, and the text that an empty panel shows."""
 
     title: str
     how_to_read: str
@@ -49,7 +49,10 @@ class Query:
 
 @dataclass(frozen=True)
 class DisplayOptions:
-    """How a panel shows values. `colors` are by legend. `maximum` is the largest possible value."""
+    """How a panel shows values. `colors` maps a legend to its colour.
+
+    `maximum` is the largest possible value.
+    """
 
     unit: str = "short"
     steps: Steps = ()
@@ -91,7 +94,7 @@ def fill_panel(panel: Panel, spec: PanelSpec, targets: Sequence[prometheus.Dataq
 
 
 def instant_query(expression: str) -> prometheus.Dataquery:
-    """Return a query for the end of the time range, with a table as result."""
+    """Return a query for the values at the end of the time range. Its result is a table."""
     target = prometheus.Dataquery().datasource(SOURCE).expr(expression).instant()
     return target.format(query_options.PromQueryFormat.TABLE)
 
@@ -113,7 +116,10 @@ def stat_panel(
 
 
 def line_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions = COUNT) -> AnyPanel:
-    """Return a panel with lines over time. Lines without their own colour are shades of blue. Thresholds are drawn."""
+    """Return a panel with lines over time. A line without a colour of its own has a shade of blue.
+
+    Thresholds are drawn.
+    """
     panel = _graph(spec, queries, display).line_width(1).show_points(options.VisibilityMode.NEVER)
     if display.steps:
         panel.thresholds_style(common.GraphThresholdsStyleConfig().mode(options.GraphTresholdsStyleMode.DASHED))
@@ -121,7 +127,7 @@ def line_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOption
 
 
 def bar_panel(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions = COUNT) -> AnyPanel:
-    """Return a panel with stacked bars. Each bar is for the time step that ends at the bar."""
+    """Return a panel with stacked bars. Each bar shows the time step that ends at the time of the bar."""
     panel = _graph(spec, queries, display).draw_style(options.GraphDrawStyle.BARS).fill_opacity(80).line_width(0)
     panel.bar_alignment(options.BarAlignment.BEFORE)
     return panel.stacking(common.StackingConfig().mode(options.StackingMode.NORMAL))
@@ -141,7 +147,7 @@ def _graph(spec: PanelSpec, queries: Sequence[Query], display: DisplayOptions) -
 
 
 def timeline_panel(spec: PanelSpec, queries: Sequence[Query], mappings: Sequence[dashboard.ValueMapping]) -> AnyPanel:
-    """Return a panel with one row per series, which shows the word and colour of each value over time."""
+    """Return a panel with one row per series. A row shows the word and colour of each value over time."""
     panel = fill_panel(statetimeline.Panel(), spec, [range_query(query) for query in queries]).mappings(list(mappings))
     panel.merge_values(True).show_value(options.VisibilityMode.AUTO).row_height(0.8).fill_opacity(80).line_width(0)
     return panel.legend(common.VizLegendOptions().show_legend(False).display_mode(options.LegendDisplayMode.HIDDEN))

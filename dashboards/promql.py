@@ -1,9 +1,9 @@
 """Write PromQL queries as text. A scope selects the series by the variables of a dashboard.
 
-The monitor's counters are totals over the lifetime of a group. The first rebalance of a cause creates the first sample
-of its series. PromQL's `increase` ignores the value of this sample, but `Scope.increase` counts it. This is possible
-because other series exist earlier. Each group has a counter of all its rebalances from its first record on. Each
-monitor reports whether it is ready.
+The monitor's counters are totals over the lifetime of a group. The first rebalance with a cause creates the series of
+this cause. PromQL's `increase` ignores the value of the first sample of a series, but `Scope.increase` counts it. This
+is possible because two other series exist earlier. One is the counter of all rebalances, which exists since the first
+record of the group. The other shows whether the monitor is ready.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ class Scope:
     matchers: str
 
     def selector(self, signal: Signal, *matchers: str) -> str:
-        """Return the selector of a signal's series, or of a histogram's buckets, with optional further matchers."""
+        """Return the selector of a signal's series. For a histogram, select its buckets.
+
+        Further matchers are optional.
+        """
         return f"{exported_names(signal)[0]}{{{', '.join((self.matchers, *matchers))}}}"
 
     def series(self, signal: Signal, *matchers: str) -> str:
@@ -44,8 +47,8 @@ class Scope:
     def increase(self, counter: Signal, window: str, *matchers: str) -> str:
         """Return a query for the exact increase of a counter within the window that ends now. It is never negative.
 
-        If a series did not exist at the start of the window, its start value is 0. For this, its group or its monitor
-        must have been known at that time.
+        If a series did not exist at the start of the window, its start value is 0. This is valid only if its group or
+        its monitor already had a series at that time.
         """
         labels, known = ("cluster, group", REBALANCES) if "group" in counter.labels else ("cluster", READY)
         total, then = self.series(counter, *matchers), self.series_before(counter, window, *matchers)
@@ -53,7 +56,7 @@ class Scope:
         return f"clamp_min({total} - ({then} or {new_series}), 0)"
 
     def increase_in_range(self, counter: Signal, *matchers: str) -> str:
-        """Return the increase within the dashboard's time range.
+        """Return a query for the increase within the dashboard's time range.
 
         If Prometheus has no data for the start of the time range, use PromQL's `increase` of the available samples.
         """
@@ -71,7 +74,7 @@ ONE_GROUP = Scope('cluster="$cluster", group="$group"')
 
 
 def top_k(expression: str) -> str:
-    """Return a query for the `$top` largest values. It can also select the rows of other queries.
+    """Return a query for the `$top` largest values. Other queries can use it to select their rows.
 
     >>> top_k("m > 0")
     'topk($top, m > 0)'
@@ -89,7 +92,7 @@ def for_same_groups(expression: str, selected: str) -> str:
 
 
 def repeat_for_rows(expression: str, labels: str, rows: str) -> str:
-    """Return a query that repeats a value with these `labels` for each of the `rows`, which have additional labels.
+    """Return a query that repeats a value for each row of `rows` with the same `labels`. Rows have additional labels.
 
     >>> repeat_for_rows("a", "group", "b")
     '0 * b + on (group) group_left () a'

@@ -1,8 +1,8 @@
-"""Create tables of current values. Each column is a label or the values of a query.
+"""Create tables of current values. Each column shows a label or the values of a query.
 
-Grafana merges rows that have equal values in the labels that all queries of the table share. So each query must return
-exactly one row for each combination of these labels. For example, a value of a group must be repeated for each row with
-a condition of the group (`promql.repeat_for_rows`).
+Grafana compares rows by the labels that all queries of the table have. If these labels have equal values, it merges the
+rows. So each query must return exactly one row for each combination of these labels. For example, if a table has one
+row per condition of a group, a value of the group must be repeated for each of these rows (`promql.repeat_for_rows`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Measure:
 
 Column = Label | Measure
 _HIDDEN_FIELDS = ("Time", "cluster", "group", "group_instance_id")
-"""Fields of query results that a table shows only if it has a column for them."""
+"""Fields of query results that are hidden if the table has no column for them."""
 
 
 def ranked_table(spec: PanelSpec, columns: Sequence[Column], *, sort_by: str, largest_first: bool = True) -> AnyPanel:
@@ -62,7 +62,7 @@ def ranked_table(spec: PanelSpec, columns: Sequence[Column], *, sort_by: str, la
 
 
 def _column_order(columns: Sequence[Column]) -> dict[str, object]:
-    """Return the options that name and order the columns, and hide the time and values without a title."""
+    """Return the options that name and order the columns. They hide the time, and values without a title."""
     fields = dict(zip(_fields(columns), columns, strict=True))
     return {
         "renameByName": {field: column.title for field, column in fields.items() if column.title},
@@ -73,7 +73,10 @@ def _column_order(columns: Sequence[Column]) -> dict[str, object]:
 
 
 def _fields(columns: Sequence[Column]) -> list[str]:
-    """Return Grafana's field name of each column. With several queries, the name of a value contains its query."""
+    """Return Grafana's field name of each column.
+
+    If the table has several queries, the field name of a value contains the name of its query.
+    """
     measures = [column for column in columns if isinstance(column, Measure)]
     names = {id(one): f"Value #{name}" for name, one in zip(ascii_uppercase, measures, strict=False)}
     if len(measures) == 1:

@@ -1,4 +1,6 @@
-"""Define words and colours of numbers and label values. There are five colours: fine, watch, act, unknown, neither.
+"""Define words and colours of numbers and label values.
+
+Each of the five colours has a meaning: fine, watch, act, unknown, neither.
 
 If a panel shows a label value as a word, its query converts the value to a number (a code), because a Grafana timeline
 can show words only for numbers.
@@ -18,9 +20,9 @@ from streaming.signals.rebalances import GROUP_CONDITION
 FINE, WATCH, ACT, UNKNOWN, NEITHER = "green", "yellow", "red", "#8e8e8e", "blue"
 
 Steps = Sequence[tuple[float, str]]
-"""Thresholds with colours. Each colour applies from its value on.
+"""Thresholds with colours. Each colour applies to its value and to greater values, up to the next step.
 
-Below the first value, the colour is FINE. If the last colour is FINE, it is ACT.
+Values below the first step have the colour FINE. But if the colour of the last step is FINE, they have the colour ACT.
 """
 
 ANY: Steps = ((1, ACT),)
@@ -30,7 +32,7 @@ STORM: Steps = ((5, WATCH), (20, ACT))
 SCORE: Steps = ((50, WATCH), (90, FINE))
 
 SINCE = "dateTimeFromNow"
-"""Grafana's unit for a time in milliseconds since 1970, which is shown relative to now."""
+"""Grafana's unit for a time in milliseconds since 1970. Grafana shows such a time relative to now."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ CAUSES: Mapping[str, str] = {
     "metadata_changed": "light-orange",
     "cooperative_followup": "super-light-blue",
 }
-"""Colours of the causes of a rebalance. Unexplained is red, joins and leaves are blue, changes are orange."""
+"""Colours of the causes of a rebalance. Unexplained causes are red. Joins and leaves are blue. Changes are orange."""
 
 
 def code_query(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
@@ -101,7 +103,7 @@ def code_query(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) 
 
 
 def code_query_by_label(scope: Scope, signal: Signal, label: str, words: Sequence[Word]) -> str:
-    """Return a query with one series per value of the label, because several values can be active at the same time."""
+    """Return a query with one series per value of the label. Several values can be active at the same time."""
     return f"max by ({label}) ({_codes(scope, signal, label, words)})"
 
 
@@ -149,6 +151,9 @@ NONE = [value_mapping({"0": ("none", FINE)})]
 
 
 def thresholds(steps: Steps) -> list[dashboard.Threshold]:
-    """Return Grafana's thresholds. The first has no value and applies below all others. It is ACT if less is worse."""
+    """Return Grafana's thresholds. The first threshold has no value and applies below all others.
+
+    Its colour is ACT if small values are bad.
+    """
     below = ACT if steps and steps[-1][1] == FINE else FINE
     return [dashboard.Threshold(None, below), *(dashboard.Threshold(value, color) for value, color in steps)]

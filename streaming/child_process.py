@@ -18,16 +18,16 @@ _LAUNCHER = Path(__file__).with_name("die_with_parent.py")
 
 
 def with_parent_death_signal(command: Sequence[str]) -> list[str]:
-    """Return a command line that runs a command. The kernel kills the command when the thread that started it ends."""
+    """Return a command line that runs `command`. The kernel kills `command` when the thread that started it ends."""
     return [sys.executable, "-I", "-S", str(_LAUNCHER), str(os.getpid()), *command]
 
 
 class ChildProcess:
     """A child process that the kernel kills when this process ends, even after `kill -9`.
 
-    Its standard output and error are appended to the file `output`. It has its own session, so that Ctrl-C does not
-    reach it and this process can stop its children in its own order. By default it gets the environment of this process
-    without the settings, because each of them can contain a secret.
+    Its standard output and error are appended to the file `output`. The child has its own session, so that Ctrl-C does
+    not stop it. So this process can choose the order in which it stops its children. By default, the child gets the
+    environment of this process without the settings, because each setting can contain a secret.
     """
 
     def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] | None = None) -> None:

@@ -1,8 +1,8 @@
 """Run a command that the kernel kills when its parent ends: `die_with_parent.py PARENT_PID COMMAND...`.
 
 This is a separate program, not a function between fork and exec. The monitor has threads, so Python code between fork
-and exec can deadlock. The kernel keeps the setting across exec. Run it with `-I -S`. It then loads only the standard
-library, in about 15 ms.
+and exec can cause a deadlock. The parent-death signal stays set after exec. Run it with `-I -S`. Then Python loads only
+the standard library, which takes about 15 ms.
 """
 
 from __future__ import annotations

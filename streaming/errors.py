@@ -7,7 +7,7 @@ import os
 from typing import ClassVar, Final
 
 MAY_PASS: Final = 1
-"""Exit code if a restart may succeed."""
+"""Exit code if a restart can succeed."""
 STAYS: Final = 78
 """Exit code if every restart fails until an operator changes something (EX_CONFIG of sysexits.h)."""
 
@@ -18,16 +18,16 @@ class RemedyError(Exception):
     Commands print the message and exit with a code other than 0. Example: `Java 11 found at /usr/bin/java, but 17 or 21
     is required: apt install openjdk-17-jre-headless, or set JAVA_HOME`.
 
-    `exit_code` is the exit code of `rebalance-monitor run`. A supervisor uses it to decide about a restart. It is
-    `MAY_PASS` if a restart may succeed, for example because a broker does not answer yet. It is `STAYS` if every
-    restart fails until an operator changes something on this machine.
+    `exit_code` is the exit code of `rebalance-monitor run`. A supervisor uses the code to decide whether it restarts
+    the monitor. The code is `MAY_PASS` if a restart can succeed, for example because a broker does not answer yet. The
+    code is `STAYS` if every restart fails until an operator changes something on this machine.
     """
 
     exit_code: ClassVar[int] = MAY_PASS
 
 
 def storage_remedy(error: OSError) -> str:
-    """Return the remedy for a failed access to a file or folder. Error messages append it after a colon.
+    """Return the remedy for a failed access to a file or folder. In error messages, the remedy follows after a colon.
 
     >>> storage_remedy(OSError(errno.ENOSPC, "No space left on device"))
     'free space on its disk'

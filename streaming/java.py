@@ -26,7 +26,7 @@ class JavaError(RemedyError):
 
 
 def find_java() -> Path:
-    """Return the path of `java`: from JAVA_HOME if it is set (as Spark does), otherwise the first on PATH.
+    """Return the path of `java`. Like Spark, use JAVA_HOME if it is set, otherwise the first `java` on PATH.
 
     Raises JavaError with a remedy if there is no Java or if its version is not 17 or 21.
     """
@@ -82,7 +82,10 @@ def _java_on_path() -> Path:
 
 
 def main() -> None:
-    """Print the path of the Java to use, or the error. It needs no package, because the setup runs it first."""
+    """Print the path of the Java to use, or the error.
+
+    It imports no installed package, because the setup runs it first.
+    """
     try:
         print(find_java())  # noqa: T201 - a command's output
     except JavaError as error:

@@ -2,11 +2,11 @@
 
 1. The folder is removed when its `with` block ends. If its owner process is killed, the next process that creates a
    folder with the same prefix removes it.
-2. The owner locks a file in the folder. A child process that inherits `lock` has the same lock. The folder stays until
-   both processes have ended.
+2. The owner locks a file in the folder. A child process that inherits `lock` has the same lock. The folder is not
+   removed before both processes have ended.
 3. Every user can create a file or folder with such a name in the temporary folder. So this module opens only folders
-   that no other user can access. It accepts only a regular file as the lock, because opening a FIFO would block.
-4. A folder without a lock file is not removed. A different process may be creating it.
+   that no other user can access. The lock must be a regular file, because an attempt to open a FIFO would block.
+4. A folder without a lock file is not removed. Possibly a different process is creating this folder now.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def private_folder(prefix: str) -> Iterator[PrivateFolder]:
 
 
 def _remove_leftovers(temporary: Path, prefix: str) -> None:
-    """Remove the folders of ended processes, by rules 1 to 4."""
+    """Remove the folders of processes that have ended, by rules 1 to 4."""
     for leftover in temporary.glob(f"{prefix}*"):
         # An OSError means that the owner is alive or that the folder belongs to a different user.
         with suppress(OSError), _open(leftover, os.O_DIRECTORY) as folder:
@@ -62,7 +62,10 @@ def _remove_leftovers(temporary: Path, prefix: str) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove the content first and the lock last. If this process is killed, the next process can remove the rest."""
+    """Remove the content first and the lock last.
+
+    So if this process is killed, the next process can remove the rest.
+    """
     shutil.rmtree(folder / _CONTENT, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
 

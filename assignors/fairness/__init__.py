@@ -1,4 +1,4 @@
-"""Checks if an assignment is valid and fair, and which of its moves were not necessary.
+"""Checks whether an assignment is valid and fair, and finds moves of partitions that were not necessary.
 
 May import `sticky`.
 """

@@ -1,4 +1,4 @@
-"""The balance that each strategy promises, as checks that yield one message for each broken promise."""
+"""Checks of the balance that each strategy promises. Each check yields one message for each broken promise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _even_in_each_topic(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """Check range: the subscribers of a topic differ by at most one partition of this topic."""
+    """Check range: for each topic, the sizes of its subscribers differ by at most one partition of this topic."""
     counts = [Counter(topic for topic, _ in assignment.members[member.member_id]) for member in group.members]
     for topic, subscribers in subscribers_by_topic(group, group.members).items():
         held = [counts[subscriber][topic] for subscriber in subscribers]
@@ -24,7 +24,7 @@ def _even_in_each_topic(group: GroupSpec, assignment: GroupAssignment) -> Iterat
 
 
 def _even_if_equal(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """Check roundrobin: members with equal subscriptions differ by at most one partition.
+    """Check roundrobin: the sizes of members with equal subscriptions differ by at most one partition.
 
     If subscriptions differ, roundrobin promises nothing.
     """
@@ -34,9 +34,10 @@ def _even_if_equal(group: GroupSpec, assignment: GroupAssignment) -> Iterator[st
 
 
 def _no_move_helps(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """Check sticky and uniform: no partition could move to a subscriber with at least two partitions fewer.
+    """Check sticky and uniform: no subscriber has at least two partitions fewer than the owner of a partition.
 
-    A chain of moves through a third member might give better balance. Neither algorithm searches for such chains.
+    A chain of moves through a third member can improve the balance further. Neither of the two algorithms searches for
+    such chains.
     """
     members = [assignment.members[member.member_id] for member in group.members]
     holders: dict[str, set[int]] = {}

@@ -4,18 +4,18 @@
 
 1. ``largest``, ``smallest``, ``total``: in the unit of the loads. The mean is ``total`` divided by ``shares``.
 2. ``max_to_mean_ratio``: 1 if all loads are equal, n if one of n members has everything. Only for display. It does not
-   show if a better assignment exists. For example, 7 partitions over 5 members always give 1.43 or more.
-3. ``coefficient_of_variation``: the standard deviation divided by the mean. It is the deviation of these loads, not of
-   a sample. 0 if all loads are equal.
-4. ``gini``: the mean difference between two loads divided by twice the mean (Gini 1912). 0 if all loads are equal,
-   (n - 1) / n if one member has everything.
-5. ``surplus``: the excess of the busiest members over the fairest possible loads. For every k, the sum of the k largest
-   loads is compared with the sum of the k largest of the fairest loads. The largest difference is the surplus. It is 0
-   exactly if the fairest loads are better by no measure of inequality (majorisation; Marshall, Olkin and Arnold,
-   *Inequalities*, 2011). In partitions it is the minimum number of moves that make the group that fair, if all members
-   have equal subscriptions.
+   show whether a better assignment exists. For example, for 7 partitions and 5 members it is always 1.43 or more.
+3. ``coefficient_of_variation``: the standard deviation divided by the mean. It is the standard deviation of a complete
+   population, not of a sample. 0 if all loads are equal.
+4. ``gini``: the mean difference between two loads, divided by twice the mean load (Gini 1912). 0 if all loads are
+   equal, (n - 1) / n if one member has everything.
+5. ``surplus``: the load of the busiest members above the fairest possible loads. For every k, two sums are compared:
+   the sum of the k largest loads, and the sum of the k largest of the fairest loads. The largest difference is the
+   surplus. It is 0 if, and only if, the loads are as good as the fairest loads by every measure of inequality
+   (majorisation; Marshall, Olkin and Arnold, *Inequalities*, 2011). If loads are partitions and all members have equal
+   subscriptions, the surplus is the minimum number of moves to the fairest loads.
 6. ``score`` = 100 x (1 - surplus / (total - largest of the fairest)). 100 if no assignment is fairer. 0 if one member
-   has everything but does not need to. Also 100 if there is nothing to share.
+   has everything although a fairer assignment exists. Also 100 if there is nothing to share.
 
 If the total is 0, the ratios 2, 3 and 4 have no value. They are None, not 0 and not infinite.
 """
@@ -37,7 +37,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Evenness:
-    """The measures 1 to 4 above, which need only the loads. ``idle`` is the number of loads that are 0."""
+    """The measures 1 to 4 above. They need only the loads. ``idle`` is the number of loads that are 0."""
 
     shares: int
     total: float
@@ -74,7 +74,7 @@ def evenness(loads: Sequence[float]) -> Evenness:
 
 
 def surplus(loads: Sequence[float], fairest: Sequence[float]) -> float:
-    """Return the surplus of ``loads`` over ``fairest`` (measure 5), in their unit. It is never negative.
+    """Return the surplus of ``loads`` over ``fairest`` (measure 5), in the unit of the loads. It is never negative.
 
     >>> surplus([3, 1, 1, 1, 1], fairest=[2, 2, 1, 1, 1]), surplus([7, 0, 0, 0, 0], fairest=[2, 2, 1, 1, 1])
     (1, 5)
@@ -110,13 +110,13 @@ def _busiest_first(loads: Sequence[float]) -> list[float]:
 
 
 def _coefficient_of_variation(loads: Sequence[float], total: float) -> float:
-    """Divide every load by the mean first. The mean of very small loads would be rounded to 0."""
+    """Divide every load by the total before other steps, because a mean of very small loads can be rounded to 0."""
     deviations = [load / total * len(loads) - 1 for load in loads]
     return sqrt(fsum(map(mul, deviations, deviations)) / len(loads))
 
 
 def _gini(loads: Sequence[float], total: float) -> float:
-    """Compute the differences of all pairs from the sorted list: each load is weighted by its rank."""
+    """Compute the sum of the differences of all pairs: sort the loads, and multiply each load by a rank."""
     ranks = range(1 - len(loads), len(loads), 2)
     differences: float = sum(map(mul, ranks, sorted(loads)))
     return differences / (len(loads) * total)

@@ -1,22 +1,25 @@
-"""Computes the fairest sizes that a valid assignment of a group can have. Exact also for different subscriptions.
+"""Computes the fairest sizes that a valid assignment of a group can have.
+
+The sizes are exact, also if subscriptions differ.
 
 In a valid assignment, every partition of a subscribed, existing topic belongs to exactly one of its subscribers. Racks
-and current owners are ignored. They can be reasons for a less fair assignment, but they are no limits.
+and current owners are ignored. A strategy can choose a less fair assignment because of them. But they do not make a
+fairer assignment invalid.
 
 Among all valid assignments, one list of sizes is the fairest by every measure: largest member, smallest member, idle
-members, variance, Gini. The lists are the bases of an integral polymatroid, which has a least element by majorisation
-(Frank and Murota, *Decreasing minimization on M-convex sets*, 2022). For this graph see also Harvey, Ladner, Lovász and
-Tamir, *Semi-matchings for bipartite graphs and load balancing*, 2006.
+members, variance, Gini. The lists of sizes are the bases of an integral polymatroid. One base of it is the smallest in
+the order of majorisation (Frank and Murota, *Decreasing minimization on M-convex sets*, 2022). For this kind of graph,
+see also Harvey, Ladner, Lovász and Tamir, *Semi-matchings for bipartite graphs and load balancing*, 2006.
 
 The algorithm:
 
-- Let f(m) be the maximum number of partitions that can be assigned if each member takes at most m. It is a maximum flow
-  from topics to members.
+- Let f(m) be the maximum number of partitions that can be assigned if each member takes at most m. f(m) is a maximum
+  flow from topics to members.
 - The fairest list reaches f(m) for every m. So f(m) - f(m - 1) of its members have m or more partitions.
 - f is concave and consists of few linear pieces. Each piece follows from a minimum cut. A new piece is found where two
   known pieces cross (Eisner and Severance 1976), so each piece needs about two flows.
-- Members with equal subscriptions are one node, and topics with equal subscribers are one node. A thousand members with
-  one subscription need no flow.
+- Members with equal subscriptions share one node, and topics with equal subscribers share one node. If all members have
+  the same subscription, no flow is computed.
 - If too many subscriptions differ, the search does not start and raises TooManySubscriptionsError.
 """
 
@@ -38,8 +41,9 @@ if TYPE_CHECKING:
 MAX_ARCS = 300_000
 """Maximum number of arcs from topics to subscriptions in a flow network.
 
-A flow through this number of arcs takes some seconds and 100 MB. A thousand members with 100 different topics each need
-only a third of it. The record of one classic group can hardly name that many topics.
+To compute a flow through this number of arcs takes some seconds and 100 MB of memory. If each of 1,000 members
+subscribes to 100 topics, the network has only a third of this number. A classic group normally has fewer arcs, because
+its record is too small for so many topic names.
 """
 
 
@@ -77,7 +81,7 @@ def fairest_sizes(group: GroupSpec, max_arcs: int = MAX_ARCS) -> tuple[int, ...]
 
 
 def smallest_maximum(group: GroupSpec) -> int:
-    """Return the partitions of the busiest member in the fairest valid assignment, or 0 if nothing can be assigned.
+    """Return the size of the busiest member in the fairest valid assignment, or 0 if nothing can be assigned.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> smallest_maximum(GroupSpec(tuple(Member(f"c{number}", ("t",)) for number in range(5)), {"t": 7}))
@@ -87,7 +91,7 @@ def smallest_maximum(group: GroupSpec) -> int:
 
 
 def even_sizes(partitions: int, members: int) -> tuple[int, ...]:
-    """Return the fairest sizes, ascending, if all ``partitions`` can go to any of ``members``, as in one topic.
+    """Return the fairest sizes, ascending, if every partition can belong to every member, as in one topic.
 
     >>> even_sizes(7, 5)
     (1, 1, 1, 2, 2)
@@ -97,7 +101,7 @@ def even_sizes(partitions: int, members: int) -> tuple[int, ...]:
 
 
 def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
-    """Return the partitions of the busiest member beyond the fairest possible maximum. Never negative.
+    """Return how many partitions the busiest member has above the fairest possible maximum. Never negative.
 
     Use this number for alerts. It does not count a difference that no assignment can remove. If partitions are
     unassigned (between two rounds of a cooperative rebalance), only assigned partitions count.
@@ -116,8 +120,8 @@ def excess_partitions(group: GroupSpec, assignment: GroupAssignment) -> int:
 class _Shape:
     """The parts of a group that decide its fairest sizes, without names.
 
-    ``members`` has the number of members of each subscription class. The keys of ``topics`` are sets of classes, as
-    positions in ``members``. The value is the number of partitions of all topics with exactly these subscribers.
+    ``members`` has the number of members of each subscription class. Each key of ``topics`` is a set of classes, as
+    positions in ``members``. Its value is the number of partitions of all topics with exactly these subscribers.
     """
 
     members: tuple[int, ...]
@@ -134,7 +138,7 @@ def _shape(group: GroupSpec) -> _Shape:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """A linear piece of f, ``width`` partitions long. ``members`` of the fairest assignment reach its end."""
+    """A linear piece of f, ``width`` partitions long. ``members`` is its slope."""
 
     width: int
     members: int
@@ -148,7 +152,7 @@ class _Cut:
     members: int
 
     def at(self, limit: int) -> int:
-        """Return the partitions that this cut allows if each member takes at most ``limit``."""
+        """Return how many partitions this cut allows if each member takes at most ``limit`` partitions."""
         return self.partitions + self.members * limit
 
 
@@ -177,7 +181,7 @@ def _pieces_between(shape: _Shape, low: tuple[int, _Cut], high: tuple[int, _Cut]
 
 
 def _smallest_cut(shape: _Shape, limit: int) -> _Cut:
-    """Assign as many partitions as possible with at most ``limit`` per member. Returns the minimum cut."""
+    """Assign as many partitions as possible, with at most ``limit`` partitions per member. Returns the minimum cut."""
     source, sink, topics = 0, 1, list(shape.topics.items())
     network = FlowNetwork(2 + len(topics) + len(shape.members))
     first_class = 2 + len(topics)

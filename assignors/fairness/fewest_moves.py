@@ -2,25 +2,26 @@
 
 Rules:
 
-1. A partition *moved* if it had an owner before, has one now, and they are different members. It is no move if the
-   partition had no owner before, or has none now.
-2. The partitions of an owner that has left, or that no longer subscribes, move in every valid assignment. They are
-   ``unavoidable``.
-3. ``fewest`` is the minimum over all valid assignments that are *no less balanced* than the actual one. That means: for
-   every k, their k busiest members have no more partitions than its k busiest (majorisation). So no measure of
-   imbalance is worse in them: largest member, smallest member, idle members, Gini, balance score. Fewer moves are
-   possible only with less balance. Additional moves are needless, or have other reasons, for example racks.
-4. If the actual assignment breaks a rule (a partition without an owner, or with two), ``fewest`` is None. This is the
-   case between the two rounds of a cooperative rebalance. Count such a pair of rounds once: with the owners from before
-   the first round and the assignment of the last round.
+1. A partition *moved* if it had an owner before, has one now, and the two owners are different members. It did not move
+   if it had no owner before, or has no owner now.
+2. If the owner of a partition has left, or does not subscribe any more, the partition moves in every valid assignment.
+   These moves are ``unavoidable``.
+3. ``fewest`` is the minimum number of moves over all valid assignments that are *at least as balanced* as the actual
+   assignment. An assignment is at least as balanced if, for every k, its k busiest members have at most as many
+   partitions as the k busiest members of the actual assignment (majorisation). Then it is at least as good by every
+   measure of imbalance: largest member, smallest member, idle members, Gini, balance score. Every assignment with fewer
+   moves is less balanced. Moves above ``fewest`` are needless, or have other reasons, for example racks.
+4. If the actual assignment breaks a rule (a partition has no owner, or two owners), ``fewest`` is None. This is the
+   case between the two rounds of a cooperative rebalance. For such a pair of rounds, count the moves only once. Use the
+   owners from before the first round and the assignment of the last round.
 
 The algorithm first computes a lower bound, see ``_fewest_for_balance``. The bound is exact if all members have equal
-subscriptions. If subscriptions differ, the number of actual moves is often equal to the bound, so the bound is exact,
-too. In all other cases the exact number is a minimum-cost flow. A partition goes from its topic to its owner at cost
-0, or to any subscriber at cost 1. From the members, partitions go through levels. Level j takes one partition of a
-member, and in total as many as the actual assignment has members with j or more partitions. Exactly the sizes that
-are no less balanced fit through these levels (Gale 1957, Ryser 1957). If the network is too large (MAX_ARCS),
-``fewest`` is the bound, and ``is_exact`` is False.
+subscriptions. If subscriptions differ, the actual number of moves is often equal to the bound. Then the bound is exact,
+too. In all other cases, the exact number is computed as a minimum-cost flow. A partition goes from its topic to its
+owner at cost 0, or to any subscriber at cost 1. From the members, partitions go through levels. Level j takes at most
+one partition of each member. Its capacity is the number of members that have j or more partitions in the actual
+assignment. Sizes fit through these levels if, and only if, they are at least as balanced as the actual sizes (Gale
+1957, Ryser 1957). If the network is too large (MAX_ARCS), ``fewest`` is the bound, and ``is_exact`` is False.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ def count_moves(
     A static member that came back has a new member id. Use the new id in ``owners``. Leave out partitions that had
     several owners.
 
-    B is new and takes two of four partitions. Both moves were necessary. If B takes three, two moves were needless,
-    because one move gives sizes of 3 and 1, too.
+    B is new and takes two of four partitions. Both moves were necessary. If B takes three, two of the three moves were
+    needless. The reason is that a single move also gives the sizes 3 and 1.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 4})
@@ -105,12 +106,12 @@ def _stayable(owners: Mapping[TopicPartition, str], group: GroupSpec) -> Stayabl
 
 
 def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
-    """Return a lower bound of the moves that the balance needs.
+    """Return a lower bound for the number of moves that the balance needs.
 
-    For each k, compare the partitions that the k busiest members could keep with those that the k busiest have now. The
-    bound is the largest difference. At least this number of partitions must move to other members. With equal
-    subscriptions, the bound is exact (Rado 1952: the sizes below a list in the order of majorisation are a polymatroid,
-    and this is its rank).
+    For each k, compare two sums of the k busiest members: the partitions that they had and can keep, and the partitions
+    that the k busiest members have now. The bound is the largest difference. At least this number of partitions must
+    move to other members. With equal subscriptions, the bound is exact (Rado 1952: the sizes below a list in the order
+    of majorisation are a polymatroid, and this is its rank).
     """
     had: Counter[str] = Counter()
     for (_, member_id), partitions in stayable.items():
@@ -124,7 +125,10 @@ def _fewest_for_balance(stayable: Stayable, sizes: Sequence[int]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """Consecutive levels with the same number of members: ``steps`` partitions of each of ``members``."""
+    """A number (``steps``) of consecutive levels with the same number of ``members``.
+
+    A member has one partition per level.
+    """
 
     steps: int
     members: int
@@ -151,7 +155,7 @@ def _count_arcs(classes: SubscriptionClasses, stayable: Stayable, sizes: Sequenc
 
 
 def _max_stayable(group: GroupSpec, classes: SubscriptionClasses, stayable: Stayable, sizes: Sequence[int]) -> int:
-    """Return the maximum number of partitions that can keep their owner, with sizes no less balanced than ``sizes``."""
+    """Return how many partitions can keep their owner at most, with sizes at least as balanced as ``sizes``."""
     source, sink = 0, 1
     topics = {topic: node for node, topic in enumerate(classes.subscribers, start=2)}
     first_class = 2 + len(topics)

@@ -1,9 +1,9 @@
 """Minimum-cost maximum flow through a network, for ``fairest.py`` and ``fewest_moves.py``.
 
 The algorithm is primal-dual (Ford and Fulkerson 1957; Ahuja, Magnanti and Orlin, *Network Flows*, 1993, section 9.8).
-It finds the cheapest path for one more unit. Then it sends as much as possible at this price by blocking flows (Dinic
-1970). It repeats this until no path is left. Costs and capacities are whole numbers, so the flow is a whole number,
-too. If all costs are 0, this is Dinic's algorithm.
+It finds the cheapest path for one more unit. Then it sends as many units as possible over paths of this cost. For this,
+it uses blocking flows (Dinic 1970). It repeats this until no path is left. Costs and capacities are whole numbers, so
+the flow is a whole number, too. If all costs are 0, this is Dinic's algorithm.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ UNREACHED = 1 << 62
 
 
 class FlowNetwork:
-    """A directed network. First add all arcs, then fill it with flow.
+    """A directed network. First add all arcs. Then call ``fill`` to send the flow.
 
     Two paths lead from node 0 to node 3. Only one of them has a cost. The other path takes only 2 of the 5 units:
 
@@ -38,7 +38,7 @@ class FlowNetwork:
         self._distance = [0] * nodes
 
     def add_arc(self, tail: int, head: int, capacity: int, cost: int = 0) -> None:
-        """Add an arc for at most ``capacity`` units at ``cost`` each. Both must be 0 or more."""
+        """Add an arc for at most ``capacity`` units at ``cost`` each. Capacity and cost must be 0 or more."""
         for start, end, room, price in ((tail, head, capacity, cost), (head, tail, 0, -cost)):
             self._arcs_of[start].append(len(self._head))
             self._head.append(end)
@@ -46,7 +46,7 @@ class FlowNetwork:
             self._cost.append(price)
 
     def fill(self, source: int, sink: int) -> tuple[int, int]:
-        """Send as much as possible from ``source`` to ``sink`` at the lowest cost. Returns (units, cost)."""
+        """Send as many units as possible from ``source`` to ``sink`` at the lowest cost. Returns (units, cost)."""
         units = cost = 0
         while self._reprice(source, sink):
             while level := self._levels(source, sink):
@@ -56,11 +56,17 @@ class FlowNetwork:
         return units, cost
 
     def is_source_side(self, node: int) -> bool:
-        """Return whether ``node`` is on the source's side of the minimum cut nearest to it. Call ``fill`` first."""
+        """Return whether ``node`` is on the source's side of the minimum cut that is nearest to the source.
+
+        Call ``fill`` first.
+        """
         return self._distance[node] < UNREACHED
 
     def _reprice(self, source: int, sink: int) -> bool:
-        """Set prices so that only arcs of cheapest paths have no reduced cost. Returns False if no path is left."""
+        """Set prices so that the reduced cost is 0 only for arcs of the cheapest paths.
+
+        Returns False if no path is left.
+        """
         distance = self._distance = [UNREACHED] * len(self._arcs_of)
         distance[source] = 0
         nearest = [(0, source)]
@@ -84,7 +90,10 @@ class FlowNetwork:
         return self._room[arc] > 0 and self._price[node] + self._cost[arc] == self._price[self._head[arc]]
 
     def _levels(self, source: int, sink: int) -> list[int]:
-        """Return the steps of each node from ``source`` over free arcs. Empty if ``sink`` cannot be reached."""
+        """Return the number of steps over free arcs from ``source`` to each node.
+
+        Empty if ``sink`` is not reachable.
+        """
         level = [-1] * len(self._arcs_of)
         level[source] = 0
         waiting = deque([source])
@@ -97,7 +106,7 @@ class FlowNetwork:
         return level if level[sink] >= 0 else []
 
     def _block(self, source: int, sink: int, level: list[int]) -> int:
-        """Send along the shortest free paths until each path has a full arc. Returns the units sent."""
+        """Send units along the shortest free paths until each path has a full arc. Returns the units sent."""
         sent, node, path = 0, source, list[int]()
         tried = [0] * len(self._arcs_of)
         while True:
@@ -116,7 +125,7 @@ class FlowNetwork:
                 return sent
 
     def _step(self, node: int, tried: list[int], level: list[int]) -> int | None:
-        """Return the first arc from ``node`` that leads towards the sink. Earlier arcs are not tried again."""
+        """Return the first arc from ``node`` that leads towards the sink. Arcs that were already tried are skipped."""
         arcs = self._arcs_of[node]
         while tried[node] < len(arcs):
             arc = arcs[tried[node]]
@@ -129,7 +138,7 @@ class FlowNetwork:
         return level[self._head[arc]] == level[node] + 1 and self._is_free(node, arc)
 
     def _send(self, path: list[int]) -> tuple[int, int]:
-        """Send as much as possible along ``path``. Returns the units and the position of the first full arc."""
+        """Send as many units as possible along ``path``. Returns the units and the position of the first full arc."""
         units = min(self._room[arc] for arc in path)
         for arc in path:
             self._room[arc] -= units

@@ -1,10 +1,10 @@
 """Computes the loads of a valid assignment that shares weights almost evenly.
 
 Partitions have weights (lag or throughput) and cannot be divided. The fairest assignment of such weights is NP-hard to
-find. This module assigns the heaviest partitions first, each to the subscriber with the smallest load. With equal
-subscriptions, its busiest member has at most 4/3 of the load of the busiest member in the best assignment (Graham,
-*Bounds on multiprocessing timing anomalies*, 1969). The assignment is valid. So a difference that it removes can really
-be removed.
+find. This module assigns the heaviest partitions first, each to the subscriber with the smallest load. If all
+subscriptions are equal, its busiest member has at most 4/3 of the load that the busiest member has in the best
+assignment (Graham, *Bounds on multiprocessing timing anomalies*, 1969). The computed assignment is valid. So if it is
+fairer than the actual assignment, a fairer assignment really exists.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def heaviest_first_loads(group: GroupSpec, weights: Mapping[TopicPartition, floa
 
 
 def heaviest_first_within(weights: Iterable[float], members: int) -> tuple[float, ...]:
-    """Return the loads, ascending, if every weight can go to any of ``members``, as in one topic.
+    """Return the loads, ascending, if every partition can belong to every member, as in one topic.
 
     >>> heaviest_first_within([90, 5, 4, 1], 3)
     (5, 5, 90)

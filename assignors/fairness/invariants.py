@@ -1,8 +1,8 @@
 """The rules that an assignment must keep. The tests check every strategy, and the monitor checks every group.
 
 The common rule for all strategies: each partition of a subscribed, existing topic is assigned exactly once, to a
-subscriber. In addition, each strategy must keep its own promises. These are balance and no needless moves. A
-cooperative strategy must also not assign a partition to a new owner while the old owner still owns it.
+subscriber. In addition, each strategy must keep its own promises: balance, and the absence of needless moves. Also, a
+cooperative strategy must not assign a partition to a new owner before the old owner has revoked the partition.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 COOPERATIVE = "cooperative-sticky"
 STICKY_STRATEGIES = ("sticky", COOPERATIVE, "uniform")
-"""The strategies that promise to move no more partitions than the balance needs."""
+"""The strategies that promise to move only as many partitions as the balance needs."""
 
 
 class Rule(str, Enum):
@@ -46,7 +46,7 @@ class Rule(str, Enum):
 class Violation:
     """One violation of one rule. ``detail`` names members and partitions.
 
-    ``partition`` is the partition whose owner breaks the rule, or None if the violation concerns no single partition.
+    ``partition`` is the partition whose owner breaks the rule, or None if the violation is not about one partition.
     """
 
     rule: Rule
@@ -57,8 +57,9 @@ class Violation:
 def violations(group: GroupSpec, assignment: GroupAssignment, strategy: str | None = None) -> list[Violation]:
     """Return the violations of ``assignment``. The list is empty if the assignment is valid.
 
-    ``strategy`` adds the promises of this strategy. A custom or unknown strategy has only the common rules. Balance and
-    stickiness are evaluated only if no other rule is broken, because otherwise they have no meaning.
+    If ``strategy`` is set, its promises are checked, too. For a custom or unknown strategy, only the common rules are
+    checked. Balance and stickiness are evaluated only if no other rule is broken, because otherwise they have no
+    meaning.
 
     >>> from assignors.model import GroupAssignment, GroupSpec, MemberSubscription as Member
     >>> group = GroupSpec((Member("A", ("t",)), Member("B", ("t",))), {"t": 2})
@@ -116,7 +117,7 @@ def _missing(group: GroupSpec, assignment: GroupAssignment) -> Iterator[TopicPar
 
 
 def _withheld(group: GroupSpec, assignment: GroupAssignment) -> frozenset[TopicPartition]:
-    """Return the partitions that a cooperative round may leave unassigned.
+    """Return the partitions that a cooperative round is allowed to leave without an owner.
 
     These are the partitions that a member owns and has to revoke (KIP-429).
     """
@@ -129,7 +130,7 @@ def _withheld(group: GroupSpec, assignment: GroupAssignment) -> frozenset[TopicP
 
 
 def _handed_over_early(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:
-    """Find partitions that a member gets while a different member still owns them."""
+    """Find partitions that are assigned to a member while a different member still owns them."""
     owned = {member.member_id: set(member.owned) for member in group.members}
     owners: dict[TopicPartition, str] = {}
     for member_id in sorted_names(owned):
@@ -142,7 +143,7 @@ def _handed_over_early(group: GroupSpec, assignment: GroupAssignment) -> Iterato
 
 
 def _moved_needlessly(group: GroupSpec, assignment: GroupAssignment) -> Iterator[Violation]:
-    """Compare the number of partitions that kept their owner with the maximum that the balance allows.
+    """Compare two numbers: the partitions that kept their owner, and the maximum that the balance allows.
 
     Skips groups with conflicting claims, because their previous owners are not known. Skips groups with racks, because
     racks are a separate reason to move.
@@ -161,7 +162,7 @@ def _moved_needlessly(group: GroupSpec, assignment: GroupAssignment) -> Iterator
 def _max_stayable(group: GroupSpec, owners: dict[TopicPartition, str]) -> int:
     """Return the maximum number of partitions that can keep their owner in a balanced assignment.
 
-    For different subscriptions, it returns all partitions if the current owners are balanced, and otherwise 0.
+    If subscriptions differ, the result is the number of all partitions if the current owners are balanced, otherwise 0.
     """
     sizes = Counter(owners.values())
     subscribers = subscribers_by_topic(group, group.members)

@@ -1,6 +1,6 @@
 """Measures of an assignment: sizes, imbalance, moves, idle members.
 
-The golden vectors have the same measures, so Java's numbers can be compared with ours.
+The golden vectors from Java contain the same measures. So the results of Java and of this project can be compared.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 class Measures:
     """The measures of one assignment of one group. Counts are in partitions if the name has no other unit.
 
-    ``balance_score`` is the sum of the size differences of all pairs of members. ``moves`` and ``kept`` count the
-    partitions with an effective owner (see ``effective_owners``) that lost or kept this owner. ``topic_spread`` is, for
-    each topic, the difference in partitions between the subscribers with most and with fewest. ``idle_members`` are the
-    ids of members without partitions.
+    ``balance_score`` is the sum of the size differences of all pairs of members. ``moves`` and ``kept`` count
+    partitions with an effective owner (see ``effective_owners``). ``moves`` counts those that lost this owner, and
+    ``kept`` counts those that kept it. ``topic_spread`` compares the subscribers of each topic: the most partitions of
+    one subscriber minus the fewest partitions of one subscriber. ``idle_members`` are the ids of members without
+    partitions.
     """
 
     sizes: tuple[int, ...]
@@ -49,7 +50,7 @@ class Measures:
 def measure(
     group: GroupSpec, assignment: GroupAssignment, owners: Mapping[TopicPartition, str] | None = None
 ) -> Measures:
-    """Measure ``assignment``. A member without an entry in it has no partitions.
+    """Measure ``assignment``. A member without an entry in ``assignment`` has no partitions.
 
     ``owners`` are the group's effective owners, if the caller already has them.
 
@@ -78,8 +79,8 @@ def measure(
 def effective_owners(group: GroupSpec) -> dict[TopicPartition, str]:
     """Map each partition to its current owner, from the claims of the members.
 
-    The owner is the only claimant with the newest generation among the claimants. It must still subscribe to the topic,
-    and the partition must exist.
+    The owner is the claimant with the newest generation. If two claimants have the newest generation, there is no
+    owner. The owner must still subscribe to the topic, and the partition must exist.
     """
     claimants: dict[TopicPartition, tuple[int, ...]] = {}
     members = members_by_id(group)
@@ -107,7 +108,10 @@ def _unassigned(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartition, .
 
 
 def _rack_mismatches(group: GroupSpec, assigned: Mapping[str, tuple[TopicPartition, ...]]) -> int:
-    """Count assigned partitions without a replica in the rack of their member. Members without a rack do not count."""
+    """Count the assigned partitions that have no replica in the rack of their member.
+
+    Members without a rack do not count.
+    """
     if not group.racks:
         return 0
     racks = {topic: racks_of(group, topic) for topic in group.partitions}

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 class RangeAssignor:
-    """Gives each subscriber of a topic one contiguous range of its partitions. The first ones can get one more.
+    """Gives each subscriber of a topic one contiguous range of its partitions.
+
+    The first subscribers can get one partition more.
 
     Five members share seven partitions:
 
@@ -33,7 +35,8 @@ class RangeAssignor:
     >>> RangeAssignor().assign(group).members["C0"]
     (('t0', 0), ('t0', 1), ('t1', 0), ('t1', 1))
 
-    Two topics have five and seven partitions. Three of five members subscribe to each topic, and one member to both:
+    Two topics have five and seven partitions. There are five members. Three of them subscribe to each topic. One member
+    subscribes to both topics:
 
     >>> topics = [("t0",), ("t0",), ("t0", "t1"), ("t1",), ("t1",)]
     >>> group = GroupSpec(tuple(Member(f"c{i}", names) for i, names in enumerate(topics)), {"t0": 5, "t1": 7})

@@ -1,13 +1,14 @@
 """Rack-aware ``range`` (KIP-881). Balance has the highest priority, then co-partitioning, then racks.
 
 Topics with the same subscribers and the same partition count are *co-partitioned*. A member gets the same partition
-numbers of each, so that streams can be joined. So these topics are assigned together, by partition number. Each set of
-co-partitioned topics is assigned in two steps:
+numbers of each of these topics, so that their streams can be joined. So these topics are assigned together, by
+partition number. Each set of co-partitioned topics is assigned in two steps:
 
 1. A partition goes to a member in the rack of a replica, if the member has room.
-2. The other partitions are assigned as range without racks does it.
+2. The other partitions are assigned as in range without racks.
 
-``RangeAssignor.java`` keeps a separate state for each topic and updates these states together. The result is the same.
+``RangeAssignor.java`` keeps a separate state for each topic and updates these states together. This module has one
+common state. The result is the same.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def racks_matter_for_any_topic(group: GroupSpec, members: Sequence[MemberSubscri
 
 
 class _Ranges:
-    """The partition numbers of each subscriber of one set of co-partitioned topics, and the room that it has left."""
+    """The assigned partition numbers and the remaining room per subscriber, for one set of co-partitioned topics."""
 
     def __init__(self, subscribers: int, count: int) -> None:
         self.quota, self.extra = divmod(count, subscribers)
@@ -85,7 +86,7 @@ class _Ranges:
 def _co_partitioned(
     group: GroupSpec, members: Sequence[MemberSubscription]
 ) -> dict[tuple[tuple[int, ...], int], list[str]]:
-    """Map (positions of subscribers, partition count) to the topics that share both."""
+    """Map (positions of subscribers, partition count) to the topics with these subscribers and this count."""
     topics: dict[tuple[tuple[int, ...], int], list[str]] = {}
     for topic, subscribers in subscribers_by_topic(group, members).items():
         topics.setdefault((tuple(subscribers), group.partition_count(topic)), []).append(topic)
@@ -93,14 +94,15 @@ def _co_partitioned(
 
 
 def _common_racks(partition_racks: list[list[frozenset[str]]]) -> list[frozenset[str]]:
-    """Return, for each partition number, the racks that have a replica of it in every topic."""
+    """Return a set of racks per partition number: each rack has a replica of this partition of every topic."""
     return [racks[0].intersection(*racks[1:]) for racks in zip(*partition_racks, strict=True)]
 
 
 def _match_by_member(ranges: _Ranges, racks: Sequence[str | None], partition_racks: Sequence[frozenset[str]]) -> None:
     """Assign one topic: each member in turn takes partitions in its rack until it has no room.
 
-    Members of one rack share one list of the rack's partitions. A partition that was taken from the list stays taken.
+    Members of one rack share one list of the rack's partitions. A partition that a member removes from the list does
+    not return to it.
     """
     ahead: dict[str | None, list[int]] = {rack: [] for rack in racks}
     for number in reversed(range(len(partition_racks))):
@@ -121,7 +123,7 @@ def _match_by_partition(
 ) -> None:
     """Assign co-partitioned topics: each partition number goes to the first member with room in a common rack.
 
-    A member without room never has room again, so the queue of members of each rack only shrinks.
+    A full member stays full. So members are only removed from the queue of a rack, and never added.
     """
     waiting: dict[str | None, list[int]] = {}
     for place in reversed(range(len(racks))):

@@ -1,12 +1,14 @@
 """Sticky assignment for members that subscribe to the same topics (KIP-54, the constrained algorithm).
 
-With n members and p partitions, every member gets p // n partitions, its *quota*. p % n members get one more partition
-from the *surplus*. The three steps are those of ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``:
+With n members and p partitions, every member gets p // n partitions, its *quota*. p % n members get one additional
+partition. These additional partitions are the *surplus*. The three steps are those of
+``AbstractStickyAssignor.ConstrainedAssignmentBuilder``:
 
-1. Members keep the partitions that they own, up to the quota. The first members that own more keep one partition of the
-   surplus. With racks, a member gives up partitions in other racks.
-2. Only with racks: the other partitions go in turn to the members that are near them.
-3. The remaining partitions go in turn to all members below the quota. Then members at the quota get one each.
+1. Members keep the partitions that they own, up to the quota. The first members that own more than the quota also keep
+   one partition of the surplus. If racks matter, a member keeps only partitions with a replica in its rack.
+2. This step runs only if racks matter. The other partitions go in turn to members in the rack of a replica.
+3. The remaining partitions go in turn to all members below the quota. Then members at the quota get one partition of
+   the surplus each.
 
 A member is its position in the order of member ids. Step 1 visits members in the order of ``scan``. This order decides
 which members keep one of the surplus.
@@ -51,7 +53,7 @@ class ConstrainedAssignment:
         return quotas
 
     def _keep_owned(self) -> list[TopicPartition]:
-        """Run step 1. Returns the partitions that are left to assign, by topic and number."""
+        """Run step 1. Returns the partitions without an owner, sorted by topic and number."""
         owned, unassigned = self._owned_and_unowned()
         unowned = len(unassigned)
         for member in self._scan:
@@ -66,7 +68,10 @@ class ConstrainedAssignment:
         return sorted(unassigned, key=lambda partition: (position[partition[0]], partition[1]))
 
     def _owned_and_unowned(self) -> tuple[list[list[TopicPartition]], list[TopicPartition]]:
-        """Split all partitions into those that each member can keep and the rest, both by topic and number."""
+        """Return the partitions that each member can keep, and all other partitions.
+
+        Both are sorted by topic and number.
+        """
         owned: list[list[TopicPartition]] = [[] for _ in self._quotas.assigned]
         unowned: list[TopicPartition] = []
         for topic, owners in self._claims.owners.items():
@@ -84,7 +89,10 @@ class ConstrainedAssignment:
         return not self._claims.contested or partition not in self._claims.contested
 
     def _partitions_to_keep(self, member: int, partitions: list[TopicPartition]) -> int:
-        """Return how many partitions the member keeps. If it has too many, it keeps the lowest numbers."""
+        """Return how many partitions the member keeps.
+
+        If the member owns too many, it keeps those with the lowest numbers.
+        """
         quotas = self._quotas
         if len(partitions) > quotas.quota:
             partitions.sort(key=lambda partition: partition[1])  # stable: equal numbers stay ordered by topic

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class Quotas:
-    """The partitions assigned so far, the members below and at the quota, and the surplus that is left.
+    """The partitions assigned so far, the members below and at the quota, and the remaining surplus.
 
     ``transferring`` maps each partition that changes its owner to the new owner. A cooperative group must withhold
-    these partitions. A contested partition is always included, because each claimant may still consume it.
+    these partitions. A contested partition is always included, because each claimant possibly still consumes it.
     """
 
     def __init__(self, members: int, total_partitions: int, contested: Collection[TopicPartition]) -> None:
@@ -38,11 +38,11 @@ class Quotas:
             self.transferring[partition] = member
 
     def is_full(self, member: int) -> bool:
-        """Return whether a member has its quota."""
+        """Return whether the number of partitions of a member is equal to the quota."""
         return len(self.assigned[member]) == self.quota
 
     def take_surplus(self) -> None:
-        """Count one more member above the quota. If no surplus is left, no member is a candidate any more."""
+        """Count one more member above the quota. If the surplus is then 0, remove all candidates for it."""
         self.surplus -= 1
         if not self.surplus:
             self.at_quota.clear()

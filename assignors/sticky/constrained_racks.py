@@ -1,7 +1,7 @@
 """Step 2 of the constrained algorithm: partitions go in turn to members in the rack of a replica (KIP-881).
 
-``ConstrainedAssignmentBuilder.assignRackAwareRoundRobin`` searches a list of all candidates for every partition. Here
-each rack has its own candidates. The result is the same.
+``ConstrainedAssignmentBuilder.assignRackAwareRoundRobin`` searches a list of all candidates for every partition. This
+module has a separate list of candidates for each rack. The result is the same.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ class _BelowQuota:
                 self._by_rack.setdefault(self._rack_of[member], []).append(member)
 
     def next(self, racks: Iterable[str]) -> int | None:
-        """Return the next member in turn from one of ``racks``, or None. This member is then the last in turn."""
+        """Return the next member in turn from one of ``racks``, or None.
+
+        This member then moves to the end of the order.
+        """
         waiting = [members for rack in racks if (members := self._by_rack.get(rack))]
         if not waiting:
             return None
@@ -73,7 +76,10 @@ class _BelowQuota:
 
 
 class _AtQuota:
-    """The members at the quota, by rack, in the order in which they reached it. The first gets one of the surplus."""
+    """The members at the quota, by rack, in the order in which they reached the quota.
+
+    The first of them gets the next partition of the surplus.
+    """
 
     def __init__(self, quotas: Quotas, racks: StickyRacks) -> None:
         self._quotas = quotas

@@ -45,7 +45,7 @@ class CooperativeStickyAssignor:
         self.scan = scan
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
-        """Assign ``group``. Partitions that a member must revoke first are not assigned."""
+        """Assign ``group``. If a member must first revoke a partition, the partition is not assigned in this round."""
         outcome = assign_sticky(group, self.scan)
         transferring = outcome.transferring
         if transferring is None:
@@ -59,7 +59,10 @@ class CooperativeStickyAssignor:
 
 
 def rebalance_needed(group: GroupSpec, assignment: GroupAssignment) -> bool:
-    """Return whether a member must revoke a partition that it owns. Then it rejoins, and a further round follows."""
+    """Return whether a member must revoke a partition that it owns.
+
+    If so, the member rejoins, and a further round follows.
+    """
     return any(not set(member.owned).issubset(assignment.members[member.member_id]) for member in group.members)
 
 
@@ -80,7 +83,10 @@ def group_after_rejoin(group: GroupSpec, assignment: GroupAssignment) -> GroupSp
 
 
 def _transferring_partitions(outcome: StickyOutcome) -> Mapping[TopicPartition, int]:
-    """Map each partition that moves from one member to a different member to its new owner."""
+    """Return the partitions that move from one member to a different member.
+
+    Each partition is mapped to its new owner.
+    """
     gained: dict[TopicPartition, int] = {}
     lost: set[TopicPartition] = set()
     for position, (member, partitions) in enumerate(zip(outcome.members, outcome.assigned, strict=True)):

@@ -2,11 +2,12 @@
 
 The four steps are those of ``AbstractStickyAssignor.GeneralAssignmentBuilder``:
 
-1. Members keep the partitions that they own and still subscribe to. With racks, the partition must also be near.
-2. Every other partition goes to its least loaded subscriber. With racks, the least loaded near subscriber comes first.
-   Topics with few subscribers come first, because they leave the least choice.
+1. Members keep the partitions that they own and still subscribe to. If racks matter, a replica of the partition must
+   also be in the member's rack.
+2. Every other partition goes to its least loaded subscriber. If racks matter, subscribers in the rack of a replica have
+   precedence. Topics with few subscribers come first, because their partitions have the fewest possible owners.
 3. Partitions move from a member to a member with at least two fewer, until no such move exists (``general_balance``).
-4. If the balance after step 3 is not better than after step 2, the moves are undone.
+4. If step 3 did not improve the balance, its moves are undone.
 
 A member is its position in the order of member ids. This order also decides between equal loads.
 """
@@ -30,10 +31,12 @@ if TYPE_CHECKING:
 
 
 class GeneralAssignment:
-    """One run of the algorithm. ``owners`` has the claims before ``build``, and the result after it.
+    """One run of the algorithm. Before ``build``, ``owners`` contains the owners by claims.
 
-    ``subscribers`` maps each topic to the positions of its subscribers. ``earlier`` maps partitions to the member that
-    is preferred if they move (see ``claims.find_earlier_owners``).
+    After ``build``, it contains the result.
+
+    ``subscribers`` maps each topic to the positions of its subscribers. ``earlier`` maps a partition to the member that
+    is preferred if the partition moves (see ``claims.find_earlier_owners``).
     """
 
     def __init__(
@@ -82,9 +85,10 @@ class GeneralAssignment:
         return revoked
 
     def _deal(self, topic: str, numbers: Sequence[int], racks: StickyRacks | None) -> list[int]:
-        """Run step 2 for one topic. Returns the numbers that no subscriber is near.
+        """Run step 2 for one topic. Returns the numbers of the partitions that have no near subscriber.
 
-        Only loads of subscribers of this topic change in this step. So one heap of (load, member) per rack is exact.
+        Only loads of subscribers of this topic change in this step. So one heap of (load, member) per rack is
+        sufficient.
         """
         heaps = self._loads_by_rack(topic, racks) if numbers else {}
         owners = self.owners[topic]
@@ -113,7 +117,7 @@ class GeneralAssignment:
         return heaps
 
     def _balance(self, unassigned: Mapping[str, Sequence[int]], *, revoked: bool, from_scratch: bool) -> None:
-        """Run steps 3 and 4. If step 1 revoked nothing, step 3 first moves only the unassigned partitions."""
+        """Run steps 3 and 4. If step 1 revoked nothing, step 3 first moves only the partitions that step 2 assigned."""
         movable = {topic: range(len(self.owners[topic])) for topic in self.topics if len(self.subscribers[topic]) > 1}
         involved = sorted(set(chain.from_iterable(self.subscribers[topic] for topic in movable)))
         before, score = {topic: list(self.owners[topic]) for topic in movable}, balance_score(self.sizes, involved)

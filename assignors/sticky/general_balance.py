@@ -1,13 +1,14 @@
 """Step 3 of the general sticky algorithm: moves partitions until no move improves the balance.
 
 Each pass visits all partitions in order. A partition moves if its owner has at least two more partitions than the least
-loaded subscriber. It moves to this subscriber, or to its earlier owner if that member also has at least two fewer. A
-pass without a move is the last one.
+loaded subscriber. It moves to this subscriber, or to the earlier owner of the partition. The earlier owner must also
+have at least two partitions fewer than the owner. The last pass is the first pass without a move.
 
-``AbstractStickyAssignor.performReassignments`` checks before every partition if the whole group is balanced. This check
-iterates over all members and partitions, so Java can take minutes. It never changes the result: in a balanced group no
-move qualifies. So this module leaves it out. The partitions of one topic are visited together. During this time only
-the loads of its subscribers change. So one heap per topic finds the least loaded subscriber without a search.
+Before every partition, ``AbstractStickyAssignor.performReassignments`` checks whether the whole group is balanced. This
+check iterates over all members and partitions, so Java can take minutes. The check never changes the result, because no
+partition moves in a balanced group. So this module omits the check. The partitions of one topic are visited together.
+During this time only the loads of its subscribers change. So one heap per topic finds the least loaded subscriber
+without a search.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 
 
 MAX_RETURN_PASSES = 100
-"""Maximum number of passes in which every partition can be sent back (see ``movements``).
+"""Number of passes at the start in which every move can send a partition back (see ``movements``).
 
-After that, a partition is sent back only if this move improves the balance, too. Sending a partition back can take it
-from a third member with few partitions. Two such moves can undo each other forever, and in Java this happens. Moves
-that all improve the balance must end. Groups that end in Java need few passes.
+In later passes, a partition is sent back only if this move improves the balance, too. A partition that is sent back can
+come from a third member with few partitions. Two such moves can undo each other forever. In Java this happens. If every
+move improves the balance, the passes always end. If a group does not run forever in Java, it needs only few passes.
 """
 
 
@@ -85,7 +86,7 @@ class Balancer:
         return moved
 
     def _earlier_owner(self, topic: str, number: int, size: int) -> int | None:
-        """Return the earlier owner, if it has at least two fewer than ``size`` and still subscribes to the topic.
+        """Return the earlier owner if it has at most ``size`` - 2 partitions and still subscribes to the topic.
 
         Java does not check the subscription, and can assign the partition to a member that is not subscribed.
         """
@@ -95,7 +96,10 @@ class Balancer:
         return earlier
 
     def _move(self, topic: str, number: int, target: int) -> int:
-        """Move the partition to ``target``, or a partition that ``target`` gave up before. Returns the giver."""
+        """Move the partition to ``target``, or instead move a partition that ``target`` gave up before.
+
+        Returns the giver.
+        """
         movements = self._movements.get(topic)
         if movements is None:
             movements = self._movements[topic] = TopicMovements(topic)

@@ -1,4 +1,4 @@
-"""Records the movements of partitions, so that no two partitions of a topic cross (KIP-54, stickiness)."""
+"""Records the movements of partitions, so that partitions of a topic do not move in opposite directions (KIP-54)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from assignors.java_hash import bucket, java_string_hash, table_size, topic_part
 class TopicMovements:
     """The movements of the partitions of one topic (``AbstractStickyAssignor.PartitionMovements``).
 
-    Suppose that partition 1 moved from A to B, and now partition 2 would move from B to A. Sending partition 1 back
-    gives the same balance and moves two partitions fewer.
+    Example: partition 1 moved from A to B, and now a partition must move from B to A. If this is partition 1, not
+    partition 2, the balance is the same, and two partitions fewer have moved.
 
     >>> movements = TopicMovements("t0")
     >>> movements.record(1, giver=0, target=1)
@@ -23,19 +23,19 @@ class TopicMovements:
         self._by_pair: dict[tuple[int, int], _MovedPartitions] = {}
 
     def substitute(self, number: int, giver: int, target: int) -> int:
-        """Choose the partition to move to ``target``: ``number``, or a partition that ``target`` gave up before.
+        """Choose the partition that moves to ``target``: ``number``, or a partition that ``target`` gave up before.
 
-        A partition that moved before counts as a partition of its first giver. So the returned partition can belong to
-        a member other than ``giver``.
+        If a partition has already moved, it counts as a partition of its first giver. So the returned partition can
+        belong to a member other than ``giver``.
         """
         source = self._moved[number][0] if number in self._moved else giver
         returning = self._by_pair.get((target, source))
         return returning.first(self._topic_hash) if returning else number
 
     def record(self, number: int, giver: int, target: int) -> None:
-        """Record a movement. A partition that moved before keeps its first giver.
+        """Record a movement. If a partition has already moved, its first giver stays the same.
 
-        A partition that is back at its first giver counts as not moved.
+        If the partition returns to its first giver, it counts as not moved.
         """
         if number in self._moved:
             pair = self._moved.pop(number)

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 ScanOrder = Callable[[Iterable[str]], list[str]]
 """Sorts member ids into the order in which the algorithm visits the members' claims.
 
-If not every member can keep its partitions, this order decides which members do.
+If some members cannot keep their partitions, this order decides which members keep theirs.
 """
 
 
 class StickyAssignor:
-    """Balances the group as well as possible. Among balanced assignments it keeps as many owners as possible.
+    """Balances the group as well as possible. As many partitions as possible keep their owner.
 
-    The members are visited in the order of their ids. Java visits them in the order of a ``HashMap``. Use
-    ``StickyAssignor(hash_map_order)`` for the assignment of a Java leader.
+    The members are visited in the order of their ids. Java visits members in the order of a ``HashMap``. To compute the
+    assignment of a Java leader, use ``StickyAssignor(hash_map_order)``.
 
-    Three topics have 1, 2 and 3 partitions. Three members have different subscriptions. Roundrobin would give C2 four
-    of the six partitions:
+    Three topics have 1, 2 and 3 partitions. Three members have different subscriptions. Roundrobin assigns four of the
+    six partitions to C2. Sticky assigns three:
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> topics = {"C0": ("t0",), "C1": ("t0", "t1"), "C2": ("t0", "t1", "t2")}
@@ -40,7 +40,7 @@ class StickyAssignor:
     >>> [len(partitions) for partitions in StickyAssignor().assign(group).members.values()]
     [1, 2, 3]
 
-    A member leaves. The other members share its partitions, and no other partition moves.
+    Member B leaves. The other members share the partitions of B. No other partition moves.
 
     >>> def owned(name, *numbers):
     ...     return Member(name, ("t",), owned=tuple(("t", number) for number in numbers), generation_id=1)
@@ -48,7 +48,7 @@ class StickyAssignor:
     >>> StickyAssignor().assign(left).members["A"]
     (('t', 0), ('t', 1), ('t', 3))
 
-    A member joins. It gets its share, and no partition moves between the other members.
+    Member B joins. It gets its share. No partition moves between the other members.
 
     >>> joined = GroupSpec((owned("A", 0, 1, 3), owned("B"), owned("C", 2, 4, 5)), {"t": 6})
     >>> StickyAssignor().assign(joined).members["B"]
@@ -61,16 +61,17 @@ class StickyAssignor:
         self.scan = scan
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
-        """Assign ``group``. Its claims decide which partitions keep their owner."""
+        """Assign ``group``. The claims of its members decide which partitions keep their owner."""
         outcome = assign_sticky(group, self.scan)
         return group_assignment(outcome.members, outcome.assigned)
 
 
 @dataclass(frozen=True, slots=True)
 class StickyOutcome:
-    """The members by id with their partitions, and the partitions that change their owner.
+    """The members sorted by id, the partitions of each member, and the partitions that change their owner.
 
-    ``transferring`` is None after the general algorithm. Then compare the assignment with the owned partitions.
+    ``transferring`` is None after the general algorithm. In that case, compare the assignment with the owned partitions
+    to find partitions that change their owner.
     """
 
     members: Sequence[MemberSubscription]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class StickyRacks:
     """The rack of each member, by position, and the racks of each partition's replicas.
 
-    Both are empty if racks do not matter. Sticky decides this once for the whole group. Range decides it per topic.
+    Both are empty if racks do not matter. Sticky decides once for the whole group whether racks matter.
     """
 
     members: Mapping[int, str] = field(default_factory=dict)

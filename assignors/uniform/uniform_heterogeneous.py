@@ -1,13 +1,13 @@
 """Uniform for different subscriptions (``UniformHeterogeneousAssignmentBuilder``).
 
-1. Partitions without an owner go, topic by topic, to the least loaded subscribers.
-2. Topic by topic, partitions move from the most loaded to the least loaded subscribers until the loads differ by at
-   most one. A move can unbalance an earlier topic. So this step runs up to 16 times over all topics. It ends earlier if
-   a whole round moves nothing.
+1. For each topic in turn, partitions without an owner go to the least loaded subscribers.
+2. For each topic in turn, partitions move from the most loaded to the least loaded subscribers until the loads differ
+   by at most one. A move can unbalance an earlier topic. So this step runs up to 16 times over all topics. It ends
+   earlier if a whole round moves nothing.
 
-Step 2 handles one topic at a time, so it finds no chain of moves through a third member. The balance is a local
-optimum. Topics with the most partitions per subscriber come first, because they need the most room. Members are
-ordered by position, which is the order of ids.
+Step 2 handles one topic at a time, so it cannot find a chain of moves through a third member. The balance is a local
+optimum. Topics with the most partitions per subscriber come first, because they need the most room. Members are ordered
+by position, which is the order of ids.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ MAX_ITERATION_COUNT = 16
 
 
 class HeterogeneousAssignment:
-    """One run of the algorithm. ``owners`` is the current target before ``build``, and the new target after it."""
+    """One run of the algorithm. Before ``build``, ``owners`` is the current target.
+
+    After ``build``, it is the new target.
+    """
 
     def __init__(self, members: int, subscribers: Mapping[str, Sequence[int]], owners: Owners) -> None:
         self.subscribers = subscribers

@@ -3,11 +3,11 @@
 With n members and p partitions, the quota of each member is p // n partitions. p % n members get one more partition,
 the *extra*. The algorithm visits the members in the order of ids:
 
-1. A member keeps the partitions that it owns, by topic and number, up to its quota. If an extra is left, it keeps one
-   more.
-2. A member that owns too few partitions to use an extra leaves it to later members, which may own more. It takes the
-   extra anyway if every remaining member must take one.
-3. The remaining partitions fill one member after the next.
+1. A member keeps the partitions that it owns, in the order of topic and number, up to its quota. If an extra is
+   available, the member keeps one more partition that it owns.
+2. A member that owns too few partitions does not take an extra, because later members possibly own more partitions. It
+   takes the extra anyway if every remaining member must take one.
+3. The remaining partitions go to the first member until it is full, then to the next member, and so on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def assign_homogeneous(members: int, target: Owners) -> list[list[TopicPartition]]:
-    """Assign all partitions of ``target``, which has the current owners. Returns one list per member, by position."""
+    """Assign all partitions of ``target``, which contains the current owners.
+
+    Returns one list per member, by position.
+    """
     quota, extras = divmod(sum(map(len, target.values())), members)
     owned = by_owner(target)
     unassigned = owned.pop(NO_OWNER, [])

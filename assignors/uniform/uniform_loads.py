@@ -1,9 +1,9 @@
 """Finds the least and the most loaded subscribers of a topic (the balancer of `UniformHeterogeneousAssignmentBuilder`).
 
-The subscribers are sorted by load. The *low range* contains the least loaded subscribers, all at one level. Each of
-them gets one partition. Then the range goes up one level, and includes the subscribers that were already at this level.
-The *high range* contains the most loaded subscribers and goes down in the same way. The two ranges have met if their
-levels differ by at most one.
+The subscribers are sorted by load. The *low range* contains the least loaded subscribers. All of them have the same
+load (level). Each of them gets one partition. Then the range goes up one level. Then it also includes the subscribers
+that already had this load. The *high range* contains the most loaded subscribers and goes down in the same way. The two
+ranges have met if their levels differ by at most one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 
 class SubscriberLoads:
-    """Returns one member after the next to give or take one partition. The caller must keep ``sizes`` up to date."""
+    """Returns members one by one. Each of them gives or takes one partition.
+
+    The caller must keep ``sizes`` up to date.
+    """
 
     def __init__(self, subscribers: Sequence[int], sizes: Sequence[int]) -> None:
         self._sizes = sizes
@@ -50,8 +53,8 @@ class SubscriberLoads:
     def next_most_loaded_of(self, giveable: Mapping[int, Sequence[int]]) -> int | None:
         """Return the next member of the high range that can give a partition.
 
-        Returns None if no member can give one, or if the ranges have met. Members that can give nothing move to the end
-        of the list, outside the range.
+        Returns None if no member can give one, or if the ranges have met. Members that cannot give a partition move to
+        the end of the list, outside the range.
         """
         while not self.balanced:
             place = self._next_most_loaded()

@@ -35,8 +35,8 @@ def compare(
 
     ``owners`` are these current owners, if the caller already has them (``effective_owners``).
 
-    A cooperative strategy withholds moving partitions in its first round. So it is computed again, until no member must
-    revoke a partition or ``MAX_ROUNDS`` is reached.
+    A cooperative strategy withholds moving partitions in its first round. So the strategy is computed again, until no
+    member must revoke a partition or ``MAX_ROUNDS`` is reached.
     """
     current, assignment, rounds = group, assignor.assign(group), 1
     cooperative = assignor.name == CooperativeStickyAssignor.name

@@ -55,13 +55,13 @@ def parse_group(fields: object) -> GroupSpec:
 
 
 def scenario_id(fields: object) -> str | None:
-    """Return the field ``id`` of a decoded line, or None. Works also if the rest of the line is invalid."""
+    """Return the field ``id`` of a decoded line, or None. The rest of the line can be invalid."""
     found = fields.get("id") if isinstance(fields, dict) else None
     return found if isinstance(found, str) else None
 
 
 def decode_line(line: str | bytes) -> object:
-    """Decode one JSON line. Raises ScenarioError if it is not JSON, or if it is nested too deep."""
+    """Decode one JSON line. Raises ScenarioError if the line is not JSON or has too many nested levels."""
     try:
         return json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -79,8 +79,8 @@ def assignment_as_json(assignment: GroupAssignment) -> dict[str, list[list[str |
 def answer_as_json(scenario: Scenario, assignment: GroupAssignment) -> dict[str, object]:
     """Return the JSON form of a scenario's result.
 
-    For ``cooperative-sticky``, it also contains ``rebalance_needed`` and the assignment after a second round. For the
-    second round, every member has revoked its lost partitions and has rejoined.
+    For ``cooperative-sticky``, it also contains ``rebalance_needed`` and the assignment after a second round. Before
+    the second round, every member has revoked its lost partitions and has rejoined.
     """
     answer: dict[str, object] = {"id": scenario.scenario_id, "assignment": assignment_as_json(assignment)}
     cooperative = CooperativeStickyAssignor()

@@ -2,17 +2,18 @@
 
 ``range`` does this by design, because it assigns each topic separately, starting with the first member. Example: three
 members subscribe to ten topics with one partition each. The first member gets all ten partitions, and the other members
-are idle. Each topic is correct, so only a separate name shows the cause. Source: the class comment of
-``RangeAssignor``.
+are idle. Each single topic is assigned correctly. So a report must name the cause explicitly. Source: the class comment
+of ``RangeAssignor``.
 
 The first rule that applies decides:
 
 1. The assignment breaks a rule: no skew is reported, because a different fault must be repaired first.
 2. A topic is not shared evenly (two of its subscribers differ by more than one partition): no skew. The cause is a
    different one.
-3. The sizes are as fair as in any valid assignment: no skew.
-4. No member has the extra partition of two or more topics: no skew. The sizes differ because subscriptions differ.
-5. Otherwise: skew. ``members`` are the members with the extra partition of most topics.
+3. The sizes are as fair as in the fairest valid assignment: no skew.
+4. Each member has the extra partition of at most one topic: no skew. The sizes differ because subscriptions differ.
+5. Otherwise: skew. For each member, count the topics whose extra partition it has. ``members`` are the members with the
+   highest count.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TopicSkew:
-    """The members with the extra partition of most topics, the number of these topics, and the surplus (`evenness`)."""
+    """The members with the highest number of extra partitions, this number, and the surplus (`evenness`)."""
 
     members: tuple[str, ...]
     topics: int
@@ -73,8 +74,9 @@ def topic_skew(group: GroupSpec, assignment: GroupAssignment) -> TopicSkew | Non
 def choose_remedy(outcomes: Iterable[Outcome | FailedOutcome]) -> Outcome | None:
     """Choose the strategy that removes the unfairness: the strategy with the score 100. None if no strategy has it.
 
-    If several have it, the strategy with the fewest moved partitions is chosen, then the first one. ``outcomes`` are
-    the outcomes of ``what_if`` for the unchanged group.
+    If several strategies have this score, the strategy with the fewest moved partitions is chosen. If several
+    strategies have equally few, the first of them is chosen. ``outcomes`` are the outcomes of ``what_if`` for the
+    unchanged group.
 
     >>> from assignors import BUILT_IN
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
@@ -89,7 +91,7 @@ def choose_remedy(outcomes: Iterable[Outcome | FailedOutcome]) -> Outcome | None
 
 
 def _members_with_extra(group: GroupSpec, assignment: GroupAssignment) -> Iterator[str]:
-    """Yield the members with the extra partition, for each topic whose partitions cannot be divided equally."""
+    """For each topic whose partitions cannot be divided equally, yield each member that has an extra partition."""
     counts = {member_id: Counter(topic for topic, _ in held) for member_id, held in assignment.members.items()}
     for topic, subscribers in subscribers_by_topic(group, group.members).items():
         quota = group.partition_count(topic) // len(subscribers)

@@ -1,21 +1,23 @@
 """Computes the result of every strategy for a group: unchanged, with more or fewer members, or with a larger topic.
 
-Rules of a change. With them, two monitors return the same result:
+These rules define a change exactly, so that two monitors return the same result:
 
-1. A member that *joins* is dynamic and has no rack. It has the most common subscription. Of equally common ones, it has
-   the one with most partitions, then the first by name. Its real id is unknown, but ``range`` and ``roundrobin`` order
-   members by id. So its id is ``~new-member-1``. It comes last, because ``~`` sorts after letters and digits.
-2. The member that *leaves* is the member with most partitions today. Of several such members, the last by id leaves.
-   This is the worst case, because this member has the most partitions to move. If two members leave, the second one is
-   chosen in the same way.
+1. A member that *joins* is dynamic and has no rack. It has the most common subscription. If several subscriptions are
+   equally common, it has the subscription with the most partitions. If several of these have equally many partitions,
+   it has the first by name. Its real id is unknown, but ``range`` and ``roundrobin`` order members by id. So its id is
+   ``~new-member-1``. It comes last, because ``~`` sorts after letters and digits.
+2. The member that *leaves* is the member with the most partitions today. If several members have equally many, the last
+   of them by id leaves. This is the worst case, because this member has the most partitions to move. If two members
+   leave, the second one is chosen in the same way.
 3. A topic can only *grow*, as in Kafka. At least one member must subscribe to it. The racks of the new partitions are
    unknown.
-4. Moves are counted from today's owners. A partition moves if a different member gets it. The partitions of a member
-   that left, or that cannot keep them, move under every strategy (``unavoidable_moves``) and are included.
+4. Moves are counted from today's owners. A partition moves if a different member gets it. If a member left, or cannot
+   keep its partitions, these partitions move under every strategy. They are included in the count, and also counted
+   separately (``unavoidable_moves``).
 5. A cooperative strategy is computed to its last round, as in ``comparison``.
 
-One change of a group with 1,000 members and 10,000 partitions takes 0.13 s for all built-in strategies. If all
-subscriptions differ, it takes 0.5 s (DESIGN.md).
+For one change of a group with 1,000 members and 10,000 partitions, the computation of all built-in strategies takes
+0.13 s. If all subscriptions differ, the computation takes 0.5 s (DESIGN.md).
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class ImpossibleChangeError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of a group: ``members`` that join (or leave, if negative), and the new partition counts of topics.
+    """A change of a group: how many ``members`` join (negative: leave), and the new partition counts of topics.
 
     >>> str(Change()), str(Change(members=-1)), str(Change(members=2, partitions={"orders": 12}))
     ('as it is', '1 member fewer', '2 members more, orders grows to 12 partitions')
@@ -72,11 +74,12 @@ USUAL_CHANGES = (Change(), Change(members=1), Change(members=-1))
 class Outcome:
     """The measures of one strategy's final assignment. Counts are in partitions if the name has no other unit.
 
-    ``strategy`` is None for today's owners. ``score`` (0 to 100, see ``evenness``) is None if partitions are
-    unassigned, because then it has no meaning. ``excess_partitions`` are the partitions of the busiest member beyond
-    the fairest possible maximum. Both are None if too many subscriptions differ to compute the fairest assignment.
-    ``topic_spread`` is, for each topic, the difference in partitions between the subscribers with most and with fewest.
-    ``rounds`` is the number of rebalances until the group reaches the assignment.
+    ``strategy`` is None if the outcome describes today's owners. ``score`` (0 to 100, see ``evenness``) is None if
+    partitions are unassigned, because then it has no meaning. ``excess_partitions`` are the partitions of the busiest
+    member beyond the fairest possible maximum. Both are None if the fairest assignment cannot be computed, because too
+    many subscriptions differ. ``topic_spread`` compares the subscribers of each topic: the most partitions of one
+    subscriber minus the fewest partitions of one subscriber. ``rounds`` is the number of rebalances until the group
+    reaches the assignment.
     """
 
     strategy: str | None
@@ -104,10 +107,10 @@ class FailedOutcome:
 class WhatIf:
     """The outcomes of all strategies for one changed group, and the limits that apply to every strategy.
 
-    ``joined`` and ``left`` are member ids. ``members`` and ``partitions`` are counts after the change. Two numbers
-    describe the fairest valid assignment: ``smallest_maximum`` is the number of partitions of its busiest member.
-    ``idle_in_any_assignment`` is the number of its idle members. Idle members beyond this number are avoidable. Both
-    are None if the fairest assignment is unknown.
+    ``joined`` and ``left`` are the ids of the members that join and leave. ``members`` and ``partitions`` are counts
+    after the change. Two numbers describe the fairest valid assignment: ``smallest_maximum`` is the number of
+    partitions of its busiest member. ``idle_in_any_assignment`` is the number of its idle members. Idle members beyond
+    this number are avoidable. Both are None if the fairest assignment is unknown.
     """
 
     change: Change
@@ -132,8 +135,8 @@ def what_if(
     Without ``change``, the group stays as it is. The claims of the members in ``group`` are ignored. Raises
     ImpossibleChangeError if the change is impossible, or if the group has no members.
 
-    Three topics have two partitions each. Range gives one partition of each topic to the same two members. Sticky would
-    move two of the six partitions:
+    Three topics have two partitions each. Range assigns the partitions of each topic to the same two members. With
+    sticky, two of the six partitions move:
 
     >>> from assignors import BUILT_IN
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
@@ -214,7 +217,7 @@ def what_if_as_json(found: WhatIf) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class _Baseline:
-    """The values that all strategies are compared with. ``fairest`` is None if it would take too long to compute.
+    """The values that all strategies are compared with. ``fairest`` is None if its computation takes too long.
 
     ``owners`` are today's owners that can keep their partitions. ``unavoidable_moves`` counts the partitions whose
     owner has left or cannot keep them.
@@ -240,7 +243,10 @@ def _fairest_if_known(group: GroupSpec) -> tuple[int, ...] | None:
 
 
 def _group_owning(group: GroupSpec, owners: Mapping[TopicPartition, str]) -> GroupSpec:
-    """Return the group with the claims of ``owners``. All claims have the same generation."""
+    """Return the group in which each member claims its partitions of ``owners``.
+
+    All claims have the same generation.
+    """
     held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in group.members}
     for partition in sorted(owners):
         if owners[partition] in held:

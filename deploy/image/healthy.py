@@ -1,8 +1,10 @@
-"""HEALTHCHECK of the image. The exit code is 0 if the monitor's HTTP port answers that the monitor is alive.
+"""HEALTHCHECK of the image.
 
-The port may use TLS, and only the settings file contains this information. So the check tries HTTP first, then HTTPS.
-It does not verify the certificate, because the certificate is not issued for the loopback address. This is safe: the
-page needs no password, so the request contains no secret.
+The exit code is 0 if the response of the monitor's HTTP port shows that the monitor is alive.
+
+The port possibly uses TLS. Only the settings file shows whether it does. So the check tries HTTP first, then HTTPS. The
+check does not verify the certificate, because the certificate is not issued for the loopback address. This is safe,
+because the page needs no password. So the request contains no secret.
 """
 
 import os

@@ -20,7 +20,10 @@ _COMMANDS = {
     "broker": "streaming.cli.broker",
     "jars": "streaming.cli.jars",
 }
-"""Module of each command name. The module exports the click command under that name, with `_` for `-`."""
+"""Maps each command name to its module.
+
+The module exports the click command under the command name, with `_` for `-`.
+"""
 
 
 class _LazyCommandGroup(click.Group):
@@ -50,6 +53,7 @@ class _LazyCommandGroup(click.Group):
 def main() -> None:
     """Show why the assignment of a Kafka consumer group is unfair, wrong or keeps changing.
 
-    To try it, run `rebalance-monitor demo`. It starts a broker, real consumer groups and the monitor, and shows them
-    live. For your own cluster, run `rebalance-monitor run --config FILE`. Then open http://127.0.0.1:9560/metrics.
+    To try it, run `rebalance-monitor demo`. The demo starts a broker, real consumer groups and the monitor, and shows
+    live reports. For your own cluster, run `rebalance-monitor run --config FILE`. Then open
+    http://127.0.0.1:9560/metrics.
     """

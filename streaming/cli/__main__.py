@@ -1,4 +1,4 @@
-"""`python -m streaming.cli` is `rebalance-monitor`, run by the Python interpreter that you choose."""
+"""`python -m streaming.cli` runs `rebalance-monitor` with this Python interpreter."""
 
 from __future__ import annotations
 

@@ -91,7 +91,10 @@ def _idle_cell(members: tuple[str, ...]) -> str:
 
 
 def _read_scenario(text: bytes, wanted_id: str | None) -> object:
-    """Return the only scenario, or the scenario with this id. The text is one JSON object or one object per line."""
+    """Return the scenario with this id. Without an id, the text must contain one scenario.
+
+    The text is one JSON object or one object per line.
+    """
     try:
         scenarios = [decode_line(text)]
     except ScenarioError:

@@ -15,7 +15,10 @@ BAD_LINE: Final = "bad_line"
 
 
 class _RawRecord(msgspec.Struct):
-    """One input line. Both fields are required: a missing value is not a tombstone. Other fields are ignored."""
+    """One input line. Both fields are required, because a missing value is different from a tombstone.
+
+    Other fields are ignored.
+    """
 
     key: bytes | None
     value: bytes | None
@@ -42,8 +45,8 @@ def decode(file: BinaryIO) -> None:
     Each input line is a JSON object with base64 "key" and "value" (null for a tombstone).
 
     Each output line is {"record", "key", "value"} in the format of Kafka's own tools. For classic members, "decoded"
-    holds the decoded bytes of the consumer protocol. For a record that Kafka cannot read either, the line is
-    {"error", "field"}.
+    holds the decoded bytes of the consumer protocol. If Kafka itself cannot read a record, the line is {"error",
+    "field"}.
     """
     output = sys.stdout.buffer
     for line in file:  # a binary file is split only at line feeds, because names can contain U+2028

@@ -115,7 +115,7 @@ def _check_port(port: int) -> None:
 
 
 def _raise_interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """Raise KeyboardInterrupt and ignore further stop signals, because a second signal must not interrupt the stop."""
+    """Raise KeyboardInterrupt. Ignore further stop signals, because a second signal must not interrupt the shutdown."""
     _ignore_stop_signals()
     raise KeyboardInterrupt
 

@@ -101,8 +101,8 @@ def groups(  # noqa: PLR0913, PLR0917 - click hands over every option by name
     The command asks the brokers and reads no topic. It needs only the DESCRIBE permission. "?" means that a broker did
     not report the value.
 
-    Fairness compares the partitions of the members with the fairest valid assignment. The partitions of a topic are
-    counted up to the highest one that a member holds.
+    Fairness compares the partitions of the members with the fairest valid assignment. For each topic, the command
+    counts the partitions up to the highest partition that a member holds.
 
     If a monitor writes tables, the output also has the active conditions of each group (a storm, a silent member, ...)
     with their start times in UTC. For details, run `history GROUP`.
@@ -136,7 +136,7 @@ def _settings(cluster: str | None, file: Path | None, *, is_other_cluster: bool)
 
 
 def _kafka_settings(bootstrap_server: str | None, settings: Settings) -> KafkaSettings:
-    """Return the settings of the connection, with a short timeout because a person waits for the output."""
+    """Return the settings of the connection. The timeout is short, because a person waits for the output."""
     kafka = settings.kafka
     override = {} if bootstrap_server is None else {"bootstrap_servers": bootstrap_server}
     timeout = {"connect_timeout_seconds": min(kafka.connect_timeout_seconds, CONNECT_TIMEOUT_SECONDS)}
@@ -171,7 +171,10 @@ def _read_conditions(settings: Settings, tables: str | None, *, is_other_cluster
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """The states and types of the options. An empty collection matches every group; unknown values match no option."""
+    """The states and types in the options. An empty collection matches every group.
+
+    An unknown state or type matches no option.
+    """
 
     states: Collection[str]
     group_types: Collection[str]
@@ -180,7 +183,10 @@ class _Filter:
         return _is_among(group.state, self.states) and _is_among(group.group_type, self.group_types)
 
     def may_match(self, listed: ListedGroup) -> bool:
-        """Return whether to describe the group. Old brokers list no states and types, so an unknown value matches."""
+        """Return whether to describe the group.
+
+        Old brokers do not list states and types, so an unknown value also returns True.
+        """
         return (listed.state is None or _is_among(listed.state, self.states)) and (
             listed.group_type is None or _is_among(listed.group_type, self.group_types)
         )
@@ -192,7 +198,10 @@ def _is_among(value: str | None, allowed: Collection[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A group as listed and, if its coordinator answered, as described. The description is newer than the listing."""
+    """The listing of a group and, if its coordinator answered, its description.
+
+    The description was requested after the listing.
+    """
 
     group_id: str
     listed: ListedGroup
@@ -298,7 +307,10 @@ def _table(selected: Collection[_Group], conditions: Conditions | None, *, verbo
 
 
 def _protocol_and_member_count(described: DescribedGroup | None) -> tuple[str | None, str | None]:
-    """Return the cells "protocol" and "members". A described group without a strategy has none: "", not unknown."""
+    """Return the cells "protocol" and "members".
+
+    If a group has a description without a strategy, the cell is "", which does not mean unknown.
+    """
     return (described.protocol or "", str(len(described.members))) if described else (None, None)
 
 
@@ -308,7 +320,7 @@ def _conditions_text(rows: Iterable[Row]) -> str:
 
 
 def _fairness_text(group_id: str, described: DescribedGroup) -> str | None:
-    """Return the fairness of a group, "" if the group assigns no partitions now, or None if it is unknown."""
+    """Return the fairness of a group. "" if the group assigns no partitions now. None if the fairness is unknown."""
     if described.state not in _STATES_WITH_PARTITIONS or described.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return ""
     if described.protocol == KAFKA_STREAMS_PROTOCOL:

@@ -71,8 +71,8 @@ class _History:
     """The rows that the command prints.
 
     `rebalances` has the last rows of that table. `changes` has the rows of `group_conditions` since the first of these
-    rebalances. `active` has the conditions that have not ended. `problems` has the fairness problems after a rebalance,
-    by the position of its record.
+    rebalances. `active` has the conditions that have not ended. `problems` maps the position of a rebalance's record to
+    the fairness problems after the rebalance.
     """
 
     rebalances: Sequence[Row]
@@ -94,7 +94,10 @@ def _read_history(group: str, root: str, cluster: str | None, last: int) -> _His
 
 
 def _lines(history: _History, *, show_cluster: bool) -> Iterator[str]:
-    """Return the output lines: rebalances and condition changes by time, then the conditions that are active now."""
+    """Return the output lines. Rebalances and starts and ends of conditions are sorted by time.
+
+    Active conditions are last.
+    """
     lines = []
     for row in history.rebalances:
         description = "; ".join([escape_text(describe_rebalance(row)), *history.problems.get(_position(row), ())])
@@ -129,7 +132,7 @@ def _position(row: Row) -> _Position:
 
 
 def _read_fairness_problems(group: str, root: str, cluster: str | None) -> Mapping[_Position, Sequence[str]]:
-    """Return the fairness problems of each assignment, by the position of the record that assigned it."""
+    """Map the position of each record with an assignment to the fairness problems of this assignment."""
     from streaming.delta.stored import NoTableError, stored_rows  # noqa: PLC0415 - a slow import would slow down --help
     from streaming.delta.tables import ASSIGNMENT_IMBALANCE  # noqa: PLC0415 - as above
 

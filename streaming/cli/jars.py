@@ -21,7 +21,7 @@ from streaming.jars import BROKER_SETS, FIRST_RUN, JAR_SETS, JarSetName, cache_f
 def jars(*, every_kafka: bool) -> None:
     """Download and verify the jars of Spark, Delta and Kafka.
 
-    The download happens once per user. After that, the command takes a second.
+    The jars are downloaded once per user. If they exist already, the command takes a second.
     """
     console = Console(stderr=True)
     try:

@@ -27,14 +27,14 @@ def rebuild(cluster: str | None, is_repairing: bool, file: Path | None) -> None:
     """Create a new checkpoint from the topic and the tables. Counters keep their values.
 
     Use this command if a checkpoint is damaged, if it belongs to a different version, or if you want to change a
-    setting that cannot change after the checkpoint is created. The command renames the old checkpoint. The next run
-    reads the topic from its start. Rows that the tables already have are not written again. With several clusters, the
-    command rebuilds the checkpoint of one cluster. The other checkpoints do not change.
+    setting that is fixed in the checkpoint. The command renames the old checkpoint. The next run reads the topic from
+    its start. Rows that the tables already have are not written again. With several clusters, the command rebuilds the
+    checkpoint of one cluster. The other checkpoints do not change.
 
-    If tables are damaged, the command fails and changes nothing. With --repair-tables, it repairs each damaged table
-    first and prints how. It restores the last good version, removes damaged files, or renames the table and starts a
-    new one. The next run of this cluster writes rows again if their records are still in the topic. Other removed rows
-    are lost.
+    If tables are damaged, the command fails and changes nothing. With --repair-tables, it first repairs each damaged
+    table and prints a description of the repair. It restores the last good version, removes damaged files, or renames
+    the table and starts a new one. The next run of this cluster writes rows again if their records are still in the
+    topic. Other removed rows are lost.
 
     Exit codes: 0 rebuilt; 1 not rebuilt, a retry may succeed; 78 not rebuilt, fix the reported error first. If the
     command fails, the old checkpoint keeps its name.

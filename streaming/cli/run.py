@@ -15,10 +15,9 @@ from streaming.config.load import forget_secrets
 from streaming.errors import RemedyError
 
 SWITCH_SECONDS = 0.001
-"""Time after which Python interrupts a computing thread for a waiting thread.
-
-A scrape lets other threads run a hundred times. With Python's default of 5 ms, a scrape during a sample or a batch
-takes 50 % longer (tests/bench/DESIGN.md).
+"""Time after which Python interrupts a busy thread if a different thread waits. During a scrape, other threads run a
+hundred times. With Python's default of 5 ms, a scrape during a sample or a batch takes 50 % longer
+(tests/bench/DESIGN.md).
 """
 
 _log = logging.getLogger(__name__)
@@ -48,8 +47,8 @@ def run(file: Path | None, log_level: str) -> None:
     the monitor watches localhost:9092 and stores checkpoint and tables below ~/.local/state/kafka-rebalance-monitor.
     `rebalance-monitor config check` prints every setting.
 
-    Each section [clusters.NAME] of the configuration adds a cluster. If one of several clusters cannot be watched, the
-    log reports it, its status is not ready, and the monitor tries again. The other clusters continue.
+    Each section [clusters.NAME] of the configuration adds a cluster. If the monitor cannot watch one of several
+    clusters, it logs the error and tries again. Until then, this cluster is not ready. The other clusters continue.
 
     Exit codes: 0 stopped; 1 failed, a restart may succeed; 78 failed, fix the reported error first; 2 wrong arguments.
     """

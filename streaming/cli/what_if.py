@@ -81,8 +81,8 @@ def what_if(  # noqa: PLR0913, PLR0917 - click hands over every option by name
 ) -> None:
     """Compute the assignment of each strategy for GROUP, from the partitions that its members hold today.
 
-    The command reads the table `group_generations`. The partitions of a topic are counted up to the highest one that a
-    member holds. Columns of the output:
+    The command reads the table `group_generations`. For each topic, the command counts the partitions up to the highest
+    partition that a member holds. Columns of the output:
 
     \b
     sizes          members x partitions: 2x3 is two members with three partitions each
@@ -125,7 +125,7 @@ def _read_last_row(group: str, root: str, cluster: str | None) -> Mapping[str, A
 
 
 def parse_group_row(row: Mapping[str, Any]) -> tuple[GroupSpec, Owners]:
-    """Return the input of the strategies and the target owner of each partition, from a row of `group_generations`.
+    """Convert a row of `group_generations`. Return the input of the strategies, and the target owner of each partition.
 
     For a KIP-848 group, the target owners are the actual owners after the group is reconciled.
 
@@ -165,7 +165,8 @@ def _print_table(group: str, answer: WhatIf, present: Outcome) -> None:
 def _describe_today(spec: GroupSpec, owners: Owners, answer: WhatIf) -> Iterator[str]:
     """Describe the problems of today's assignment and the strategy that removes them.
 
-    No strategy is named for a changed group, because its assignments do not show what removes today's problems.
+    For a changed group, no strategy is named, because assignments of a changed group do not show which strategy removes
+    today's problems.
     """
     owned: dict[str, list[tuple[str, int]]] = {member.member_id: [] for member in spec.members}
     for topic_partition, member_id in sorted(owners.items()):

@@ -1,4 +1,7 @@
-"""Find the environment variables that are settings. Each can contain a secret, for example a whole section as JSON."""
+"""Find the environment variables that are settings.
+
+Each of these variables can contain a secret, for example in a complete section as JSON.
+"""
 
 from __future__ import annotations
 
@@ -18,5 +21,5 @@ def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_setting(name: str) -> bool:
-    """Return whether a variable can be a setting. pydantic ignores upper and lower case."""
+    """Return whether a variable can be a setting. pydantic does not distinguish upper and lower case."""
     return name.upper().startswith(ENVIRONMENT_PREFIX) and name.upper() not in _NOT_SETTINGS

@@ -62,7 +62,7 @@ class Settings(BaseSettings):
     evaluation: EvaluationSettings = EvaluationSettings()
 
     def of_clusters(self) -> tuple[Settings, ...]:
-        """Return one Settings object per cluster, as if it were the only cluster. The cluster of [kafka] is the first.
+        """Return one Settings object per cluster. Each object has only one cluster. The cluster of [kafka] comes first.
 
         >>> more = ClusterSettings(bootstrap_servers="b:1")
         >>> [one.kafka.cluster for one in Settings(clusters={"eu": more}).of_clusters()]
@@ -72,7 +72,7 @@ class Settings(BaseSettings):
         return (self.model_copy(update={"clusters": {}}), *more)
 
     def of_cluster(self, name: str | None) -> Settings:
-        """Return the settings of one cluster, by its name in tables and labels. None selects the only cluster.
+        """Return the settings of one cluster. `name` is its name in tables and labels. None selects the only cluster.
 
         Raises ConfigError if the name is unknown, or if it is None and there are several clusters.
         """
@@ -85,7 +85,7 @@ class Settings(BaseSettings):
         return of_clusters[name]
 
     def exposed_files(self) -> list[Path]:
-        """Return the files with secrets that the monitor accepts although other users can read them."""
+        """Return the secret files that other users can read and that the monitor accepts anyway."""
         of_port = (self.metrics.tls_key_file, self.metrics.basic_auth_users_file)
         of_brokers = chain.from_iterable(one.kafka.security.secret_files() for one in self.of_clusters())
         files = {*of_brokers, *map(Path, filter(None, of_port))}
@@ -157,7 +157,7 @@ def load_settings(file: Path | None) -> Settings:
 
 
 def forget_secrets() -> None:
-    """Remove the settings from the environment, so that a process that a library starts does not inherit a secret."""
+    """Remove the settings from the environment. Otherwise, child processes of libraries would inherit secrets."""
     for name in filter(is_setting, list(os.environ)):
         del os.environ[name]
 
@@ -176,7 +176,8 @@ def create_redactor(settings: Settings) -> Redactor:
 def _unknown_variables() -> list[str]:
     """Return an error line for each variable of an unknown section. pydantic ignores these variables.
 
-    A variable must contain the delimiter, because Kubernetes sets REBALANCE_MONITOR_SERVICE_HOST and others itself.
+    Only variables with the delimiter count, because Kubernetes itself sets REBALANCE_MONITOR_SERVICE_HOST and similar
+    variables.
     """
     sections = ", ".join(Settings.model_fields)
     candidates = (name for name in sorted(os.environ) if name.upper().startswith(ENVIRONMENT_PREFIX) and "__" in name)

@@ -2,10 +2,11 @@
 
 1. A name passes if the complete name matches the allowed expression and does not match the denied expression.
 2. Expressions use the RE2 syntax (https://github.com/google/re2/wiki/Syntax). pyarrow contains RE2. RE2 matches in time
-   proportional to the length of the name, for every expression. Python's `re` can take exponential time, and any client
-   can choose a group's name. In return, RE2 has no look-arounds and no back references.
+   proportional to the length of the name, for every expression. Python's `re` can take exponential time. This is a
+   risk, because any client can choose a group's name. RE2 does not support look-arounds and back references.
 3. A dot also matches a line break. So a denied expression `.*` also matches a name with a line break.
-4. A character that UTF-8 cannot encode (a lone surrogate) is matched as `?`. A scrape shows it in the same way.
+4. A character that UTF-8 cannot encode (a lone surrogate) is matched as `?`. A scrape also shows `?` for such a
+   character.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def _anchored(pattern: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NameFilter:
-    """A filter by rules 1 to 4. An empty `deny` denies no name."""
+    """A filter that follows rules 1 to 4. If `deny` is empty, no name is denied."""
 
     allow: str = EVERYTHING
     deny: str = NOTHING

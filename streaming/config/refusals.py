@@ -31,8 +31,8 @@ def _rejected_value(error: Any, settings: type[BaseModel]) -> str:  # noqa: ANN4
 def is_plain(path: Sequence[str | int], section: type[BaseModel]) -> bool:
     """Return whether a path in the settings leads to a single value that is not a secret.
 
-    False for secrets, for maps whose names the user chooses, and for sections, because the rejected value may be the
-    text of a complete section.
+    False for secrets, for maps whose names the user chooses, and for sections, because the rejected value of a section
+    can be its complete text.
     """
     steps = iter(path)
     for step in steps:

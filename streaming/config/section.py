@@ -16,6 +16,6 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
-        """Return the printed fields. A traceback with local variables also prints them."""
+        """Return the printed fields. A traceback that shows local variables also prints sections."""
         for name, value in super().__repr_args__():
             yield name, value if isinstance(value, Section) else hide_secrets(value)

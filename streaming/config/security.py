@@ -2,15 +2,16 @@
 
 At start, the monitor checks these rules and prints one line for each violation:
 
-1. A setting that the protocol or the mechanism does not use is an error, because it promises security that is missing.
+1. A setting that the protocol or the mechanism does not use is an error, because the user expects a protection that
+   does not exist.
 2. A mechanism needs all its settings. PLAIN and SCRAM need a user name and a password. OAUTHBEARER needs a token
    endpoint, a client id and a client secret.
-3. A secret is set only once: as a value (preferably by an environment variable) or as a file.
+3. A secret is set only once. Set it as a value (preferably by an environment variable) or as a file.
 4. A file in a setting exists, is readable and is not empty.
 5. The client's private key is PKCS#8 in PEM. Java reads no other format.
 6. Other users cannot read a file with a secret or the private key (`private_files`).
-7. A key's password is set if, and only if, the key has one. Without a required password, OpenSSL would ask for it at
-   the terminal and wait.
+7. A key's password is set if, and only if, the key has one. If the key needs a password that is not set, OpenSSL asks
+   for the password at the terminal and waits.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ class SecuritySettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """The secrets, as read at start. A secret that is not set is None. The repr shows none of them."""
+    """The secrets, as read at start. A secret that is not set is None. The repr does not show the secrets."""
 
     password: str | None = field(default=None, repr=False)
     key_password: str | None = field(default=None, repr=False)

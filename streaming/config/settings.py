@@ -87,7 +87,7 @@ SourceKind = Literal["offsets-topic", "admin-api"]
 
 
 class ClusterSettings(Section):
-    """A further cluster, watched in addition to the cluster of [kafka]. It has its own query."""
+    """A further cluster, watched in addition to the cluster of [kafka]. Each cluster has its own query."""
 
     bootstrap_servers: BootstrapServers = Field(description="Addresses of brokers as host:port, separated by commas.")
     cluster: str | None = Field(
@@ -198,7 +198,7 @@ def _check_pattern(pattern: str) -> str:
 
 
 Pattern = Annotated[str, AfterValidator(_check_pattern)]
-"""A regular expression of RE2 that must match the complete name."""
+"""A regular expression (RE2) that must match the complete name."""
 
 
 class MetricsSettings(Section):

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
 
 class Catalogue:
-    """All strategies by name. Users' strategies run in guarded processes. Close it, or use ``with``, to end them.
+    """All strategies by name. Users' strategies run in guarded processes.
 
-    If several strategies have the same name, a built-in strategy has precedence, then a reference, then an installed
-    package. Raises AssignorFailedError if a reference cannot be loaded.
+    To end these processes, close the catalogue or use ``with``.
+
+    If several strategies have the same name, built-in strategies have precedence over references, and references have
+    precedence over installed packages. Raises AssignorFailedError if a reference cannot be loaded.
     """
 
     def __init__(self, references: Iterable[str] = ()) -> None:
@@ -54,11 +56,14 @@ class Catalogue:
         return UsersAssignor(name, self._guarded[name])
 
     def users_references(self) -> dict[str, str]:
-        """Return the reference of each user's strategy by name. Other processes need it to run the strategy."""
+        """Map the name of each user's strategy to its reference.
+
+        Other processes need the reference to run the strategy.
+        """
         return {name: self._guarded[name].reference for name in sorted(self._guarded.keys() - BUILT_IN.keys())}
 
     def close(self) -> None:
-        """End all processes. The next group of a strategy starts a new process."""
+        """End all processes. If a strategy is used again, a new process starts."""
         for guarded in self._guarded.values():
             guarded.close()
 

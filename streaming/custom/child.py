@@ -1,8 +1,8 @@
 """Run a user's strategy in its own process: ``python -m streaming.custom.child module:attribute limit_seconds``.
 
-The process reads groups from standard input and writes assignments to standard output, until the input ends. Output of
-the strategy itself goes to standard error, so that it is not read as an assignment. If a strategy exceeds its time
-limit, a watchdog writes a traceback and ends the process.
+The process reads groups from standard input and writes assignments to standard output, until the input ends. Text that
+the strategy prints goes to standard error, so that the guard does not read it as an assignment. If a strategy exceeds
+its time limit, a watchdog writes a traceback and ends the process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Run a user's strategy so that the caller always gets a result: an assignment or the reason of the failure.
 
-A process cannot stop an endless Python loop in itself: no signal or exception interrupts it reliably, and a thread
-cannot be killed. So the strategy runs in a child process, which is started once for all groups. A watchdog in the child
-ends the child at the time limit. If the watchdog fails, the parent kills the child one second later.
+A process cannot reliably stop an endless loop in its own Python code. Signals and exceptions do not always interrupt
+the loop, and a thread cannot be killed. So the strategy runs in a child process, which is started once for all groups.
+A watchdog in the child ends the child at the time limit. If the watchdog fails, the parent kills the child one second
+later.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 
 LIMIT_SECONDS = 10.0
 START_LIMIT_SECONDS = 60.0
-"""Time limit of the start. It is longer, because the import of a user's module can take longer than an assignment."""
+"""Time limit of the start. This limit is longer than `LIMIT_SECONDS`, because the import of a user's module can take
+longer than an assignment.
+"""
 GRACE_SECONDS = 1.0
 MAX_TIMEOUTS = 3
 RETRY_EVERY = 100
@@ -55,7 +58,7 @@ class FailureReason(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class AssignorFailure:
-    """The failure of a strategy. ``violations`` has entries if its assignment breaks the common rules."""
+    """The failure of a strategy. ``violations`` is not empty if the strategy's assignment breaks the common rules."""
 
     reason: FailureReason
     detail: str
@@ -65,9 +68,9 @@ class AssignorFailure:
 class GuardedAssignor:
     """A user's strategy by reference (``module:attribute``), in its own process.
 
-    After three consecutive timeouts, the strategy is suspended and computes only every hundredth group. Otherwise, a
-    strategy that always hangs would delay every group by the time limit. Do not use it from several threads at once.
-    Close it, or use ``with``.
+    After three consecutive timeouts, the strategy is suspended. Then it computes only every hundredth group. If it were
+    not suspended, a strategy that always hangs would delay every group by the time limit. Do not use this object from
+    several threads at the same time. Close it, or use ``with``.
 
     >>> from assignors.model import GroupSpec, MemberSubscription as Member
     >>> with GuardedAssignor("assignors.range.range:RangeAssignor") as guarded:
@@ -150,7 +153,7 @@ class GuardedAssignor:
 
 
 class _Child:
-    """The child process. It writes one message after its start and one message after each request."""
+    """The child process. The child writes one message after its start and one message after each request."""
 
     def __init__(self, reference: str, limit_seconds: float) -> None:
         self.name = reference
@@ -169,7 +172,10 @@ class _Child:
         self._answers = cast("BinaryIO", self._process.stdout)
 
     def ask(self, request: bytes | None, limit_seconds: float) -> dict[str, Any] | None:
-        """Send a request if it is not None, and wait for the answer. Return None if the child ended or was killed."""
+        """If the request is not None, send it. Then wait for the answer.
+
+        Return None if the child ended or was killed.
+        """
         self._stderr.truncate(0)
         deadline = Timer(limit_seconds, self._kill_overdue)
         deadline.start()
@@ -200,7 +206,9 @@ class _Child:
                 stream.close()
 
     def _await_exit(self) -> None:
-        """Give a child that closed its output time to exit, so that its exit code is known. Do not reap it yet.
+        """Wait a short time until a child that has closed its output exits. Then its exit code is known.
+
+        Do not reap the child yet.
 
         Until the child is reaped, the kernel does not reuse its process id. So ``_kill`` can safely end the processes
         that the strategy started.

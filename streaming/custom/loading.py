@@ -20,15 +20,17 @@ class AssignorLoadError(Exception):
 def installed_references() -> dict[str, str]:
     """Return the strategies of installed packages: name to ``module:attribute``. Nothing is imported.
 
-    If two packages offer the same name, the alphabetically first reference is used. So the result does not depend on
-    the order of installation.
+    If two packages offer the same name, the first reference in alphabetical order is used. So the result does not
+    depend on the order in which the packages were installed.
     """
     references = sorted((point.name, point.value) for point in entry_points(group=ENTRY_POINT_GROUP))
     return dict(reversed(references))
 
 
 def load_assignor(reference: str) -> PartitionAssignor:
-    """Import ``module:attribute``: an assignor, or a class or function that returns one when called without arguments.
+    """Import ``module:attribute``.
+
+    It is an assignor, or a class or function without arguments that returns an assignor.
 
     This runs the user's code in this process. ``GuardedAssignor`` runs it in a separate process. Raises
     AssignorLoadError.

@@ -12,9 +12,9 @@ from streaming.evaluation.snapshot_evaluation import Evaluation
 
 
 def partition_rows(key: Row, evaluation: Evaluation) -> Iterator[Row]:
-    """Return the rows that show how an evaluated generation shares its partitions.
+    """Return the rows that show how the members of an evaluated generation share the partitions.
 
-    `key` has the cells of its record and group.
+    `key` has the cells of the generation's record and group.
     """
     for imbalance in evaluation.imbalances:
         skew = evaluation.skew if (imbalance.measure, imbalance.scope) == (PARTITIONS, MEMBER) else None
@@ -30,7 +30,7 @@ def partition_rows(key: Row, evaluation: Evaluation) -> Iterator[Row]:
 def work_rows(
     cluster: str, group_id: str, evaluation: Evaluation, sampled_at_ms: int, imbalances: Iterable[Imbalance]
 ) -> Iterator[Row]:
-    """Return the rows that show how a generation shares lag or throughput at a sample."""
+    """Return the rows that show how the members of a generation share lag or throughput at the time of a sample."""
     sampled_time = utc(sampled_at_ms)
     for imbalance in imbalances:
         yield {

@@ -1,13 +1,13 @@
 """Opens the Delta tables, appends rows to them and maintains them.
 
-Two libraries use the tables. Users query with delta-spark. It also reads history in bulk when a checkpoint is made.
-Only delta-rs (`deltalake`) writes to the tables. A small append takes 6-8 ms, and a Spark job would take 0.7 s. The
-creation of seven tables takes 0.1 s, and Spark would take 5-9 s (measured; see streaming/DESIGN.md). Neither library
-leaves a partial commit.
+Two libraries use the tables. Users query with delta-spark. delta-spark also reads the complete history when a
+checkpoint is created. Only delta-rs (`deltalake`) writes to the tables. A small append takes 6-8 ms with delta-rs, and
+0.7 s with Spark. The creation of seven tables takes 0.1 s with delta-rs, and 5-9 s with Spark (measured; see
+streaming/DESIGN.md). Neither library leaves a partial commit.
 
-Delta's transaction identifier ensures that a batch is appended once. The append of a batch carries (application id,
-batch id). If the batch id is not above the last committed one, the append is omitted. The application id consists of
-the table and the checkpoint, because a new checkpoint counts its batches from 0 again.
+Delta's transaction identifier ensures that a batch is appended only once. It consists of (application id, batch id). If
+the batch id is not greater than the last committed batch id, the append is omitted. The application id consists of the
+table and the checkpoint, because a new checkpoint counts its batches from 0 again.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class TableVersionError(RemedyError):
 class DeltaTables:
     """All tables below one root. `checkpoint_id` identifies the writer in Delta's transaction identifiers.
 
-    Batches of several checkpoints go into the same tables. Each checkpoint uses its own `for_checkpoint`. A lock per
-    table allows one append at a time.
+    Several checkpoints append batches to the same tables. Each checkpoint uses its own object, which `for_checkpoint`
+    returns. A lock per table allows one append at a time.
     """
 
     def __init__(self, root: str, checkpoint_id: str = "", versions_kept_hours: int = VERSIONS_KEPT_HOURS) -> None:
@@ -91,7 +91,7 @@ class DeltaTables:
         return not self._open[table.name].handle.file_uris()
 
     def last_batch(self) -> int:
-        """Return the id of this checkpoint's last batch in any table. -1 if no table has a batch."""
+        """Return the highest batch id of this checkpoint in all tables. -1 if there is no such batch."""
         versions = (self._open[table.name].handle.transaction_version(self._application_id(table)) for table in TABLES)
         return max((version for version in versions if version is not None), default=-1)
 
@@ -114,15 +114,15 @@ class DeltaTables:
         ]
 
     def append(self, table: Table, rows: pa.Table) -> None:
-        """Append rows of a sample. They need no batch id, because a sample is never repeated."""
+        """Append rows of a sample. The append has no batch id, because a sample is never written again."""
         if rows.num_rows:
             self._open[table.name].append(rows)
 
     def tidy(self, keep_from: date, replaced_files_kept_hours: int | None = None) -> None:
         """Delete rows with a date before `keep_from`, compact small files, and remove files that no version needs.
 
-        Each batch appends a small file and a log entry every few seconds. Without this, a table would grow by tens of
-        thousands of files per day.
+        Each batch appends a small file and a log entry every few seconds. Without maintenance, a table would grow by
+        tens of thousands of files per day.
         """
         hours = self._versions_kept_hours if replaced_files_kept_hours is None else replaced_files_kept_hours
         for table in TABLES:
@@ -136,7 +136,7 @@ class DeltaTables:
         return delta_table
 
     def _create(self, table: Table) -> DeltaTable:
-        """Create the table. If it exists, return it unchanged."""
+        """Create the table. If the table already exists, return it unchanged."""
         return DeltaTable.create(
             rust_uri(self.path(table)),
             table.schema,
@@ -149,7 +149,10 @@ class DeltaTables:
 
 
 class _OpenTable:
-    """The handle of one table. Clusters, samplers and upkeep share it, and a lock admits one thread at a time."""
+    """The handle of one table. Several threads use it: clusters, samplers and maintenance.
+
+    A lock allows only one thread at a time.
+    """
 
     def __init__(self, handle: DeltaTable) -> None:
         self.handle = handle
@@ -172,7 +175,7 @@ class _OpenTable:
                 return self._append(rows, transaction)
 
     def tidy(self, keep_from: date, replaced_files_kept_hours: int) -> None:
-        """Run all steps of upkeep. Appends are possible between two steps."""
+        """Run all steps of maintenance. Appends are possible between two steps."""
         for step in upkeep_steps(keep_from, replaced_files_kept_hours):
             with self._lock:
                 self._refresh()
@@ -208,7 +211,7 @@ class _OpenTable:
             _log.warning("could not write a checkpoint of table %s: %s", self.handle.table_uri, error)
 
     def _refresh(self) -> None:
-        """Read new log entries from the disk. An append may have been committed although it raised an error."""
+        """Read new log entries from the disk. An append that raised an error is possibly committed."""
         self.handle.update_incremental()
         self._is_in_doubt = False
 
@@ -230,9 +233,10 @@ def _commit(delta_table: DeltaTable, rows: pa.Table, transactions: Iterable[Tran
 
 
 def _add_missing_columns(delta_table: DeltaTable, table: Table) -> None:
-    """Add the columns that are new in this version of the monitor. They come last. Earlier rows have null in them.
+    """Add the columns that are new in this version of the monitor. They come last.
 
-    Afterwards an earlier version of the monitor cannot append, because Delta refuses rows without these columns.
+    In existing rows, the new columns are null. After this, an earlier version of the monitor cannot append rows,
+    because Delta refuses rows without these columns.
     """
     try:
         _add_columns(delta_table, table)
@@ -249,7 +253,10 @@ def _add_columns(delta_table: DeltaTable, table: Table) -> None:
 
 
 def _without_comments(rows: pa.Table) -> pa.Table:
-    """Return the rows without comments on columns. Delta refuses rows whose comments differ from the table's."""
+    """Return the rows without comments on columns.
+
+    Delta refuses rows if the comments of their columns differ from the comments in the table.
+    """
     return rows.cast(pa.schema([field.remove_metadata() for field in rows.schema]))
 
 

@@ -42,9 +42,9 @@ def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
 
 
 def update_rows(cluster: str, updates: Iterable[GroupUpdate], decisions: SkipDecisions) -> Mapping[Table, list[Row]]:
-    """Return the rows that the group updates of one batch add to the tables.
+    """Return the rows that one batch of group updates adds to the tables.
 
-    `decisions` are the decisions on skipped generations of their snapshots.
+    `decisions` are the decisions about skipped generations in the snapshots of these updates.
     """
     tables = (GROUP_GENERATIONS, REBALANCES, ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, WHAT_IF)
     rows: dict[Table, list[Row]] = {table: [] for table in tables}
@@ -220,7 +220,7 @@ def _drift_row(key: Row, evaluation: Evaluation, drift: StrategyDrift) -> Row:
 
 
 def condition_rows(cluster: str, sampled_at_ms: int, changes: Iterable[ConditionChange]) -> list[Row]:
-    """Return the rows of `group_conditions` for conditions that began or ended at one sample."""
+    """Return the rows of `group_conditions` for all conditions that started or ended at one sample."""
     sampled_time = utc(sampled_at_ms)
     return [
         {

@@ -1,8 +1,10 @@
-"""Reads rows from the tables without Spark, for commands and pages. A monitor may write at the same time.
+"""Reads rows from the tables without Spark, for commands and pages.
 
-DataFusion, which is a part of delta-rs, runs the queries. `to_pyarrow_table` is not used. It reads through a Python
-file system in threads of Arrow that may still run after the read, so one command in six was aborted at its exit
-(https://github.com/apache/arrow/issues/34314).
+The monitor can write to the tables at the same time.
+
+DataFusion, which is a part of delta-rs, runs the queries. `to_pyarrow_table` is not used. That function reads files in
+threads of Arrow, which call Python code and sometimes still run after the read. Because of these threads, one of six
+commands aborted at its exit (https://github.com/apache/arrow/issues/34314).
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ def rust_uri(path: str) -> str:
 def stored_rows(
     root: str, table: Table, dates: Collection[date] | None = None, **equal: str | None
 ) -> Sequence[dict[str, Any]]:
-    """Return the rows whose columns have the given values (None: any value). Raises NoTableError.
+    """Return the rows with the given column values (None: any value). Raises NoTableError.
 
     The rows are sorted by time, cluster and position. With `dates` (UTC), only the files of these dates are read.
 

@@ -1,17 +1,19 @@
 """Finds missing and damaged files of Delta tables on a local disk.
 
-delta-rs ignores an empty log entry, and its rows are lost. For other damage it reports internal errors of Rust. So the
-files are checked by four rules before delta-rs opens them:
+delta-rs ignores a log entry that is an empty file. The rows of this entry are then missing. For other damage, delta-rs
+reports internal errors of Rust. So this module checks the files by four rules before delta-rs opens them:
 
-1. A table has a log. A folder with files but without a log entry is damaged. A folder that does not exist is not a
-   table.
-2. The log is read from its last checkpoint, or from version 0. Each later entry exists and is JSON. The entry with the
-   version of the last checkpoint exists, too. It is never read, but delta-rs cannot append without it.
+1. A table has a log. A folder is damaged if it has files but no log entry. If the folder does not exist, there is no
+   table and no damage.
+2. The log is read from its last checkpoint, or from version 0. Each later entry exists and is JSON. The log entry whose
+   version is the version of the last checkpoint exists, too. delta-rs never reads this entry, but it cannot append
+   without the entry.
 3. A checkpoint is a complete Parquet file. `_last_checkpoint` names a checkpoint that exists. If `_last_checkpoint` is
    not JSON, it is ignored.
 4. Each file of rows in the last version exists, has the size from the log, and ends like a Parquet file.
 
-Files that a killed process leaves are legal: temporary files, and files of rows that are in no log entry.
+After a process was killed, two kinds of files can remain: temporary files, and files of rows without a log entry. They
+are not damage.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def table_refusal(uri: str) -> OSError | None:
 def refuse_damaged_tables(root: str) -> None:
     """Check that no table is damaged. Raises TableDamagedError.
 
-    A full disk is not an error here, because it may have space again later.
+    A full disk is not an error here, because it can have free space again later.
     """
     folder = local_folder(root)
     if folder is None:

@@ -1,11 +1,16 @@
-"""Repairs a damaged table on a local disk. No file is deleted. Files that are removed from a table are moved aside.
+"""Repairs a damaged table on a local disk. No file is deleted.
 
-1. The first damaged log entry and all later entries are moved aside. The table returns to its version before them.
-2. A damaged checkpoint of the log is moved aside. This repairs the table if the log entries are complete without it.
-3. A missing log entry with the version of the last checkpoint is replaced by an entry without actions. The checkpoint
-   contains all its actions.
+Files that are removed from a table are moved to a separate folder (moved aside).
+
+1. The first damaged log entry and all later entries are moved aside. The table then has the version before these
+   entries.
+2. A damaged checkpoint of the log is moved aside. The table is then repaired if the log entries are complete without
+   the checkpoint.
+3. If the log entry with the version of the last checkpoint is missing, an entry without actions replaces it. No action
+   is lost, because the checkpoint contains all of them.
 4. Damaged or missing files of rows are moved aside and removed from the log (Delta's `FSCK REPAIR TABLE`).
-5. A table that is still damaged is moved aside as a whole. The monitor creates a new table in its place.
+5. If the table is still damaged after these steps, the whole table is moved aside. The monitor creates a new table in
+   its place.
 """
 
 from __future__ import annotations

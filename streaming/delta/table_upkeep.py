@@ -1,17 +1,18 @@
 """Keeps a Delta table small: its log, its files, and the memory of its handle.
 
-1. Versions are kept for `versions_kept_hours`. This applies to log entries and to replaced files. A reader that opened
-   the table can continue to read for this time. Older versions cannot be read (no time travel). Delta's defaults are
-   30 days for the log and one week for replaced files. With a batch every 2 s, 30 days are 1.3 million log entries, and
-   each append lists them.
-2. Only upkeep cleans the log. delta-rs would clean it after each append. It would list the folder again and check each
-   file, which took 55 of 83 ms at 10,000 entries.
-3. A checkpoint is made every `COMMITS_PER_CHECKPOINT` commits, and the handle is opened again from it. A handle stores
-   the files of each commit separately and visits all of them at each append. This took 200 ms after 2,000 commits.
-4. Transaction identifiers never expire, because they ensure that a batch is appended once. Every checkpoint contains
-   them. So `delta.setTransactionRetentionDuration` is not set.
-5. Vacuum checks all files, not only files that the log marks as removed. A killed writer leaves files that are in no
-   log entry.
+1. Old versions (log entries and replaced files) are stored for `versions_kept_hours`. A reader that has opened a
+   version can read it for this time. Older versions cannot be read (no time travel). Delta's defaults are 30 days for
+   the log and one week for replaced files. With a batch every 2 s, 30 days are 1.3 million log entries, and each append
+   lists them.
+2. Old log entries are deleted only by this maintenance. By default, delta-rs deletes them after each append. For this,
+   it lists the folder again and checks each file. With 10,000 entries, this took 55 ms of an append of 83 ms.
+3. A checkpoint of the log is written every `COMMITS_PER_CHECKPOINT` commits. Then the table is opened again from this
+   checkpoint. A handle stores the files of each commit separately and visits all of them at each append. This took 200
+   ms after 2,000 commits.
+4. Transaction identifiers never expire, because they ensure that a batch is appended only once. Every checkpoint
+   contains all of them. So `delta.setTransactionRetentionDuration` is not set.
+5. Vacuum checks all files, not only files that the log marks as removed. If a writer is killed, files without a log
+   entry can remain.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from deltalake import DeltaTable
 
 COMMITS_PER_CHECKPOINT = 25
 """Commits between two checkpoints. A checkpoint takes 12 ms of processor time, and opening the table from it 5 ms. With
-25, this is less than the time of one append.
+25 commits, the average per commit is less than the time of one append.
 """
 
 Step = Callable[[DeltaTable], object]
 
 
 def retention_properties(versions_kept_hours: int) -> Mapping[str, str]:
-    """Return the table properties of rules 1 and 3. Other readers and writers follow them, too."""
+    """Return the table properties of rules 1 and 3. Other Delta readers and writers use these properties, too."""
     kept = f"interval {versions_kept_hours} hours"
     return {
         "delta.logRetentionDuration": kept,
@@ -40,14 +41,17 @@ def retention_properties(versions_kept_hours: int) -> Mapping[str, str]:
 
 
 def set_properties(table: DeltaTable, versions_kept_hours: int) -> None:
-    """Set the properties of the current settings. If they differ from the stored ones, this is one commit."""
+    """Set the properties of the current settings.
+
+    If they differ from the stored properties, one commit is added to the log.
+    """
     expected, stored = retention_properties(versions_kept_hours), table.metadata().configuration
     if any(stored.get(name) != value for name, value in expected.items()):
         table.alter.set_table_properties(dict(expected))
 
 
 def upkeep_steps(keep_from: date, replaced_files_kept_hours: int) -> Iterator[Step]:
-    """Return the steps of upkeep for one table, in order. The table is valid after each step."""
+    """Return the maintenance steps for one table, in their order. The table is valid after each step."""
     yield lambda table: table.delete(f"date < '{keep_from.isoformat()}'")
     yield lambda table: table.optimize.compact()
     yield lambda table: table.vacuum(

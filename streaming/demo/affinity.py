@@ -19,10 +19,10 @@ _VERSION = 0
 
 
 def affinity(member_ids: Sequence[str], partitions_per_topic: Mapping[str, int]) -> dict[str, dict[str, list[int]]]:
-    """Assign each partition by the hash of its name, so that the same members always give the same, uneven assignment.
+    """Assign each partition by the hash of its name. So the result for the same members is always the same, and uneven.
 
-    Returns the sorted partitions by member id and topic. Every member has an entry.
-    Example: a single member gets everything: `affinity(["a"], {"t": 2})` is `{"a": {"t": [0, 1]}}`.
+    Returns the sorted partitions by member id and topic. The result has an entry for every member. Example: a single
+    member gets everything: `affinity(["a"], {"t": 2})` is `{"a": {"t": [0, 1]}}`.
     """
     ordered = sorted(member_ids)
     assignment: dict[str, dict[str, list[int]]] = {member_id: defaultdict(list) for member_id in ordered}

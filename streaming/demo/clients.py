@@ -1,6 +1,6 @@
 """`python -m streaming.demo.clients` is one process of the demo. SIGTERM stops it.
 
-It runs either the producer, or the members of the groups that use one client library, with one thread per member.
+The process runs the producer, or it runs all members that use the same client library. Each member has its own thread.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _load_consume_function(group: DemoGroup) -> Callable[[str, DemoGroup, DemoMe
 
 
 def _repeat_until_stopped(action: Callable[[], None], stop: threading.Event) -> None:
-    """Repeat an action after it ends or fails. In the same way, a real service is restarted if its broker fails."""
+    """Repeat an action each time it ends or fails, as a real service restarts after a failure of its broker."""
     while not stop.is_set():
         try:
             action()
@@ -90,7 +90,7 @@ def _repeat_until_stopped(action: Callable[[], None], stop: threading.Event) -> 
 
 
 def _produce(bootstrap_servers: str, topics: Collection[DemoTopic], stop: threading.Event) -> None:
-    """Write to each topic at its rate until stopped. Cycle through the partitions of a topic."""
+    """Write to each topic at its rate until stopped. Write to the partitions of a topic in turn."""
     producer = KafkaProducer(bootstrap_servers=bootstrap_servers, linger_ms=100, metrics_enabled=False)
     ordered = sorted(topics, key=lambda topic: topic.name)
     try:

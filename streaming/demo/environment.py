@@ -46,7 +46,7 @@ class DemoEnvironment:
         return self._broker.bootstrap_servers
 
     def start(self) -> Iterator[str]:
-        """Start the processes one after another. Before each step, yield a description of what the demo waits for.
+        """Start the processes one after another. Before each step, yield a description of this step.
 
         Raises RemedyError if a process cannot start.
         """
@@ -128,6 +128,6 @@ def _toml(value: object) -> str:
 
 
 def last_log_line(log: Path) -> str:
-    """Return the last line of a log. Our commands write the reason for their end there."""
+    """Return the last line of a log. If one of our commands fails, this line is the reason."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1].strip().removeprefix("Error: ")[:300] if lines else "the log is empty"

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 @dataclass(frozen=True)
 class GroupFigures:
-    """The values of one group. `drift_partitions` refers to the group's own strategy."""
+    """The values of one group. `drift_partitions` counts drift from the group's own strategy."""
 
     group_id: str
     strategy: str | None = None

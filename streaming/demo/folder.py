@@ -25,8 +25,8 @@ MARKER = "kafka-rebalance-monitor-demo"
 def demo_folder(folder: Path) -> Iterator[Path]:
     """Create or clear the folder and lock it. Yield its absolute path.
 
-    Raises DemoError if another demo runs in the folder, if it contains files that are not a demo's, or if it cannot be
-    used. The files of others are never changed.
+    Raises DemoError if another demo runs in the folder, if it contains files that no demo created, or if it cannot be
+    used. Files that no demo created are never changed.
     """
     folder = folder.absolute()
     with _convert_os_errors(folder):

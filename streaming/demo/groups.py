@@ -15,8 +15,8 @@ CommitStyle = Literal["auto", "sync", "async"]
 class DemoMember:
     """One consumer.
 
-    If `absence_seconds` is 0, the consumer stays. Otherwise, it repeats: it joins, leaves after `stay_seconds`, and
-    joins again after `absence_seconds`.
+    If `absence_seconds` is 0, the consumer stays. Otherwise, the consumer repeats two steps. It leaves after
+    `stay_seconds`, and it joins again after `absence_seconds`.
     """
 
     topics: tuple[DemoTopic, ...]

@@ -9,14 +9,20 @@ if TYPE_CHECKING:
     import threading
 
 POLL_SECONDS = 1.0
-"""Timeout of a poll. It is also the maximum delay until a member notices the end of its membership period."""
+"""Timeout of a poll. It is also the maximum time until a member detects that its membership period has ended."""
 
 FETCH_WAIT_MS = 2_000
 FETCH_BYTES = 65_536
-"""A fetch waits for this time or this size. So a member fetches and commits every two seconds, not for each record."""
+"""A fetch waits until this time is over or until this size is available.
+
+So a member fetches and commits every two seconds, and not after each record.
+"""
 
 HEARTBEAT_MS = 2_000
-"""The heartbeat response informs a member about a rebalance. So a rebalance takes about this long."""
+"""A member learns from the response to a heartbeat that a rebalance has started.
+
+So a rebalance takes about this time.
+"""
 
 SESSION_MS = 10_000
 
@@ -33,6 +39,6 @@ class MembershipPeriod:
         return self._stop.is_set() or (self._ends_at is not None and time.monotonic() >= self._ends_at)
 
     def simulate_work(self, seconds: float) -> None:
-        """Wait this long, as if the records of a poll were processed. Return early if the demo stops."""
+        """Wait for this time, to simulate the processing of the records of a poll. Return early if the demo stops."""
         if seconds > 0:
             self._stop.wait(seconds)

@@ -27,7 +27,7 @@ _LINES_AROUND_TABLE = 6
 
 
 def demo_console() -> Console:
-    """Return standard output. Without a terminal, it is wide enough for the sentences of the table."""
+    """Return standard output. Without a terminal, the width is sufficient for the sentences in the table."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_LOG_COLUMNS)
 
@@ -56,7 +56,7 @@ class Screen:
             self._console.print(waiting_line(self._elapsed_seconds(), what))
 
     def show(self, figures: Figures | None) -> None:
-        """Show the figures. None means that /metrics does not answer."""
+        """Show the figures. None means that /metrics did not respond."""
         self._waiting_for, self._figures = None, figures
         if not self._console.is_terminal and time.monotonic() - self._printed >= _TABLE_INTERVAL_SECONDS:
             self._print(self._notes if math.isinf(self._printed) else {})

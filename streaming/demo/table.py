@@ -24,7 +24,9 @@ _HIGHLIGHT = "bold red"
 
 @dataclass(frozen=True)
 class GroupTable:
-    """All demo groups, also those that the monitor does not report yet, then all other groups.
+    """The table shows all demo groups first, including groups that the monitor does not report yet.
+
+    Then it shows all other groups.
 
     The sentence of each group is a column on a wide terminal, otherwise a separate line. The sentences are left out if
     the table would have more than `max_lines` lines.
@@ -55,7 +57,7 @@ def _sentences(figures: Figures) -> dict[str, str]:
 
 
 def _with_sentences(lines: list[list[Segment]], sentences: list[str], width: int) -> Iterator[list[Segment]]:
-    """Put each sentence below the line of its group. The last lines of the table are the groups."""
+    """Put each sentence below the line of its group. The last `lines` are the groups."""
     header_count = len(lines) - len(sentences)
     yield from lines[:header_count]
     for line, sentence in zip(lines[header_count:], sentences, strict=True):

@@ -38,7 +38,9 @@ _CLEAN_EXIT_CODES = (0, 128 + signal.SIGTERM)  # the JVM exits with the second c
 _IDS = re.compile(rb"^(?P<name>(cluster|directory)\.id)=.*$", re.MULTILINE)
 """Lines of `meta.properties` that differ from folder to folder."""
 _FORMATTED: dict[tuple[str, frozenset[tuple[str, str]]], Mapping[str, bytes]] = {}
-"""Files that Kafka's storage tool wrote in this process, by Kafka's version and the given properties."""
+"""Files that Kafka's storage tool has written since this process started. The key is Kafka's version and the
+properties.
+"""
 _EXCEPTION = re.compile(r'(Exception in thread "[^"]*" )?([a-z]\w*\.)+\w+(Exception|Error): (?P<words>.*)')
 _ERROR = re.compile(r"ERROR|FATAL|[Ee]rror")
 
@@ -53,10 +55,10 @@ class EmbeddedBroker:
     `folder` contains its log, its properties and its topics. It is created if it does not exist. A stopped or killed
     broker can be restarted with the same address and topics. If `port` is None, the broker uses a free port.
     `properties` are Kafka properties and override the default properties of this class. `kafka_version` is a key of
-    `streaming.jars.BROKER_SETS`. Missing jars are downloaded. `java_options` are JVM options. They follow the options
-    in the environment variable KAFKA_JVM_PERFORMANCE_OPTS, which Kafka's own scripts also read. `more_listeners` are
-    listeners in addition to the PLAINTEXT listener: listener name to Kafka security protocol. `properties` must contain
-    the settings that they need.
+    `streaming.jars.BROKER_SETS`. Missing jars are downloaded. `java_options` are JVM options. On the command line, they
+    come after the options in the environment variable KAFKA_JVM_PERFORMANCE_OPTS, which Kafka's own scripts also use.
+    `more_listeners` are listeners in addition to the PLAINTEXT listener. They map the name of a listener to its Kafka
+    security protocol. `properties` must contain the settings of these listeners.
 
     Example:
         with EmbeddedBroker(Path("kafka"), properties={"offsets.topic.num.partitions": "3"}) as broker:
@@ -118,7 +120,7 @@ class EmbeddedBroker:
         return self
 
     def launch(self) -> None:
-        """Start the broker without waiting, so that other processes can start at the same time.
+        """Start the broker and return at once, so that other processes can start at the same time.
 
         Does nothing if it already runs. Raises the same errors as `start`.
         """
@@ -164,10 +166,11 @@ class EmbeddedBroker:
         self._release_folder()
 
     def kill(self) -> None:
-        """Kill the broker immediately, as a power failure would. `start` restarts it with the data that it wrote.
+        """Kill the broker immediately, which simulates a power failure.
 
-        This start takes about 10 s longer than after `stop`. Kafka's controller first waits until the session of the
-        killed broker times out. A test can set `broker.session.timeout.ms` to a lower value.
+        `start` restarts the broker with the data on disk. After `kill`, the start takes about 10 s longer than after
+        `stop`, because Kafka's controller first waits until the session of the killed broker times out. A test can set
+        `broker.session.timeout.ms` to a lower value.
         """
         if self._process is not None:
             self._process.kill()
@@ -228,7 +231,10 @@ class EmbeddedBroker:
             self._folder_lock = None
 
     def _format_storage(self, java: Path, class_path: str) -> None:
-        """Write a cluster id into a new folder. The storage tool needs 0.9 CPU seconds, so its files are used again."""
+        """Write a cluster id into a new folder.
+
+        The storage tool needs 0.9 CPU seconds, so copies of its earlier files are used if possible.
+        """
         key = self._kafka_version, frozenset(self._overrides.items())
         if key in _FORMATTED:
             self._topics_folder.mkdir(exist_ok=True)
@@ -286,7 +292,9 @@ class EmbeddedBroker:
 
 
 def cluster_id(source: uuid.UUID) -> str:
-    """Return a cluster id in Kafka's format. It never starts with a dash, which Kafka's tools would read as an option.
+    """Return a cluster id in Kafka's format.
+
+    It never starts with a dash, because Kafka's tools would read such an id as an option.
 
     >>> cluster_id(uuid.UUID(int=0xF8 << 120))
     '4AAAAAAAAAAAAAAAAAAAAA'
@@ -297,7 +305,10 @@ def cluster_id(source: uuid.UUID) -> str:
 
 
 def with_new_ids(content: bytes) -> bytes:
-    """Return a formatted folder's file with ids of its own: two brokers of one id are one to Kafka's clients."""
+    """Return a file of a formatted folder with new ids.
+
+    Kafka's clients treat two brokers with the same id as one broker.
+    """
     return _IDS.sub(lambda line: line["name"] + b"=" + cluster_id(uuid.uuid4()).encode(), content)
 
 

@@ -26,7 +26,8 @@ def broker_properties(
 ) -> dict[str, str]:
     """Return the properties of a single node that is both broker and controller. `overrides` have precedence.
 
-    `more_listeners` are listeners by name. `overrides` must contain their keys and mechanisms.
+    `more_listeners` maps the name of each further listener to the listener. `overrides` must contain the keys and
+    mechanisms of these listeners.
 
     The properties are the same for every version of Kafka, because a broker ignores unknown properties. For example,
     brokers before 4.0 do not know the properties of share groups.

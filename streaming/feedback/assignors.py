@@ -1,15 +1,16 @@
-"""Decides when to ask a coordinator for the assignor of a KIP-848 group, and when to send the answer to the group.
+"""Decides when to request the assignor of a KIP-848 group from its coordinator, and when to use the answer.
 
-If no member names an assignor, the coordinator uses the first of the broker's `group.consumer.assignors`. No record has
-it, and it can differ after a restart of the broker. Rules:
+If no member names an assignor, the coordinator uses the first assignor in the broker's `group.consumer.assignors`. No
+record contains this assignor, and it can be different after a restart of the broker. Rules:
 
-1. The coordinator is asked about a group with members and complete records, if no member names an assignor.
-2. The first request is sent at once, and further requests every `ASK_AGAIN_SECONDS`.
+1. A request is sent about a group if three conditions are true: it has members, its records are complete, and no member
+   names an assignor.
+2. The first request is sent immediately. Further requests are sent every `ASK_AGAIN_SECONDS`.
 3. At a new epoch, the request is sent earlier in two cases: the assignor is unknown, or the group's targets break a
-   rule
-   of the assignor. In the second case, the broker may use a different assignor now.
-4. An answer counts at the epoch in the answer. If the group's records are older, the answer waits for them.
-5. A group without an answer keeps its present assignor. Nothing else depends on the answer.
+   rule of the assignor. In the second case, the broker possibly uses a different assignor now.
+4. An answer is valid for the epoch in the answer. If the group's records have an older epoch, the answer is stored
+   until records with this epoch were read.
+5. If there is no answer for a group, its present assignor does not change. Nothing else depends on the answer.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from streaming.group.listing import DescribedGroup, Description
 from streaming.group.snapshot import GroupSnapshot
 
 ASK_AGAIN_SECONDS = 600.0
-"""Interval between two requests about the same group in seconds."""
+"""Interval in seconds between two requests about the same group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class AssignorRequest:
 
 
 def lacks_assignor(snapshot: GroupSnapshot) -> bool:
-    """Return True if only the coordinator knows the assignor (rule 1)."""
+    """Return True if the assignor must be requested from the coordinator (rule 1)."""
     modern = snapshot.modern
     if modern is None or snapshot.group_type != CONSUMER or snapshot.is_polled:
         return False
@@ -44,7 +45,7 @@ def lacks_assignor(snapshot: GroupSnapshot) -> bool:
 
 
 def is_due(record: GroupState, last: AssignorRequest | None, now_seconds: float) -> bool:
-    """Return True if it is time for a request about a group of rule 1 (rules 2 and 3)."""
+    """Return True if a request must be sent now (rules 2 and 3). Rule 1 must already be true for the group."""
     if last is None or now_seconds - last.asked_seconds >= ASK_AGAIN_SECONDS:
         return True
     modern, evaluation = record.snapshot.modern, record.evaluation
@@ -71,7 +72,7 @@ def reported_assignor(description: Description | None) -> AssignorReported | Non
 
 
 def pending_assignor(snapshot: GroupSnapshot, last: AssignorRequest | None) -> AssignorReported | None:
-    """Return the answer if the group does not have it yet and it counts now (rule 4), otherwise None."""
+    """Return the answer if it is valid now (rule 4) and the group does not have it yet. Otherwise return None."""
     if last is None or last.answer is None or snapshot.modern is None:
         return None
     is_news = last.answer.assignor != snapshot.modern.assignor and last.answer.epoch == snapshot.modern.epoch

@@ -1,4 +1,4 @@
-"""Finds the external facts that the driver has and a group's state does not have.
+"""Finds the external facts that the driver has, but that are missing in a group's state.
 
 The mechanism is level-triggered. The same comparison runs after every sample until the group's state has the fact. So a
 fact that is lost in transit is sent again.
@@ -30,7 +30,8 @@ def pending_facts(
 ) -> tuple[ExternalFact, ...]:
     """Return all facts that the group needs and does not have yet.
 
-    `pending` are earlier snapshots of the group whose rows are not written yet. The topics that they need are included.
+    `pending` are earlier snapshots of the group whose rows are not written yet. The result includes the topics that
+    these snapshots need.
     """
     if snapshot.is_over and sample.sampled_at_ms - _ended_at_ms(snapshot) > FORGET_AFTER_MS:
         return (GroupForgotten(),)
@@ -69,7 +70,7 @@ def _differs(known: TopicMetadata | None, sampled: TopicMetadata) -> bool:
 
 
 def _needed_metadata(sampled: TopicMetadata | None, *, wants_racks: bool, wants_id: bool) -> TopicMetadata | None:
-    """Return the part of the sample that the group needs, to limit the size of the state.
+    """Return only the part of the sample that the group needs. This limits the size of the state.
 
     A group needs racks only if a member has a rack, and topic ids only if its records have topic ids.
     """

@@ -1,19 +1,20 @@
-"""Finds groups and committed offsets that the brokers do not have any more although no tombstone was read.
+"""Finds groups and committed offsets that do not exist on the brokers any more although no tombstone was read.
 
-Kafka removes a tombstone from the log a day after it was written (`delete.retention.ms`). A monitor that was stopped
-for longer never reads it, and would show the deleted group or commit for ever. Rules:
+Kafka removes a tombstone from the log a day after it was written (`delete.retention.ms`). If a monitor was stopped for
+a longer time, it never reads the tombstone. Without this module, it would always show the deleted group or commit.
+Rules:
 
-1. A group or commit is a suspect if it is in our records and not in the brokers' answer. The request must be later than
-   the reading of these records.
-2. The tombstone of a suspect may still be unread. So the log must first be read up to the end that it had after the
-   brokers' answer.
-3. If a record of the suspect is read in this time, it is not a suspect any more.
-4. Only a complete answer is a proof. These prove nothing: a listing with gaps, offsets of a topic that the monitor may
-   not describe, a group that cannot be described.
+1. A group or commit is a suspect if it is in the records that were read, but not in the brokers' answer. The request
+   must be sent after these records were read.
+2. Possibly the log contains a tombstone of the suspect that was not read yet. So the monitor first reads the log up to
+   the end that it had after the brokers' answer.
+3. If the monitor reads a record of the suspect in this time, the group or commit is not a suspect any more.
+4. Only a complete answer is a proof. Three answers are not complete: a listing with gaps, offsets of a topic without
+   the DESCRIBE permission, and a group that cannot be described.
 
 Example: the position in the partition is 90, and the group's last record is at offset 50. The listing does not have the
-group, and the partition ends at 100. When the position is 100 and the group's last record is still at 50, the group is
-gone.
+group, and the partition ends at 100. If the group's last record is still at 50 when the position is 100, the group was
+deleted.
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ from streaming.group.listing import GroupListing, OffsetsByPartition, Unanswered
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A group or commits that may be gone.
+    """A group or commits that were possibly deleted.
 
     Attributes:
         offsets_topic_partition: the partition of the records.
         after_offset: the offset of the last record.
-        read_up_to: the position at which a tombstone must have been read, if there is one.
+        read_up_to: the position up to which the log must be read. If the suspect has a tombstone, the tombstone is
+            before this position.
         listed_at_ms: the time of the brokers' answer.
 
     """
@@ -54,7 +56,7 @@ def suspected_groups(
 ) -> Mapping[str, Suspect]:
     """Return the living groups that are not in the listing (rule 1).
 
-    `groups` must be from before the listing, and `sample` from after it.
+    `groups` must be older than the listing. `sample` must be newer than the listing.
     """
     if not listing.is_complete:
         return {}
@@ -76,7 +78,7 @@ def suspected_groups(
 def keep_silent_suspects(
     suspects: Mapping[str, Suspect], groups: Mapping[str, GroupState], listing: GroupListing
 ) -> Mapping[str, Suspect]:
-    """Return the suspects without a new record since then (rule 3)."""
+    """Return the suspects without a new record since the brokers' answer (rule 3)."""
 
     def is_silent(group_id: str, suspect: Suspect) -> bool:
         record = groups.get(group_id)
@@ -94,7 +96,7 @@ def keep_silent_suspects(
 
 
 def is_read(suspect: Suspect, positions: Mapping[int, int]) -> bool:
-    """Return True if the log was read so far that a tombstone of the suspect must have been read (rule 2)."""
+    """Return True if the log was read up to the end that rule 2 requires for the suspect."""
     return positions.get(suspect.offsets_topic_partition, 0) >= suspect.read_up_to
 
 
@@ -105,8 +107,8 @@ def suspected_commits(
 ) -> pa.Table:
     """Return the commits that are not in the answers of their groups' coordinators.
 
-    `commits` has columns group_id, topic, partition, ... OffsetFetch omits topics without DESCRIBE, and returns no
-    error. So only described topics count (rule 4).
+    `commits` has columns group_id, topic, partition, ... OffsetFetch omits topics without the DESCRIBE permission, and
+    does not return an error. So only topics that the monitor can describe count (rule 4).
     """
     answered = {group_id: offsets for group_id, offsets in answers.items() if not isinstance(offsets, Unanswered)}
 
@@ -119,7 +121,7 @@ def suspected_commits(
 
 @dataclass(frozen=True, slots=True)
 class MissingCommits:
-    """Commits in one `__consumer_offsets` partition that their coordinators do not have."""
+    """Commits in one `__consumer_offsets` partition that are missing in the answers of their coordinators."""
 
     suspect: Suspect
     vanished: CommitsVanished
@@ -128,8 +130,8 @@ class MissingCommits:
 def missing_by_partition(missing: pa.Table, sample: ClusterSample) -> list[MissingCommits]:
     """Return the commits of `suspected_commits` by their `__consumer_offsets` partition.
 
-    `sample` must be from after the requests to the coordinators. A partition whose end is not in `sample` is left for
-    the next check.
+    `sample` must be newer than the coordinators' answers. If the end of a partition is not in `sample`, the partition
+    is omitted until the next check.
     """
     by_partition: dict[int, list[tuple[bytes, int]]] = defaultdict(list)
     rows = zip(

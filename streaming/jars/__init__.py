@@ -1,4 +1,6 @@
-"""Provide the jars of Spark, Delta and Kafka. Their hashes are locked, and they are downloaded once per user.
+"""Provide the jars of Spark, Delta and Kafka. Their hashes are fixed in `jars.lock`.
+
+Each jar is downloaded once per user.
 
 `resolve("spark")` returns the jars for `spark.jars`. `resolve("broker")` returns the class path of the embedded broker.
 `resolve(BROKER_SETS["3.9.2"])` returns the class path of a broker of version 3.9.2.

@@ -28,7 +28,10 @@ from streaming.jars.lockfile import LockedJar, lock_version, parse_lock
 LOCK_PATH = Path(__file__).with_name("jars.lock")
 
 OnJar = Callable[[JarSetName, int, int, str], None]
-"""Callback for progress. Arguments: set name, number of the jar that is downloaded now, number of jars, file name."""
+"""Callback for progress.
+
+Arguments: set name, position of the current jar (1, 2, ...), total number of jars, file name.
+"""
 
 _ATTEMPTS = 3
 _SPARE_BYTES = 50_000_000

@@ -1,8 +1,8 @@
 """Define the versions of the jars of Spark, Delta and Kafka. No other file defines them.
 
 `jars.lock` in this folder lists these jars and all their dependencies, with hashes. After a change in this file, run
-`python -m streaming.jars.lock`. It asks the repository and rewrites `jars.lock`. pyspark and delta-spark are Python
-packages. Their versions are in pyproject.toml and must match the versions here.
+`python -m streaming.jars.lock`. This command sends requests to the Maven repository and rewrites `jars.lock`. pyspark
+and delta-spark are Python packages. Their versions are in pyproject.toml and must match the versions here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BROKER_SETS: dict[str, JarSetName] = {
     KAFKA_VERSION: "broker",
     "4.3.1": "broker-4.3",
 }
-"""Supported versions of the embedded broker, oldest first, and the name of the jar set of each version."""
+"""Maps each supported version of the embedded broker to the name of its jar set. The oldest version comes first."""
 
 
 def _broker(kafka_version: str) -> tuple[Coordinate, ...]:
@@ -64,10 +64,9 @@ JAR_SETS: dict[JarSetName, tuple[Coordinate, ...]] = {
 }
 
 WITHOUT_DEPENDENCIES: frozenset[JarSetName] = frozenset({"streams", "tools"})
-"""Sets that are locked without their dependencies.
-
-The jars of the broker contain these dependencies, except RocksDB and Kafka Connect. Only applications with state stores
-load RocksDB, which has 70 MB of native code. Only the tools of Kafka Connect load Kafka Connect.
+"""Sets whose dependencies are not in `jars.lock`. The broker's jars contain these dependencies, except RocksDB and
+Kafka Connect. Only applications with state stores load RocksDB, which has 70 MB of native code. Only Kafka Connect's
+own tools load Kafka Connect.
 """
 
 FIRST_RUN: tuple[JarSetName, ...] = tuple(

@@ -1,7 +1,7 @@
-"""Download jars with the Ivy in pyspark, so that Maven is not required.
+"""Download jars with Ivy, which is a part of pyspark. So Maven is not required.
 
-Ivy uses a separate home folder. So a damaged `~/.m2` or `~/.ivy2` of the user has no effect. A typical damage is a pom
-without its jar.
+Ivy uses a separate home folder. So a damaged `~/.m2` or `~/.ivy2` of the user has no effect. For example, a damaged
+folder can contain a pom without its jar.
 """
 
 from __future__ import annotations

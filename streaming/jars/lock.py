@@ -15,7 +15,10 @@ from streaming.jars.lockfile import LockedJar, format_lock
 
 
 def main() -> None:
-    """Resolve every set and write the lock file, without the dependencies in pyspark or in the broker's jars."""
+    """Resolve every set and write the lock file.
+
+    Omit dependencies that pyspark or the broker's jars already contain.
+    """
     with tempfile.TemporaryDirectory() as folder:
         locked = {set_name: _resolve(set_name, Path(folder)) for set_name in JAR_SETS}
     LOCK_PATH.write_text(format_lock(locked))

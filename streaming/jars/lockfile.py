@@ -27,7 +27,7 @@ class LockedJar:
 
 
 def format_lock(sets: Mapping[JarSetName, Iterable[LockedJar]]) -> str:
-    """Return the sorted text of the lock file. The same jars always give the same text."""
+    """Return the sorted text of the lock file. The text is always the same for the same jars."""
     lines = [
         f"{set_name} {jar.sha256} {jar.size_bytes} {jar.coordinate}\n"
         for set_name in sorted(sets)
@@ -50,6 +50,6 @@ def parse_lock(text: str) -> dict[JarSetName, tuple[LockedJar, ...]]:
 
 
 def lock_version(jars: Iterable[LockedJar]) -> str:
-    """Return a hash of a set of jars: 12 hex digits that change if any jar changes."""
+    """Return a hash of a set of jars as 12 hex digits. The hash changes if any jar changes."""
     content = "".join(f"{jar.coordinate} {jar.sha256}\n" for jar in sorted(jars))
     return hashlib.sha256(content.encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""Converts coordinators' answers to the state rows that records of the log would become (`source.kind = "admin-api"`).
+"""Converts the answers of coordinators to the same state rows as log records (`source.kind = "admin-api"`).
 
 poll.py          the answers of one poll, and the groups to describe in the next one
 descriptions.py  converts a coordinator's description to an event

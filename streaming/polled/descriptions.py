@@ -1,8 +1,8 @@
-"""Converts a coordinator's description to an event, like a record.
+"""Converts a coordinator's description to an event like the event of a record.
 
 Values that descriptions do not have are None: generation, leader, timeouts and times of a classic group, and the
-pending revocations of a KIP-848 member. Undecodable bytes of a classic member are also None, and are returned for
-quarantine.
+pending revocations of a KIP-848 member. If bytes of a classic member cannot be decoded, the value is also None.
+`described_event` returns these bytes for quarantine.
 """
 
 from __future__ import annotations
@@ -74,7 +74,10 @@ def _classic_member(
 
 
 def _modern(group: DescribedGroup) -> ModernDescription:
-    """Convert a group that is not classic. Assignments of streams members are empty, because they own tasks."""
+    """Convert a group that is not classic.
+
+    Assignments of streams members are empty, because such members own tasks, not partitions.
+    """
     if group.group_epoch is None or group.assignment_epoch is None:
         raise ValueError(f"the description of a {group.group_type} group needs its group and assignment epochs")
     is_streams = group.group_type == STREAMS
@@ -114,7 +117,10 @@ def _modern_member(member: DescribedMember) -> ModernMember:
 
 
 def _current(assignment_epoch: int, member: DescribedMember, member_epoch: int) -> MemberAssignment:
-    """Return the current assignment: Stable if the member has its target at the assignment epoch, else Unknown."""
+    """Return the current assignment. Its state is Stable if the member has its target at the assignment epoch.
+
+    Otherwise its state is Unknown.
+    """
     has_target = member.target is not None and member.held == member.target
     is_stable = has_target and member_epoch == assignment_epoch
     return MemberAssignment(

@@ -1,9 +1,11 @@
-"""Compares a poll with the known state, and returns the state rows that update the state. No change means no rows.
+"""Compares a poll with the known state, and returns the state rows that update the state.
+
+If nothing changed, there are no rows.
 
 Answers have no offset in a log, so each event gets a number. The first number of a poll is its start time in
-milliseconds times `NUMBERS_PER_MS`, and each further event gets the next number. So numbers also increase from one
-checkpoint to the next. Commits are divided into `POLLED_PARTITIONS` partitions, with all commits of a group in one of
-them. The state of a partition is written only if one of its commits changed.
+milliseconds times `NUMBERS_PER_MS`, and each further event gets the next number. So the numbers also increase after a
+new checkpoint is created. Commits are distributed over `POLLED_PARTITIONS` partitions. All commits of a group are in
+the same partition. The state of a partition is written only if one of its commits changed.
 """
 
 from __future__ import annotations
@@ -28,10 +30,12 @@ from streaming.polled.poll import Poll
 from streaming.protocol.offset_commit import offset_commit_key
 
 POLLED_PARTITIONS: Final = 16
-"""Number of partitions that the commits of all groups are divided into."""
+"""Number of partitions over which the commits of all groups are distributed."""
 NUMBERS_PER_MS: Final = 64
-"""Event numbers for each millisecond. An offset and its partition must fit one integer, so numbers must be below 2**48.
-They are until the year 2109."""
+"""Event numbers per millisecond. A number and its partition must fit into one integer, so numbers must be below 2**48.
+
+They stay below this limit until the year 2109.
+"""
 
 Offsets = Mapping[tuple[str, int], int]
 Commit = tuple[str, str, int, int]
@@ -58,7 +62,7 @@ def commits_by_group(commits: pa.Table) -> Mapping[str, Offsets]:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """State rows for the changes, and the range of their numbers. Without rows, there is no change."""
+    """State rows for the changes, and the range of their numbers. If there are no rows, nothing changed."""
 
     rows: tuple[StateRow, ...]
     first_number: int
@@ -68,8 +72,8 @@ class Differences:
 def differences(poll: Poll, known: KnownState, *, is_marked: bool = False) -> Differences:
     """Return the differences between a poll and the known state.
 
-    If `is_marked` is True, there is a row even without a difference. So the caller can see when the poll has arrived in
-    the state.
+    If `is_marked` is True, the result has a row even if there is no difference. By this row, the caller can detect that
+    the poll has arrived in the state.
     """
     first = max(known.last_number + 1, poll.began_at_ms * NUMBERS_PER_MS)
     events = _GroupEvents(first, poll.began_at_ms)
@@ -84,7 +88,7 @@ def differences(poll: Poll, known: KnownState, *, is_marked: bool = False) -> Di
 
 
 class _GroupEvents:
-    """Collects the events of one poll, and gives each the next number."""
+    """Collects the events of one poll, and assigns the next number to each event."""
 
     def __init__(self, first_number: int, polled_at_ms: int) -> None:
         self.next_number = first_number
@@ -120,7 +124,7 @@ def _position_fields(position: Position) -> tuple[int, int, int]:
 
 
 def _changed_commits(poll: Poll, known: Mapping[str, Offsets]) -> Iterator[Commit]:
-    """Return the commits that are new, changed or gone (TOMBSTONE). A group without an answer has no changes."""
+    """Return the commits that are new, changed or deleted (TOMBSTONE). A group without an answer has no changes."""
     gone = {group_id for group_id, one in poll.descriptions.items() if isinstance(one, GroupNotFound)}
     answers: dict[str, OffsetsByPartition | Unanswered] = {**poll.offsets, **{group_id: {} for group_id in gone}}
     for group_id, answer in sorted(answers.items()):
@@ -151,9 +155,10 @@ def polled_partition(group_id: str) -> int:
 
 
 def _state_rows(span: _Span, events: _GroupEvents, commits: Iterable[Commit]) -> Iterator[StateRow]:
-    """Return a row for each partition with changes, and always one for the first partition.
+    """Return a row for each partition with changes.
 
-    The row of the first partition shows the number of the last answer.
+    Also return a row for the first partition if it has no changes, because this row shows the number of the last
+    answer.
     """
     by_partition: dict[int, list[Commit]] = defaultdict(list, {POLLED_PARTITION: []})
     for commit in commits:

@@ -1,4 +1,4 @@
-"""Defines the answers of one poll, which takes some seconds, and selects the groups to describe in the next poll."""
+"""Defines the answers of one poll, and selects the groups to describe in the next poll. A poll takes some seconds."""
 
 from __future__ import annotations
 
@@ -17,14 +17,20 @@ from streaming.group.listing import (
 from streaming.group.snapshot import EMPTY, GroupSnapshot
 
 RIGHTS_MISSING: Final = frozenset({CLUSTER_NOT_DESCRIBABLE, "group_authorization_failed", "topic_authorization_failed"})
-"""Errors because of missing permissions. A new request returns the same error, so the poll does not wait for it."""
+"""Errors because of missing permissions.
+
+A new request would return the same error, so the poll does not repeat the request.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Poll:
-    """The answers of one poll. Descriptions are later than the listing, and offsets are later than both.
+    """The answers of one poll. Descriptions were requested after the listing.
 
-    If a listed group has no description, it did not need one: it was Empty and still is (`to_describe`).
+    Offsets were requested after the listing and the descriptions.
+
+    If a group was Empty before and is still Empty, it is not described. So a listed group can have no description
+    (`to_describe`).
     """
 
     began_at_ms: int
@@ -34,12 +40,12 @@ class Poll:
 
     @property
     def is_complete(self) -> bool:
-        """True if a new request would return nothing more: only missing permissions left requests without an answer."""
+        """True if a new request is useless: every answer arrived, except answers that missing permissions prevent."""
         return all(reason in RIGHTS_MISSING for reason in self._refusals())
 
     @property
     def hides_groups(self) -> bool:
-        """True if missing permissions hide groups, or may hide them."""
+        """True if groups are hidden, or possibly hidden, because of missing permissions."""
         return any(reason in RIGHTS_MISSING for reason in self._refusals())
 
     def _refusals(self) -> Iterator[str]:
@@ -52,14 +58,16 @@ class Poll:
 def to_describe(
     listing: GroupListing, known: Mapping[str, GroupSnapshot], committed: Collection[str]
 ) -> Mapping[str, str | None]:
-    """Return the groups to describe: their ids, with the group types in the listing or in the known state.
+    """Return the ids of the groups to describe, and their group types.
+
+    A group type is from the listing or the known state.
 
     These groups are described:
 
     - Listed groups, except those that are Empty in the listing and in the known state. Members of a Stable group can
       change without a change in the listing.
-    - Groups that are known to exist or have commits, but are not listed. Only the coordinator's answer proves that they
-      are gone.
+    - Groups that are in the known state or have commits, but are not listed. Only the coordinator's answer proves that
+      they do not exist any more.
     """
     listed = {
         group_id: group.group_type

@@ -1,6 +1,6 @@
 """Provides a typed view of a classic group's GroupMetadata record, with decoded subscriptions and assignments.
 
-Source: ``GroupMetadataValue.json``, ``ConsumerProtocol``, and for the meaning of absent fields
+Sources: ``GroupMetadataValue.json`` and ``ConsumerProtocol``. The source for the meaning of absent fields is
 ``GroupMetadataManager.replay``.
 """
 
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 Refusal = tuple[bytes, UndecodableRecord]
-"""Undecodable bytes of one member, and the error. The field of the error names the member."""
+"""Undecodable bytes of one member, and the error. The ``field`` of the error shows which member it is."""
 
 Read = TypeVar("Read")
 
@@ -80,7 +80,10 @@ class Assignment:
 
 
 NOTHING_ASSIGNED: Final = Assignment(None, (), None)
-"""The assignment of a member that the leader left out. sarama, KafkaJS and kafka-go do so for an empty assignment."""
+"""The assignment of a member that is not in the leader's assignment.
+
+Some leaders (sarama, KafkaJS and kafka-go) omit a member whose assignment is empty.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +91,12 @@ class ClassicMember:
     """A member of a classic group.
 
     Attributes:
-        rebalance_timeout_ms: if the record has none (-1, or before version 1), the session timeout, as in the
-            coordinator's replay. None if the source is DescribeGroups.
+        rebalance_timeout_ms: the rebalance timeout in the record. If the record has none (-1, or before version 1),
+            this is the session timeout, as in the coordinator's replay. None if the source is DescribeGroups.
         session_timeout_ms: None if the source is DescribeGroups.
-        subscription, assignment: None means unknown. Either the bytes could not be decoded, or the group's protocol
-            type is not ``consumer``. An empty subscription is also unknown, because no client writes one. An empty
-            assignment is NOTHING_ASSIGNED.
+        subscription, assignment: None means unknown. There are two possible reasons: the bytes could not be decoded, or
+            the group's protocol type is different from ``consumer``. An empty subscription is also unknown, because no
+            client writes one. An empty assignment is NOTHING_ASSIGNED.
 
     """
 
@@ -109,7 +112,7 @@ class ClassicMember:
 
 @dataclass(frozen=True, slots=True)
 class GroupMetadata:
-    """A classic group in one record, or in its coordinator's description.
+    """A classic group, from one record or from a description of its coordinator.
 
     Attributes:
         generation_id, value_version: None in a description.
@@ -130,7 +133,7 @@ class GroupMetadata:
 
 
 def group_metadata(record: DecodedRecord, refusals: list[Refusal] | None = None) -> GroupMetadata:
-    """Return the typed view of a GroupMetadata record that is not a tombstone.
+    """Return the typed view of a GroupMetadata record. The record must not be a tombstone.
 
     If a member's subscription or assignment cannot be decoded, only this value is None, and its bytes are added to
     ``refusals``. Raises ValueError for any other record.

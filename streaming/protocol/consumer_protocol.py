@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from streaming.protocol.schema import Message
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
-"""The protocol type of classic groups whose members use this protocol. Other types have their own bytes."""
+"""The protocol type of classic groups whose members use this protocol. Groups of other types use other formats."""
 
 KAFKA_STREAMS_PROTOCOL: Final = "stream"
-"""The strategy name of classic Kafka Streams and ksqlDB. They have their own task assignor, which is not evaluated."""
+"""The strategy name of classic Kafka Streams and ksqlDB.
+
+These clients have their own task assignor, which the monitor does not evaluate.
+"""
 
 UNKNOWN_GENERATION: Final = -1
-"""``StickyAssignor.DEFAULT_GENERATION``. It is also used for a subscription whose version has no generation."""
+"""``StickyAssignor.DEFAULT_GENERATION``. This value is also used if the version of a subscription has no generation."""
 
 
 _OWNED_PARTITIONS_SINCE: Final = 1
@@ -51,7 +54,7 @@ def _decode(raw: bytes, readers: tuple[Reader, ...]) -> tuple[int, dict[str, Any
 
 
 def decode_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
-    """Return the version in the bytes and the fields of this version. A version above 3 is read as 3.
+    """Return the version number in the bytes, and the fields of this version. A version above 3 is read as 3.
 
     Raises UndecodableRecord for a negative version and for truncated or empty bytes.
 
@@ -62,10 +65,11 @@ def decode_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
-    """Decode a subscription as client libraries do: in every version the bytes may end before `ownedPartitions`.
+    """Decode a subscription as client libraries do: in every version, the bytes can end before `ownedPartitions`.
 
-    kafka-go and Faust write a version of 1 or more with the fields of version 0. Java refuses such bytes. librdkafka,
-    sarama and franz-go read them as version 0. The result has the version in the bytes, without `ownedPartitions`.
+    kafka-go and Faust write a version number of 1 or more, but only the fields of version 0. Java refuses such bytes.
+    librdkafka, sarama and franz-go read them as version 0. The result has the version number from the bytes, and no
+    `ownedPartitions`.
 
     >>> read_subscription(bytes.fromhex("0001 00000001 0001 74 ffffffff"))
     (1, {'topics': ['t'], 'userData': None})
@@ -80,7 +84,10 @@ def read_subscription(raw: bytes) -> tuple[int, dict[str, Any]]:
 
 
 def _ends_with_user_data(raw: bytes) -> bool:
-    """Return True if the bytes end exactly after the user data. Any other early end means damaged bytes."""
+    """Return True if the bytes end exactly after the user data.
+
+    If the bytes end early at any other position, they are damaged.
+    """
     position = 6
     for _ in range(int.from_bytes(raw[2:6], "big", signed=True)):
         position += 2 + int.from_bytes(raw[position : position + 2], "big")
@@ -113,9 +120,9 @@ def topic_partitions(topics: Iterable[Mapping[str, Any]]) -> tuple[tuple[str, in
 def sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[str, int], ...], int | None]:
     """Return the partitions that a member of StickyAssignor claims to own, and the generation of the claim.
 
-    The result is that of StickyAssignor. Without user data, or with version 0 of it, there is no generation (None).
-    Bytes that are neither version 1 nor 0 mean no claim, with generation -1. The function never raises, because the
-    assignor only ignores such a claim.
+    The result is the same as in StickyAssignor. If there is no user data, or only version 0 of the user data, the
+    generation is None. If the bytes are invalid in both versions, the claim is empty and the generation is -1. The
+    function never raises an exception, because the assignor ignores an invalid claim.
 
     >>> sticky_user_data(bytes.fromhex("00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)
@@ -137,8 +144,8 @@ def kafka_python_sticky_user_data(user_data: bytes | None) -> tuple[tuple[tuple[
     """Return the claim in ``sticky`` user data of kafka-python 3, or None if the bytes do not have this form.
 
     kafka-python writes an int16 version before the data of StickyAssignor. Java leaders cannot read this form and
-    ignore the claim. kafka-python leaders read only this form. No bytes have both forms, because Java reads the version
-    as half of an array length of more than 65,535.
+    ignore the claim. kafka-python leaders read only this form. No bytes are valid in both forms. Java reads this
+    version as the upper half of an array length, so the length is more than 65,535.
 
     >>> kafka_python_sticky_user_data(bytes.fromhex("0001 00000001 0001 74 00000001 00000003 00000007"))
     ((('t', 3),), 7)

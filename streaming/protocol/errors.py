@@ -30,9 +30,10 @@ class UndecodableRecord(ValueError):  # noqa: N818 - the name is about the recor
     """Raised for bytes that Kafka's own reader refuses.
 
     Attributes:
-        reason: one of the constants of this module. They do not change, because they are label values of a counter.
+        reason: one of the constants of this module. These constants do not change, because they are label values of a
+            counter.
         field: path of the field that could not be read, starting with ``key`` or ``value``
-            (``value.members[3].clientId``). None if no field was reached.
+            (``value.members[3].clientId``). None if the error is not in a field.
 
     >>> raise UndecodableRecord("truncated", "value.offset")
     Traceback (most recent call last):

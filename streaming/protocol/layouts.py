@@ -1,8 +1,9 @@
 """Defines the layouts of all messages in ``__consumer_offsets`` as data.
 
-Each field has one line, in wire order, with the values of Kafka 4.2's message definitions: name in camelCase, type, the
-versions that have it, nullability, and for a tagged field its tag and default. ``readers`` creates one reader for each
-version of a layout. Tagged fields come last in every struct. A field that a version does not have takes no bytes.
+There is one line for each field, in wire order. The values are from the message definitions of Kafka 4.2: the name in
+camelCase, the type, the versions that have the field, and whether it is nullable. A tagged field also has its tag and
+default. ``readers`` creates one reader for each version of a layout. Tagged fields come last in every struct. If a
+version does not have a field, the field has no bytes.
 """
 
 from __future__ import annotations

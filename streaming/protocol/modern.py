@@ -1,7 +1,8 @@
 """Provides typed views of the records of KIP-848 consumer groups, KIP-932 share groups and KIP-1071 streams groups.
 
 Such a group has several records: an epoch, and for each member its metadata, its target and its current assignment.
-Source: the record schemas, and for their meaning ``GroupMetadataManager.replay`` and ``MemberState`` of Kafka 4.2.
+Sources: the record schemas of Kafka 4.2. The sources for their meaning are ``GroupMetadataManager.replay`` and
+``MemberState``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["ClassicProtocols", "IdPartitions", "MemberAssignment", "ModernMember", "id_partitions"]
 
 IdPartitions = tuple[tuple[str, tuple[int, ...]], ...]
-"""(topic id, partitions) pairs in the order of the record. These records have topic ids and no names."""
+"""(topic id, partitions) pairs in the order of the record. These records have topic ids, but no topic names."""
 
 STABLE_MEMBER: Final = "Stable"
 UNREVOKED_MEMBER: Final = "UnrevokedPartitions"
@@ -27,7 +28,7 @@ _STREAMS_MEMBER_STATES: Final = {1: STABLE_MEMBER, 2: "UnrevokedTasks", 3: "Unre
 
 @dataclass(frozen=True, slots=True)
 class ClassicProtocols:
-    """The session timeout and protocols of a classic-protocol member in a KIP-848 group."""
+    """The session timeout and protocols of a member that uses the classic protocol in a KIP-848 group."""
 
     session_timeout_ms: int
     names: tuple[str, ...]
@@ -38,8 +39,8 @@ class ModernMember:
     """The metadata of a member.
 
     Attributes:
-        subscribed_topics: the topic names in the subscription. Empty if it is a regular expression, and for streams
-            members, because their topics are in the topology.
+        subscribed_topics: the topic names in the subscription. Empty if the subscription is a regular expression. Also
+            empty for streams members, because their topics are in the topology.
         rebalance_timeout_ms: None in share groups.
         server_assignor: the assignor that the member names. None if the coordinator chooses.
         classic: set if the member uses the classic protocol in a KIP-848 group, otherwise None.

@@ -1,8 +1,8 @@
-"""Provides a typed view of offset commits, and the byte positions for readers of whole columns.
+"""Provides a typed view of offset commits, and the byte positions for code that reads many commits at once.
 
 Key (record types 0 and 1): int16 type, int16 length and bytes of the group, int16 length and bytes of the topic, int32
-partition. All are big endian and not nullable. Two keys have the same (group, topic, partition) if their bytes after
-the type are equal.
+partition. All numbers are big endian. No field is nullable. Two keys have the same (group, topic, partition) if their
+bytes after the type are equal.
 
 Value: int16 version, int64 committed offset, and since version 3 an int32 leader epoch. These have fixed positions. A
 metadata string follows, so the positions of all later fields depend on its length.
@@ -27,7 +27,10 @@ COMMITTED_OFFSET_AT: Final = 2
 """Position of the int64 committed offset in the value, in versions 0 to 4 and in legacy values."""
 
 METADATA_LENGTH_AT: Final = {0: 10, 1: 10, 2: 10, 3: 14, 4: 14}
-"""Position of the metadata string's length by version. It is an int16, since version 4 a varint of length + 1."""
+"""Position of the length of the metadata string, by version. The length is an int16.
+
+Since version 4, it is a varint of length + 1.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,9 @@ def offset_commit_key(group_id: str, topic: str, partition: int) -> bytes:
 
 
 def offset_commit(record: DecodedRecord) -> OffsetCommit:
-    """Return the typed view of an offset commit that is not a tombstone. Raises ValueError for any other record.
+    """Return the typed view of an offset commit. The record must not be a tombstone.
+
+    Raises ValueError for any other record.
 
     >>> from streaming.protocol import decode
     >>> key = bytes.fromhex("0001 0001 67 0001 74 00000003")

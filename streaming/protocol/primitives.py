@@ -1,4 +1,4 @@
-"""Reads the primitive types of Kafka's wire format that Java reads differently from Python.
+"""Reads those primitive types of Kafka's wire format for which Java and Python functions have different results.
 
 Source: ``org.apache.kafka.common.utils.ByteUtils``, ``common.Uuid``, and the UTF-8 decoder of ``java.lang.String``.
 """
@@ -22,7 +22,7 @@ def _replace_as_java(error: UnicodeError) -> tuple[str, int]:
     """Replace one malformed sequence by U+FFFD, and return the position after it.
 
     Both Python and Java replace each maximal subpart by one U+FFFD. They differ for encoded surrogates (ED A0..BF xx).
-    Python replaces each of the three bytes, Java the whole sequence.
+    Python replaces each of the three bytes by one U+FFFD. Java replaces the whole sequence by one U+FFFD.
     """
     if not isinstance(error, UnicodeDecodeError):
         raise error
@@ -58,10 +58,10 @@ def unsigned_varint(raw: bytes, position: int) -> tuple[int, int]:
 
 
 def compact_length(raw: bytes, position: int) -> tuple[int, int]:
-    """Read the length plus one at the start of compact strings, bytes and arrays. Values up to 0 mean null.
+    """Read the value "length plus one" at the start of compact strings, bytes and arrays. Values up to 0 mean null.
 
-    Java computes ``readUnsignedVarint() - 1``. For the smallest int this gives the greatest int, which is a length and
-    not a null.
+    Java computes ``readUnsignedVarint() - 1``. If the value is the smallest int, Java's result is the greatest int.
+    Then the value means a length, and not null.
 
     >>> compact_length(bytes([0x80, 0x80, 0x80, 0x80, 0x08]), 0)
     (2147483648, 5)

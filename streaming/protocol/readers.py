@@ -1,9 +1,9 @@
 """Generates a reader function for each version of a layout, as Python source that is compiled at import.
 
-A reader goes through the bytes once and makes no call for a single field. It unpacks neighbouring fields of fixed size
-together, and reads structs inline. It accepts and refuses the same bytes as Kafka's generated ``read(Readable, short)``
-(``MessageDataGenerator``). It returns the same fields as Kafka's generated JSON converter: a dict in field order,
-without tagged fields that have their default value.
+A reader goes through the bytes once. It does not call a function for each field. It unpacks neighbouring fields of
+fixed size together, and reads structs inline. It accepts and refuses the same bytes as Kafka's generated
+``read(Readable, short)`` (``MessageDataGenerator``). It returns the same fields as Kafka's generated JSON converter: a
+dict in field order, without tagged fields that have their default value.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ _MAX_STRING_BYTES: Final = 0x7FFF
 
 
 class _ArrayUnpackers(dict[int, "Callable[[bytes, int], tuple[int, ...]]"]):
-    """Unpackers of integer arrays by array length. Unpackers of long arrays are created for a single use."""
+    """Unpackers of integer arrays by array length.
+
+    Unpackers of longer arrays are created each time and are not stored here.
+    """
 
     def __init__(self, element_format: str) -> None:
         super().__init__()
@@ -60,7 +63,9 @@ _ARRAY_UNPACKERS: Final = {"int16": _ArrayUnpackers("h"), "int32": _ArrayUnpacke
 
 
 class _Writer:
-    """Writes the source of one reader, and for each line the fields that it reads (path and fixed size).
+    """Writes the source of one reader.
+
+    For each line of the source, it records the fields that the line reads (path and fixed size).
 
     Names in the source: ``b`` the bytes, ``n`` their number, ``p`` the position, ``q`` a length or an end position,
     ``t`` the number of tags, ``g`` a tag, ``s`` its size. Names with a number: ``f`` fields, ``d`` dicts, ``i`` array
@@ -185,9 +190,9 @@ class _Writer:
             self._blob(name, field.type, nullable=field.nullable)
 
     def _struct_value(self, name: str, field: Field, layout: Struct, place: str) -> None:
-        """Write the code that reads a struct.
+        """Write the code that reads a field of type struct. A nullable struct starts with a signed byte.
 
-        A nullable struct starts with a signed byte. A nullable tagged struct starts with a varint.
+        A nullable tagged struct starts with a varint.
         """
         null = "q > 127" if field.tag is None else "q < 1"
         if field.nullable:
@@ -207,7 +212,7 @@ class _Writer:
             yield
 
     def _length(self, prefix_bytes: int) -> str:
-        """Write the code that reads a length into ``q``. Return the condition for a null."""
+        """Write the code that reads a length into ``q``. Return the Python condition that is true for a null."""
         if self._flexible:
             self._line("q = b[p]", "p += 1", "if q > 127: q, p = compact_length(b, p - 1)", "q -= 1")
             return "q < 0"
@@ -251,7 +256,7 @@ class _Writer:
 
 
 def _zero(field_type: FieldType) -> Any:  # noqa: ANN401 - the value of a field of any type
-    """Return the value of a field in a new Kafka object if the field has no default."""
+    """Return the value of a field without a default, as it is in a new object of Kafka's Java class."""
     if isinstance(field_type, Struct):
         return {field.name: _zero(field.type) for field in field_type.fields}
     return [] if isinstance(field_type, ArrayOf) else {"string": "", "bytes": b""}.get(field_type, 0)
@@ -264,8 +269,8 @@ def _default(field: Field) -> Any:  # noqa: ANN401 - the value of a field of any
 def _locator(places: Sequence[Place]) -> Callable[[Exception, TracebackType], UndecodableRecord]:
     """Return the function that converts a reader's exception to UndecodableRecord with the path of the field.
 
-    The function finds the field from the line that raised, and from the reader's position and array indexes. So readers
-    need no code for this while they read valid bytes.
+    To find the field, the function uses the line that raised the exception, and the reader's position and array
+    indexes. So this costs no time as long as the bytes are valid.
     """
 
     def locate(error: Exception, traceback: TracebackType) -> UndecodableRecord:

@@ -1,8 +1,9 @@
 """Finds the offset of the next record in a fetch response from the batch headers, without reading records.
 
-Not every offset has a record. Transaction markers have offsets. Compaction removes records and keeps their offsets. It
-also keeps an empty batch for the state of its producer. Records of aborted transactions are in the response, and
-consumers with read_committed skip them. The batch headers show all of these cases.
+Some offsets have no record that a consumer reads. Transaction markers have offsets. Compaction removes records, but
+their offsets are not used again. Compaction also keeps an empty batch to store the state of a producer. Records of
+aborted transactions are in the response, and consumers with read_committed skip them. The batch headers show all of
+these cases.
 
 Source: Kafka, `DefaultRecordBatch.java` (magic 2) and `AbstractLegacyRecordBatch.java` (magic 0 and 1).
 """
@@ -19,7 +20,7 @@ _BATCH = struct.Struct(">qiiBIhiqqqhii")
 """The header fields of magic 2: those of `_LEGACY`, then checksum, attributes, last offset delta, two timestamps,
 producer id, producer epoch, sequence and number of records."""
 _BYTES_BEFORE_REST = 12
-"""The size field does not count the base offset and itself."""
+"""Bytes of the base offset and of the size field. The size field does not count these bytes."""
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 
@@ -36,9 +37,9 @@ class AbortedTransaction:
 class Tail:
     """The result of a search for the next record. There is no record before `next_offset`.
 
-    If `is_record` is True, the record at `read_to` is one that every consumer reads. Otherwise there is no such record
-    before `read_to`. Between `next_offset` and `read_to` there may be records of aborted transactions, which consumers
-    with read_committed skip.
+    If `is_record` is True, every consumer reads the record at `read_to`. If `is_record` is False, no record before
+    `read_to` is read by every consumer. If there are records between `next_offset` and `read_to`, they belong to
+    aborted transactions. Consumers with read_committed skip such records.
     """
 
     next_offset: int
@@ -47,9 +48,9 @@ class Tail:
 
 
 def next_record(batches: bytes, from_offset: int, aborted: Iterable[AbortedTransaction] = ()) -> Tail | None:
-    """Find the first record at or after an offset. Return None if the headers do not show it.
+    """Find the first record at or after an offset. Return None if the headers do not contain the answer.
 
-    This happens in a compacted batch that starts before the offset, because its last records may be removed.
+    This happens if a compacted batch starts before the offset, because its last records are possibly removed.
 
     >>> next_record(b"", 7)
     Tail(next_offset=7, is_record=False, read_to=7)
@@ -98,10 +99,10 @@ def _batches(content: bytes) -> Iterator[_Batch]:
 
 
 def _first_in(batch: _Batch, from_offset: int) -> int | None:
-    """Return the first record at or after an offset, in a batch with records that does not end before the offset.
+    """Return the first record at or after an offset. The batch has records, and does not end before the offset.
 
-    Compaction keeps the first and last offset of a batch. If the batch has as many records as offsets, each offset has
-    a record. Otherwise the result is None.
+    Compaction keeps the first and last offset of a batch. If the number of records in the batch is equal to the number
+    of offsets, each offset has a record. Otherwise the result is None.
     """
     if batch.base_offset >= from_offset:
         return batch.base_offset
@@ -122,7 +123,10 @@ def _is_in_transaction(batch: _Batch, transaction: AbortedTransaction) -> bool:
 
 
 def _ends(marker: _Batch, transaction: AbortedTransaction) -> bool:
-    """Return True if the marker ends the transaction. A producer has one transaction at a time."""
+    """Return True if the marker ends the transaction.
+
+    This is exact, because a producer has only one transaction at a time.
+    """
     return _may_be_in_transaction(marker, transaction)
 
 

@@ -1,4 +1,7 @@
-"""Converts a record to one JSON object: Kafka's own form, plus the decoded bytes that clients wrote into it."""
+"""Converts a record to one JSON object.
+
+The object has Kafka's own form, plus the decoded form of bytes from clients.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +23,15 @@ if TYPE_CHECKING:
     from streaming.protocol.records import DecodedRecord
 
 STICKY_ASSIGNOR_NAME: Final = "sticky"
-"""The protocol name of ``StickyAssignor``. Its members send user data."""
+"""The protocol name of ``StickyAssignor``. Members with this assignor send user data."""
 
 
 def render_record(key: bytes | None, value: bytes | None) -> dict[str, Any]:
-    """Return ``{record, key, value}`` as Kafka's JSON converters write them, or ``{error, field}`` if Kafka refuses.
+    """Return ``{record, key, value}`` as Kafka's JSON converters write them, or ``{error, field}`` if Kafka refuses it.
 
-    Bytes stay ``bytes``; JSON shows them as base64. If the value contains bytes of the consumer protocol, the result
-    also has ``decoded`` with their fields. Bytes there that cannot be decoded become ``{error, field}``, and the rest
-    of the record is complete.
+    Bytes stay ``bytes``. In JSON text, they are base64. If the value contains bytes of the consumer protocol, the
+    result also has ``decoded`` with their fields. If these bytes cannot be decoded, ``decoded`` contains ``{error,
+    field}`` for them. The rest of the result is complete.
 
     >>> render_record(bytes.fromhex("0003 0001 67"), None)
     {'record': 'ConsumerGroupMetadata', 'key': {'groupId': 'g'}, 'value': None}

@@ -55,15 +55,17 @@ class RecordType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DecodedRecord:
-    """A record in the form of Kafka's JSON converters. Byte fields are ``bytes``, topic ids are as Kafka prints them.
+    """A record in the form of Kafka's JSON converters. Byte fields are ``bytes``.
+
+    Topic ids have the text form that Kafka prints.
 
     Attributes:
         name: Kafka's record name without Key or Value, for example ``GroupMetadata``.
         key_type: the record type, one of RecordType.
         value_version: the version of the value. None for a tombstone.
         key: the fields of the key by their camelCase names.
-        value: the fields of the value. None for a tombstone. Fields that the version does not have are absent, and so
-            are tagged fields with their default value.
+        value: the fields of the value. None for a tombstone. Two kinds of fields are absent: fields that the version
+            does not have, and tagged fields with their default value.
 
     """
 
@@ -83,7 +85,7 @@ _READERS: Final = {layout.key_type: _compiled(layout) for layout in RECORD_LAYOU
 
 
 def decode(key: bytes | None, value: bytes | None) -> DecodedRecord:
-    """Decode one record. A value of None is a tombstone; an empty value is not.
+    """Decode one record. A value of None is a tombstone. An empty value is not a tombstone.
 
     Raises UndecodableRecord if Kafka's own reader refuses the bytes. It raises no other exception.
 

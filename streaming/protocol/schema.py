@@ -29,8 +29,8 @@ class Field:
     Attributes:
         since, until: the first and the last version that has the field.
         tag: the tag of a tagged field, otherwise None.
-        default: the value of a tagged field if the tag is absent. Kafka's JSON leaves out this value. The default of a
-            tagged struct is the struct with all fields zero, empty or null.
+        default: the value of a tagged field if the tag is absent. Kafka's JSON omits a field with this value. The
+            default of a tagged struct is a struct in which all fields are zero, empty or null.
 
     """
 

@@ -1,8 +1,8 @@
 """Translate the settings into options of Spark's Kafka source: names of Kafka's Java client with the prefix `kafka.`.
 
-Spark shows the options of a source in plans, on its web page and in logs. So no option contains a secret. Kafka's
-client reads the secrets itself when it creates a consumer (`config.providers`, KIP-421). It reads the JAAS line and the
-key's password from the monitor's secrets file, and certificate and key from the user's files.
+Spark shows the options of a source in query plans, on its web page and in logs. So no option contains a secret. Kafka's
+client reads the secrets itself when it creates a consumer (`config.providers`, KIP-421). From the monitor's secrets
+file, it reads the JAAS line and the password of the key. From the user's files, it reads the certificate and the key.
 
 See KIP-651 (PEM) and KIP-768 (OAuth client credentials).
 """
@@ -34,7 +34,7 @@ class KeyEncryptionError(RemedyError):
 
 
 def java_secrets(security: SecuritySettings, secrets: Secrets) -> Mapping[str, str]:
-    r"""Return the content of the secrets file by property name. It is empty if there are no secrets.
+    r"""Return the content of the secrets file by property name. The result is empty if there are no secrets.
 
     >>> scram = SecuritySettings(
     ...     protocol="SASL_PLAINTEXT", mechanism="SCRAM-SHA-256", username="monitor", password='say "friend"'
@@ -51,7 +51,9 @@ def java_secrets(security: SecuritySettings, secrets: Secrets) -> Mapping[str, s
 
 
 def spark_options(security: SecuritySettings, secrets_file: Path | None) -> Mapping[str, str]:
-    """Return the options of Spark's Kafka source. `secrets_file` contains `java_secrets`; None means no secrets.
+    """Return the options of Spark's Kafka source. `secrets_file` is the file that contains `java_secrets`.
+
+    It is None if there are no secrets.
 
     >>> spark_options(SecuritySettings(protocol="SSL"), None)
     {'kafka.security.protocol': 'SSL'}
@@ -142,6 +144,6 @@ def _jaas_line(mechanism: str, security: SecuritySettings, secrets: Secrets) -> 
 
 
 def _quote_for_jaas(value: str) -> str:
-    """Quote a value for JAAS, which parses it with Java's StreamTokenizer."""
+    """Quote a value for the JAAS line. Java's StreamTokenizer parses this line."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'

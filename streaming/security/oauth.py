@@ -1,9 +1,10 @@
 """Request OAUTHBEARER tokens for kafka-python by client credentials, as Kafka's Java client does (KIP-768).
 
-1. The first connection requests a token. It is used for 80 % of the lifetime that the endpoint returned.
+1. The first connection requests a token. Further connections use this token for 80 % of the lifetime that the endpoint
+   returned.
 2. If the endpoint returns no lifetime, each connection requests a new token.
 3. Redirects are not followed, so that the secret goes only to the configured endpoint.
-4. An error is one line that contains the endpoint. It contains neither the secret nor the body of the response.
+4. The text of an error is one line. It contains the endpoint, but not the secret and not the body of the response.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class _RejectRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class ClientCredentialsTokens(AbstractTokenProvider):  # type: ignore[misc]
-    """Returns the current token to all connections. It is safe for several threads."""
+    """Returns the current token to all connections. Several threads can use it at the same time."""
 
     def __init__(self, security: SecuritySettings, secrets: Secrets, now_seconds: Callable[[], float]) -> None:
         super().__init__()
@@ -86,7 +87,10 @@ class ClientCredentialsTokens(AbstractTokenProvider):  # type: ignore[misc]
 
 
 def _basic_credentials(client_id: str, client_secret: str) -> str:
-    """Return the header that Java's client sends. It is not URL-encoded; most endpoints expect this (KIP-1025)."""
+    """Return the header that Java's client sends.
+
+    Its values are not URL-encoded, as most endpoints expect (KIP-1025).
+    """
     return "Basic " + base64.b64encode(f"{client_id}:{client_secret}".encode()).decode()
 
 

@@ -18,7 +18,7 @@ from streaming.security.oauth import ClientCredentialsTokens, TokenError
 
 
 class Hidden(str):
-    """A string whose repr hides it, because kafka-python logs all its arguments at DEBUG.
+    """A string with a repr that hides its content, because kafka-python logs all its own arguments at DEBUG.
 
     >>> [Hidden("secret")], Hidden("secret") == "secret"
     ([***], True)
@@ -57,7 +57,7 @@ def client_arguments(security: SecuritySettings, secrets: Secrets) -> Mapping[st
 
 
 def refusal(error: BaseException, security: SecuritySettings) -> str | None:
-    """Return the error and the settings to check if a retry cannot help. Return None if a retry may succeed.
+    """If a retry cannot succeed, return the error and the settings to check. Return None if a retry can succeed.
 
     >>> refusal(SaslAuthenticationFailedError(), SecuritySettings()) is None, refusal(OSError(), SecuritySettings())
     (False, None)
@@ -82,10 +82,11 @@ def _credentials_message(security: SecuritySettings) -> str:
 
 
 def suspicion(error: BaseException | None, security: SecuritySettings) -> str:
-    """Return the probable cause of a failure after retries did not help, and the settings to check.
+    """Return the probable cause of a failure that remains after retries, and the settings to check.
 
-    A port without TLS closes the connection during the TLS handshake. A port that requires a client certificate may do
-    the same before its alert arrives. A broker or a proxy may close the connection during authentication.
+    A port without TLS closes the connection during the TLS handshake. If a port requires a client certificate, it can
+    also close the connection before its TLS alert arrives. A broker or a proxy can close the connection during
+    authentication.
     """
     if isinstance(_find_tls_error(error), _CONNECTION_CLOSED):
         return (
@@ -102,7 +103,10 @@ _CONNECTION_CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallErr
 
 
 def _find_tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """Return the TLS error in the arguments or in the chain of causes of an error of the client, or None."""
+    """Search a client error for a TLS error, in its arguments and in its chain of causes.
+
+    Return the TLS error or None.
+    """
     while error is not None:
         ssl_error = next((part for part in error.args if isinstance(part, ssl.SSLError)), error)
         if isinstance(ssl_error, ssl.SSLError):

@@ -30,7 +30,9 @@ def secrets_file(secrets: Mapping[str, str]) -> Iterator[Path | None]:
 
 
 def java_properties(values: Mapping[str, str]) -> str:
-    r"""Return the text of a Java properties file. Every character of a value is escaped, so none has a special meaning.
+    r"""Return the text of a Java properties file.
+
+    Every character of a value is escaped, so no character has a special meaning.
 
     >>> print(java_properties({"ssl.key.password": "a="}), end="")
     ssl.key.password=\u0061\u003d

@@ -32,7 +32,7 @@ def fairness_problems(total: Imbalance, skewed_topics: int) -> Iterator[str]:
 
 
 def evaluate_fairness(spec: GroupSpec, assignment: GroupAssignment) -> tuple[Imbalance | None, TopicSkew | None]:
-    """Return the imbalance of partitions among members, and the topic skew if it explains the imbalance.
+    """Return the imbalance of the members' partitions, and the topic skew if it explains the imbalance.
 
     Both are None for a group without members.
     """

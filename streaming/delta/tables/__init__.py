@@ -2,7 +2,7 @@
 
 All tables are partitioned by cluster and date. If a row describes a record, its key is the position of the record
 (cluster, offsets_topic_partition, offsets_topic_offset). If a row describes a sample, its key contains the time of the
-sample. Rows of `assignment_imbalance` combine the assignment of a record with a sample and have both keys.
+sample. A row of `assignment_imbalance` combines the assignment of a record with a sample. So it has both keys.
 """
 
 from __future__ import annotations
