@@ -46,7 +46,7 @@ MONITOR_STORIES = (
         says=(
             "prod: an open transaction blocks partition 7 of __consumer_offsets",
             (
-                "900 records wait behind one transaction that has been open for 20 minutes or more. Kafka's default "
+                "One transaction has been open for 20 minutes or more. It blocks 900 records. Kafka's default "
                 "for transaction.max.timeout.ms is 15 minutes. Groups in state Unknown: 1. Consumers that start now "
                 "cannot fetch their offsets if their group belongs to this partition. Likely causes: a hanging "
                 "transaction. What to do: find the transaction with kafka-transactions.sh find-hanging, then abort "
