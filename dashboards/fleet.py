@@ -327,7 +327,7 @@ def _states_over_time() -> AnyPanel:
     spec = PanelSpec(
         "Groups by state",
         "States as Kafka names them. Many groups in PreparingRebalance for minutes: stuck rebalances. Unknown: records "
-        "of the group are missing, or an open transaction hides the group.",
+        "of the group are missing, or an open transaction blocks its records.",
         "No monitor was ready at that time.",
     )
     states = f"count by (state) ({FLEET.series(GROUP_STATE)})"

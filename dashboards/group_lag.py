@@ -127,7 +127,7 @@ def _unknown() -> AnyPanel:
     spec = PanelSpec(
         "Partitions with unknown lag or status",
         "Partitions with unknown lag or status, by reason. If the lag of a partition is unknown, sums do not include "
-        "it. `blocked`: an open transaction hides the commits. `topic_deleted`: the group has offsets of a deleted "
+        "it. `blocked`: an open transaction blocks the commits. `topic_deleted`: the group has offsets of a deleted "
         "topic. `maybe_only_markers`: the remaining offsets may be only transaction markers, but the monitor needs the "
         "READ permission on the topic to know. `read up to an open transaction`: the lag is known, the status is not.",
         LAG_UNKNOWN_PARTITIONS.unknown,

@@ -11,11 +11,11 @@ TABLES_MD = Path(__file__).parents[1] / "docs" / "TABLES.md"
 _INTRODUCTION = """\
 # Tables
 
-Delta tables below `paths.tables`, each partitioned by cluster and date. Times are UTC. While the monitor runs it merges
-small files, and deletes rows older than `tables.retention_days`.
+The Delta tables are below `paths.tables`. Each table is partitioned by cluster and date. Times are UTC. While the
+monitor runs, it merges small files and deletes rows older than `tables.retention_days`.
 
-A version of a table stays readable for `tables.versions_kept_hours` (2). A query must not take longer, and time travel
-does not reach further back. A stream that reads a table and pauses for longer must start again.
+A version of a table stays readable for `tables.versions_kept_hours` (2). A query must not take longer. Time travel
+is limited to the same time. A stream that reads a table and pauses for longer must start again.
 
 [Example queries in SQL](../dashboards/QUERIES.md). `python -m tests.table_reference` writes this page.
 """

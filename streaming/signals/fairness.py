@@ -7,7 +7,9 @@ from typing import Final
 
 from streaming.signals.signal import OF_A_GROUP, Signal
 
-_MEMBERS_UNKNOWN = "Some records of the group are missing, it has no members, or an open transaction hides it."
+_MEMBERS_UNKNOWN = (
+    "Some records of the group are missing, it has no members, or an open transaction blocks its records."
+)
 _UNFAIR_ONLY = (
     "No valid assignment is fairer, or the result is unknown. Possible reasons: the group has more than 20,000"
     " partitions, a partition has no owner or several owners, the partition count of a topic is in doubt, or the"
@@ -43,7 +45,7 @@ ASSIGNMENT_VERDICT: Final = Signal(
             )
         }
     ),
-    help="1 for the verdict on the group's own strategy.",
+    help="1 for the verdict on the assignment by the group's own strategy.",
     unknown="The group has no members, or its members do not divide topic partitions.",
     example='rebalance_monitor_assignment_verdict{verdict="drift"} == 1',
 )
@@ -86,7 +88,7 @@ TOPIC_SKEW: Final = Signal(
     help="Surplus partitions of members that hold the extra partition of several topics, although each topic is shared"
     " evenly. The range strategy causes this. Label remedy: the strategy that removes the skew, empty if none is"
     " known.",
-    unknown="The group has no topic skew, or it is unknown.",
+    unknown="The group has no topic skew, or the topic skew is unknown.",
     example='rebalance_monitor_topic_skew{remedy!=""} > 0',
 )
 WHAT_IF_EXCESS_PARTITIONS: Final = Signal(
@@ -149,7 +151,7 @@ BUSIEST_MEMBER: Final = Signal(
     help="Partitions of the busiest member, in groups with excess partitions. The labels identify the member. If"
     " several members hold equally many partitions, the series shows the first by member id. When the busiest member"
     " changes, a new series replaces the old one. There is at most one per group.",
-    unknown="No valid assignment is fairer, or this is unknown.",
+    unknown="No valid assignment is fairer, or the fairest possible maximum is unknown.",
     example="topk(10, rebalance_monitor_busiest_member)",
 )
 UNOWNED_PARTITIONS: Final = Signal(
@@ -158,14 +160,14 @@ UNOWNED_PARTITIONS: Final = Signal(
     help="Partitions of subscribed, existing topics that no member owns. It does not matter whether a member owned"
     " them before. Partitions that a cooperative rebalance withholds for its next round are not counted.",
     unknown="A subscribed topic was not sampled yet, or a member's assignment is unknown. Or the group is rebalancing,"
-    " has no members, or does not divide partitions. Or an open transaction hides the group.",
+    " has no members, or does not divide partitions. Or an open transaction blocks the group's records.",
     example="rebalance_monitor_unowned_partitions > 0",
 )
 UNOWNED_RECORDS: Final = Signal(
     name="rebalance_monitor_unowned_records",
     unit="records",
-    help="Records that wait in partitions without an owner. If the group committed an offset of the partition, its lag"
-    " counts. If not, all its records count.",
+    help="Records that wait in partitions without an owner. If the group committed an offset of the partition, the"
+    " lag of the partition counts. If not, all records of the partition count.",
     unknown="Every partition has an owner, or the offset of a partition without an owner is unknown.",
     example="rebalance_monitor_unowned_records > 0",
 )
@@ -173,7 +175,7 @@ ASSIGNMENT_TIMESTAMP_SECONDS: Final = Signal(
     name="rebalance_monitor_assignment_timestamp_seconds",
     unit="seconds",
     help="Time of the record with the assignment that fairness and drift describe, in seconds since 1970.",
-    unknown="No assignment was evaluated yet, or an open transaction hides the group.",
+    unknown="No assignment was evaluated yet, or an open transaction blocks the group's records.",
     example="time() - rebalance_monitor_assignment_timestamp_seconds"
     " and on (cluster, group) rebalance_monitor_excess_partitions > 0",
 )

@@ -13,24 +13,26 @@ GROUP_STATE: Final = Signal(
     labels=(*OF_A_GROUP, "group_type", "protocol_type", "protocol", "protocol_source", "state"),
     label_values=MappingProxyType({"group_type": ("classic", "consumer", "share", "streams")}),
     help="1 for the group's type, strategy and state, as Kafka names them. The state is Unknown if an open transaction"
-    " hides the group or records are missing. `protocol_source` is `records` if records name the strategy."
+    " blocks the group's records or records are missing. `protocol_source` is `records` if records name the strategy."
     " It is `broker` if only the group coordinator reported it, and empty if the strategy is unknown.",
     unknown="The group does not exist. Each existing group has exactly one series. No record contains"
-    " PreparingRebalance, CompletingRebalance or the state of a streams group. The last listing of groups shows them.",
+    " PreparingRebalance, CompletingRebalance or the state of a streams group. These states come from the last"
+    " listing of groups.",
     example='count by (cluster, state) (rebalance_monitor_group_state{group_type="classic"})',
 )
 GROUP_MEMBERS: Final = Signal(
     name="rebalance_monitor_group_members",
     unit="members",
     help="Members of the group at its last recorded generation.",
-    unknown="Some records of the members are missing, or an open transaction hides the last record.",
+    unknown="Some records of the members are missing, or an open transaction blocks the last record.",
     example="rebalance_monitor_group_members == 0 and rebalance_monitor_group_lag > 0",
 )
 GROUP_GENERATION: Final = Signal(
     name="rebalance_monitor_group_generation",
     unit="generations",
     help="Last recorded generation (classic group) or group epoch (any other group).",
-    unknown="The group is a classic group and `source.kind` is `admin-api`, or an open transaction hides the group.",
+    unknown="The group is a classic group and `source.kind` is `admin-api`, or an open transaction blocks the group's"
+    " records.",
     example="changes(rebalance_monitor_group_generation[10m]) > 3",
 )
 GROUP_REBALANCING_SECONDS: Final = Signal(
@@ -55,8 +57,8 @@ GROUP_LISTING_GAPS: Final = Signal(
     unit="brokers",
     labels=(*OF_A_CLUSTER, "reason"),
     granularity=CLUSTER,
-    help="Brokers with a missing or incomplete listing of groups, by reason. While there are any, the monitor treats no"
-    " group as deleted.",
+    help="Brokers with a missing or incomplete listing of groups, by reason. While a listing has a gap, the monitor"
+    " treats no group as deleted.",
     unknown="All listings are complete, or there is no listing yet.",
     example="sum by (cluster, reason) (rebalance_monitor_group_listing_gaps) > 0",
 )

@@ -24,7 +24,7 @@ CONSUMERGROUP_CURRENT_OFFSET: Final = Signal(
     granularity=PARTITION,
     family_set=KAFKA_EXPORTER,
     help="Committed offset.",
-    unknown="The group never committed an offset of the partition, or an open transaction hides its last commit.",
+    unknown="The group never committed an offset of the partition, or an open transaction blocks its last commit.",
     example="sum by (consumergroup, topic) (rate(kafka_consumergroup_current_offset[5m]))",
 )
 CONSUMERGROUP_CURRENT_OFFSET_SUM: Final = Signal(
@@ -34,7 +34,7 @@ CONSUMERGROUP_CURRENT_OFFSET_SUM: Final = Signal(
     granularity=TOPIC,
     family_set=KAFKA_EXPORTER,
     help="Sum of the committed offsets of the topic. Partitions without a commit are left out.",
-    unknown="The group never committed an offset of the topic, or an open transaction hides its last commit.",
+    unknown="The group never committed an offset of the topic, or an open transaction blocks its last commit.",
     example="sum by (consumergroup) (rate(kafka_consumergroup_current_offset_sum[5m]))",
 )
 CONSUMERGROUP_LAG: Final = Signal(

@@ -26,7 +26,7 @@ GROUP_OFFSET: Final = Signal(
     granularity=PARTITION,
     family_set=KAFKA_LAG_EXPORTER,
     help="Committed offset.",
-    unknown="The group never committed an offset of the partition, or an open transaction hides its last commit.",
+    unknown="The group never committed an offset of the partition, or an open transaction blocks its last commit.",
     example="sum by (cluster_name, group) (rate(kafka_consumergroup_group_offset[5m]))",
 )
 GROUP_LAG: Final = Signal(

@@ -57,7 +57,7 @@ GROUP_BLOCKED_PARTITIONS: Final = Signal(
     name="rebalance_monitor_group_blocked_partitions",
     unit="partitions",
     help="Partitions in which the group has read everything before an open transaction.",
-    unknown="There is no such partition, or an open transaction hides the group's last commits.",
+    unknown="There is no such partition, or an open transaction blocks the group's last commits.",
     example="rebalance_monitor_group_blocked_partitions > 0",
 )
 GROUP_STATUS: Final = Signal(
@@ -73,7 +73,7 @@ GROUP_STATUS_COMPLETENESS: Final = Signal(
     name="rebalance_monitor_group_status_completeness",
     unit="share",
     help="Share of the group's partitions whose status is based on ten commits, 0 to 1.",
-    unknown="The group never committed an offset, or an open transaction hides its last commits.",
+    unknown="The group never committed an offset, or an open transaction blocks its last commits.",
     example="avg by (cluster) (rebalance_monitor_group_status_completeness)",
 )
 GROUP_RECORDS_LOST: Final = Signal(

@@ -37,6 +37,6 @@ MEMBER_LAG: Final = Signal(
     labels=_OF_A_MEMBER,
     granularity=MEMBER,
     help="Records that the group has not committed yet, in the partitions that the member holds.",
-    unknown="The lag of one of its partitions is unknown, or the group never committed an offset of it.",
+    unknown="The lag of one of its partitions is unknown, or the group never committed an offset of one of them.",
     example="topk by (cluster, group) (1, rebalance_monitor_member_lag)",
 )

@@ -1,4 +1,4 @@
-"""The monitor itself: whether its values are current, how far it has read, and its resource use."""
+"""The monitor itself: its readiness, the records that it has not read yet, and its use of resources."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ OFFSETS_TOPIC_BLOCKED: Final = Signal(
     unit="records",
     labels=(*OF_A_CLUSTER, "partition"),
     granularity=CLUSTER,
-    help="Records of __consumer_offsets that an open transaction hides. Meanwhile the groups of this partition are"
-    " unknown.",
+    help="Records of __consumer_offsets that an open transaction blocks. During this time, the groups of this partition"
+    " are unknown.",
     unknown="The partition was not sampled recently, or there is no log to read (admin-api).",
     example="rebalance_monitor_offsets_topic_blocked > 0",
 )
@@ -144,8 +144,8 @@ QUERY_RESTARTS: Final = Signal(
     unit="restarts",
     labels=OF_A_CLUSTER,
     granularity=CLUSTER,
-    help="Restarts of the streaming query after a failure. With several clusters, also attempts to watch a cluster"
-    " that failed.",
+    help="Restarts of the streaming query after a failure. With several clusters, failed attempts to watch a cluster"
+    " also count.",
     unknown=_ALWAYS,
     example="increase(rebalance_monitor_query_restarts_total[15m]) > 0",
 )

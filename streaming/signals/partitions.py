@@ -59,7 +59,7 @@ PARTITION_STATUS: Final = Signal(
     label_values=MappingProxyType({"status": ("OK", "WARN", "STOP", "STALL", "REWIND")}),
     granularity=PARTITION,
     help="1 for the status of the partition.",
-    unknown="The lag is unknown, or the monitor has not seen a commit of the partition yet. Or only transaction"
-    " markers may be left, or the group has read everything before an open transaction.",
+    unknown="The lag is unknown, or the monitor has not seen a commit of the partition yet. Or the"
+    " remaining offsets may be only transaction markers, or the group has read everything before an open transaction.",
     example='rebalance_monitor_partition_status{status=~"STOP|STALL|REWIND"}',
 )

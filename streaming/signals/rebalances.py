@@ -100,8 +100,8 @@ GROUP_CONDITION: Final = Signal(
     unit="boolean",
     labels=(*OF_A_GROUP, "condition"),
     label_values=_CONDITIONS,
-    help="1 for each condition that is active at the last sample: a storm, a flapping member, a stuck rebalance, ...",
-    unknown="The condition is not active, or this is unknown. For members and start time, see the table"
+    help="1 for each condition that is active at the last sample, for example a rebalance storm or a stuck rebalance.",
+    unknown="The condition is not active, or its state is unknown. For members and start time, see the table"
     " `group_conditions` or run `rebalance-monitor history GROUP`.",
     example='rebalance_monitor_group_condition{condition="rebalance_storm"}'
     ' unless on (cluster, group) rebalance_monitor_group_condition{condition="rolling_restart"}',
@@ -112,6 +112,6 @@ GROUP_CONDITION_TIMESTAMP_SECONDS: Final = Signal(
     labels=(*OF_A_GROUP, "condition"),
     label_values=_CONDITIONS,
     help="Start time of each active condition, in seconds since 1970. A restart of the monitor does not change it.",
-    unknown="The condition is not active, or this is unknown.",
+    unknown="The condition is not active, or its state is unknown.",
     example="time() - rebalance_monitor_group_condition_timestamp_seconds > 3600",
 )

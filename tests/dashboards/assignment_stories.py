@@ -27,12 +27,12 @@ ASSIGNMENTS = (
         PAGE,
         skewed(),
         says=(
-            "payments: its busiest member has 45.45% more than it need have",
+            "payments: the busiest member holds 45% more partitions than necessary",
             (
-                "Client app on /10.0.0.7 holds 16 partitions, 5 more than anybody has in the fairest valid "
-                "assignment, since 2023-11-14 22:13:20 +0000 UTC. Why: topic skew, the same members get the one "
-                "partition more of every topic. What to do: change the group's strategy to sticky, which shares all"
-                " topics evenly."
+                "Client app on /10.0.0.7 holds 16 partitions, 5 more than the fairest possible maximum, since "
+                "2023-11-14 22:13:20 +0000 UTC. Cause: topic skew. The same members hold the extra partition of "
+                "several topics. What to do: change the group's strategy to sticky. This strategy removes the topic "
+                "skew."
             ),
         ),
     ),
@@ -83,11 +83,11 @@ ASSIGNMENTS = (
         of_group("excess_partitions", "5x300", group=HOSTILE)
         | of_group("member_partitions_max", "9x300", group=HOSTILE),
         says=(
-            f"{HOSTILE}: its busiest member has 125% more than it need have",
+            f"{HOSTILE}: the busiest member holds 125% more partitions than necessary",
             (
-                "One member holds too many partitions, 5 more than anybody has in the fairest valid assignment. Likely "
-                "causes: members subscribe to different topics, or a client divides partitions by rules of its own. "
-                "What to do: see the what-if table of the group."
+                "One member holds too many partitions, 5 more than the fairest possible maximum. Likely causes: "
+                "members subscribe to different topics, or a client uses its own strategy. What to do: check the "
+                "what-if table on the group's page."
             ),
         ),
         labels={"cluster": "prod", "group": HOSTILE},
@@ -101,12 +101,12 @@ ASSIGNMENTS = (
         | of_group("drift_partitions", "2x300", strategy="range")
         | of_group("assignment_timestamp_seconds", "1700000000x300"),
         says=(
-            "payments: its assignment is not what range promises",
+            "payments: the assignment does not follow the strategy range",
             (
-                "2 partitions are not where range puts them, since 2023-11-14 22:13:20 +0000 UTC. Likely causes: "
-                "the client that leads the group computes something else, or computes it from old metadata. What to"
-                " do: see on the page which partitions and which law is broken; compare the versions of the "
-                "members' clients."
+                "2 partitions have an owner that the strategy does not allow, since 2023-11-14 22:13:20 +0000 UTC. "
+                "Likely causes: the client that leads the group computes a different assignment, or it uses old "
+                "topic metadata. What to do: find the partitions and the broken rule on the group's page. Compare "
+                "the client versions of the members."
             ),
         ),
         labels={"cluster": "prod", "group": "payments", "strategy": "range"},
@@ -136,12 +136,13 @@ ASSIGNMENTS = (
         | of_group("unowned_partitions", "2x300")
         | of_group("unowned_records", "0+15x300"),
         says=(
-            "payments: partitions that nobody reads",
+            "payments: partitions have no owner, so no member reads them",
             (
-                "2 subscribed partitions have no owner since 2023-11-14 22:13:20 +0000 UTC at the latest, and 150 "
-                "records wait there. Likely causes: a topic grew and the client has not noticed, the assignment leaves "
-                "partitions out, or a cooperative rebalance does not end. What to do: restart the member that leads "
-                "the group, or all members if that does not help."
+                "2 subscribed partitions have had no owner since 2023-11-14 22:13:20 +0000 UTC or earlier. 150 "
+                "records wait in these partitions. Likely causes: a topic got more partitions and the client has "
+                "not read the new number yet, the assignment leaves out partitions, or a cooperative rebalance does "
+                "not finish. What to do: restart the member that leads the group. If that does not help, restart "
+                "all members."
             ),
         ),
     ),
@@ -191,12 +192,12 @@ ASSIGNMENTS = (
         | of_group("member_partitions_max", "4x300")
         | of_group("assignment_timestamp_seconds", "1700000000x300"),
         says=(
-            "payments: 1 of its members have nothing to do and could have",
+            "payments: idle members that could get partitions: 1",
             (
-                "1 of the members hold no partition although a valid assignment would give them some; the busiest "
-                "holds 4, since 2023-11-14 22:13:20 +0000 UTC. Members beyond the number of partitions are not "
-                "counted. Likely causes: the strategy, or subscriptions that differ. What to do: see the what-if "
-                "table of the group."
+                "Members without partitions that a valid assignment could give partitions to: 1. The busiest member "
+                "holds 4 partitions. The assignment was made at 2023-11-14 22:13:20 +0000 UTC. If there are more "
+                "members than partitions, the surplus members are not counted. Likely causes: the strategy, or "
+                "members with different subscriptions. What to do: check the what-if table on the group's page."
             ),
         ),
     ),

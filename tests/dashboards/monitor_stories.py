@@ -44,12 +44,13 @@ MONITOR_STORIES = (
         PAGE,
         held("900x300", "100x300") | of_group("group_state", "1x300", state="Unknown"),
         says=(
-            "prod: an open transaction holds back partition 7 of __consumer_offsets",
+            "prod: an open transaction blocks partition 7 of __consumer_offsets",
             (
-                "900 records wait behind one transaction that is open for 20 minutes or more; "
-                "transaction.max.timeout.ms is 15 minutes unless somebody raised it; groups that are unknown "
-                "meanwhile: 1. Consumers of that partition's groups that start now cannot fetch their offsets. Likely "
-                "causes: a hanging transaction. What to do: kafka-transactions.sh find-hanging, then abort."
+                "One transaction has been open for 20 minutes or more. It blocks 900 records. Kafka's default "
+                "for transaction.max.timeout.ms is 15 minutes. Groups in state Unknown: 1. Consumers that start now "
+                "cannot fetch their offsets if their group belongs to this partition. Likely causes: a hanging "
+                "transaction. What to do: find the transaction with kafka-transactions.sh find-hanging, then abort "
+                "it."
             ),
         ),
         labels=HELD,
@@ -82,12 +83,13 @@ MONITOR_STORIES = (
         PAGE,
         {READY: "1x2 0x300"} | behind("60000x300"),
         says=(
-            "prod: the monitor does not show the present",
+            "prod: the monitor's values are not current",
             (
-                "The monitor is not ready for 15 minutes, or was for less than half of the last hour and lost it "
-                "again and again: it has not caught up, lost its query, crashes, or does not reach the brokers; 60k "
-                "records of __consumer_offsets are unread, 100 a second are read. No alert on the cluster's groups "
-                "fires meanwhile. What to do: read the monitor's log; where it reads on, wait."
+                "The monitor has not been ready for 15 minutes, or it was ready for less than half of the last hour "
+                "and lost readiness more than once. Likely causes: the monitor has not caught up, its query failed, "
+                "it crashes, or it does not reach the brokers. Unread records of __consumer_offsets: 60k. The "
+                "monitor reads 100 records per second. Alerts on the groups of this cluster do not fire during this "
+                "time. What to do: read the monitor's log. If the monitor still reads records, wait."
             ),
         ),
         labels=CLUSTER,
@@ -125,11 +127,12 @@ MONITOR_STORIES = (
         PAGE,
         {READY: "1x80 stale"},
         says=(
-            "prod: its monitor is not there",
+            "prod: Prometheus receives nothing from the monitor",
             (
-                "Prometheus got nothing from the monitor of prod for 10 minutes, and did within the last day. "
-                "Nobody watches the groups. What to do: see whether its process runs and its port answers "
-                "Prometheus; start it again: it goes on where it stopped."
+                "Prometheus has received nothing from the monitor of prod for 10 minutes. It did within the last "
+                "day. No alert on a group fires during this time. What to do: check whether the monitor's process "
+                "runs and whether Prometheus can reach its port. If necessary, start the monitor. It continues "
+                "where it stopped."
             ),
         ),
         labels=CLUSTER,
@@ -180,9 +183,9 @@ MONITOR_STORIES = (
         says=(
             "prod: the monitor is 3m 20s behind __consumer_offsets",
             (
-                "Reading what is there takes 3m 20s at the present rate; the last batch took 1m 35s. What is shown "
-                "is that old. Likely causes: too few cores, slow brokers, or slow storage of the tables. What to "
-                "do: see the dashboard of the monitor; give it cores."
+                "At the present rate, the monitor needs 3m 20s to read all waiting records. The last batch took 1m "
+                "35s. The monitor's values are about that old. Likely causes: too few cores, slow brokers, or slow "
+                "storage of the tables. What to do: check the monitor's dashboard. Give the monitor more cores."
             ),
         ),
         labels=CLUSTER,
@@ -218,12 +221,12 @@ MONITOR_STORIES = (
         PAGE,
         behind("2000+60x300", "7x300"),
         says=(
-            "prod: the monitor reads nothing of __consumer_offsets",
+            "prod: the monitor reads no records of __consumer_offsets",
             (
-                "3.2k records are there to be read, and for 10 minutes none was read. What is shown of the groups is "
-                "that old, and gets older. Likely causes: a batch that hangs, in the storage of the tables or at the "
-                "brokers. What to do: read the monitor's log; take a thread dump; then start it again: it goes on "
-                "where it stopped."
+                "3.2k records are unread, and the monitor has read none for 10 minutes. Its values for the groups "
+                "get older. Likely causes: a batch hangs, at the storage of the tables or at the brokers. What to "
+                "do: read the monitor's log and take a thread dump. Then restart the monitor. It continues where it "
+                "stopped."
             ),
         ),
         labels=CLUSTER,
@@ -246,14 +249,15 @@ MONITOR_STORIES = (
         TICKET,
         of_cluster("records_skipped_total", "0x10 0+2x300", reason="unknown_value_version"),
         says=(
-            "prod: records that the monitor cannot use (unknown_value_version)",
+            "prod: the monitor cannot use records of __consumer_offsets (unknown_value_version)",
             (
-                "30 records of __consumer_offsets, or the bytes of one member in them, were left out within 15 minutes"
-                ": unknown_value_version. What they say is unknown. Likely causes: a client library that writes its "
-                "membership in a form of its own (the column field names a member); a Kafka version newer than this "
-                "monitor (unknown_record_type, unknown_value_version); for foreign_partition, records written by hand "
-                "or a changed partition count of the topic. What to do: see the table quarantine and update the "
-                "client, or the monitor; for foreign_partition, see the runbook."
+                "Within 15 minutes, the monitor ignored 30 records of __consumer_offsets, completely or for one "
+                "member. The reason is unknown_value_version. The content of these records is unknown. Likely "
+                "causes: a client library writes subscriptions or assignments in its own format (the column field "
+                "names a member); Kafka is newer than this monitor (unknown_record_type, unknown_value_version); a "
+                "program other than Kafka wrote the records, or the partition count of the topic changed "
+                "(foreign_partition). What to do: see the table quarantine, then update the client or the monitor. "
+                "For foreign_partition, see the runbook."
             ),
         ),
         labels={"cluster": "prod", "reason": "unknown_value_version"},
@@ -304,11 +308,11 @@ MONITOR_STORIES = (
         TICKET,
         of_cluster("dropped_series", "4000x300", reason="max_series"),
         says=(
-            "prod: 4k series are left out (max_series)",
+            "prod: /metrics leaves out 4k series (max_series)",
             (
-                "4k series that there should be are not shown, for max_series: alerts on some groups may not fire. "
-                "What to do: raise the limit in the settings of metrics, choose a coarser granularity, or leave "
-                "groups out on purpose."
+                "The setting metrics.max_series removes 4k series from /metrics. Alerts on some groups may not "
+                "fire. What to do: raise the limit, choose a coarser metrics.granularity, or exclude groups that "
+                "you do not need."
             ),
         ),
         labels={"cluster": "prod", "reason": "max_series"},
@@ -330,10 +334,10 @@ MONITOR_STORIES = (
         TICKET,
         of_cluster("query_restarts_total", "0x4 1x4 2x4 3x4 4x4 5x4 6x4 7x4 8x4"),
         says=(
-            "prod: the monitor fails again and again, or the cluster cannot be watched",
+            "prod: the monitor fails again and again, or it cannot watch the cluster",
             (
-                "Watching was begun again 6 times in half an hour. Each time it catches up first. What to do: "
-                "read the monitor's log for the error it names."
+                "In half an hour, the monitor restarted its query, or tried again to watch the cluster, 6 times. It "
+                "must catch up each time. What to do: read the monitor's log. It names the error in one line."
             ),
         ),
         labels=CLUSTER,
@@ -350,9 +354,10 @@ MONITOR_STORIES = (
         says=(
             "prod: 2 brokers do not list their groups (group_authorization_failed)",
             (
-                "2 brokers did not answer when asked for their groups, for group_authorization_failed. Rebalances "
-                "in progress on them are not seen, and groups that ended there stay. What to do: "
-                "see whether these brokers are up and let the monitor's user describe groups and the cluster."
+                "2 brokers did not list their groups. The reason is group_authorization_failed. The monitor does "
+                "not see rebalances in progress on these brokers, and it keeps groups that ended there. What to do: "
+                "check whether these brokers are up. Grant the monitor's user DESCRIBE on groups and on the "
+                "cluster."
             ),
         ),
         labels={"cluster": "prod", "reason": "group_authorization_failed"},
@@ -366,9 +371,10 @@ MONITOR_STORIES = (
         says=(
             "prod: groups may be missing from the listing (cluster_describe_not_authorized)",
             (
-                "All brokers answer, but the monitor's user may not describe the cluster: only groups that it may "
-                "describe are listed, and nobody knows which are missing. Of those, rebalances in progress are not "
-                "seen. What to do: let the monitor's user describe the cluster."
+                "All brokers answer, but the monitor's user does not have DESCRIBE on the cluster. So the listing "
+                "contains only groups that this user may describe. Other groups are unknown, and the monitor does "
+                "not see their rebalances in progress. What to do: grant the monitor's user DESCRIBE on the "
+                "cluster."
             ),
         ),
         labels={"cluster": "prod", "reason": "cluster_describe_not_authorized"},
@@ -389,9 +395,9 @@ MONITOR_STORIES = (
         says=(
             "prod: the clocks of broker 1 and of the monitor differ by 58.5s or more",
             (
-                "The monitor corrects its times by the difference, as far as it is proven. Times that Prometheus and "
-                "Grafana compare with their own clock are not corrected, and brokers whose clocks differ from each "
-                "other are not either. What to do: synchronize the clocks of brokers and monitor (NTP)."
+                "The monitor corrects its own times by the proven part of the difference. It cannot correct times "
+                "that Prometheus and Grafana compare with their own clocks. It cannot correct differences between "
+                "the brokers. What to do: synchronize the clocks of the brokers and of the monitor (NTP)."
             ),
         ),
         labels={"cluster": "prod", "broker": "1"},

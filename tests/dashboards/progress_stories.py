@@ -23,11 +23,12 @@ PROGRESS = (
         PAGE,
         condition("silent_group", "1x300") | BEHIND,
         says=(
-            "payments: has members, and none commits while records wait",
+            "payments: no member commits, and records wait",
             (
-                "Nobody of the group commits since before 2023-11-14 22:13:20 +0000 UTC, though it is in no "
-                "rebalance and records come; 12k records wait. Likely causes: members hang in their work, fail on "
-                "each record, or do not commit. What to do: read a member's log, take a thread dump, then restart."
+                "No member of the group has committed since before 2023-11-14 22:13:20 +0000 UTC. The group is not "
+                "in a rebalance, and new records arrive. 12k records wait. Likely causes: the members hang, fail on "
+                "every record, or do not commit. What to do: read the log of one member and take a thread dump. "
+                "Then restart the members."
             ),
         ),
     ),
@@ -39,12 +40,12 @@ PROGRESS = (
         PAGE,
         condition("silent_static_member", "1x300"),
         says=(
-            "payments: a static member owns partitions and does not read them",
+            "payments: a static member commits none of its partitions",
             (
-                "A static member committed none of its partitions since before 2023-11-14 22:13:20 +0000 UTC, while"
-                " others of the group did; the page says which. Its records wait and nobody else gets them until "
-                "session.timeout.ms runs out. Likely causes: its instance id is fenced, or it hangs. What to do: "
-                "restart that instance."
+                "A static member has committed none of its partitions since before 2023-11-14 22:13:20 +0000 UTC, "
+                "although a different member has committed. The group's page names the static member. No other "
+                "member gets its partitions until session.timeout.ms has passed. Likely causes: the member's "
+                "group.instance.id is fenced, or the member hangs. What to do: restart that instance."
             ),
         ),
     ),
@@ -56,12 +57,12 @@ PROGRESS = (
         PAGE,
         MEMBERS | BEHIND | status("STOP"),
         says=(
-            "payments: has members and stopped committing",
+            "payments: the group has members, but it stopped committing",
             (
-                "The group has 3 members and a partition of it was not committed for longer than all its last "
-                "commits took. 12k records wait, the oldest for 5m 0s. Likely causes: a member hangs or fails, or "
-                "its partition is read by nobody. What to do: see on the page which partitions are STOP and who "
-                "owns them; restart that member."
+                "The group has 3 members. A partition has had no commit for longer than its last ten commits took. "
+                "12k records wait. The oldest uncommitted record is 5m 0s old. Likely causes: a member hangs or "
+                "fails, or the partition has no owner. What to do: find the partitions with status STOP and their "
+                "owners on the group's page. Restart these members."
             ),
         ),
     ),
@@ -81,12 +82,12 @@ PROGRESS = (
         PAGE,
         MEMBERS | BEHIND | status("STALL"),
         says=(
-            "payments: commits and does not get on",
+            "payments: the group commits the same offset again and again",
             (
-                "A partition of the group is committed at the same offset again and again while records wait. 12k "
-                "records wait, the oldest for 5m 0s. Likely causes: a record that cannot be worked on, retried for "
-                "ever. What to do: see on the page which partition; read the log of its owner; skip or mend the "
-                "record."
+                "The committed offset of a partition does not advance, although the group commits and records wait. "
+                "12k records wait. The oldest uncommitted record is 5m 0s old. Likely causes: a member cannot "
+                "process a record and retries it for ever. What to do: find the partition on the group's page and "
+                "read the log of its owner. Skip or repair the record."
             ),
         ),
     ),
@@ -98,12 +99,13 @@ PROGRESS = (
         TICKET,
         MEMBERS | BEHIND | status("REWIND"),
         says=(
-            "payments: its offsets were set back",
+            "payments: a committed offset was moved back",
             (
-                "A partition of the group was committed at an earlier offset than before, and did not get back "
-                "there yet: records are worked on again. 12k records wait, the oldest for 5m 0s. Likely causes: "
-                "somebody reset offsets, auto.offset.reset took over, or a member commits old offsets. What to do: "
-                "ask who reset them; else compare the members' logs with the time in the table partition_status."
+                "The group committed a lower offset of a partition than before. It has not reached the previous "
+                "offset again yet, so it processes records a second time. 12k records wait. The oldest uncommitted "
+                "record is 5m 0s old. Likely causes: an operator reset the offsets, auto.offset.reset took effect, "
+                "or a member commits old offsets. What to do: find out who reset the offsets. If it was not an "
+                "operator, compare the members' logs with the times in the table partition_status."
             ),
         ),
     ),
@@ -121,10 +123,11 @@ PROGRESS = (
         PAGE,
         LEFT | status("STOP", "_x201 1x1500"),
         says=(
-            "payments: all members are gone and records wait",
+            "payments: the group has no members, and records wait",
             (
-                "The group had 3 members, now it has none. 1.9k records wait. Likely causes: the application is "
-                "down, or scaled to nothing. What to do: start it; if it was retired, delete the group."
+                "The group has no members. Before, it had 3 members. 1.9k records wait. Likely causes: the "
+                "application is down, or it was scaled to zero. What to do: start the application. If it was "
+                "retired, delete the group."
             ),
         ),
     ),
@@ -196,13 +199,13 @@ PROGRESS = (
         TICKET,
         of_group("group_members", "3x30 stale") | of_group("group_state", "1x30 stale", state="Stable"),
         says=(
-            "payments: does not exist any more, and had members when last seen",
+            "payments: the group had members, and the monitor does not find it any more",
             (
-                "The group had 3 members when it was last seen, within the last hour, and its coordinator does not "
-                "know it now. A group that is deleted has no members before. Likely causes: records of "
-                "__consumer_offsets were lost, or the monitor was told to leave the group out. What to do: ask "
-                "Kafka (describe --group); if it is gone, its offsets are too: restart its members only after "
-                "auto.offset.reset was thought about."
+                "The group had 3 members when the monitor last saw it, within the last hour. Now the monitor does "
+                "not find the group. Kafka deletes only groups without members. Likely causes: records of "
+                "__consumer_offsets were lost, or the monitor's settings now exclude the group. What to do: run "
+                "kafka-consumer-groups.sh --describe --group. If Kafka does not know the group, its offsets are "
+                "gone. In this case, check auto.offset.reset before you restart the members."
             ),
         ),
     ),
@@ -248,11 +251,12 @@ PROGRESS = (
         | of_group("group_lag", "12000+5x300")
         | of_group("group_lag_seconds_is_bound", "1x300"),
         says=(
-            "payments: 2h 0m 0s behind",
+            "payments: the group is 2h 0m 0s behind",
             (
-                "The next record the group has to read was written 2h 0m 0s ago or longer; 12.15k records wait; 3 "
-                "members work; they do not catch up. What to do: see on the page whether all partitions lag (too "
-                "few or too slow members) or those of one member (skew, or a slow member)."
+                "The next record that the group has to read was written 2h 0m 0s ago or earlier. 12.15k records "
+                "wait. The group has 3 members. The lag does not decrease. What to do: see on the group's page "
+                "which partitions lag. If all partitions lag, the group has too few members, or its members are too "
+                "slow. If only the partitions of one member lag, that member has too many partitions or is slow."
             ),
         ),
     ),
@@ -290,12 +294,12 @@ RETENTION = (
         PAGE,
         MEMBERS | of_group("group_records_lost", "1500x300") | of_group("group_lag_seconds", "7200x300"),
         says=(
-            "payments: up to 1.5k records were deleted before it read them",
+            "payments: up to 1.5k records were deleted before the group read them",
             (
-                "The log of a partition starts 1.5k offsets after what the group committed: retention took them; "
-                "the group is 2h 0m 0s behind. Likely causes: the group was too slow, or away, for longer than the "
-                "topic keeps records. What to do: raise retention.ms of the topic at once, so that no more are "
-                "lost; then see to the lag; tell who needs those records."
+                "Retention deleted 1.5k offsets that the group had not committed. The group is 2h 0m 0s behind. "
+                "Likely causes: the group was too slow, or it was down for longer than the topic's retention. What "
+                "to do: raise retention.ms of the topic at once, to stop the loss. Then reduce the lag. Inform the "
+                "owners of the data."
             ),
         ),
     ),
@@ -331,11 +335,11 @@ RETENTION = (
         PAGE,
         ABOUT_TO_BE | of_group("group_seconds_until_lost", "1800x300"),
         says=(
-            "payments: retention takes unread records in 30m 0s",
+            "payments: retention deletes unread records in 30m 0s",
             (
-                "At the present rate retention takes unread records of the group in 30m 0s, unless it commits them "
-                "before. 12k records wait. What to do: raise retention.ms (or retention.bytes) of the topics the "
-                "group is behind on, see the page; then see to the lag."
+                "At the present rate, retention deletes unread records in 30m 0s, unless the group commits them "
+                "before. 12k records wait. What to do: on the group's page, find the topics with lag. Raise "
+                "retention.ms (or retention.bytes) of these topics. Then reduce the lag."
             ),
         ),
     ),

@@ -12,11 +12,11 @@ REBALANCES = (
         INFO,
         ROLLING,
         says=(
-            "payments: its members are being replaced one after the other",
+            "payments: members are replaced one after the other",
             (
-                "A deployment is at work since 2023-11-14 22:13:20 +0000 UTC. Each member that goes and comes costs"
-                " a rebalance. What to do: nothing; static membership (group.instance.id) would spare the "
-                "rebalances."
+                "A rolling restart has been in progress since 2023-11-14 22:13:20 +0000 UTC. Each member that "
+                "leaves or joins causes a rebalance. What to do: nothing. Static membership (group.instance.id) "
+                "would avoid these rebalances."
             ),
         ),
     ),
@@ -31,12 +31,13 @@ REBALANCES = (
         | of_group("rebalances_by_cause_total", "0+1x300", cause="member_joined")
         | of_group("group_members", "4x300"),
         says=(
-            "payments: one rebalance after the other",
+            "payments: the group rebalances again and again",
             (
-                "The group rebalances again and again since 2023-11-14 22:13:20 +0000 UTC, mostly for member_gone, "
-                "with 4 members. Work stops at each. Likely causes: max.poll.interval.ms is too short for the work "
-                "of one poll, or a member is killed again and again. What to do: see on the page who comes and "
-                "goes, and read that member's log."
+                "The group has rebalanced again and again since 2023-11-14 22:13:20 +0000 UTC. The most frequent "
+                "cause is member_gone. The group has 4 members. Under an eager strategy, no member works during a "
+                "rebalance. Likely causes: the work for one poll takes longer than max.poll.interval.ms, or a "
+                "member is killed again and again. What to do: see on the group's page which members leave and "
+                "join. Read the logs of these members."
             ),
         ),
     ),
@@ -62,13 +63,14 @@ REBALANCES = (
         PAGE,
         condition("stuck_rebalance", "1x300"),
         says=(
-            "payments: a rebalance does not end",
+            "payments: a rebalance does not finish",
             (
-                "A rebalance of the group, or a member's way to its target assignment, does not end: it lasts for "
-                "longer than allowed since 2023-11-14 22:13:20 +0000 UTC. Work stands still meanwhile. Likely "
-                "causes: a member does not rejoin: it hangs in its work, or its process is gone and its session has"
-                " not run out. What to do: find the member that does not answer (describe --members) and restart "
-                "it."
+                "A rebalance of the group does not finish, or a KIP-848 member does not reach its target "
+                "assignment. The allowed time ended at 2023-11-14 22:13:20 +0000 UTC. During a stuck rebalance, no "
+                "member makes progress. With KIP-848, only the stuck member makes no progress. Likely causes: a "
+                "member hangs and does not rejoin, or its process has ended and its session has not timed out yet. "
+                "What to do: find the member that does not respond (kafka-consumer-groups.sh --describe --members) "
+                "and restart it."
             ),
         ),
     ),
@@ -93,12 +95,12 @@ REBALANCES = (
         PAGE,
         condition("flapping_member", "1x300"),
         says=(
-            "payments: a member comes and goes again and again",
+            "payments: a member joins and leaves again and again",
             (
-                "At least one member joined and went three times in ten minutes, since 2023-11-14 22:13:20 +0000 "
-                "UTC; the page says which. Each time the group rebalances. Likely causes: a crash loop, an instance"
-                " id used twice, or polls that take longer than max.poll.interval.ms. What to do: read the log of "
-                "that member."
+                "At least one member has joined and left three times within ten minutes. The monitor first saw this "
+                "at 2023-11-14 22:13:20 +0000 UTC. The group's page names the member. The group rebalances each "
+                "time. Likely causes: a crash loop, two processes with the same group.instance.id, or polls that "
+                "take longer than max.poll.interval.ms. What to do: read the log of that member."
             ),
         ),
     ),
@@ -110,11 +112,11 @@ REBALANCES = (
         TICKET,
         condition("endless_cooperative_rejoin", "1x300"),
         says=(
-            "payments: cooperative rounds without end",
+            "payments: cooperative rebalances do not end",
             (
-                "The group goes through rounds in which nobody comes, goes or changes anything, since 2023-11-14 "
-                "22:13:20 +0000 UTC. Likely causes: an assignor that never settles, in the client that leads the "
-                "group. What to do: update that client, or set another strategy."
+                "Since 2023-11-14 22:13:20 +0000 UTC, the group rebalances although no member joins, leaves or "
+                "changes anything. Likely causes: the assignor of the client that leads the group never reaches a "
+                "final assignment. What to do: update that client, or use a different strategy."
             ),
         ),
     ),
@@ -126,11 +128,12 @@ REBALANCES = (
         TICKET,
         condition("eager_and_cooperative_mixed", "1x300"),
         says=(
-            "payments: eager and cooperative members mixed",
+            "payments: the group mixes eager and cooperative strategies",
             (
-                "Members claim to keep partitions under an eager strategy, or the strategy changes there and back, "
-                "since 2023-11-14 22:13:20 +0000 UTC. Partitions may have two owners or none. Likely causes: half "
-                "an upgrade. What to do: bring all members to one list of strategies, in two rolling bounces."
+                "Members claim owned partitions although the strategy is eager, or the strategy changed and changed "
+                "back. The monitor first saw this at 2023-11-14 22:13:20 +0000 UTC. Partitions may have two owners "
+                "or none. Likely causes: an unfinished upgrade. What to do: give all members the same list of "
+                "strategies, in two rolling bounces."
             ),
         ),
     ),
@@ -150,9 +153,10 @@ REBALANCES = (
         says=(
             "payments: two members claimed the same partition",
             (
-                "Two members joined with a claim to one partition of the same generation, since 2023-11-14 22:13:20"
-                " +0000 UTC. Records may be worked on twice. Likely causes: a member that was thought dead came "
-                "back, or an old client. What to do: look for duplicates downstream; update the clients."
+                "Two members joined and claimed the same partition for the same generation. The monitor first saw "
+                "this at 2023-11-14 22:13:20 +0000 UTC. Records may have been processed twice. Likely causes: a "
+                "member that the group had removed came back, or a client is old. What to do: look for duplicates "
+                "downstream. Update old clients."
             ),
         ),
     ),
@@ -166,9 +170,10 @@ REBALANCES = (
         says=(
             "payments: members subscribe to different topics",
             (
-                "Members of one group subscribe to different sets of topics since 2023-11-14 22:13:20 +0000 UTC, "
-                "longer than a deployment takes. Strategies share such topics unevenly. Likely causes: two "
-                "applications with one group id, or two versions. What to do: give each its own group id."
+                "Members of the group subscribe to different topics, for longer than a deployment may take. This "
+                "time ended at 2023-11-14 22:13:20 +0000 UTC. Strategies share such topics unevenly. Likely causes: "
+                "two applications with the same group id, or two versions of one application. What to do: give each "
+                "application its own group id, or finish the deployment."
             ),
         ),
     ),

@@ -146,16 +146,16 @@ def test_a_healthy_group_is_not_accused(broken: tuple[Scene, MonitorProcess]):
 QUERIES = Path(__file__).parents[2] / "dashboards" / "QUERIES.md"
 
 ANSWERS = (
-    ("Who holds more than they must?", {"skew"}),
-    ("Which assignments are not what their strategy promises?", {"greed", "forgotten"}),
+    ("Which groups have excess partitions?", {"skew"}),
+    ("Which assignments break a rule of their strategy?", {"greed", "forgotten"}),
     ("What happened to a group?", {"storm", "rolling"}),
     ("Why do groups rebalance?", {"flapping"}),
     ("What did each rebalance cost?", {"rolling"}),
-    ("Which moves need not have been?", {"rolling"}),
+    ("Which moves were not necessary?", {"rolling"}),
     ("Which strategy would share a group's partitions better?", {"skew"}),
     ("Which partitions lag, and for how long?", {"silent"}),
-    ("What stands still, and what did retention take?", {"loss", "rewind"}),
-    ("What is the matter now?", {"claims", "static"}),
+    ("Which partitions make no progress or lost records?", {"loss", "rewind"}),
+    ("Which conditions are active?", {"claims", "static"}),
 )
 """The title of each example query, and groups that must be in its answer."""
 

@@ -98,11 +98,11 @@ def test_the_page_says_which_group_who_how_much_since_when_why_and_what_to_do(wa
         "group": GROUP,
         "severity": "page",
     }
-    assert page["annotations"]["summary"] == f"{GROUP}: its busiest member has 45.45% more than it need have"
+    assert page["annotations"]["summary"] == f"{GROUP}: the busiest member holds 45% more partitions than necessary"
     said = re.fullmatch(
-        r"Client (\S+) on /127\.0\.0\.1 holds 16 partitions, 5 more than anybody has in the fairest valid assignment,"
-        r" since (\S+ \S+) \+0000 UTC\. Why: topic skew, the same members get the one partition more of every topic\."
-        r" What to do: change the group's strategy to (\S+), which shares all topics evenly\.",
+        r"Client (\S+) on /127\.0\.0\.1 holds 16 partitions, 5 more than the fairest possible maximum,"
+        r" since (\S+ \S+) \+0000 UTC\. Cause: topic skew\. The same members hold the extra partition of several"
+        r" topics\. What to do: change the group's strategy to (\S+)\. This strategy removes the topic skew\.",
         page["annotations"]["description"],
     )
     assert said, page["annotations"]["description"]

@@ -54,14 +54,14 @@ ASSIGNMENT_DRIFT = Table(
             column(
                 "reason",
                 pa.string(),
-                "reason for the verdict, if it is unknown, not_evaluated or differs_from_java, or if it is drift and"
-                " the strategy is not evaluated; otherwise empty",
+                "reason for the verdict, if the verdict is unknown, not_evaluated or differs_from_java, or if it is"
+                " drift and the strategy is not evaluated; otherwise empty",
             ),
             column("drift_partitions", pa.int32(), _DRIFT_PARTITIONS),
             column(
                 "misplaced",
                 pa.list_(_MISPLACED),
-                "these partitions with actual and expected owners, if the verdict is drift",
+                "the drift partitions with actual and expected owners, if the verdict is drift",
             ),
             column("violations", pa.list_(pa.string()), "the broken rules, if the verdict is drift"),
             column("assigned_by", pa.string(), _ASSIGNED_BY),

@@ -46,10 +46,14 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "scope",
                 pa.string(),
-                "member: the work of members is compared; host: of client hosts; topic: of the topic's subscribers",
+                "member: compares members; host: compares client hosts; topic: compares the subscribers of one topic",
             ),
             column("topic", pa.string(), "the topic; null unless scope is topic"),
-            column("participants", pa.int32(), "number of members or hosts; null if unknown, as are all numbers below"),
+            column(
+                "participants",
+                pa.int32(),
+                "number of members or hosts; if it is unknown, this column and all numbers below are null",
+            ),
             column("total", pa.float64(), "total work, in the unit of measure"),
             column("largest", pa.float64(), "most work of one member or host, in the unit of measure"),
             column("smallest", pa.float64(), "least work of one member or host, in the unit of measure"),
@@ -75,14 +79,14 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "gini",
                 pa.float64(),
-                "Gini coefficient: 0 is even, (participants - 1) / participants if one has everything; null if"
-                " total is 0",
+                "Gini coefficient: 0 is even; (participants - 1) / participants if one member or host has all the work;"
+                " null if total is 0",
             ),
             column(
                 "score",
                 pa.float64(),
-                "100: no valid assignment is fairer; 0: one has all the work, and a different assignment could avoid"
-                " this; null: see score_reason",
+                "100: no valid assignment is fairer; 0: one member or host has all the work, and a different assignment"
+                " could avoid this; null: see score_reason",
             ),
             column(
                 "score_reason",
@@ -94,8 +98,8 @@ ASSIGNMENT_IMBALANCE = Table(
             column(
                 "excess",
                 pa.float64(),
-                "work of the busiest member or host beyond that of the busiest one in the fairest valid assignment,"
-                " in the unit of measure; 0 if no valid assignment has a smaller maximum",
+                "work of the busiest member or host beyond the fairest possible maximum, in the unit of measure; 0 if"
+                " no valid assignment has a smaller maximum",
             ),
             column(
                 "unknown_reason",
@@ -119,9 +123,10 @@ ASSIGNMENT_IMBALANCE = Table(
 
 WHAT_IF = Table(
     "what_if",
-    "the assignment that one strategy would compute for one evaluated generation, as it is or with one member more or"
-    " fewer. If one batch evaluates several generations of a group, only the last one has rows. Above 500 partitions:"
-    " only as it is. Above 20,000 partitions: no rows",
+    "the assignment that one strategy would compute for one evaluated generation: as it is, with one member more, or"
+    " with one member fewer. If one batch evaluates several generations of a group, only the last one has rows. For"
+    " more than 500 partitions, there are only rows for the group as it is. For more than 20,000 partitions, there"
+    " are no rows",
     pa.schema(
         [
             *RECORD,
@@ -159,8 +164,8 @@ WHAT_IF = Table(
             column(
                 "widest_topic_spread",
                 pa.int32(),
-                "largest difference, over all topics, between the subscriber with the most and the one with the"
-                " fewest partitions of the topic",
+                "most partitions of a topic at one subscriber minus fewest at one subscriber; the largest value of all"
+                " topics",
             ),
             column("widest_spread_topic", pa.string(), "the topic with this difference; null if the difference is 0"),
             column(

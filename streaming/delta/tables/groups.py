@@ -56,8 +56,8 @@ PROTOCOL_SOURCE = (
 GROUP_GENERATIONS = Table(
     "group_generations",
     "one record that changed a group: a synced generation, a static member's rejoin, an epoch, an assignment epoch,"
-    " the end of a reconciliation, a transition to Empty, or a tombstone. If no record shows the end of a group: a row"
-    " with the state Gone, at the position of its last record",
+    " the end of a reconciliation, a transition to Empty, or a tombstone. If no record shows the end of a group, the"
+    " table has a row with the state Gone at the position of the group's last record",
     pa.schema(
         [
             *RECORD,
@@ -78,9 +78,10 @@ GROUP_GENERATIONS = Table(
             column(
                 "members",
                 pa.list_(_MEMBER),
-                "members, sorted by member id. owned: partitions claimed when joining (classic); assignment:"
-                " partitions it may consume; target: partitions it should get; pending_revocation: partitions it must"
-                " give up; null: not in any record. topic_id is set only if the topic's name is unknown",
+                "members, sorted by member id. owned: partitions that the member claimed when it joined (classic);"
+                " assignment: partitions that it may consume; target: partitions that it should get;"
+                " pending_revocation: partitions that it must give up; null: not in any record. topic_id is set only"
+                " if the topic's name is unknown",
             ),
             column(
                 "not_known",
@@ -94,8 +95,8 @@ GROUP_GENERATIONS = Table(
             column(
                 "rebalances_failed_total",
                 pa.int64(),
-                "rebalances that members joined, but that never received an assignment; only proven ones; null if"
-                " none can be proven",
+                "rebalances that members joined, but that never received an assignment; only proven cases count; null"
+                " if the source cannot prove any",
             ),
             column("empty_transitions_total", pa.int64(), "number of times that the last member left"),
             column("incarnations", pa.int32(), "number of times that the group was created, including the first time"),
@@ -105,8 +106,8 @@ GROUP_GENERATIONS = Table(
 
 REBALANCES = Table(
     "rebalances",
-    "one generation or epoch of a group, compared with the one before. For a KIP-848 group: written when its targets"
-    " are computed",
+    "one generation or epoch of a group, compared with the generation or epoch before. For a KIP-848 group, the row is"
+    " written when the targets are computed",
     pa.schema(
         [
             *RECORD,
@@ -128,10 +129,10 @@ REBALANCES = Table(
             column(
                 "causes",
                 pa.list_(pa.string()),
-                "causes that the records prove, by precedence: strategy_changed, member_gone (left, timed out and"
-                " fenced look the same), member_joined, subscription_changed, metadata_changed, cooperative_followup,"
-                " unexplained; null: records are missing. strategy_changed also counts a strategy that the coordinator"
-                " reported",
+                "causes that the records prove, the most important first: strategy_changed, member_gone (left, timed"
+                " out and fenced look the same), member_joined, subscription_changed, metadata_changed,"
+                " cooperative_followup, unexplained; null: records are missing. strategy_changed also counts a"
+                " strategy that the coordinator reported",
             ),
             column("members", pa.int32(), "members after the rebalance"),
             column("protocol", pa.string(), "the strategy after the rebalance"),
@@ -214,19 +215,19 @@ GROUP_CONDITIONS = Table(
                 " streaming/evaluation/rebalances/detectors.py and in streaming/evaluation/conditions (silence.py,"
                 " unowned.py, reconciliation.py)",
             ),
-            column("active", pa.bool_(), "true: the condition began; false: the condition or the group ended"),
+            column("active", pa.bool_(), "true: the condition started; false: the condition or the group ended"),
             column(
-                "since_time", TIME, "time at which the monitor first found the condition; it may have begun earlier"
+                "since_time", TIME, "time at which the monitor first saw the condition; it may have started earlier"
             ),
             column(
                 "detail",
                 pa.string(),
-                "description at the last check: for example which member, how often, for how long",
+                "description at the last check, for example the member, the number of repetitions, or the duration",
             ),
             column(
                 "read_up_to_time",
                 TIME,
-                "time up to which the group's records were read for this row; null: the group is gone",
+                "time up to which the group's records were read for this row; null: the group no longer exists",
             ),
         ]
     ),
@@ -234,9 +235,9 @@ GROUP_CONDITIONS = Table(
 
 COMMIT_GAPS = Table(
     "commit_gaps",
-    "the time without a commit of a group at one rebalance. The row in rebalances has the same position."
-    " Written when the gap is closed, at the latest with the first record of the same partition of __consumer_offsets"
-    " that is more than evaluation.stuck_after_seconds later. No rows with source.kind admin-api",
+    "the time without a commit of a group at one rebalance. The row in rebalances has the same position. The row is"
+    " written when the gap is closed, at the latest with the first record of the same partition of __consumer_offsets"
+    " that is more than evaluation.stuck_after_seconds later. With source.kind admin-api, the table has no rows",
     pa.schema(
         [
             *RECORD,

@@ -17,7 +17,7 @@ GROUP_LAG = Table(
     pa.schema(
         [
             *SAMPLED_PARTITION,
-            column("committed_offset", pa.int64(), "next offset the group will read"),
+            column("committed_offset", pa.int64(), "next offset that the group will read"),
             column("commit_time", TIME, "the coordinator's timestamp of the commit"),
             column("end_offset", pa.int64(), "end offset of the partition; null if it could not be sampled"),
             column(
@@ -63,7 +63,7 @@ PARTITION_STATUS = Table(
                 " blocked by an open transaction, 9: maybe only transaction markers are left",
             ),
             column("completeness", pa.float64(), "share of the ten commits that are known, 0 to 1"),
-            column("committed_offset", pa.int64(), "next offset the group will read"),
+            column("committed_offset", pa.int64(), "next offset that the group will read"),
             column("lag", pa.int64(), "records that the group has not committed yet; null if unknown"),
             column(
                 "records_lost",
@@ -74,7 +74,7 @@ PARTITION_STATUS = Table(
             column(
                 "lost_since_kind",
                 pa.string(),
-                "exact, or at_least: they were lost before the oldest stored sample; null if nothing is lost",
+                "exact, or at_least: the records were lost before the oldest stored sample; null if nothing is lost",
             ),
             column(
                 "seconds_until_lost",
