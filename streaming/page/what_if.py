@@ -1,7 +1,7 @@
 """Computes the assignments of all strategies for a group: as it is, with one more member, and with one member fewer.
 
 1. Nothing is computed if the group is not evaluated. Not evaluated are Kafka Streams groups, Connect groups, share
-   groups, groups without members, and groups that only commit offsets. Nothing is computed if an open transaction hides
+   groups, groups without members, and groups that only commit offsets. Nothing is computed if an open transaction blocks
    the group. Nothing is computed if the partition count of a subscribed topic is unknown. Nothing is computed if the
    subscription or the assignment of a member is unknown.
 2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or more than `MAX_MEMBERS` members. The
@@ -112,7 +112,7 @@ def compute_what_if(group: GroupReport, record: GroupState | None, strategies: S
 def _refusal(group: GroupReport, record: GroupState | None) -> str | None:
     """Return the reason why nothing is computed (rule 1). Return None if the strategies can be computed."""
     if group.is_blocked:
-        return "an open transaction hides the current state of the group"
+        return "an open transaction blocks the current state of the group"
     if record is None or not group.is_evaluated:
         return "the group has no assignment that can be evaluated"
     if missing := unknown_topics(record.snapshot):
