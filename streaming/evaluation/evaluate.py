@@ -2,9 +2,9 @@
 
 1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report contains the
    counts from all records that were read. It contains no values from the sample.
-2. If a listing shows a classic group in a rebalance, the group has no assignment at that time. The verdict is
-   `rebalancing`. No record shows such a rebalance. While a KIP-848 group reconciles, the targets of its members are its
-   assignment. It keeps its verdict.
+2. If a listing shows a classic group in a rebalance, the report has no assignment. The verdict is `rebalancing`. No
+   record shows such a rebalance. While a KIP-848 group reconciles, the targets of its members are its assignment. It
+   keeps its verdict.
 3. If a group has no membership records, it only commits offsets (`assign()` in the Java client). Its state and type
    come from the listing. It has no members, no assignment and no rebalances.
 4. The common rules find partitions without an owner or with two owners. Partitions that are withheld for the next
@@ -67,7 +67,10 @@ class RecordedGroup(NamedTuple):
 
 
 class SampleValues(NamedTuple):
-    """The values from the last sample: the lag, the active conditions, and the number of unread records in partitions without an owner."""
+    """The values from the last sample.
+
+    These are the lag, the active conditions, and the number of unread records in partitions without an owner.
+    """
 
     lag: GroupLag = GroupLag()
     conditions: tuple[Condition, ...] = ()

@@ -50,7 +50,7 @@ SILENT_STATIC_MEMBER = "silent_static_member"
 
 @dataclass(frozen=True, slots=True)
 class GroupCommits:
-    """The commits of a group: time of the last one, number of partitions, and whether records wait (None: unknown)."""
+    """The commits of a group: time of the last one, number of partitions, and whether records wait. None: unknown."""
 
     last_ms: int
     partitions: int
@@ -194,7 +194,10 @@ class Silence:
         return {at: row for at, row, grew in zip(asked, rows.tolist(), grows.tolist(), strict=True) if grew}
 
     def waits_since(self, row: int, owned_since_ms: int) -> bool:
-        """Return True if records were written after `owned_since_ms` and more than `stuck_after_seconds` ago (end of rule 10)."""
+        """Return True if old records wait (end of rule 10).
+
+        Such records were written after `owned_since_ms` and more than `stuck_after_seconds` ago.
+        """
         points = self._ends.points.of_row(row)
         before = [offset for offset, at_ms in points if owned_since_ms <= at_ms <= self._since_ms]
         return bool(before) and before[-1] > before[0]
