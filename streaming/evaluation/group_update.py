@@ -200,9 +200,9 @@ def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
 
 
 def _is_in_abandoned_partition(known: Position | None, position: Position, home: int | None) -> bool:
-    """Return False for a record in the partition of the group's last record, or in its home partition.
+    """Return True if a record is in an abandoned partition of the group.
 
-    Otherwise True.
+    The result is False for the partition of the group's last record, and for the group's home partition.
     """
     if known is None or known.offsets_topic_partition == position.offsets_topic_partition:
         return False

@@ -118,7 +118,10 @@ class RowNearEnd(NamedTuple):
 
 
 def rows_with_lag(report: LagReport, unmoved_ms: Int64Array, is_suspect: BoolArray) -> Int64Array:
-    """Return the rows that meet rule 1: the commit is before the end, and either it has not changed or the row is suspect."""
+    """Return the rows that meet rule 1.
+
+    The commit is before the end, and either it has not changed or the row is suspect.
+    """
     lag = report.partitions["lag"].fill_null(0).to_numpy()
     return np.flatnonzero((lag > 0) & ((unmoved_ms > 0) | is_suspect))
 

@@ -91,7 +91,10 @@ class OffsetPoints:
         return self._first_above(self.offsets, rows, offsets) - 1
 
     def first_since(self, rows: Int64Array, since_ms: int) -> Int64Array:
-        """Return for each row the index of its first point since a time, or its number of points if there is no such point."""
+        """Return for each row the index of its first point since a time.
+
+        If there is no such point, the index is the number of the row's points.
+        """
         return self._first_above(self.times_ms, rows, np.full(len(rows), since_ms - 1, dtype=np.int64))
 
     def _first_above(self, ascending: Int64Array, rows: Int64Array, limits: Int64Array) -> Int64Array:
