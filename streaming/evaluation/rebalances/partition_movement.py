@@ -36,8 +36,8 @@ class PartitionMovement(msgspec.Struct, frozen=True):
         fewest_moves: None if `moved_partitions` is None, or if a partition has no owner or several owners.
         is_exact: False if `fewest_moves` is only a lower bound.
         withheld: partitions that a member must revoke before a different member gets them (KIP-429, first round).
-        unowned: partitions of subscribed topics without an owner. They are listed if they had an owner before, if a
-            member claims them, or if they had no owner before.
+        unowned: partitions of subscribed topics without an owner. Each of these partitions had an owner before the
+            rebalance, or a member claims it, or it was already unowned before.
         unowned_before_partitions: number of `unowned` partitions that also had no owner after the previous rebalance.
 
     """
@@ -187,7 +187,7 @@ def _moves(
 
 
 def whole_topics(held: Iterable[TopicPartitions]) -> Mapping[str, int | None]:
-    """Return the number of assigned partitions of each topic, or None if a partition below the highest is not assigned."""
+    """Return the number of assigned partitions of each topic. None if a partition below the highest is not assigned."""
     numbers: dict[str, set[int]] = defaultdict(set)
     for topic, partition in chain.from_iterable(held):
         numbers[topic].add(partition)

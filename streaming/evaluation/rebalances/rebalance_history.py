@@ -31,11 +31,11 @@ KEPT_REBALANCES = 64
 
 UNKNOWN_CAUSE = "unknown"
 NECESSARY, NEEDLESS, UNKNOWN_NEED = "true", "false", "unknown"
-"""Need of a move. Used for moved partitions if `fewest_moves` is unknown, or if it is only a lower bound."""
+"""Need of a move. It is unknown if `fewest_moves` is unknown, or if `fewest_moves` is only a lower bound."""
 
 
 class RebalanceTotals(msgspec.Struct, frozen=True):
-    """Counts since the group's first record: rebalances by primary cause, and moved partitions by need (necessary or not).
+    """Counts since the group's first record: rebalances by primary cause, and moved partitions by need.
 
     Only rebalances with a record are counted. For a skipped generation, the cause and the moves are unknown.
     """
