@@ -326,10 +326,10 @@ def entry_name(event: LogEvent) -> tuple[str, str]:
 
 
 def _one_entry_a_member(metadata: GroupMetadata) -> GroupMetadata:
-    """Use only the last entry of each member id.
+    """Use only the last entry of each member id. `ClassicGroup.add` does the same in the coordinator's replay.
 
-    The coordinator does the same when it replays the record (`ClassicGroup.add`). Coordinators never write a member
-    twice. But a different client can write such a record. This record must not stop the evaluation of all other groups.
+    Coordinators never write a member twice. But a different client can write such a record. This record must not stop
+    the evaluation of all other groups.
     """
     last = {member.member_id: member for member in metadata.members}
     return metadata if len(last) == len(metadata.members) else replace(metadata, members=tuple(last.values()))

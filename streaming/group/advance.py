@@ -14,11 +14,11 @@ generation of a classic group and the group epoch of any other group. Rules:
    generation, the last step is a transition to Empty. Such a transition is counted separately.
 5. A lower generation, or any record after a tombstone, means that the group was created again. The counts stay, and
    this record adds nothing.
-6. If the next record after a tombstone is of the same group with a different type, the group was upgraded to the
-   consumer protocol or downgraded from it. The coordinator writes both in one append. Counting continues. If the group
-   was empty and starts again at a lower generation, this adds nothing. For a streams group, the last record is the
-   tombstone of its topology. This tombstone is not an event. So for a streams group, the second record after the
-   tombstone counts as the next record, too.
+6. If the next record after a tombstone is a record of the same group with a different type, the group was upgraded to
+   the consumer protocol or downgraded from it. The coordinator writes the tombstone and the record in one append.
+   Counting continues. If the group was empty and starts again at a lower generation, the counts do not change. For a
+   streams group, the last record is the tombstone of its topology. This tombstone is not an event. So for a streams
+   group, the second record after the tombstone counts as the next record, too.
 7. In a classic group, generation numbers without a record are stored as a `Skip`. It stays until the monitor knows
    whether the log was complete there. A `Skip` stays even if the group is deleted, because the counts must not depend
    on the time of the decision. For other group types, the coordinator writes a record for every epoch. If this record

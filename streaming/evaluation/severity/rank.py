@@ -5,7 +5,7 @@
 1. The place of a group follows from its troubles (`trouble`).
 2. A group that was shown in full is *held*: its worst place stays valid for up to ten minutes. So `/metrics` does not
    hide and show a group again and again while its trouble comes and goes. Also, the end of a trouble is visible.
-3. If the clock is set back, the group is no longer held. It is not prolonged.
+3. If the clock is set back, the group is no longer held. The ten minutes are not extended.
 """
 
 from __future__ import annotations
