@@ -178,8 +178,9 @@ class DescribedGroup:
 
     Attributes:
         protocol: the strategy. For a classic group, the chosen protocol, or None if the group is not Stable. For a
-        consumer or share group, the assignor. group_epoch, assignment_epoch: None for classic groups. The description
-        of a classic group does not contain its generation.
+            consumer or share group, the assignor.
+        group_epoch, assignment_epoch: None for classic groups. The description of a classic group does not contain its
+            generation.
 
     """
 

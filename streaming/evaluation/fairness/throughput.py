@@ -7,8 +7,8 @@ The rate comes from samples of end offsets within a window. The window ends at t
    the first and the last sample are stored (`offset_points`, rule 3). So the last stored sample before the window can
    have the same end offset as the first stored sample in the window. In this case, the rate is measured from the start
    of the window.
-3. The rate is unknown if the window has only one sample and rule 2 does not apply. An unknown rate is absent, and not
-   0. After a topic is created again, its rate is unknown until the second sample.
+3. The rate is unknown if the window has only one sample and rule 2 does not apply. An unknown rate is absent.
+   It is never 0. After a topic is created again, its rate is unknown until the second sample.
 """
 
 from __future__ import annotations

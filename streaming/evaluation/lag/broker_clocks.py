@@ -8,17 +8,17 @@ No Kafka response contains the broker's time. But a coordinator writes its own t
    time minus t.
 2. If an end offset was requested at the monitor's time t, a record at or after that end offset was written after t. So
    the clock offset is at most the record's time minus t, plus VISIBLE_AFTER_MS. The reason for VISIBLE_AFTER_MS is
-   replication: a record becomes visible only after it is replicated. Each such record gives an interval that contains
-       the clock offset. A record that was written before the first sample gives no interval, because its age is
-       unknown. The leader of the partition must be the same at the sample and now.
+   replication. A record becomes visible only after it is replicated. Each such record gives an interval that contains
+   the clock offset. A record that was written before the first sample gives no interval, because its age is unknown.
+   The leader of the partition must be the same at the sample and now.
 3. The clock offset lies where most intervals overlap (Marzullo's algorithm, which NTP uses). So a single wrong interval
    has no effect. For example, the interval of a copied record is wrong. Each batch gives only one interval, so that a
    busy moment has no extra weight.
 4. A clock offset is known if at least MIN_INTERVALS intervals agree, and these are more than half of the last INTERVALS
    intervals. Only intervals of the last KNOWN_FOR_MS count. So the clock offset of an idle broker becomes unknown.
    Clock offsets above MAX_OFFSET_MS are ignored.
-5. The *correction* is the number that the monitor adds to its own clock. The correction is 0 if the interval contains
-   0. Otherwise it is the lower end of the interval. So the monitor never overstates the broker's time or a silence, and
+5. The *correction* is the number that the monitor adds to its own clock. It is 0 if the interval contains 0.
+   Otherwise it is the lower end of the interval. So the monitor never overstates the broker's time or a silence, and
    no sample looks later than a record. A correction stays valid until an interval contradicts it, also for an idle
    broker. The maximum error is the width of the interval. This width is the sum of three times: the time between
    commits on the broker, the time of a batch, and VISIBLE_AFTER_MS.

@@ -83,9 +83,9 @@ UNOWNED_PARTITIONS = "unowned_partitions"
 class Limits:
     """The thresholds of the conditions.
 
-    `flap_threshold`: number of times that a member joined and left. `cooperative_rounds` counts generations.
-    `allowed_lag`: a lag of up to this number of records counts as no lag. This limit is needed for topics whose last
-        offsets are transaction markers, which no consumer receives.
+    `flap_threshold` is a number of times that a member joined and left. `cooperative_rounds` counts generations. A lag
+    of up to `allowed_lag` records counts as no lag. This limit is needed for topics whose last offsets are transaction
+    markers, which no consumer receives.
     """
 
     window_seconds: float = 600

@@ -145,8 +145,8 @@ class RebalanceBaseline(msgspec.Struct, frozen=True):
     If `snapshot` is None, the snapshot is equal to the group's present state (see `rebalance_history`). `end` is the
     tombstone, or the fact that no broker lists the group any more. `owners_before` are the partitions of each member
     before a cooperative round that withheld partitions. `unowned` partitions had no owner after the last rebalance.
-    `is_partial`: the last record was an upgrade or downgrade. Such a record contains only the earlier partitions of
-        each member. So some partitions may be missing in it.
+    If `is_partial` is True, the last record was an upgrade or downgrade. Such a record contains only the earlier
+    partitions of each member. So some partitions may be missing in it.
     """
 
     snapshot: GroupSnapshot | None
