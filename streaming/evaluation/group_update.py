@@ -173,10 +173,10 @@ def _advance_all(snapshot: GroupSnapshot, events: Iterable[GroupEvent]) -> Group
 def _split_waiting(
     waiting: Sequence[GroupSnapshot], names: TopicNames
 ) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
-    """Split snapshots at the first one that waits for topic names.
+    """Split snapshots at the first snapshot that waits for topic names.
 
-    Rows are written only for the snapshots before this one. If the waiting snapshots have more than PENDING_MEMBERS
-    members, the oldest are written with topic ids.
+    Rows are written only for the snapshots before it. If the waiting snapshots have more than PENDING_MEMBERS members,
+    the oldest are written with topic ids.
     """
     members = 0
     first_allowed = len(waiting)

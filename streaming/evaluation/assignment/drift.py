@@ -18,8 +18,8 @@ from the first of these rules that applies:
    relevant here. If there are racks, Java's `range` has two replays: one with racks (since 3.5), and one without racks.
 4. The verdict is `unknown`, reason `metadata_changed`, if the leader knew a different partition count. A sample after
    the record shows this in two cases. First case: the topic has fewer partitions than were assigned (it was deleted, or
-   created again). Second case: the topic has more partitions than were assigned, and the last ones have no owner (the
-   topic has grown).
+   created again). Second case: the topic has more partitions than were assigned, and the last partitions have no owner
+   (the topic has grown).
 5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). It names the rules. The
    verdict names the actual and the expected owner of each partition whose owner breaks a rule. The balance rule depends
    on what the leader's library promises (`leader`). If the library is unknown, the monitor checks only the rules that

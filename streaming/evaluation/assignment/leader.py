@@ -81,7 +81,7 @@ _DEFAULT_CLIENT_IDS: Mapping[str, str] = MappingProxyType(
 """Prefix of the default client id of each library. The client id plus a dash must begin with this prefix."""
 
 KAFKAJS_PROTOCOL = "RoundRobinAssigner"
-"""Name of the strategy of KafkaJS, which has only this one."""
+"""Name of the strategy of KafkaJS. KafkaJS has no other strategy."""
 KAFKA_GO_RACKS = "rack-affinity"
 """Name of a strategy that only kafka-go has."""
 

@@ -4,7 +4,7 @@ A strategy with many correct results does not decide the owner of a single parti
 assignment. It passes the actual assignment to a sticky strategy, as the owned partitions. The strategy then moves only
 the partitions that must move. Rules:
 
-1. If a partition has several owners, the repair keeps the first one that is a member and subscribes to the topic.
+1. If a partition has several owners, the repair uses only the first owner that is a member and subscribes to the topic.
 2. If the strategy promises balance within each topic (`range`), each topic is repaired separately.
 3. If a violation names a partition, that partition is misplaced. A violation of balance names no partition. In this
    case, the partitions that the repair moves are misplaced.

@@ -72,11 +72,11 @@ Weights = Mapping[TopicPartition, float | None]
 class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The distribution of one kind of work among one kind of participants. Amounts have the unit of `measure`.
 
-    `busiest` is the participant with the most work. If several have the same amount, it is the first one by name.
-    `idle` is the number of participants without a partition. `idle_in_any_assignment` is the number of idle
-    participants in the fairest assignment. Both numbers are None for the measures lag and throughput. `excess` compares
-    the busiest participant with the busiest participant of the fairest assignment. It is the additional work of the
-    former. Ratios are None if there is no work (`total` is 0).
+    `busiest` is the participant with the most work. If several participants have the same amount of work, it is the
+    first of them by name. `idle` is the number of participants without a partition. `idle_in_any_assignment` is the
+    number of idle participants in the fairest assignment. Both numbers are None for the measures lag and throughput.
+    `excess` compares the busiest participant with the busiest participant of the fairest assignment. It is the
+    additional work of the former. Ratios are None if there is no work (`total` is 0).
     """
 
     measure: str

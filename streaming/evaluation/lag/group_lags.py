@@ -31,8 +31,8 @@ GROUP_LAGS_SCHEMA = pa.schema(
 """One row per group, sorted by id. A value is null if it is unknown for every partition.
 
 `lag`: sum of all partitions. `lag_unknown`: the reasons why a lag is unknown. `lag_seconds`: the largest known lag in
-seconds. `lag_seconds_is_bound`: True if `lag_seconds` is only a lower bound. `status`: the worst one. `records_lost`:
-total.
+seconds. `lag_seconds_is_bound`: True if `lag_seconds` is only a lower bound. `status`: the worst status of all
+partitions. `records_lost`: total.
 `seconds_until_lost`: the shortest time until a partition loses more records.
 """
 

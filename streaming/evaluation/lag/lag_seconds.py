@@ -15,7 +15,8 @@ time is interpolated. The first rule that applies gives the result:
 
        t = t2 - (o2 - g) * (t2 - t1) / (o2 - o1)        lag = at - t
 
-   If several samples have the offset o1, t1 is the time of the last one, because the record at g came after it.
+   If several samples have the offset o1, t1 is the time of the last of these samples, because the record at g was
+   written after it.
 
 The end offset never decreases between two points. So the true time is also in (t1, t2], and `within_seconds` = t2 -
 t1 bounds the error. With 60 points sampled every 5 s, the error is at most 5 s for a lag below half a minute. After the
@@ -133,8 +134,8 @@ def _interpolate(  # noqa: PLR0913, PLR0917 - one argument per column
 def lowest_end_offset_since(ends: SampledOffsets, rows: Int64Array, since_ms: int) -> tuple[Int64Array, BoolArray]:
     """Return for each row of `ends` the lowest end offset sampled since `since_ms`, and whether there is one.
 
-    End offsets only grow, so the first one is the lowest. Burrow remembers ten end offsets, requested every 10 s.
-    Burrow never shows STOP for a group that has read up to one of these end offsets (rule 2 of `status.py`).
+    End offsets never decrease, so the first end offset is the lowest. Burrow remembers ten end offsets, requested every
+    10 s. Burrow never shows STOP for a group that has read up to one of these end offsets (rule 2 of `status.py`).
     """
     if not len(ends):
         return np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)

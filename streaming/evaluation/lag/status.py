@@ -17,7 +17,7 @@ rule that applies determines the status. The number of this rule is shown:
    commits often decrease and then rise again.
 4. At least one lag in W is at or below A: OK. The group has read everything at some time within W.
 5. STALL: W has two commits or more, and all have the same offset. The client is alive and makes no progress.
-6. WARN: W has two lags or more, and no lag is lower than the one before it. The group is slower than its producers.
+6. WARN: W has two lags or more, and no lag is lower than the previous lag. The group is slower than its producers.
 7. OK.
 8. Unknown, before rule 2: an open transaction begins at the next offset. A read_committed consumer receives nothing
    from there on until the transaction ends. No record shows whether this consumer uses read_committed.

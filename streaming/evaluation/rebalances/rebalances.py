@@ -12,7 +12,8 @@ Rules:
    group's end. Sometimes a tombstone is not the end of the group (`advance`, rule 6). Then the group was `upgraded` to
    a different protocol, or `downgraded` to the classic protocol.
 3. `became_empty`: no member is left. `static_rejoin`: the members and the generation are the same, but a static member
-   has a new member id. This is no rebalance. `deleted`: a tombstone. Everything else is a `rebalance`.
+   has a new member id. This is not a rebalance. `deleted`: the group does not exist any more. Everything else is a
+   `rebalance`.
 4. The identity of a member is its group instance id, or its member id if it has no group instance id.
 5. A rebalance has one or more causes: `strategy_changed`, `member_gone`, `member_joined`, `subscription_changed`,
    `metadata_changed`, `cooperative_followup`, or `unexplained` if there is no other cause. `member_gone`: the member
