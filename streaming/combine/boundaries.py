@@ -6,8 +6,9 @@ A boundary is one of these records:
 - the record with the target assignment epoch of a KIP-848 or streams group,
 - the tombstone of a group.
 
-After the first two, members may have different partitions. Share groups commit no offsets, so they have no boundaries.
-This module does not know the group's last generation. The caller finds out whether a boundary has a new generation.
+After the first two kinds of records, members can have different partitions than before. Share groups commit no offsets,
+so they have no boundaries. This module does not know the group's last generation. The caller checks whether a boundary
+has a new generation.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Boundary(msgspec.Struct, frozen=True):
 
 
 def group_bytes(key: bytes) -> bytes:
-    r"""Return the group in a record's key, with its length in front. It is bytes, because a name may be invalid UTF-8.
+    r"""Return the bytes of the group in a record's key: the length of the name, then the name.
 
     >>> group_bytes(bytes.fromhex("0001 0002 6767 0001 74 00000003"))
     b'\x00\x02gg'
@@ -58,7 +59,7 @@ def group_bytes(key: bytes) -> bytes:
 
 
 def find_boundary(key: bytes, group_id: str, event: LogEvent, missing_below: int) -> Boundary | None:
-    """Return the boundary if the record is one, otherwise None."""
+    """Return the boundary, or None if the record is not a boundary."""
     generation_id: int | None = None
     if isinstance(event, GroupMetadataWritten):
         if not event.metadata.members:
@@ -104,7 +105,7 @@ def clock_steps(
     """Return the records that advance the clock of one partition, as rows of (seconds, offset, missing_below).
 
     The records must be in log order. A partition's clock is the latest timestamp of any record so far, in whole
-    seconds. So it never goes back, even if the partition's leader changes to a broker whose clock is behind.
+    seconds. So the clock never goes back. This is also true if the new leader of the partition has a slower clock.
 
     >>> clock_steps(3, *(np.array(of) for of in ([7, 8, 9], [3000, 5999, 4000], [-1, -1, -1]))).tolist()
     [[5, 8, -1]]
@@ -123,7 +124,10 @@ class Clock:
 
     @classmethod
     def of(cls, start_seconds: int, encoded: bytes) -> Clock:
-        """Return the clock that showed `start_seconds` before the batch. `encoded` is a result of `encode_steps`."""
+        """Return a clock that has the value `start_seconds` before the batch.
+
+        `encoded` is a result of `encode_steps`.
+        """
         steps = np.frombuffer(encoded, dtype="<i8").reshape(-1, 3)
         return cls(start_seconds, steps[steps[:, 0] > start_seconds])
 

@@ -35,9 +35,10 @@ number of the `__consumer_offsets` partition, `payload` is a PartitionBatch.
 """
 
 PENDING_COMMIT_ROWS = 1_000_000
-"""Number of collected commits that starts a reduction, or twice the rows left by the last one if that is more.
+"""The combiner reduces the commits when it has collected this number of them.
 
-So memory use follows the number of keys and not the number of records. A row is rarely reduced more than once.
+If the last reduction left many rows, the combiner waits for twice that number of rows. So memory use depends on the
+number of keys, and not on the number of records. A row is rarely reduced more than once.
 """
 
 StateRow = tuple[str, str, bytes]
@@ -71,9 +72,10 @@ _EVERY_PARTITION = OwnPartitions()
 
 
 class Combiner:
-    """Collects the records of one task. Batches must have each `__consumer_offsets` partition in offset order.
+    """Collects the records of one task.
 
-    A record outside its group's own partition is only counted (`foreign_records`) and not used.
+    The batches must contain the records of each `__consumer_offsets` partition in offset order. A record outside its
+    group's own partition is counted (`foreign_records`), but not used.
     """
 
     def __init__(self, own_partitions: OwnPartitions = _EVERY_PARTITION) -> None:
@@ -161,7 +163,7 @@ class Combiner:
             span.decode_failures += [_decode_failure(position, key, value, refusal) for _, refusal in refusals[:1]]
 
     def _add_group_event(self, group_id: str, event: LogEvent) -> bool:
-        """Add the event and return True if the record is in the group's own partition, otherwise return False."""
+        """If the record is in the group's own partition, add the event and return True. Otherwise return False."""
         is_own = self._own_partitions.is_own(group_id, event.position.offsets_topic_partition)
         if is_own:
             self._group_rows.append((GROUP_KIND, group_id, encode_event(event)))

@@ -7,7 +7,7 @@ Layouts (OffsetCommitKey v1, OffsetCommitValue v0-v4 of Kafka's coordinator):
            metadata is int16 length + bytes, in v4 an unsigned varint of length + 1; v4 ends with tagged fields
 
 These rules accept only ordinary records. All others go to the exact decoder: keys of legacy type 0, long metadata in
-v4, unusual tags, negative offsets, missing or trailing bytes. So the rules can be strict without losing a good record.
+v4, unusual tags, negative offsets, missing or trailing bytes. So the rules can be strict, and no valid record is lost.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from streaming.protocol.offset_commit import COMMITTED_OFFSET_AT, METADATA_LENGT
 TOMBSTONE = -1
 """Committed offset that means "nothing is committed": the key was deleted, or a negative offset was written.
 
-Brokers do not check the offset that a client commits. OffsetFetch returns -1 for "no commit". So every negative
-committed offset is treated as no commit.
+Brokers do not check the offset that a client commits. The response of OffsetFetch contains -1 for "no commit". So every
+negative committed offset counts as "no commit".
 """
 
 WINDOW_COMMITS = 10
@@ -63,10 +63,10 @@ class CommitCheck:
 
 
 def canonical_key(key: bytes) -> bytes:
-    """Return the key of a decodable commit as current brokers write it: type 1, no bytes after the partition.
+    """Return the key of a commit in the form of current brokers: type 1, no bytes after the partition.
 
-    Kafka ignores the difference between types 0 and 1 and bytes after the partition. Without this step, a tombstone
-    with one form of the key would not delete the commit with a different form.
+    Kafka treats types 0 and 1 as equal, and ignores bytes after the partition. A tombstone and its commit can have
+    different forms of the same key. This step makes the two keys equal, so the tombstone deletes the commit.
 
     >>> canonical_key(bytes.fromhex("0000 0001 67 0001 74 00000003 ff")).hex(" ")
     '00 01 00 01 67 00 01 74 00 00 00 03'
@@ -131,7 +131,7 @@ def last_per_key(commits: pa.Table) -> pa.Table:
     """Return the last row of each partition and key, in the order of the input.
 
     Rows of one partition must be in log order. A group has one partition. If a key occurs in two partitions, both rows
-    stay. So the result does not depend on which task reads which partition.
+    stay. So the assignment of partitions to tasks does not change the result.
     """
     identity = ["offsets_topic_partition", "key"]
     numbered = commits.select(identity).append_column("row", pa.array(np.arange(commits.num_rows)))
@@ -153,10 +153,11 @@ def clipped_times(timestamps_ms: Int64Array) -> Int64Array:
 def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table:
     """Return the commits that commit windows need: each key's last commit of every slot, in log order.
 
-    A key has at most WINDOW_COMMITS rows, the newest ones, because they remove all older commits from a window. The
-    windows are the same whether commits are reduced in one step or in several. For this reason slots depend only on
-    timestamps: if the clock goes back to a slot, it is the same slot. If a slot has a tombstone and a commit, both
-    stay, because a tombstone ends the window before it. `code` is the second result of `key_codes`, if already known.
+    The result has at most WINDOW_COMMITS rows per key. These are the newest commits, which remove all older commits
+    from a window. The windows are the same whether commits are reduced in one step or in several. For this reason,
+    slots depend only on timestamps. If the clock goes back to an earlier slot, new commits belong to that earlier slot.
+    If a slot has a tombstone and a commit, both stay, because a tombstone ends the window before it. `code` is the
+    second result of `key_codes`, if already known.
     """
     slot = clipped_times(commits["timestamp_ms"].to_numpy()) // SLOT_MS
     key = pa.array(key_codes(commits)[1] if code is None else code)
@@ -170,7 +171,7 @@ def last_per_slot(commits: pa.Table, code: Int64Array | None = None) -> pa.Table
 
 
 def _count_later_equal_rows(keys: pa.Table) -> Int64Array:
-    """Return for each row the number of later rows that are equal to it."""
+    """Return one number for each row: how many later rows are equal to this row."""
     partition, key = keys["offsets_topic_partition"].to_numpy(), keys["key"].to_numpy()
     by_key = np.lexsort((key, partition))
     starts = np.flatnonzero(

@@ -1,39 +1,40 @@
-"""Measures commit gaps: the time in which a group did not commit at a rebalance.
+"""Measures commit gaps: the time around a rebalance in which no member of a group committed.
 
-The rules are about one group. `partition_gaps` applies batches to the gaps.
+Each rule applies to one group. `partition_gaps` updates the gaps with each batch.
 
-1. A gap opens at a *boundary* (`boundaries`) whose generation is not the group's last one. A static member that rejoins
-   within its generation opens no gap. The gap has the position of the boundary, which is also the position of the row
-   in `rebalances`.
+1. A gap opens at a *boundary* (`boundaries`) whose generation differs from the group's last generation. A static member
+   that rejoins within its generation opens no gap. The gap has the position of the boundary. The row in `rebalances`
+   has the same position.
 2. The *last commit* of a partition is its last commit before the boundary. A deleted commit does not count.
 3. The *first commit* of a partition is its first commit after the boundary, in log order. If a tombstone of the
    partition's commit comes first, the gap does not wait for this partition any more.
 4. A gap closes for one of these reasons:
-   - `all_committed`: every partition with a last commit has a first commit, or its commit was deleted.
+   - `all_committed`: every partition with a last commit either has a first commit, or its commit was deleted.
    - `next_rebalance`: the next boundary of the group was read.
    - `group_deleted`: the tombstone of the group was read.
    - `round_passed`: the clock of the `__consumer_offsets` partition is more than `evaluation.stuck_after_seconds` after
-     the boundary. The first such record closes the gap.
+     the boundary. The first record with such a clock closes the gap.
    - `nothing_before`: no partition has a last commit. Such a gap closes at once.
    Commits after the record that closed the gap do not count, even if the monitor reads them in the same batch.
 5. The group's gap is the time from the latest last commit to the earliest first commit of all partitions. The gap of a
-   partition is the time from its own last commit to its own first commit. The longest one is the worst. If several are
-   equal, it is the one with the first key. A partition is `silent` if it has no first commit when the gap closes.
-   Silent partitions are counted separately and are never the worst.
+   partition is the time from its own last commit to its own first commit. The longest gap of a partition is the worst
+   gap. If several partitions have equal gaps, the partition with the first key counts. A partition is `silent` if it
+   has no first commit when the gap closes. Silent partitions are counted separately and are never the worst.
 6. The *usual interval* is the mean time between two commits of a partition in the previous generation. For each
-   partition, the number of intervals is the number of its commits minus 1. The result is the sum of the times from each
-   partition's first to its last commit in that generation, divided by the number of all intervals.
+   partition, the number of intervals is the number of its commits minus 1. For each partition, the time is measured
+   from its first to its last commit in that generation. The usual interval is the sum of these times, divided by the
+   number of all intervals.
 7. An offset is missing if its record was compacted away, its transaction was aborted, it is a transaction marker, or
    its record is in quarantine. A missing offset may hide a commit, so a value that it could change is unknown
    (`offsets_missing`):
    - the gap, if the offset is between the last commit and the first commit;
    - the number of silent partitions, if the offset is after the last commit of a silent partition;
    - the usual interval, if the offset is in the previous generation;
-   - the absence of a last commit, if the offset is before the boundary. If no offset is missing there, the reason is
-     `no_commit_before`.
+   - the absence of a last commit, if the offset is before the boundary. If no offset is missing before the boundary,
+     the reason is `no_commit_before`.
    If no partition has a first commit when the gap closes, and no offset is missing, the reason is `no_commit_after`.
-8. If the first commit has an earlier timestamp than the last commit, the gap is unknown (`clock_went_back`). Two
-   brokers with different clocks wrote them.
+8. If the timestamp of the first commit is earlier than that of the last commit, the gap is unknown (`clock_went_back`).
+   The cause is two brokers with different clocks.
 """
 
 from __future__ import annotations
@@ -58,16 +59,16 @@ NO_COMMIT_AFTER = "no_commit_after"
 CLOCK_WENT_BACK = "clock_went_back"
 
 GAP_BUCKETS_SECONDS = (1, 5, 15, 60, 300)
-"""Upper bounds of the histogram's buckets in seconds. Longer gaps are in a last bucket without a bound."""
+"""Upper bounds of the histogram's buckets in seconds. The last bucket has no upper bound and counts all longer gaps."""
 
 OffsetAndMs = tuple[int, int]
-"""The offset in `__consumer_offsets` and the timestamp of a commit."""
+"""A commit: the offset of its record in `__consumer_offsets`, and its timestamp."""
 
 
 class PartitionCommits(NamedTuple):
     """The commits of one partition of a group: its last commit, and its commits in the present generation.
 
-    `run_first_ms` is the time of the first commit in this generation, `run_commits` is their number (0 if none).
+    `run_first_ms` is the time of the first commit in this generation. `run_commits` is the number of commits in it.
     """
 
     last_offset: int
@@ -77,7 +78,7 @@ class PartitionCommits(NamedTuple):
 
 
 class FirstCommit(NamedTuple):
-    """The first commit of one partition after a boundary, and the first tombstone of its commit; -1 if absent.
+    """The first commit of one partition after a boundary, and the first tombstone of its commit. -1 if there is none.
 
     Attributes:
         first_missing: the highest missing offset below the commit, or -1.
@@ -122,7 +123,10 @@ class OpenGap(msgspec.Struct, frozen=True):
 
 
 class CommitGap(msgspec.Struct, frozen=True):
-    """A closed gap, as in its table row. Unknown values are None. `position` is the position of the boundary."""
+    """A closed gap, with the values of its table row. Unknown values are None.
+
+    `position` is the position of the boundary.
+    """
 
     group_id: str
     position: Position
@@ -188,7 +192,10 @@ def _usual_interval_ms(partitions: Iterable[PartitionCommits]) -> int | None:
 
 
 def add_first_commits(gap: OpenGap, answers: Iterable[FirstCommit], until_offset: int | None) -> OpenGap:
-    """Return the gap after some first commits. Records at or after `until_offset` do not count (None: all count)."""
+    """Return the open gap, updated with some first commits.
+
+    Records at or after `until_offset` do not count (None: all count).
+    """
     pending, first, worst = dict(gap.pending), gap.first, gap.worst
     is_worst_known, resolved_up_to = gap.is_worst_known, gap.resolved_up_to
     for answer in answers:
@@ -231,7 +238,7 @@ def _longer(worst: tuple[int, bytes] | None, other: tuple[int, bytes]) -> tuple[
 
 
 def close_gap(gap: OpenGap, closed_by: str, missing_below: int) -> CommitGap:
-    """Return the closed gap. `missing_below` is the highest missing offset below the record that closed it."""
+    """Return the closed gap. `missing_below` is the highest missing offset below the record that closed the gap."""
     gap_ms, reason = _group_gap_ms(gap, missing_below)
     may_have_committed = any(missing_below > before_offset for before_offset, _ in gap.pending.values())
     worst_ms, worst_key = gap.worst or (None, None)
@@ -264,7 +271,7 @@ def _group_gap_ms(gap: OpenGap, missing_below: int) -> tuple[int | None, str | N
 
 
 def add_to_totals(totals: GapTotals, gap: CommitGap) -> GapTotals:
-    """Return the totals with one more gap. Unknown gaps do not count.
+    """Return the totals including this gap. Unknown gaps do not count.
 
     >>> gap = CommitGap("g", Position(0, 0, 0), 1, 5_000, None, None, None, None, 0, None, ALL_COMMITTED)
     >>> add_to_totals(GapTotals(), gap)

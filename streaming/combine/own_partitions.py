@@ -1,13 +1,15 @@
-"""Computes the partition of `__consumer_offsets` that a group's records are in.
+"""Computes the partition of `__consumer_offsets` that contains a group's records.
 
 1. The coordinator writes all records of a group to one partition: `Utils.abs(groupId.hashCode()) % partitions`. This is
    the group's *own* partition. A record of the group in a different partition was not written by the coordinator.
-2. Kafka advises against changing the partition count. A running broker continues with the count that it found at its
-   start. So for some time both counts are in use. A partition is a group's own if it is so by any count that was seen.
-3. A broker that starts after the change loads a group from its own partition by the present count. This is its *home*.
-   There the group is empty and starts again. Brokers still write to the earlier partition when members time out or
-   offsets expire, but no member uses that group. So the home has priority over every other partition.
-4. If no count is known, nothing is known about the topic, and every partition is accepted.
+2. Kafka advises against changing the partition count. A running broker continues to use the count that it read at its
+   start. So for some time both counts are in use. A group has one own partition for each count that the monitor has
+   seen.
+3. A broker that starts after the change computes the group's partition with the present count. It loads the group from
+   this partition, which is the *home* of the group. In the home partition, the group is empty and starts again. Brokers
+   still write to the earlier partition when members time out or offsets expire. But no member uses the group there. So
+   the home has priority over every other partition.
+4. If no count is known, every partition is accepted.
 """
 
 from __future__ import annotations
@@ -31,12 +33,15 @@ _NAME_AT = 4
 _LAST_ASCII = 0x7F
 _BYTES_AT_ONCE = 1 << 20
 _POWERS = np.cumprod(np.array([1, *[31] * (1 << 15)], dtype=np.uint32), dtype=np.uint32)[::-1]
-"""Powers of 31 modulo 2^32, the lowest last. They are enough for the longest name that a key can have."""
+"""Powers of 31 modulo 2^32, in descending order of the exponent.
+
+Their number is sufficient for the longest name in a key.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnPartitions:
-    """The partition counts that `__consumer_offsets` has had; the last one is the present count.
+    """The earlier partition counts of `__consumer_offsets`, and its present count as the last.
 
     >>> grown = OwnPartitions((50, 60))
     >>> grown.home("my-group"), grown.is_own("my-group", 12), grown.is_own("my-group", 42), grown.is_own("my-group", 13)
@@ -46,7 +51,7 @@ class OwnPartitions:
     counts: tuple[int, ...] = ()
 
     def home(self, group_id: str) -> int | None:
-        """Return the group's partition by the present count, or None if no count is known."""
+        """Return the group's own partition for the present count, or None if no count is known."""
         return coordinator_partition(group_id, self.counts[-1]) if self.counts else None
 
     def is_own(self, group_id: str, offsets_topic_partition: int) -> bool:
@@ -67,7 +72,10 @@ class OwnPartitions:
 
 
 def _absolute_hashes(keys: pa.Array) -> Int64Array:
-    """Return `Utils.abs(groupId.hashCode())` of each key's group. As in Kafka, it is 0 for the smallest integer."""
+    """Return `Utils.abs(groupId.hashCode())` of each key's group.
+
+    As in Kafka, the result is 0 if the hash code is the smallest integer.
+    """
     hashes = np.zeros(len(keys), dtype=np.int64)
     column = BinaryColumn.of(keys)
     name_bytes = column.int_at(column.start + _NAME_LENGTH_AT, 2)
@@ -80,7 +88,10 @@ def _absolute_hashes(keys: pa.Array) -> Int64Array:
 
 
 def _hashes_of(names: pa.Array, length: int) -> Iterator[Int64Array]:
-    """Return the hashes of names that all have `length` bytes, in several arrays to limit memory use."""
+    """Return the hash codes of names that all have `length` bytes.
+
+    The result consists of several arrays, which limits memory use.
+    """
     content, at_once = b"".join(names.to_pylist()), max(1, _BYTES_AT_ONCE // max(1, length))
     matrix = np.frombuffer(content, dtype=np.uint8).reshape(len(names), length)
     for first in range(0, len(names), at_once):

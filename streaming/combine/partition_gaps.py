@@ -1,7 +1,7 @@
 """Updates the commit gaps of all groups in one `__consumer_offsets` partition with each batch. `gaps` has the rules.
 
-Commits of most groups are merged as columns. Python statements run for a single group only if it has a boundary in the
-batch, or if its open gap waits for a key that was committed.
+The commits of most groups are processed as whole columns. Python processes a single group in only two cases. The group
+has a boundary in the batch, or its open gap waits for a key that was committed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from streaming.events import Position
 
 
 class GroupGaps(msgspec.Struct, frozen=True):
-    """A group with members: its last boundary, at `since_offset`, and the totals of its gaps."""
+    """A group with members: the offset of its last boundary (`since_offset`), and the totals of its gaps."""
 
     group_id: str
     generation_id: int
@@ -46,7 +46,7 @@ class GroupGaps(msgspec.Struct, frozen=True):
 
 
 class PartitionGaps(msgspec.Struct, frozen=True):
-    """The stored state of one partition: its clock, and by group (`group_bytes`) the last boundary and the open gap."""
+    """The state of one partition: its clock, and for each group (`group_bytes`) the last boundary and the open gap."""
 
     clock_seconds: int = -1
     groups: dict[bytes, GroupGaps] = {}
@@ -78,8 +78,8 @@ class MergedGaps:
 
     Attributes:
         closed: the gaps that closed in the batch.
-        changed_groups: groups whose totals changed or that ended.
-        partition_commits: by key, the live commits of groups with a boundary in the batch.
+        changed_groups: groups with new totals, and groups that ended.
+        partition_commits: live commits by key, for the groups with a boundary in the batch.
 
     """
 
@@ -129,7 +129,10 @@ class _GapMerger:
             self._add_first_commits(group, first_commits)
 
     def _is_pending(self, runs: pa.Table) -> BoolArray:
-        """Mark the rows that an open gap waits for: a pending key, or any key of a group without a commit so far."""
+        """Mark the rows that an open gap waits for.
+
+        If its group has no first commit yet, these are all rows of the group, otherwise only those of pending keys.
+        """
         keys = runs["key"].combine_chunks()
         pending = [key for gap in self.open.values() for key in gap.pending]
         silent = [group for group, gap in self.open.items() if gap.first is None]
@@ -138,7 +141,10 @@ class _GapMerger:
         return is_awaited
 
     def apply_boundaries(self, known: pa.Table, early: pa.Table) -> Mapping[bytes, PartitionCommits]:
-        """Apply the boundaries of each group, and the commits between them. Return the commits after them by key."""
+        """Apply the boundaries of each group, and the commits between them.
+
+        Return, by key, the commits after the last boundary.
+        """
         boundaries: dict[bytes, list[Boundary]] = {}
         for boundary in self.inputs.boundaries:
             boundaries.setdefault(boundary.group, []).append(boundary)
@@ -212,11 +218,11 @@ class _GapMerger:
             self._close(group, ALL_COMMITTED, -1)
 
     def _with_earlier_missing(self, first_commit: FirstCommit) -> FirstCommit:
-        """Return the first commit, with `first_missing` also counting the offsets missing before the batch."""
+        """Return the first commit. Its `first_missing` includes the offsets that were missing before the batch."""
         return first_commit._replace(first_missing=max(first_commit.first_missing, self.inputs.missing_before))
 
     def close_timed_out(self) -> None:
-        """Close the gaps that were open for more than `stuck_after_seconds`."""
+        """Close the gaps that have been open for more than `stuck_after_seconds`."""
         timed_out = [group for group, gap in self.open.items() if self.clock.end_seconds > gap.closes_after_seconds]
         for group in timed_out:
             if (passed := self.clock.first_after(self.open[group].closes_after_seconds)) is not None:
@@ -278,7 +284,8 @@ def _partition_commits(table: pa.Table, names: Iterable[str]) -> list[PartitionC
 def _apply_run(partitions: dict[bytes, PartitionCommits], run: _Run) -> None:
     """Apply a run to the commits of its partition.
 
-    If the run ends with a tombstone, the partition is removed. If a commit follows the tombstone, the counts restart.
+    If the run ends with a tombstone, the partition is removed. If a commit follows the tombstone, the counts start
+    again from 0.
     """
     key, last = run.first_commit.key, run.commits
     if last.last_offset < 0:

@@ -1,7 +1,7 @@
 """Defines the state of one `__consumer_offsets` partition, and applies its part of each batch.
 
-All data except membership is in this state: reduced commits, decode failures and counts. The snapshot is the durable
-copy of the last commits. A monitor that restarts while all clients are idle reads them from here.
+This state contains all data except membership: reduced commits, decode failures and counts. The snapshot is the durable
+copy of the last commits. A monitor that restarts while all clients are idle reads the last commits from the snapshot.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STUCK_AFTER_SECONDS = 300
 
 
 FOREIGN_PARTITION = "foreign_partition"
-"""Reason for skipping records of a group that are not in the group's own partition."""
+"""Reason for skipping a record that is not in its group's own partition."""
 
 
 class DecodeFailure(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class DecodeFailure(msgspec.Struct, frozen=True):
 
 
 class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
-    """The part of one batch that is from one `__consumer_offsets` partition.
+    """The part of one batch that was read from one `__consumer_offsets` partition.
 
     Attributes:
         last_missing_offset: the highest missing offset between `first_offset` and `last_offset`, or -1. An offset is
@@ -68,9 +68,9 @@ class PartitionBatch(msgspec.Struct, frozen=True, tag="batch"):
 
 
 class CommitsVanished(msgspec.Struct, frozen=True, tag="commits_vanished"):
-    """Commits that the coordinator does not have any more although no tombstone was read: key and offset of each.
+    """Commits that the coordinator has deleted, but whose tombstones were not read: key and offset of each commit.
 
-    The event is about the commits at these offsets. It does not remove a later commit of the same key.
+    The event removes only the commits at these offsets, and not a later commit of the same key.
     """
 
     keys: tuple[bytes, ...]
@@ -78,7 +78,7 @@ class CommitsVanished(msgspec.Struct, frozen=True, tag="commits_vanished"):
 
 
 class GapsClosed(msgspec.Struct, frozen=True, tag="gaps_closed"):
-    """Report to the driver: the gaps that closed, and by group id the new totals. None if the group ended."""
+    """Report to the driver: the closed gaps, and the new totals by group id (None if the group ended)."""
 
     gaps: tuple[CommitGap, ...]
     totals: dict[str, GapTotals | None]
@@ -103,7 +103,10 @@ class PartitionSnapshot(msgspec.Struct, frozen=True):
         return {group.group_id: group.totals for group in self.gaps.groups.values()}
 
     def without_keys(self) -> PartitionSnapshot:
-        """Return the positions and counts only. Their size does not depend on the number of keys and groups."""
+        """Return only the positions and counts.
+
+        The size of the result does not depend on the number of keys and groups.
+        """
         return msgspec.structs.replace(self, commits=b"", gaps=PartitionGaps())
 
 
@@ -124,14 +127,14 @@ def decode_partition_event(encoded: bytes) -> PartitionEvent:
 
 
 def merge_partition(snapshot: PartitionSnapshot, event: PartitionEvent) -> PartitionSnapshot:
-    """Return the snapshot after the event. A batch that was already applied changes nothing."""
+    """Return the snapshot after the event. If the batch was applied before, the snapshot stays the same."""
     return advance_partition(snapshot, event)[0]
 
 
 def advance_partition(
     snapshot: PartitionSnapshot, event: PartitionEvent, stuck_after_seconds: int = STUCK_AFTER_SECONDS
 ) -> tuple[PartitionSnapshot, GapsClosed | None]:
-    """Return the snapshot after the event, and the commit gaps that it closed."""
+    """Return the snapshot after the event, and the commit gaps that the event closed."""
     if isinstance(event, CommitsVanished):
         return msgspec.structs.replace(snapshot, commits=_without_vanished(snapshot.commits, event)), None
     if isinstance(event, GapsClosed) or event.first_offset <= snapshot.last_offset:
@@ -180,7 +183,7 @@ def _merge_batch(
 
 
 def _gaps_closed(before: PartitionGaps, merged: MergedGaps) -> GapsClosed | None:
-    """Return the report to the driver, or None. The id of a group that ended comes from the state before the batch."""
+    """Return the report to the driver, or None. If a group ended, its id comes from the state before the batch."""
     if not merged.closed and not merged.changed_groups:
         return None
     after = merged.gaps.groups
@@ -213,7 +216,10 @@ def commits_bytes(commits: pa.Table) -> bytes:
 
 
 def commits_table(encoded: bytes) -> pa.Table:
-    """Decode the commits of `commits_bytes`. Those of a partition's state also have the columns of LIVE_SCHEMA."""
+    """Decode the commits of `commits_bytes`.
+
+    If they come from a partition's state, they also have the columns of LIVE_SCHEMA.
+    """
     return table_of(encoded, COMMIT_SCHEMA)
 
 
@@ -223,5 +229,5 @@ def live_table(encoded: bytes) -> pa.Table:
 
 
 def table_of(encoded: bytes, schema: pa.Schema) -> pa.Table:
-    """Decode a table of `commits_bytes`. `schema` is the schema to use for empty bytes."""
+    """Decode a table that `commits_bytes` encoded. For empty bytes, the result is an empty table with `schema`."""
     return pa.ipc.open_stream(encoded).read_all() if encoded else schema.empty_table()

@@ -1,7 +1,7 @@
 """Reduces the commits of a batch to commit runs: one row for each key and each interval between two boundaries.
 
-A run has the first commit, the last commit, the number of commits, and the first tombstone of the key. No Python
-statement runs for a single commit or key.
+A run has the first commit, the last commit, the number of commits, and the first tombstone of the key. Python does not
+process single commits or keys.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from streaming.combine.commits import COMMIT_SCHEMA, TOMBSTONE, key_codes
 from streaming.combine.wire import BoolArray, Int64Array
 
 BEFORE_ANY = -1
-"""Used instead of a boundary's offset if the batch has no boundary of the group before these commits."""
+"""Used in place of a boundary's offset, for commits without an earlier boundary of their group in the batch."""
 
 READ_COMMIT_SCHEMA = COMMIT_SCHEMA.append(pa.field("missing_below", pa.int64()))
-"""Commits as they were read. `missing_below` is the highest missing offset below the commit in this batch, or -1."""
+"""Commits before any reduction. `missing_below` is the highest missing offset below the commit in this batch, or -1."""
 
 RUN_SCHEMA = pa.schema(
     [
@@ -40,7 +40,7 @@ RUN_SCHEMA = pa.schema(
 )
 """One row for each partition, key and boundary before the commits (BEFORE_ANY if there is no boundary).
 
-Offsets are offsets in `__consumer_offsets`; -1 means none.
+Offsets are offsets in `__consumer_offsets`. -1 means that there is none.
 
 first_*    the first commit; `first_missing` is its `missing_below`
 dropped_*  the first tombstone
@@ -94,7 +94,7 @@ def _boundary_offsets(
     offsets_topic_offset: Int64Array,
     boundaries: Mapping[int, Sequence[Boundary]],
 ) -> Int64Array:
-    """Return for each commit the offset of its group's last boundary before it, or BEFORE_ANY."""
+    """Return one offset for each commit: that of the last boundary of its group before the commit, or BEFORE_ANY."""
     last_offsets = np.full(len(code), BEFORE_ANY, dtype=np.int64)
     groups = sorted({boundary.group for of_partition in boundaries.values() for boundary in of_partition})
     group = group_numbers(keys, groups)[code] if groups else np.empty(0, dtype=np.int64)
@@ -124,7 +124,7 @@ def _boundary_offsets(
 def _run_numbers(keys: int, code: Int64Array, partition: Int64Array, boundary_offset: Int64Array) -> Int64Array:
     """Return the number of each commit's run.
 
-    Nearly every key has one run, which gets the number of the key. Only the others need sorting.
+    Nearly every key has one run. This run gets the number of the key. Only keys with several runs need sorting.
     """
     key_partition = np.zeros(keys, dtype=np.int64)
     key_partition[code] = partition
@@ -141,9 +141,9 @@ def _run_numbers(keys: int, code: Int64Array, partition: Int64Array, boundary_of
 
 @dataclass(frozen=True, slots=True)
 class _RunRows:
-    """The rows that runs are built from. Each array has one row number per run, or -1 if no row has this part.
+    """The rows that runs are built from. Each array has one row number per run, or -1 if the run has no such row.
 
-    `run_commits` has the number of commits per run instead.
+    The array `run_commits` has the number of commits per run instead.
     """
 
     any_row: Int64Array
@@ -157,7 +157,10 @@ class _RunRows:
 def _rows_of_runs(
     run: Int64Array, has_commit: BoolArray, has_tombstone: BoolArray, run_commits: Int64Array
 ) -> _RunRows:
-    """Find the rows. `run_commits` is the number of commits in each row that come after all its tombstones."""
+    """Find the rows.
+
+    `run_commits` has one value for each row: the number of the row's commits after its last tombstone.
+    """
     runs, everything = int(run.max(initial=-1)) + 1, np.arange(len(run))
     commits, tombstones = np.flatnonzero(has_commit), np.flatnonzero(has_tombstone)
     last_dropped = _last(run, tombstones, runs)
@@ -198,7 +201,7 @@ def _table(  # noqa: PLR0913, PLR0917 - the source columns of a run
 
 
 def _last(run: Int64Array, rows: Int64Array, runs: int) -> Int64Array:
-    """Return for each run the last of the given rows. NumPy keeps the last value assigned to an index."""
+    """Return the last of the given rows for each run. If an index gets several values, NumPy keeps the last one."""
     last: Int64Array = np.full(runs, -1, dtype=np.int64)
     last[run[rows]] = rows
     return last
@@ -213,6 +216,6 @@ def _take(column: pa.ChunkedArray, rows: Int64Array) -> Int64Array:
 
 
 def select_runs(runs: pa.Table, *, is_before_any: bool) -> pa.Table:
-    """Return the runs before all boundaries of their group in the batch, or the other runs."""
+    """Return either the runs before all boundaries of their group in the batch, or all other runs."""
     before_any = pc.equal(runs["boundary_offset"], BEFORE_ANY)
     return runs.filter(before_any if is_before_any else pc.invert(before_any))

@@ -1,4 +1,4 @@
-"""Pure functions that turn the state of a group into verdicts and a report.
+"""Pure functions that compute verdicts and a report from the state of a group.
 
 Each folder answers one question:
 
@@ -6,7 +6,7 @@ Each folder answers one question:
 - `fairness`: how evenly is the work shared?
 - `rebalances`: which rebalances happened, why, and what did they cost?
 - `lag`: how large is the lag, since when, and which records are lost?
-- `conditions`: what is wrong with the group over time?
+- `conditions`: what is wrong with the group, and since when?
 - `severity`: which group needs attention first?
 
 `group_update.py` processes one group's part of a micro-batch. `evaluate.py` builds a group's report from the results

@@ -4,14 +4,14 @@ They are computed when the monitor evaluates a generation. Rules:
 
 1. The computation starts from the assignment of the evaluated generation. Nothing is computed if a partition has no
    owner or several owners. The same applies if the partition count of a topic is uncertain (`imbalance`, rule 4).
-   Classic Kafka Streams is never computed.
-2. A group with up to `MOST_PARTITIONS_CHANGED` partitions is computed without a change, with one member more, and with
-   one member fewer. A larger group is computed only without a change. A group with more than
-   `MOST_PARTITIONS` partitions is not computed. DESIGN.md gives the cost.
-3. `remedy` is a strategy that removes the topic skew of the generation. Its own outcome has the score 100. If several
-   strategies have this score, `remedy` is the one that moves the fewest partitions
+   For a classic Kafka Streams group, nothing is computed.
+2. For a group with up to `MOST_PARTITIONS_CHANGED` partitions, three cases are computed: no change, one member more,
+   one member fewer. For a larger group, only the case without a change is computed. For a group with more than
+   `MOST_PARTITIONS` partitions, nothing is computed. DESIGN.md gives the cost.
+3. `remedy` is a strategy that removes the topic skew of the generation. The outcome of this strategy has the score 100.
+   If several strategies have this score, `remedy` is the strategy that moves the fewest partitions
    (`assignors.what_if.topic_skew.choose_remedy`).
-4. If one batch evaluates several generations, only the last one is computed.
+4. If one batch evaluates several generations, the what-if results are computed only for the last generation.
 """
 
 from __future__ import annotations
@@ -31,25 +31,28 @@ from streaming.events import Position
 from streaming.group.snapshot import GroupSnapshot
 
 MOST_PARTITIONS_CHANGED = 500
-"""Maximum number of partitions of a group for which changes of the member count are computed."""
+"""Largest group, in partitions, whose what-if results include changes of the member count."""
 MOST_PARTITIONS = 20_000
-"""Maximum number of partitions of a group for which anything is computed."""
+"""Largest group, in partitions, that has what-if results."""
 
 AS_IT_IS = str(Change())
-"""The text for a group without a change."""
+"""Text of `Alternative.change` if the group is unchanged."""
 TODAY = "(today)"
-"""Replaces the name of the strategy in the outcome of the present assignment."""
+"""Stored in place of a strategy name, in the outcome of the present assignment."""
 
 _ACCEPTED_SCORE_REASONS = frozenset({"", "subscriptions_too_many"})
-"""Values of `Imbalance.score_reason` with which alternatives are computed. All others exclude the group (rule 1)."""
+"""Alternatives are computed for these values of `Imbalance.score_reason`.
+
+All other values exclude the group (rule 1).
+"""
 
 
 class Alternative(msgspec.Struct, frozen=True, array_like=True):
     """The outcome of one strategy for the group after `change`, or the present assignment.
 
     If a user's strategy fails or returns an invalid assignment, `failure` has the short reason and a description.
-    All numbers after `failure` are None then. `score` and `excess_partitions` are None if too many subscriptions
-    differ.
+    In this case, all fields after `failure` are None. `score` and `excess_partitions` are None if the members have too
+    many different subscriptions.
     """
 
     change: str
@@ -71,7 +74,8 @@ class Alternative(msgspec.Struct, frozen=True, array_like=True):
 class Alternatives(msgspec.Struct, frozen=True):
     """The outcomes for the generation whose record is at `position`.
 
-    `remedy` is the strategy that removes the topic skew (rule 3). It is None if there is no skew or no such strategy.
+    `remedy` is the strategy that removes the topic skew (rule 3). `remedy` is None if there is no topic skew, or if no
+    strategy removes it.
     """
 
     position: Position
@@ -82,7 +86,7 @@ class Alternatives(msgspec.Struct, frozen=True):
     remedy: str | None = None
 
     def as_it_is(self) -> Alternatives:
-        """Return the same value without the outcomes of changes."""
+        """Return a copy without the outcomes of changes."""
         unchanged = tuple(outcome for outcome in self.outcomes if outcome.change == AS_IT_IS)
         return msgspec.structs.replace(self, outcomes=unchanged)
 

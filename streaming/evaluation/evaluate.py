@@ -1,15 +1,15 @@
 """Build the report of one group from its records and the last sample.
 
-1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report has only the
-   counts of records that were read. It has no values from the sample.
-2. If a listing shows a classic group in a rebalance, the group has no assignment at that time. The verdict is
-   `rebalancing`. No record shows such a rebalance. A reconciling KIP-848 group has an assignment, which is the targets
-   of its members. It keeps its verdict.
-3. A group without records only commits offsets (`assign()` in the Java client). Its state and type come from the
-   listing. It has no members, no assignment and no rebalances.
+1. If an open transaction blocks the group, its state is Unknown and its verdict is `unknown`. The report contains the
+   counts from all records that were read. It contains no values from the sample.
+2. If a listing shows a classic group in a rebalance, the report has no assignment. The verdict is `rebalancing`. No
+   record shows such a rebalance. While a KIP-848 group reconciles, the targets of its members are its assignment. It
+   keeps its verdict.
+3. If a group has no membership records, it only commits offsets (`assign()` in the Java client). Its state and type
+   come from the listing. It has no members, no assignment and no rebalances.
 4. The common rules find partitions without an owner or with two owners. Partitions that are withheld for the next
-   cooperative round do not count. If the assignment of a member is unknown, the count is a lower bound. A lower bound
-   of 0 is reported as unknown.
+   cooperative round do not count. If the assignment of a member is unknown, the number of these partitions is a lower
+   bound. If the lower bound is 0, the report shows the number as unknown.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _WITHOUT_ASSIGNMENT = frozenset({ASSIGNING, *REBALANCING_STATES})
 
 
 class RecordedGroup(NamedTuple):
-    """Everything that is known about a group, without the values of `SampleValues`.
+    """Everything that is known about a group, except the values in `SampleValues`.
 
     `record` is the stored state from the group's records. It is None if the group only commits offsets. `state` comes
-    from the listing if the listing is newer than the last record. `listed` is set only if `record` is None. `measured`
-    has the imbalances of lag and throughput under the present assignment.
+    from the listing if the listing is newer than the last record. `listed` is not None only if `record` is None.
+    `measured` contains the imbalances of lag and of throughput, for the present assignment.
     """
 
     group_id: str
@@ -67,7 +67,10 @@ class RecordedGroup(NamedTuple):
 
 
 class SampleValues(NamedTuple):
-    """The values from the last sample: lag, active conditions, and unread records in partitions without an owner."""
+    """The values from the last sample.
+
+    These are the lag, the active conditions, and the number of unread records in partitions without an owner.
+    """
 
     lag: GroupLag = GroupLag()
     conditions: tuple[Condition, ...] = ()
@@ -83,7 +86,7 @@ def evaluate(recorded: RecordedGroup, sampled: SampleValues = NO_SAMPLE) -> Grou
 
 
 def with_sample(report: GroupReport, sampled: SampleValues) -> GroupReport:
-    """Return the report with the values of this sample. They replace the values of an earlier sample."""
+    """Return a report in which the values of this sample replace those of an earlier sample."""
     if report.is_blocked:
         return report
     return GroupReport(

@@ -1,7 +1,7 @@
 """The parts of a group's report, one class for each question. None always means unknown.
 
-An open transaction, an old sample or a rebalance in progress can hide a value. `evaluate` has already removed hidden
-values.
+An open transaction, an old sample or a rebalance in progress can hide a value. In these classes, hidden values are
+already removed (by `evaluate`).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from streaming.group.snapshot import UNKNOWN, GroupSnapshot
 class Membership:
     """Type, state and size of the group.
 
-    `protocol` is the name of the group's strategy. `protocol_source` is `records`, or `broker` if only the coordinator
-    reported the strategy. It is None if the source is unknown. `record_timestamp_ms` is the time when the coordinator
-    wrote the last record of the group.
+    `protocol` is the name of the group's strategy. `protocol_source` is the source of `protocol`: `records`, or
+    `broker` if only the coordinator reported the strategy. It is None if the strategy is unknown. `record_timestamp_ms`
+    is the time when the coordinator wrote the last record of the group.
     """
 
     group_type: str
@@ -46,7 +46,7 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class AssignmentReport:
-    """The verdict for each strategy, the group's own first, and the number of partitions that break a common rule.
+    """The verdicts, first that for the group's own strategy, and the number of partitions that break a common rule.
 
     `assigned_by` is the client library that computed the assignment, or `broker`. `assigned_at_ms` is the time of the
     record that was evaluated.
@@ -61,7 +61,7 @@ class AssignmentReport:
 
     @property
     def own(self) -> StrategyDrift | None:
-        """The verdict for the group's own strategy. None if nothing was evaluated."""
+        """The verdict for the group's own strategy, or None if nothing was evaluated."""
         return self.drifts[0] if self.drifts and self.drifts[0].is_group_strategy else None
 
     @property
@@ -71,17 +71,17 @@ class AssignmentReport:
 
     @property
     def drift_partitions(self) -> int | None:
-        """Number of partitions whose owner breaks a rule of the group's own strategy."""
+        """The drift: number of partitions whose owner breaks a rule of the group's own strategy."""
         return self.own.drift_partitions if self.own else None
 
 
 @dataclass(frozen=True)
 class FairnessReport:
-    """The distribution of work: partitions as assigned, lag and throughput as last measured.
+    """The distribution of work: the assigned partitions, and the last measured lag and throughput.
 
-    `skewed_topics` counts the topics whose extra partition goes to the same members. `skew_partitions` is the number
-    of partitions that the busiest members have beyond the fairest assignment. `remedy` is the strategy that removes the
-    skew with the fewest moves. `what_if` is computed for the present assignment.
+    `skewed_topics` is the number of topics whose extra partition goes to the same members. `skew_partitions` is the
+    number of extra partitions of the busiest members, compared with the fairest assignment. `remedy` is the strategy
+    that removes the skew with the fewest moves. `what_if` is computed for the present assignment.
     """
 
     work: tuple[Imbalance, ...] = ()
@@ -100,7 +100,8 @@ class FairnessReport:
 class RebalanceReport:
     """Counts since the group was first seen. They are known even if an open transaction hides later records.
 
-    `under_way_since_ms` is the time of the first listing after the last record that showed the group in a rebalance.
+    `under_way_since_ms` is the start of the rebalance in progress. It is the time of the first listing that showed the
+    rebalance, after the group's last record.
     """
 
     total: int | None = None
@@ -131,7 +132,7 @@ class Members:
 
     @cached_property
     def topic_shares(self) -> tuple[TopicShare, ...]:
-        """The actual and the expected partition count of each member, by topic."""
+        """The actual and the expected partition count of each member in each topic."""
         modern = self.snapshot.modern if self.snapshot else None
         unnamed = modern.unnamed_topic_ids() if modern else frozenset[str]()
         return tuple(topic_shares(self.each, self.own, unnamed))
@@ -143,10 +144,10 @@ class Members:
 
 
 class GroupLag(NamedTuple):
-    """The lag of a group, summed over its committed partitions. The fields have the order of GROUP_LAGS_SCHEMA.
+    """The lag of a group, summed over its committed partitions.
 
-    `unknown` contains the reasons if the lag of a partition is unknown. If `seconds_is_bound`, `seconds` is a lower
-    bound.
+    The fields are in the same order as in GROUP_LAGS_SCHEMA. `unknown` contains the reasons if the lag of a partition
+    is unknown. If `seconds_is_bound` is True, `seconds` is a lower bound.
     """
 
     records: int | None = None
@@ -165,7 +166,7 @@ class GroupFacts(msgspec.Struct, frozen=True):
     """Everything that is known about one group.
 
     `unowned_records` is the number of unread records in partitions without an owner. `not_known` names the missing
-    values, in the words of the tables.
+    values. It uses the same words as the tables.
     """
 
     group_id: str

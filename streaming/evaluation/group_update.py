@@ -25,17 +25,17 @@ from streaming.group.topic_names import NO_TOPIC_NAMES, TopicNames, add_names, w
 EVALUATED_RECORDS_PER_BATCH = 50
 """Maximum number of snapshots of a group that are evaluated per batch.
 
-If a batch has more, only the newest are evaluated. Verdicts on the older ones would come too late to act on.
+If a batch has more, only the newest snapshots are evaluated. Verdicts on older snapshots come too late to be useful.
 """
 
 
 class GroupState(msgspec.Struct, frozen=True):
-    """The stored state of one group: its snapshot, the verdict on its current generation, and snapshots without a row.
+    """The stored state of one group: its snapshot, the verdicts on its current generation, and snapshots without a row.
 
-    `pending` contains earlier snapshots whose rows wait for topic names. They name topics only by id until the brokers
-    have returned the names. `rebalance_history` covers all rebalances that have a row. `alternatives` has the what-if
-    results of the evaluated generation without changes. The results with changes are only in the table. `violations`
-    are the present violations of the common rules (`rule_violations`).
+    `pending` contains earlier snapshots whose rows wait for topic names. In these snapshots, topics have only ids until
+    the brokers have returned the names. `rebalance_history` covers all rebalances that have a row. `alternatives`
+    contains the what-if results for the evaluated generation in its present form. The results for changed member counts
+    are only in the table. `violations` are the present violations of the common rules (`rule_violations`).
     """
 
     snapshot: GroupSnapshot
@@ -53,8 +53,8 @@ class GroupState(msgspec.Struct, frozen=True):
     def unowned_partitions(self) -> int | None:
         """Return the number of partitions of subscribed topics that have no owner.
 
-        Partitions that are withheld for the next cooperative round do not count. Returns None if the number is
-        unknown, for example because a topic was not sampled yet, and for a group without members.
+        Partitions that are withheld for the next cooperative round do not count. Returns None if the group has no
+        members, or if the number is unknown. For example, it is unknown while a topic has not been sampled.
         """
         is_sampled = all(topic in self.snapshot.topics for topic in self.snapshot.subscribed_topics())
         return self.violations.unowned_partitions() if self.violations and is_sampled else None
@@ -63,8 +63,8 @@ class GroupState(msgspec.Struct, frozen=True):
 class GroupUpdate(msgspec.Struct, frozen=True):
     """The result of one batch for one group: its new state, and the values for the tables.
 
-    If `forgotten` is True, the state of the group is removed, because the group was deleted long ago. `alternatives`
-    belong to the last verdict of the batch.
+    If `forgotten` is True, the group was deleted long ago, and its state is removed now. `alternatives` belong to the
+    last verdict of the batch.
     """
 
     record: GroupState
@@ -76,10 +76,10 @@ class GroupUpdate(msgspec.Struct, frozen=True):
 
 
 PENDING_MEMBERS = 10_000
-"""Maximum number of members, summed over the snapshots of one group that wait for topic names.
+"""Limit for the snapshots of one group that wait for topic names: maximum number of members in all of them together.
 
-The names usually arrive with the next sample or the one after it. If more members wait, the oldest rows are written
-with topic ids, and their `not_known` lists `topic_names`.
+The names usually arrive with one of the next two samples. If more members wait, the oldest rows are written with topic
+ids, and their `not_known` lists `topic_names`.
 """
 
 GROUP_CODEC = StateCodec(GroupState, version=1, is_compressed=True)
@@ -113,10 +113,11 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
 ) -> GroupUpdate:
     """Apply the events of one batch to the state of a group.
 
-    External facts are applied before log events, because they were known before the records were read. So a verdict
-    that waits for a fact is computed before a newer record replaces it. The result does not depend on the batches.
-    `names` has the names of all topics at the start of the query. After the first record in the group's home
-    partition, records in other partitions are ignored (`combine.own_partitions`, rule 3).
+    External facts are applied before log events, because these facts were known before the records were read. So a
+    verdict that waits for a fact is computed before a newer record replaces the verdict. The result does not depend on
+    how events are divided into batches. `names` contains the names of all topics at the start of the query. After the
+    first record in the group's home partition, records in other partitions are ignored (`combine.own_partitions`, rule
+    3).
     """
     home = own_partitions.home(state.snapshot.group_id)
     events = list(events)
@@ -158,7 +159,10 @@ def apply_batch(  # noqa: PLR0913 - everything that the update depends on, by na
 
 
 def _makes_row(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
-    """Return True if the snapshot after the event has a table row, written now or by an earlier checkpoint."""
+    """Return True if the snapshot after the event has a table row.
+
+    The row is written now, or an earlier checkpoint wrote it.
+    """
     return should_report(before, event, after) or was_reported(before, event, after)
 
 
@@ -169,9 +173,10 @@ def _advance_all(snapshot: GroupSnapshot, events: Iterable[GroupEvent]) -> Group
 def _split_waiting(
     waiting: Sequence[GroupSnapshot], names: TopicNames
 ) -> tuple[tuple[GroupSnapshot, ...], tuple[GroupSnapshot, ...]]:
-    """Split snapshots at the first one that waits for topic names. Rows are written only for those before it.
+    """Split snapshots at the first snapshot that waits for topic names.
 
-    If more than PENDING_MEMBERS members would wait, the oldest snapshots are written with topic ids.
+    Rows are written only for the snapshots before it. If the waiting snapshots have more than PENDING_MEMBERS members,
+    the oldest are written with topic ids.
     """
     members = 0
     first_allowed = len(waiting)
@@ -187,7 +192,7 @@ def _split_waiting(
 
 
 def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
-    """Return the sort key of log events: by position, with the group's home partition last.
+    """Return the sort key of log events. They are sorted by position. Events in the group's home partition come last.
 
     After a change of the partition count, the group continues in its home partition.
     """
@@ -195,7 +200,10 @@ def _log_order(home: int | None) -> Callable[[LogEvent], tuple[bool, Position]]:
 
 
 def _is_in_abandoned_partition(known: Position | None, position: Position, home: int | None) -> bool:
-    """Return True if a record is neither in the partition of the group's last record nor in its home partition."""
+    """Return True if a record is in an abandoned partition of the group.
+
+    The result is False for the partition of the group's last record, and for the group's home partition.
+    """
     if known is None or known.offsets_topic_partition == position.offsets_topic_partition:
         return False
     return position.offsets_topic_partition != home
@@ -216,10 +224,10 @@ def _evaluate_current(snapshot: GroupSnapshot, strategies: Sequence[PartitionAss
 def _apply_facts(
     state: GroupState, facts: Iterable[ExternalFact], strategies: Sequence[PartitionAssignor]
 ) -> tuple[GroupSnapshot, _CurrentVerdict, tuple[Evaluation, ...]]:
-    """Return the snapshot with the external facts, its verdict, and the verdicts that became final.
+    """Return three values: the snapshot after the external facts, its verdict, and the verdicts that became final.
 
     An incomplete verdict is computed again. A complete verdict is computed again if the coordinator reported a
-    different assignor. The rows of the earlier verdict stay.
+    different assignor. The rows of the earlier verdict stay in the table.
     """
     snapshot, evaluation = state.snapshot, state.evaluation
     for fact in facts:
@@ -241,10 +249,10 @@ def _apply_facts(
 def _evaluate_with_reported_assignor(
     snapshot: GroupSnapshot, state: GroupState, evaluation: Evaluation, strategies: Sequence[PartitionAssignor]
 ) -> _CurrentVerdict:
-    """Return the verdict on the same generation under the assignor that is known now.
+    """Return the verdict on the same generation for the assignor that is known now.
 
-    Returns the previous verdict if the assignor is the same, or while snapshots wait for topic names. Waiting snapshots
-    are evaluated when their rows are written.
+    If the assignor is the same, or while snapshots wait for topic names, the result is the previous verdict. Waiting
+    snapshots are evaluated when their rows are written.
     """
     is_same_generation = snapshot.generation_id == evaluation.generation_id
     if snapshot.protocol == state.snapshot.protocol or not is_same_generation or state.pending:
@@ -260,7 +268,8 @@ def _evaluate_history(
 ) -> tuple[_CurrentVerdict, tuple[Evaluation, ...]]:
     """Return the verdict on the last snapshot, and all final verdicts.
 
-    An incomplete verdict waits for its inputs and is computed again. It becomes final when a newer record replaces it.
+    An incomplete verdict waits for its inputs, and is computed again when they arrive. It becomes final when a newer
+    record replaces it.
     """
     final: list[Evaluation] = []
     for snapshot in history[-EVALUATED_RECORDS_PER_BATCH:]:
@@ -283,7 +292,7 @@ def _update_alternatives(
     final: Iterable[Evaluation],
     strategies: Sequence[PartitionAssignor],
 ) -> tuple[Alternatives | None, Alternatives | None]:
-    """Return the alternatives for the group's state, and those for the table.
+    """Return the alternatives for the group's state, and the alternatives for the table.
 
     The table gets them only if this batch computed the present verdict and writes its rows.
     """

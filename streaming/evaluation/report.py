@@ -9,7 +9,7 @@ from streaming.evaluation.severity.trouble import Place, Trouble, place, trouble
 
 
 class GroupReport(GroupFacts, frozen=True, dict=True):
-    """The facts of a group, with its troubles and its place in the order of groups."""
+    """The facts about a group, its troubles, and its place in the order of all groups."""
 
     @cached_property
     def troubles(self) -> tuple[Trouble, ...]:

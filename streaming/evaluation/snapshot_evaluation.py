@@ -3,12 +3,12 @@
 Rules, the first that applies:
 
 1. There is no evaluation if the group has no members, or if its state is unknown because records are missing. There is
-   none either if the coordinator answered that the group is in a rebalance.
-2. If the members do not divide partitions of topics, the evaluation has no verdicts. This applies to Kafka Connect,
-   share groups and streams groups.
-3. If the coordinator is computing the assignment of an epoch (KIP-848, Assigning), the verdict is `rebalancing`. While
-   the members move to their targets (Reconciling), the targets are evaluated. No record shows the rebalance of a
-   classic group. Only listings show it, so it is only in `/metrics`.
+   also no evaluation if the coordinator answered that the group is in a rebalance.
+2. If the members of a group do not share the partitions of topics, the evaluation has no verdicts. This applies to
+   Kafka Connect, share groups and streams groups.
+3. While the coordinator computes the assignment of an epoch (KIP-848, state Assigning), the verdict is `rebalancing`.
+   While the members move to their targets (Reconciling), the targets are evaluated. No record shows a classic group in
+   a rebalance. Only listings show such a rebalance, so it is visible only in `/metrics`.
 4. Otherwise the evaluation has the drift (`drift`, `consumer_drift`) and the distribution of partitions (`imbalance`,
    `fairness`).
 """
@@ -48,8 +48,8 @@ class Evaluation(msgspec.Struct, frozen=True):
     """The verdicts on one record of a group, and their inputs.
 
     `imbalances` describe how partitions are shared. `skew` is the topic skew, or None.
-    `metadata_sampled_at_ms` is the sampling time of the oldest topic metadata. `assigned_by` is the library that
-    computed the assignment, with the evidence for this. `not_known` names inputs that were missing. `awaits_sample` is
+    `metadata_sampled_at_ms` is the time of the oldest sample of topic metadata. `assigned_by` is the library that
+    computed the assignment, and the evidence for this. `not_known` names inputs that were missing. `awaits_sample` is
     True if the sample of a topic is older than the record and differs from it.
     """
 
@@ -69,9 +69,10 @@ class Evaluation(msgspec.Struct, frozen=True):
         return not self.awaits_sample and all(drift.reason != METADATA_MISSING for drift in self.drifts)
 
     def without_topics(self) -> Evaluation:
-        """Return the evaluation for the stored state: a complete one without the imbalances of single topics.
+        """Return the evaluation in the form for the stored state.
 
-        A group can have many topics, and their imbalances are only needed for the tables.
+        A complete evaluation is stored without the imbalances of single topics. A group can have many topics, and only
+        the tables need their imbalances.
         """
         if not self.is_complete:
             return self
@@ -120,7 +121,7 @@ def _evaluate_assignment(
 def _missing_inputs(snapshot: GroupSnapshot, assigned_by: Leader) -> tuple[str, ...]:
     """Return the names of the inputs that were missing.
 
-    A partition count that was sampled after the record may differ from the count at the time of the record.
+    A partition count from a sample after the record can differ from the count at the time of the record.
     """
     position = snapshot.position
     is_late = position is not None and any(
@@ -141,10 +142,10 @@ def _divides_partitions(snapshot: GroupSnapshot) -> bool:
 
 
 def _without_assignment(snapshot: GroupSnapshot, position: Position) -> Evaluation | None:
-    """Return the evaluation of a group without verdicts, or of one whose coordinator is computing the assignment.
+    """Return the evaluation of a group without verdicts, or of a group whose coordinator is computing the assignment.
 
-    If no member names an assignor, the strategy is the one that the coordinator reported. It is empty if there is no
-    report.
+    If no member names an assignor, the strategy is the assignor that the coordinator reported. Without a report, the
+    strategy is empty.
     """
     own = snapshot.protocol or ""
     drifts: tuple[StrategyDrift, ...] = ()
@@ -172,9 +173,9 @@ def _strategy_drifts(
 
 
 def _as_leader_computes(leader: Leader, assignor: PartitionAssignor) -> PartitionAssignor:
-    """Return the strategy as the leader's library computes it.
+    """Return the strategy in the form that the leader's library uses.
 
-    Returns `assignor` if the library is unknown, or if it computes the strategy in the same way.
+    If the library is unknown or computes the strategy as `assignor` does, the result is `assignor`.
     """
     return AS_LEADER.get(leader.implementation, {}).get(assignor.name, assignor)
 
@@ -182,10 +183,10 @@ def _as_leader_computes(leader: Leader, assignor: PartitionAssignor) -> Partitio
 def keeps_verdict(previous: Evaluation | None, snapshot: GroupSnapshot) -> bool:
     """Return True if the previous verdict still applies after a new record of the group.
 
-    If a static member rejoins, the coordinator writes the record again at the same generation. It has a new member id
-    and no claims. The leader did not assign again, so the verdict on the first record of the generation still applies.
-    The verdict on the targets of an epoch applies while the members of a KIP-848 group move to them. If the generation
-    is unknown, the verdict is never kept.
+    If a static member rejoins, the coordinator writes the record again at the same generation. This record has a new
+    member id and no claims. The leader did not assign again, so the verdict on the first record of the generation still
+    applies. In a KIP-848 group, the verdict on the targets of an epoch applies while the members move to these targets.
+    If the generation is unknown, the previous verdict never applies.
     """
     if previous is None or snapshot.generation_id is None or not snapshot.member_count():
         return False

@@ -2,10 +2,10 @@
 
 There are two kinds:
 
-- Records of the group coordinator. Each has its position in `__consumer_offsets`, so a record that is read twice counts
-  once. In the polling mode, answers of coordinators take their place.
-- External facts, which the driver sends to the group: topic metadata, the result of a check whether a range of the log
-  was complete, the assignor that a coordinator reports.
+- Records of the group coordinator. Each record has its position in `__consumer_offsets`, so a record that is read twice
+  counts once. In the polling mode, answers of coordinators replace these records.
+- External facts, which the driver sends to the group. Examples are topic metadata, the assignor that a coordinator
+  reports, and the result of a check whether a range of the log was complete.
 
 All events have a stable encoded form, because they are sent between processes.
 """
@@ -37,7 +37,10 @@ CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 
 
 POLLED_PARTITION = -1
-"""The partition number of answers in the polling mode, in which `__consumer_offsets` is not read."""
+"""The partition number in the position of an answer in the polling mode.
+
+In this mode, `__consumer_offsets` is not read.
+"""
 
 
 class Position(msgspec.Struct, frozen=True, order=True):
@@ -58,8 +61,8 @@ class GroupMetadataWritten(msgspec.Struct, frozen=True, tag="group_metadata"):
 class ModernDescription(msgspec.Struct, frozen=True):
     """A coordinator's full description of a consumer, share or streams group.
 
-    `members`, `targets` and `currents` are by member id. Members of a share group have no target. `names` has the topic
-    names by id.
+    `members`, `targets` and `currents` map member ids to values. Members of a share group have no target. `names` maps
+    topic ids to topic names.
     """
 
     epoch: int
@@ -74,9 +77,9 @@ class ModernDescription(msgspec.Struct, frozen=True):
 class GroupDescribed(msgspec.Struct, frozen=True, tag="group_described"):
     """A coordinator's full description of a group. `state` is the name that the coordinator uses.
 
-    The position is not the position of a record. `offsets_topic_partition` is POLLED_PARTITION, `offsets_topic_offset`
-    numbers the answers of all polls, and `timestamp_ms` is the start time of the poll. Exactly one of `classic` and
-    `modern` is set.
+    The position is not that of a record. `offsets_topic_partition` is POLLED_PARTITION, `offsets_topic_offset` numbers
+    the answers of all polls, and `timestamp_ms` is the start time of the poll. Exactly one of `classic` and `modern` is
+    set.
     """
 
     position: Position
@@ -87,7 +90,10 @@ class GroupDescribed(msgspec.Struct, frozen=True, tag="group_described"):
 
 
 class GroupTombstoned(msgspec.Struct, frozen=True, tag="group_tombstone"):
-    """A group's metadata was deleted. Either the group is gone, or its next record shows a different group type."""
+    """The coordinator deleted a group's metadata.
+
+    Either the group does not exist any more, or its next record shows a different group type.
+    """
 
     position: Position
 
@@ -101,7 +107,7 @@ class EpochWritten(msgspec.Struct, frozen=True, tag="epoch"):
 
 
 class MemberWritten(msgspec.Struct, frozen=True, tag="member"):
-    """The metadata of a member of a consumer, share or streams group. None if the member left."""
+    """The metadata of a member of a consumer, share or streams group. It is None if the member left."""
 
     position: Position
     group_type: str
@@ -118,7 +124,7 @@ class TargetEpochWritten(msgspec.Struct, frozen=True, tag="target_epoch"):
 
 
 class TargetWritten(msgspec.Struct, frozen=True, tag="target"):
-    """The target assignment of a member. None if the member left."""
+    """The target assignment of a member. It is None if the member left."""
 
     position: Position
     group_type: str
@@ -127,7 +133,7 @@ class TargetWritten(msgspec.Struct, frozen=True, tag="target"):
 
 
 class CurrentWritten(msgspec.Struct, frozen=True, tag="current"):
-    """The current assignment of a member. None if the member left."""
+    """The current assignment of a member. It is None if the member left."""
 
     position: Position
     group_type: str
@@ -136,7 +142,10 @@ class CurrentWritten(msgspec.Struct, frozen=True, tag="current"):
 
 
 class RegexResolved(msgspec.Struct, frozen=True, tag="regex"):
-    """The topics that match a subscribed regular expression. None if no member subscribes to it any more."""
+    """The topics that match a subscribed regular expression.
+
+    None if no member subscribes to this expression any more.
+    """
 
     position: Position
     regex: str
@@ -156,9 +165,9 @@ class TopicMetadata(msgspec.Struct, frozen=True):
     Attributes:
         partitions: the number of partitions, None if the brokers did not know the topic.
         racks: for each partition, the racks of its replicas.
-        topic_id: None if the brokers have no topic ids or the group does not need it.
-        since_ms: the time of the earliest sample since which all samples show this number of partitions. Only in the
-            state of a group.
+        topic_id: None if the brokers have no topic ids, or if the group does not need the id.
+        since_ms: the time of the first sample with this number of partitions. All later samples show the same number.
+            Set only in the state of a group.
 
     """
 
@@ -184,8 +193,8 @@ class SkipSettled(msgspec.Struct, frozen=True, tag="skip_settled"):
     """The decision about generation numbers that were skipped before the record at `offsets_topic_offset`.
 
     If `log_was_whole` is True, every offset between the two records was read. So no record was compacted away, and the
-    skipped generations were failed rebalances: members joined and never synced. If it is False, offsets are missing
-    there, and the cause stays unknown.
+    skipped generations were failed rebalances: members joined and never synced. If `log_was_whole` is False, some
+    offsets between the two records are missing, and the cause stays unknown.
     """
 
     offsets_topic_offset: int
@@ -193,10 +202,11 @@ class SkipSettled(msgspec.Struct, frozen=True, tag="skip_settled"):
 
 
 class GroupVanished(msgspec.Struct, frozen=True, tag="group_vanished"):
-    """The brokers do not have the group any more, although its tombstone was not read.
+    """The brokers do not have the group any more, but its tombstone was not read.
 
-    The event is about the group as of its record at `after_offset` of `offsets_topic_partition`. If the group has a
-    later record, the event has no effect. An earlier version of the monitor sent None as the partition.
+    The event applies only if the group's last record is at `after_offset` of `offsets_topic_partition`. If the group
+    has a later record, the event has no effect. If an earlier version of the monitor sent the event, the partition is
+    None.
     """
 
     after_offset: int
@@ -211,7 +221,7 @@ class GroupForgotten(msgspec.Struct, frozen=True, tag="group_forgotten"):
 class AssignorReported(msgspec.Struct, frozen=True, tag="assignor_reported"):
     """The assignor of a KIP-848 group at an epoch, as its coordinator reported it. No member names an assignor.
 
-    At a different epoch the members may be different, and one of them may have named this assignor.
+    At a different epoch, the group can have different members, and the assignor can come from one of these members.
     """
 
     epoch: int
@@ -219,10 +229,10 @@ class AssignorReported(msgspec.Struct, frozen=True, tag="assignor_reported"):
 
 
 class DecodeFailed(msgspec.Struct, frozen=True, tag="record_unreadable"):
-    """A membership record of the group went to quarantine: its key was decoded, its value was not.
+    """A membership record of the group went to quarantine. Its key was decoded, but its value could not be decoded.
 
     The record replaced an older entry of the group, so that entry is out of date and its new value is unknown. `entry`
-    and `entry_of` name the entry as `entry_name` does.
+    and `entry_of` are the result of `entry_name`.
     """
 
     position: Position
@@ -262,7 +272,8 @@ def log_event(
 ) -> tuple[str, LogEvent] | None:
     """Return (group id, event) for a membership record, or None for any other record.
 
-    If bytes of a classic member cannot be decoded, they are None in the event and are added to `refusals`.
+    If bytes of a classic member cannot be decoded, their value in the event is None, and the failure is added to
+    `refusals`.
     """
     record_type = RecordType(record.key_type)
     if record_type is RecordType.GROUP_METADATA:
@@ -275,7 +286,7 @@ def log_event(
 
 
 def decode_failed_event(key: bytes, position: Position) -> tuple[str, DecodeFailed] | None:
-    """Return (group id, event) for a record that could not be decoded, or None if its key is not a membership key.
+    """Return (group id, event) for an undecodable record, or None if the key of the record is not a membership key.
 
     >>> group_id, event = decode_failed_event(bytes.fromhex("0005 0001 67 0001 6d"), Position(0, 5, 7))
     >>> group_id, event.group_type, event.entry, event.entry_of
@@ -300,7 +311,7 @@ def _group_type_of(key: bytes) -> str:
 
 
 def entry_name(event: LogEvent) -> tuple[str, str]:
-    """Return the entry of the group that a record replaces: its kind, and its member id or regular expression.
+    """Return the entry that a record replaces: the kind of the entry, and its member id or regular expression.
 
     >>> entry_name(CurrentWritten(Position(0, 5, 7), CONSUMER, "m", None))
     ('current', 'm')
@@ -315,10 +326,10 @@ def entry_name(event: LogEvent) -> tuple[str, str]:
 
 
 def _one_entry_a_member(metadata: GroupMetadata) -> GroupMetadata:
-    """Keep the last entry of each member id, as the coordinator does when it replays the record (`ClassicGroup.add`).
+    """Use only the last entry of each member id. `ClassicGroup.add` does the same in the coordinator's replay.
 
-    Coordinators never write a member twice. If a different client writes such a record, it must not stop the
-    evaluation of all other groups.
+    Coordinators never write a member twice. But a different client can write such a record. This record must not stop
+    the evaluation of all other groups.
     """
     last = {member.member_id: member for member in metadata.members}
     return metadata if len(last) == len(metadata.members) else replace(metadata, members=tuple(last.values()))
@@ -341,7 +352,10 @@ def _target_epoch(group_type: str, record: DecodedRecord, position: Position) ->
 
 
 def _target(group_type: str, record: DecodedRecord, position: Position) -> LogEvent:
-    """Return the target of a member. For streams members it is empty, because tasks are not partitions of one topic."""
+    """Return the target of a member.
+
+    For a member of a streams group, the target is empty, because tasks are not partitions of one topic.
+    """
     partitions = None if record.value is None else id_partitions(record.value.get("topicPartitions", ()))
     return TargetWritten(position, group_type, record.key["memberId"], partitions)
 
@@ -382,5 +396,5 @@ _MODERN_EVENTS: Mapping[RecordType, Callable[[DecodedRecord, Position], LogEvent
 }
 """Event constructors by record type.
 
-ShareGroupStatePartitionMetadata and StreamsGroupTopology are left out: they have no member.
+ShareGroupStatePartitionMetadata and StreamsGroupTopology are not included, because they describe no member.
 """

@@ -1,4 +1,4 @@
-"""Keeps the state of one group, and changes it with each event.
+"""Defines the state of one group, and updates the state with each event.
 
 snapshot.py   `GroupSnapshot`: the state of a group; counters are totals
 advance.py    `advance(snapshot, event) -> GroupSnapshot`: the rules by which events change the state

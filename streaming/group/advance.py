@@ -3,40 +3,44 @@
 The terms are those of the coordinator (`ClassicGroup`, `ConsumerGroup`, `GroupMetadataManager`). "Generation" means the
 generation of a classic group and the group epoch of any other group. Rules:
 
-1. A record at or before the last position was read before and changes nothing. So the log can be read again. Only
+1. A record at or before the last position was already read. It changes nothing, so the log can be read again. Only
    positions in the same partition are compared. A record from a different partition shows that the group moved there,
-   because the partition count of `__consumer_offsets` changed (`combine.own_partitions`). There the group is created
-   again (rule 5).
-2. The first record of a group counts nothing, because its earlier records are unknown.
+   because the partition count of `__consumer_offsets` changed (`combine.own_partitions`). In the new partition, the
+   group is created again (rule 5).
+2. The first record of a group changes no counts, because the earlier records of the group are unknown.
 3. A record with the same generation is not a rebalance: a static member rejoined with a new member id and got the old
    assignment.
-4. A higher generation adds the difference to the counts. If the group then has no members, the last step is a
-   transition to Empty and is counted separately.
+4. If the generation is higher, the difference is added to the counts. If the group has no members at the higher
+   generation, the last step is a transition to Empty. Such a transition is counted separately.
 5. A lower generation, or any record after a tombstone, means that the group was created again. The counts stay, and
    this record adds nothing.
-6. If the next record after a tombstone is of the same group with a different type, the group was upgraded to the
-   consumer protocol or downgraded from it. The coordinator writes both in one append. Counting continues. If the group
-   was empty and starts again at a lower generation, this adds nothing. A streams group's last record is the tombstone
-   of its topology, which is not an event. So for a streams group the record after the next one counts as well.
-7. Generation numbers of a classic group without a record are stored as a `Skip`, until the monitor knows whether the
-   log was complete there. A `Skip` stays even if the group is deleted, because the counts must not depend on the time
-   of the decision. For other types every epoch has a record. So an epoch without a record was compacted away.
-8. The state of a consumer or share group follows from its records as in the coordinator. It is Unknown if records are
-   missing. Streams groups have part of their state elsewhere, so they are Empty or Unknown.
-9. A group that the brokers do not have any more is Gone, unless it has a record after the listing. The time of its end
-   is later than the time of its last record.
-10. A coordinator's answer (`GroupDescribed`) replaces the whole state. An answer without a change has no effect. It has
-    no generation for a classic group. So an answer that shows no rebalance adds one rebalance, or one transition to
-    Empty, in two cases. Either members, subscriptions or assignments differ from the previous answer, or the previous
-    answer showed a rebalance. This count is a lower bound. If the answer has a different group type, the group was
-    upgraded or downgraded.
-11. If the tables of an earlier checkpoint have counts of the group, the log is read again without counting up to the
-    last row (`Resume`).
+6. If the next record after a tombstone is a record of the same group with a different type, the group was upgraded to
+   the consumer protocol or downgraded from it. The coordinator writes the tombstone and the record in one append.
+   Counting continues. If the group was empty and starts again at a lower generation, the counts do not change. For a
+   streams group, the last record is the tombstone of its topology. This tombstone is not an event. So for a streams
+   group, the second record after the tombstone counts as the next record, too.
+7. In a classic group, generation numbers without a record are stored as a `Skip`. It stays until the monitor knows
+   whether the log was complete there. A `Skip` stays even if the group is deleted, because the counts must not depend
+   on the time of the decision. For other group types, the coordinator writes a record for every epoch. If this record
+   is missing, compaction removed it.
+8. The state of a consumer or share group is computed from its records, as in the coordinator. The state is Unknown if
+   records are missing. For streams groups, the records contain only a part of the state, so a streams group is Empty or
+   Unknown.
+9. If the brokers do not have a group any more, the group is Gone, unless it has a record after the listing. The end of
+   the group is later than its last record.
+10. A coordinator's answer (`GroupDescribed`) replaces the whole state. An answer without a change has no effect. For a
+    classic group, the answer has no generation. If an answer shows the group outside a rebalance, it adds one
+    rebalance, or one transition to Empty, in two cases. In the first case, members, subscriptions or assignments differ
+    from the previous answer. In the second case, the previous answer showed a rebalance. This count is a lower bound.
+    If the answer has a different group type, the group was upgraded or downgraded.
+11. If the tables contain counts of the group from an earlier checkpoint, the log is read again from its start. Records
+    up to the last row of the tables are not counted (`Resume`).
 12. An undecodable record makes the group Unknown, because the last value is out of date. A classic group stays Unknown
-    until its next record, which then adds nothing to the counts. Any other group stays Unknown until the next record of
-    the same entry.
-13. The assignor that a coordinator reports for a KIP-848 group counts at the epoch of the report, if no member names an
-    assignor. It stays for later epochs until a member names an assignor or the coordinator reports a different one.
+    until its next record. That record adds nothing to the counts. Any other group stays Unknown until the next record
+    of the same entry.
+13. A coordinator can report the assignor of a KIP-848 group. The report is used for the epoch of the report, and only
+    if no member names an assignor. It is also used for later epochs, until a member names an assignor or the
+    coordinator reports a different assignor.
 """
 
 from __future__ import annotations
@@ -85,12 +89,14 @@ from streaming.group.snapshot import (
 from streaming.protocol.classic import GroupMetadata
 
 KEPT_SKIPS = 16
-"""Maximum number of undecided skips per group. This limits the state in a rebalance storm: the oldest are dropped and
-never counted as failed rebalances."""
+"""Maximum number of undecided skips per group. This limits the size of the state in a rebalance storm.
+
+The oldest skips are removed and never count as failed rebalances.
+"""
 
 
 def advance(snapshot: GroupSnapshot, event: GroupEvent) -> GroupSnapshot:
-    """Return the snapshot after the event. Pure: the same arguments give the same result."""
+    """Return the snapshot after the event. This is a pure function: the same arguments always have the same result."""
     if isinstance(event, TopicsSampled):
         return _store_topics(snapshot, event)
     if isinstance(event, SkipSettled):
@@ -114,7 +120,7 @@ def _apply_log_event(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
 
 
 def _resume_counting(snapshot: GroupSnapshot, resume: Resume, offsets_topic_partition: int) -> GroupSnapshot:
-    """Return the snapshot from which counting continues, after the log was read again up to the last row.
+    """Return the snapshot after the log was read again up to the last row. Counting continues from this snapshot.
 
     Compaction may have removed all earlier records of the group.
     """
@@ -158,7 +164,7 @@ def _is_in_other_partition(snapshot: GroupSnapshot, event: LogEvent) -> bool:
 def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupSnapshot:
     """Mark the group as Gone in its earlier partition if the event is from a different partition.
 
-    Its undecided skips are dropped, because only the state of the earlier partition could decide them.
+    Its undecided skips are removed, because only the state of the earlier partition could decide them.
     """
     if not _is_in_other_partition(snapshot, event):
         return snapshot
@@ -168,7 +174,8 @@ def _leave_earlier_partition(snapshot: GroupSnapshot, event: LogEvent) -> GroupS
 def _as_living(snapshot: GroupSnapshot, event: LogEvent, group_type: str) -> GroupSnapshot:
     """Return the snapshot to which a record of this group type applies.
 
-    It is the same snapshot, the group after an upgrade or downgrade (rule 6), or the group created again (rule 5).
+    This is one of three: the same snapshot, the group after an upgrade or downgrade (rule 6), or the group that was
+    created again (rule 5).
     """
     if snapshot.position is None or (snapshot.group_type == group_type and not snapshot.is_over):
         return snapshot
@@ -228,7 +235,7 @@ def _count_generations(
 
 
 def _without_unsubscribed_topics(snapshot: GroupSnapshot) -> GroupSnapshot:
-    """Remove the metadata of topics that no member subscribes to any more, to limit the size of the state."""
+    """Remove the metadata of topics without subscribed members. This limits the size of the state."""
     subscribed = set(snapshot.subscribed_topics())
     kept = {topic: known for topic, known in snapshot.topics.items() if topic in subscribed}
     return msgspec.structs.replace(snapshot, topics=kept)
@@ -248,7 +255,10 @@ def _mark_unknown(snapshot: GroupSnapshot, event: DecodeFailed) -> GroupSnapshot
 
 
 def _replay(snapshot: GroupSnapshot, event: ModernEvent | DecodeFailed) -> GroupSnapshot:
-    """Apply one entry of a consumer, share or streams group. In a dead group, deletions change only the position."""
+    """Apply one entry of a consumer, share or streams group.
+
+    If the group does not exist any more, a deletion changes only the position.
+    """
     group_type = CONSUMER if isinstance(event, RegexResolved | TopicsNamed) else event.group_type
     if _is_deletion(event) and (snapshot.modern is None or snapshot.group_type != group_type):
         # A deletion as the first record is of a member that left. It does not show an earlier group (rule 2).
@@ -305,7 +315,10 @@ def _described_modern(description: ModernDescription) -> ModernGroup:
 
 
 def _is_unchanged(snapshot: GroupSnapshot, event: GroupDescribed, modern: ModernGroup | None) -> bool:
-    """Return True if only the time is new. Topic names are not compared: a deleted topic keeps its last name."""
+    """Return True if only the time is new.
+
+    Topic names are not compared, because a deleted topic still has its last name.
+    """
     if (snapshot.group_type, snapshot.state, snapshot.classic) != (event.group_type, event.state, event.classic):
         return False
     if snapshot.modern is None or modern is None:
@@ -330,10 +343,11 @@ def _count_described(snapshot: GroupSnapshot, event: GroupDescribed) -> GroupTot
 
 
 def _has_rebalanced(before: GroupMetadata, after: GroupMetadata) -> bool:
-    """Return True if the group has rebalanced between two descriptions. Neither of them may be from a rebalance.
+    """Return True if the group has rebalanced between two descriptions.
 
-    A member with a new subscription has joined again. A static member can rejoin within the generation, with a new
-    member id and the old assignment. So a new member id alone proves nothing.
+    Both descriptions must show the group outside a rebalance. A new subscription proves that the member has joined
+    again. A static member can rejoin within the generation, with a new member id and the old assignment. So a new
+    member id alone proves nothing.
     """
     known = {member.group_instance_id or member.member_id: member for member in before.members}
     found = {member.group_instance_id or member.member_id: member for member in after.members}
@@ -378,7 +392,7 @@ def _store_topics(snapshot: GroupSnapshot, event: TopicsSampled) -> GroupSnapsho
 
 
 def _with_known_since(known: TopicMetadata | None, sampled: TopicMetadata) -> TopicMetadata:
-    """Return the later sample, with the time since which all samples agree."""
+    """Return the later sample. It includes the time since which all samples agree."""
     if known is None or (known.partitions, known.topic_id) != (sampled.partitions, sampled.topic_id):
         return sampled
     return msgspec.structs.replace(sampled, since_ms=known.known_since_ms)
@@ -387,7 +401,7 @@ def _with_known_since(known: TopicMetadata | None, sampled: TopicMetadata) -> To
 def _with_names(snapshot: GroupSnapshot, modern: ModernGroup) -> GroupSnapshot:
     """Add the names of sampled topics.
 
-    Names are removed if their ids are not in use any more, or if a different topic has the name now.
+    A name is removed if the group does not use the topic id any more, or if a different topic has this name now.
     """
     current = {known.topic_id: topic for topic, known in snapshot.topics.items() if known.topic_id is not None}
     held, taken = modern.topic_ids(), set(current.values())

@@ -1,7 +1,8 @@
 """Encodes state values as a version and bytes, and decodes them again.
 
-A checkpoint can be older than the monitor that reads it. So every stored value has the version that wrote it. For each
-older version, a codec has a function that converts its bytes to the next version. A newer version is an error.
+A checkpoint can be older than the monitor that reads it. So every stored value has a version number. For each older
+version, a codec has a function that converts bytes of this version to the next version. If the version of a value is
+newer than the codec, this is an error.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class StateCodec(Generic[Stored]):
     """Converts values of one type to (version, bytes) and back. It also reads older versions.
 
     If `is_compressed` is True, the bytes are compressed with Zstandard. Member ids and topic names repeat often in a
-    group, so this reduces them to a tenth. Do not use it for bytes that are already compressed.
+    group, so compression reduces them to a tenth of their size. Do not use compression for bytes that are already
+    compressed.
     """
 
     def __init__(
@@ -51,7 +53,7 @@ class StateCodec(Generic[Stored]):
         return self.version, _compressed(encoded) if self._is_compressed else encoded
 
     def decode(self, version: int, encoded: bytes) -> Stored:
-        """Decode a value, and migrate it version by version if it is older.
+        """Decode a value. If its version is older, migrate the value version by version.
 
         Raises StateVersionError if no migration leads to the present version.
         """

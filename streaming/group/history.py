@@ -1,19 +1,19 @@
 """Decides which records of a group get a row in the tables.
 
-A classic group is one record. The other types write one or more records per member for every change, and a table row
-has all members. A row for each record would make the number of cells grow with the square of the members. So these
-records get a row:
+For a classic group, one record contains all members. For the other types, the coordinator writes one or more records
+per member for every change. A table row contains all members. With a row for each record, the table would grow with the
+square of the number of members. So only these records get a row:
 
 - each record of a classic group,
 - each group epoch,
-- each assignment epoch, because all targets are written by then,
+- each record of an assignment epoch, because all targets are written before it,
 - a current assignment or an undecodable record that changes the group's state,
-- the record after which every member has its target (share and streams groups have no state for this),
+- the record after which every member has its target (for share and streams groups, no group state shows this),
 - the record after which every member has acknowledged its target,
-- the end of the group: its tombstone, or the proof that the brokers do not have it any more.
+- the end of the group: its tombstone, or the proof that the brokers do not have the group any more.
 
 The choice does not depend on how records are divided into batches. A coordinator's answer gets a row if it differs from
-the answer before in more than the members' progress towards their targets.
+the previous answer. A difference only in the members' progress towards their targets does not count.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def should_report(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot
 def was_reported(before: GroupSnapshot, event: GroupEvent, after: GroupSnapshot) -> bool:
     """Return True if an earlier checkpoint has written this row.
 
-    The row is not written again, but the next row is compared with it.
+    The row is not written again, but the next row is compared with this row.
     """
     return is_reread(after) and _is_reportable(before, event, after)
 
@@ -66,7 +66,10 @@ def _is_reportable(before: GroupSnapshot, event: GroupEvent, after: GroupSnapsho
 
 
 def _has_changed(before: GroupSnapshot, after: GroupSnapshot) -> bool:
-    """Return True if two descriptions differ in more than the members' progress towards their targets."""
+    """Return True if two descriptions differ.
+
+    The members' progress towards their targets does not count as a difference.
+    """
 
     def compared(snapshot: GroupSnapshot) -> tuple[object, ...]:
         assignment_epoch = snapshot.modern.assignment_epoch if snapshot.modern else None
@@ -78,8 +81,8 @@ def _has_changed(before: GroupSnapshot, after: GroupSnapshot) -> bool:
 def _is_acknowledged(snapshot: GroupSnapshot) -> bool:
     """Return True if every member has acknowledged its target.
 
-    A member that does not release its partitions delays other members. A row from this time on shows which member waits
-    for which.
+    A member that does not release its partitions delays other members. A row at this point shows which member waits for
+    which other member.
     """
     return snapshot.modern is not None and not snapshot.modern.unacknowledged_members
 
@@ -91,8 +94,8 @@ def _is_reconciled(snapshot: GroupSnapshot) -> bool:
 def is_reread(snapshot: GroupSnapshot) -> bool:
     """Return True if the snapshot's record is before the last row that an earlier checkpoint wrote.
 
-    The last row itself is written again, because its verdict may be missing. No record shows that a group is Gone. So
-    this state was written before if it is the state in the last row.
+    The last row itself is written again, because its verdict may be missing. No record shows that a group is Gone. If
+    the last row has the state Gone, a snapshot with this state was already written.
     """
     resume, position = snapshot.resume, snapshot.position
     if resume is None or position is None:
@@ -104,10 +107,10 @@ def is_reread(snapshot: GroupSnapshot) -> bool:
 
 
 def awaits_names(snapshot: GroupSnapshot) -> bool:
-    """Return True if the snapshot has topic ids without a name, and a later sample may have their names.
+    """Return True if the snapshot has topic ids without a name, and a later sample may contain their names.
 
-    If every subscribed topic was sampled after the record and an id still has no name, its topic was deleted. Then its
-    name stays unknown.
+    If every subscribed topic was sampled after the record and an id still has no name, the topic was deleted. In this
+    case, its name stays unknown.
     """
     modern, position = snapshot.modern, snapshot.position
     if modern is None or position is None or not modern.unnamed_topic_ids():

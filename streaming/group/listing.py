@@ -1,10 +1,8 @@
 """Defines the answers of brokers to requests about groups: lists of groups, descriptions, committed offsets.
 
 An answer is more recent than the log, but it has no generation, no history and no timestamp. A value that the broker
-did not return is None, and a request without an answer is `Unanswered`. `GroupNotFound` means that the coordinator
-reported that the group does not exist.
-
-Example: a listing with a gap proves nothing about groups that are not in it.
+did not return is None, and a request without an answer is `Unanswered`. `GroupNotFound` means that the group does not
+exist, as reported by the coordinator. Example: a listing with a gap proves nothing about groups that are missing in it.
 
 >>> GroupListing(0, {}, gaps=(ListingGap(2, "coordinator_load_in_progress"),)).is_complete
 False
@@ -45,23 +43,29 @@ class ListedGroup:
 
 @dataclass(frozen=True, slots=True)
 class ListingGap:
-    """A reason why groups may be missing from a listing. `broker_id` None means that it affects the whole cluster."""
+    """A reason why groups may be missing from a listing.
+
+    If `broker_id` is None, the reason affects the whole cluster.
+    """
 
     broker_id: int | None
     reason: str
 
 
 CLUSTER_NOT_DESCRIBABLE: Final = "cluster_describe_not_authorized"
-"""The reason if the monitor has no DESCRIBE on the cluster. Then a broker lists only groups on which the monitor has
-DESCRIBE, without an error."""
+"""The reason if the monitor has no DESCRIBE right on the cluster.
+
+In this case, a broker lists only the groups on which the monitor has DESCRIBE. The broker does not return an error.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """All groups that the brokers listed, and the reasons why groups may be missing.
+    """All groups that the brokers listed, and the reasons why other groups may be missing.
 
     Even a complete listing does not prove that a group is gone. The monitor asks the brokers one after the other. If
-    the coordinator of a group changes in this time, no broker lists the group. Only `GroupNotFound` is a proof.
+    the coordinator of a group changes during this time, no broker lists the group. Only `GroupNotFound` proves that a
+    group is gone.
     """
 
     sampled_at_ms: int
@@ -70,14 +74,14 @@ class GroupListing:
 
     @property
     def is_complete(self) -> bool:
-        """True if every broker answered without an error, and no missing permission hides groups."""
+        """True if every broker answered without an error, and the monitor has permission to see all groups."""
         return not self.gaps
 
 
 def rebalancing_since_ms(known: Mapping[str, int], listing: GroupListing | None) -> Mapping[str, int]:
-    """Return for each group the time since which every listing has shown it in a rebalance.
+    """Return for each group in a rebalance the time since which every listing has shown this.
 
-    The monitor state removes a group from `known` when a record shows the end of its rebalance.
+    The monitor state removes a group from `known` when a record shows the end of the group's rebalance.
 
     >>> twice = {"g": ListedGroup("classic", "consumer", "PreparingRebalance", 1)}
     >>> rebalancing_since_ms({"g": 5}, GroupListing(9, twice)), rebalancing_since_ms({}, GroupListing(9, twice))
@@ -93,9 +97,10 @@ def rebalancing_since_ms(known: Mapping[str, int], listing: GroupListing | None)
 
 
 def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
-    """Return the group's state from its records, or from the listing if it is later and records cannot show the state.
+    """Return the group's state from its records.
 
-    Records never show a rebalance of a classic group in progress, or the state of a streams group with members.
+    If the listing is later and records cannot show its state, return the state in the listing. Records never show that
+    a classic group is in a rebalance. They also never show the state of a streams group with members.
     """
     position = snapshot.position
     listed = listing.groups.get(snapshot.group_id) if listing else None
@@ -111,7 +116,7 @@ def shown_state(snapshot: GroupSnapshot, listing: GroupListing | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GroupNotFound:
-    """The coordinator reported that the group does not exist, for every group type that it supports."""
+    """For every group type that the coordinator supports, the coordinator reported that the group does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +148,8 @@ class DescribedMember:
     """A member as the coordinator describes it. A value is None if the group type does not have it.
 
     Attributes:
-        subscription, assignment: classic groups only. Bytes in the format of the protocol type. They are empty unless
-            the group is Stable.
+        subscription, assignment: classic groups only. Bytes in the format of the protocol type. These bytes are empty
+        if the group is not Stable.
         member_epoch: -2 for a static member that left temporarily.
         subscribed_topics, held: consumer and share groups only.
         subscribed_regex, target: consumer groups only.
@@ -172,9 +177,10 @@ class DescribedGroup:
     """A group as its coordinator describes it.
 
     Attributes:
-        protocol: the strategy. For a classic group the chosen protocol (None unless Stable), for a consumer or share
-            group the assignor.
-        group_epoch, assignment_epoch: None for classic groups. Descriptions do not have their generation.
+        protocol: the strategy. For a classic group, the chosen protocol, or None if the group is not Stable. For a
+            consumer or share group, the assignor.
+        group_epoch, assignment_epoch: None for classic groups. The description of a classic group does not contain its
+            generation.
 
     """
 
@@ -206,8 +212,8 @@ OffsetsByPartition = Mapping[tuple[str, int], CommittedOffset]
 def held_partitions(group: DescribedGroup, member: DescribedMember) -> tuple[tuple[str, int], ...] | None:
     """Return the (topic, partition) pairs that a member owns now, sorted, or None if they are unknown.
 
-    They are unknown in three cases: a classic group is not Stable, its protocol type is not `consumer` (for example
-    Kafka Connect), or it is a streams group, whose members own tasks.
+    The pairs are unknown in three cases. A classic group is not Stable. The protocol type of a classic group is not
+    `consumer` (for example Kafka Connect). The group is a streams group, whose members own tasks.
     """
     if member.held is not None:
         return tuple(sorted((held.topic, partition) for held in member.held for partition in held.partitions))

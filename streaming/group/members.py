@@ -16,11 +16,12 @@ class GroupMember(msgspec.Struct, frozen=True):
     """One member, with its subscription, target and current assignment. None means unknown, never empty.
 
     Attributes:
-        subscribed_topics: sorted, including topics that match its regular expression. None if they are unknown.
+        subscribed_topics: sorted, including topics that match its regular expression. None if the topics are unknown.
         member_epoch: the epoch that the member has reached. None for classic members.
         owned: the partitions that a classic member claimed to own when it joined this generation.
         assigned: the partitions that the member may consume. For a classic member, the assignment by the leader.
-        target: the partitions that the member gets when the group is reconciled. A classic member has them at once.
+        target: the partitions that the member gets when the group is reconciled. A classic member has these partitions
+            at once.
         pending_revocation: the partitions that the member must revoke but still owns.
 
     Partitions are sorted (topic, partition) pairs. If the name of a topic is unknown, its id is used.
@@ -49,7 +50,7 @@ class GroupMember(msgspec.Struct, frozen=True):
 def member_name(client_id: str, client_host: str, group_instance_id: str | None) -> str:
     """Return the name of a member: its instance id, or else its client id and host.
 
-    The member id is not used, because a client gets a new one at every start.
+    The member id is not used, because a client gets a new member id at every start.
 
     >>> member_name("app-1", "/10.4.5.98", "pod-0"), member_name("app-1", "/10.4.5.98", None)
     ('pod-0', 'app-1@10.4.5.98')

@@ -1,7 +1,7 @@
 """Replays the records of consumer (KIP-848), share and streams groups, whose assignments the coordinator computes.
 
 Each record replaces one entry, as in the coordinator's own replay (`GroupMetadataManager.replay`). Compaction may have
-removed any entry. A missing entry stays missing and is never guessed.
+removed any entry. A missing entry stays missing. The monitor does not guess its value.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ RESOLVED_REGEX = "resolved_regex"
 
 
 class ModernGroup(msgspec.Struct, frozen=True):
-    """The entries of a group: its epochs, and for each member id the metadata, target and current assignment.
+    """The entries of a group: its epochs, and for each member id the metadata, the target and the current assignment.
 
     Attributes:
         members: metadata by member id.
         targets: target assignments by member id.
         currents: current assignments by member id.
         regexes: for each subscribed regular expression, the topics that match it.
-        topic_names: known names by topic id. A deleted topic keeps its last name until a different topic has this name.
-        strays: members with a target or current assignment but without metadata. It was compacted away.
+        topic_names: known names by topic id. The name of a deleted topic stays until a different topic has this name.
+        strays: members that have a target or a current assignment, but no metadata. Compaction removed the metadata.
         unreadable: entries whose last record went to quarantine.
         unreconciled_members: number of members that do not have their target yet.
-        unacknowledged_members: number of members that have not acknowledged their target yet. Like the number before,
-            it follows from the entries (`recount_members`). Both are stored, because a rebalance writes a record for
-            each member: counting all members at each record takes time proportional to their square.
-        assignor: the assignor that the coordinator reported. No record has it. An assignor that members name has
-            priority.
+        unacknowledged_members: number of members that have not acknowledged their target yet. This number and
+            `unreconciled_members` follow from the entries (`recount_members`). Both numbers are stored, because a
+            rebalance writes a record for each member. Counting all members again at each record would be too slow.
+        assignor: the assignor that the coordinator reported. No record has it. If members name an assignor, that
+            assignor has priority.
 
     """
 
@@ -76,9 +76,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return self.epoch is not None and not self.strays and not self.unreadable
 
     def subscribed_topics(self) -> tuple[str, ...]:
-        """Return the topics that any member subscribes to by name or by a resolved regular expression, sorted.
+        """Return the sorted topics to which members subscribe, by name or by a resolved regular expression.
 
-        If the topics of a member's expression are unknown, the topics of its target are used.
+        If the topics of a member's expression are unknown, the topics in the member's target are used.
         """
         named = {topic for member in self.members.values() for topic in member.subscribed_topics}
         held = {topic_id for member_id in self._unresolved_members() for topic_id, _ in self.targets[member_id]}
@@ -96,8 +96,8 @@ class ModernGroup(msgspec.Struct, frozen=True):
         """Return True if the record with the topics of the member's regular expression is missing.
 
         The coordinator resolves an expression some time after a member subscribes with it. Until then the member gets
-        no partitions. If the member has a target without the record, the record was compacted away, or the log is not
-        read (polling mode).
+        no partitions. If the member has a target but the record is missing, there are two possible causes. Compaction
+        removed the record, or the log is not read (polling mode).
         """
         regex = self.members[member_id].subscribed_regex
         return bool(regex) and regex not in self.regexes and bool(self.targets.get(member_id))
@@ -110,16 +110,18 @@ class ModernGroup(msgspec.Struct, frozen=True):
     def server_assignor(self) -> str | None:
         """Return the assignor in use, or None if it is unknown.
 
-        It is unknown if no assignor is named or reported, or if several have the most votes.
+        It is unknown if members name no assignor and the coordinator reports none. It is also unknown if several
+        assignors have the most votes.
         """
         named = self.server_assignors()
         return named[0] if len(named) == 1 else None
 
     def server_assignors(self) -> tuple[str, ...]:
-        """Return the assignors that may be in use: those with the most votes, or without votes the reported one.
+        """Return the assignors that may be in use. These are the assignors with the most votes.
 
-        If several have the most votes, `ModernGroup.computePreferredServerAssignor` takes any of them. Without votes,
-        the broker uses its first configured assignor, which no record has.
+        Without votes, it is the reported assignor. If several assignors have the most votes,
+        `ModernGroup.computePreferredServerAssignor` returns any of them. Without votes, the broker uses its first
+        configured assignor, which no record contains.
         """
         votes = Counter(member.server_assignor for member in self.members.values() if member.server_assignor)
         if not votes:
@@ -128,7 +130,10 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return tuple(sorted(name for name, count in votes.items() if count == most))
 
     def names_assignor(self) -> bool:
-        """Return True if a member names an assignor. If none does, only the coordinator knows the assignor."""
+        """Return True if a member names an assignor.
+
+        If no member names an assignor, only the coordinator knows the assignor.
+        """
         return any(member.server_assignor for member in self.members.values())
 
     def subscribed_regexes(self) -> frozenset[str]:
@@ -143,21 +148,22 @@ class ModernGroup(msgspec.Struct, frozen=True):
         return frozenset(held)
 
     def unnamed_target_ids(self) -> frozenset[str]:
-        """Return the topic ids in targets that have no name."""
+        """Return the topic ids without a name in targets."""
         return frozenset(topic_id for target in self.targets.values() for topic_id, _ in target).difference(
             self.topic_names
         )
 
     def unnamed_topic_ids(self) -> frozenset[str]:
-        """Return all topic ids without a name. The name is not known yet, or the topic was deleted."""
+        """Return all topic ids without a name. The name of such a topic is not known yet, or the topic was deleted."""
         return self.topic_ids().difference(self.topic_names)
 
     def not_known(self) -> tuple[str, ...]:
-        """Return the kinds of entries that are missing, in Kafka's terms. Empty if none is missing.
+        """Return the kinds of missing entries, in Kafka's terms. Empty if no entry is missing.
 
-        Without the group epoch, or with an undecodable record or missing member metadata, the group's state is unknown.
-        A member without a current assignment has just joined (the record follows in the same append), or compaction
-        removed the record. The assignment epoch is not in the list, because a group has none before its first target.
+        The group's state is unknown in three cases: the group epoch is missing, a record is undecodable, or the
+        metadata of a member is missing. If a member has no current assignment, there are two possible causes. The
+        member has just joined, and the record follows in the same append. Or compaction removed the record. The list
+        never contains the assignment epoch, because a group has no assignment epoch before its first target.
         """
         has_target = self.assignment_epoch is not None and self.assignment_epoch == self.epoch
         return tuple(
@@ -174,9 +180,9 @@ class ModernGroup(msgspec.Struct, frozen=True):
         )
 
     def regexes_are_unresolved_yet(self) -> bool:
-        """Return True if all expressions without topics are still to be resolved by the coordinator.
+        """Return True if the coordinator still has to resolve all expressions without topics.
 
-        This is so if no member that subscribes with such an expression has a target.
+        This is true if every member with such an expression has no target.
         """
         return not self._unresolved_members()
 
@@ -200,7 +206,10 @@ def with_reported_assignor(group: ModernGroup, event: AssignorReported) -> Moder
 
 
 def _clear_unreadable(group: ModernGroup, event: ModernEvent) -> ModernGroup:
-    """Remove the record's entry from `unreadable`, or all entries of a member if the record deletes this member."""
+    """Remove the record's entry from `unreadable`.
+
+    If the record deletes a member, remove all entries of this member.
+    """
     reported = {entry_name(event)}
     if isinstance(event, MemberWritten) and event.member is None:
         reported |= {entry for entry in group.unreadable if entry[1] == event.member_id}
@@ -247,14 +256,14 @@ Entry = TypeVar("Entry")
 
 
 def _put(entries: dict[str, Entry], key: str, entry: Entry | None) -> dict[str, Entry]:
-    """Return the entries with this one added or replaced. None removes it."""
+    """Return the entries, with the given entry added or replaced. None removes it."""
     if entry is not None:
         return {**entries, key: entry}
     return {other: kept for other, kept in entries.items() if other != key} if key in entries else entries
 
 
 def recount_members(group: ModernGroup) -> ModernGroup:
-    """Return the group with its unreconciled and unacknowledged members counted again."""
+    """Count the unreconciled and unacknowledged members again. Return the group with the new counts."""
     return msgspec.structs.replace(
         group,
         unreconciled_members=sum(not is_reconciled(group, member_id) for member_id in group.members),
@@ -286,11 +295,14 @@ def is_reconciled(group: ModernGroup, member_id: str) -> bool:
 
 
 def _has_acknowledged(group: ModernGroup, member_id: str) -> bool:
-    """Return True if the member is at the target's epoch, or is revoking partitions because of the target."""
+    """Return True if the member is at the target's epoch, or if it is revoking partitions because of the target."""
     current = group.currents.get(member_id)
     return current is not None and (current.member_epoch == group.assignment_epoch or current.state == UNREVOKED_MEMBER)
 
 
 def is_assigning(group: ModernGroup) -> bool:
-    """Return True if the targets are older than the group epoch. Before the first target their epoch counts as 0."""
+    """Return True if the targets are older than the group epoch.
+
+    Before the first target, the epoch of the targets counts as 0.
+    """
     return (group.epoch or 0) > (group.assignment_epoch or 0)

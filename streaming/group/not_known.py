@@ -1,8 +1,8 @@
-"""Lists the facts about a group that its source does not provide, as words for tables and dashboards.
+"""Lists the missing facts about a group, as words for tables and dashboards.
 
-With the log as the source, these are records that were compacted away or could not be decoded. In the polling mode
-(`source.kind = "admin-api"`), these are values that no coordinator returns. A value that such a word names is None. A
-count that it names is a lower bound.
+The source of the group does not provide these facts. If the source is the log, they are records that were compacted
+away or could not be decoded. In the polling mode (`source.kind = "admin-api"`), these are values that no coordinator
+returns. If a word names a value, the value is None. If a word names a count, the count is a lower bound.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ MEMBER_ASSIGNMENT: Final = "member_assignment"
 """Bytes of a classic member that could not be decoded. The other members of the group are known."""
 
 TOPIC_NAMES: Final = "topic_names"
-"""Topics are shown by id. They were deleted before their names were known, or too many rows waited for names."""
+"""Topics are shown by id.
+
+These topics were deleted before their names were known, or too many rows waited for names.
+"""
 
 GENERATION_ID: Final = "generation_id"
 LEADER: Final = "leader"
@@ -39,7 +42,7 @@ POLLED: Final = (*_POLLED_CLASSIC, *_POLLED_MODERN, COMMIT_TIME, TRANSACTIONS)
 
 
 def not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return the facts that are unknown about this group. Empty if all are known."""
+    """Return the unknown facts about this group. Empty if all facts are known."""
     missing = _missing_of(snapshot.modern) if snapshot.modern else (*_unreadable(snapshot), *unknown_bytes(snapshot))
     if not snapshot.is_polled:
         return missing
@@ -51,12 +54,15 @@ def _missing_of(group: ModernGroup) -> tuple[str, ...]:
 
 
 def _unreadable(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return the word for an undecodable record. A classic group is Unknown only if its last record is one."""
+    """Return the word for an undecodable record. A classic group is Unknown only if its last record is undecodable."""
     return (UNREADABLE_RECORD,) if snapshot.group_type == CLASSIC and snapshot.state == UNKNOWN else ()
 
 
 def unknown_inputs(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return the unknown subscriptions and assignments. If there are any, the assignment cannot be evaluated."""
+    """Return the unknown subscriptions and assignments.
+
+    If any of these is unknown, the assignment cannot be evaluated.
+    """
     group = snapshot.modern
     if group is None:
         return unknown_bytes(snapshot)
@@ -69,10 +75,10 @@ def unknown_inputs(snapshot: GroupSnapshot) -> tuple[str, ...]:
 
 
 def unknown_bytes(snapshot: GroupSnapshot) -> tuple[str, ...]:
-    """Return which bytes are unknown for any member of a classic consumer group.
+    """Return the kinds of bytes that are unknown for at least one member of a classic consumer group.
 
-    Other protocol types have their own formats, so they are left out. A group in a rebalance is also left out, because
-    the coordinator then returns no bytes for any member.
+    Other protocol types are ignored, because they have their own formats. A group in a rebalance is also ignored,
+    because the coordinator returns no bytes for members during a rebalance.
     """
     group = snapshot.classic
     if group is None or group.protocol_type != CONSUMER_PROTOCOL_TYPE or snapshot.state in REBALANCING:

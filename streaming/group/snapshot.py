@@ -18,9 +18,15 @@ COMPLETING_REBALANCE = "CompletingRebalance"
 
 DEAD = "Dead"
 GONE = "Gone"
-"""The brokers do not have the group any more, but its tombstone was not read because it had expired before."""
+"""The brokers do not have the group any more.
+
+Its tombstone was not read, because compaction removed the tombstone first.
+"""
 UNKNOWN = "Unknown"
-"""The records do not show the state: some are missing, or the group type has part of the state elsewhere."""
+"""The records do not show the state.
+
+Some records are missing, or part of the state is elsewhere for this group type.
+"""
 
 OVER = frozenset({DEAD, GONE})
 """States of a group that does not exist any more."""
@@ -39,8 +45,8 @@ _PROTOCOL_TYPES = {CONSUMER: "consumer", SHARE: "share", STREAMS: "streams"}
 class Skip(msgspec.Struct, frozen=True):
     """Generation numbers without a record, between two records of the group.
 
-    There are two possible causes. Either members joined and never synced, or compaction removed the records. It is the
-    first one if every offset from `after_offset` to `before_offset` was read.
+    There are two possible causes. Either members joined and never synced, or compaction removed the records. The first
+    cause is proven if every offset from `after_offset` to `before_offset` was read.
     """
 
     after_offset: int
@@ -49,11 +55,13 @@ class Skip(msgspec.Struct, frozen=True):
 
 
 class GroupTotals(msgspec.Struct, frozen=True):
-    """Total counts since the monitor first saw the group. They never decrease, even if the group is created again.
+    """Total counts since the monitor first saw the group.
+
+    The counts never decrease, even if the group is created again.
 
     Attributes:
         rebalances: increase of the generation or epoch, without the transitions to Empty.
-        rebalances_failed: rebalances in which members joined and never synced. Only those proven by the log count.
+        rebalances_failed: rebalances in which members joined and never synced. They count only if the log proves them.
         empty_transitions: number of times that the last member left.
         incarnations: number of times that the group was created.
 
@@ -68,9 +76,9 @@ class GroupTotals(msgspec.Struct, frozen=True):
 class Resume(msgspec.Struct, frozen=True):
     """The last row of a group in the tables of an earlier checkpoint, with the counts up to its record.
 
-    The log is read again from its start, for the members and their subscriptions. Records up to
+    The log is read again from its start, to find the members and their subscriptions. Records up to
     `offsets_topic_offset` are not counted again. An earlier version of the monitor did not store
-    `offsets_topic_partition`. Then it is None, and every partition is taken as the same partition.
+    `offsets_topic_partition`. In this case, it is None, and all partitions are treated as the same partition.
     """
 
     offsets_topic_offset: int
@@ -83,8 +91,8 @@ class Resume(msgspec.Struct, frozen=True):
     def is_before(self, position: Position) -> bool:
         """Return True if a position is later than this row.
 
-        Offsets of two partitions have no order. A record of the group in a different partition is later, because the
-        group moved there (`combine.own_partitions`).
+        Offsets of different partitions cannot be compared. A record of the group in a different partition is later,
+        because the group moved there (`combine.own_partitions`).
         """
         is_same_partition = self.offsets_topic_partition in {None, position.offsets_topic_partition}
         return not is_same_partition or position.offsets_topic_offset > self.offsets_topic_offset
@@ -95,9 +103,9 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
 
     Attributes:
         generation_id: the generation of a classic group, or the group epoch of any other group. None if unknown.
-        classic, modern: the members with their subscriptions and assignments. At most one of the two is set. None for
-            a group that does not exist.
-        resume: set while the log is read again up to the last row of an earlier checkpoint.
+        classic, modern: the members with their subscriptions and assignments. At most one of the two is set. Both are
+        None for a group that does not exist.
+        resume: not None while the log is read again up to the last row of an earlier checkpoint.
         is_carried_over: True if the group got its type by an upgrade or downgrade of the protocol.
 
     """
@@ -127,7 +135,7 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
 
     @property
     def protocol_type(self) -> str | None:
-        """The protocol type: `consumer` if members divide partitions of topics, `connect` for Kafka Connect, ..."""
+        """The protocol type: `consumer` if members share the partitions of topics, `connect` for Kafka Connect, ..."""
         if self.classic is not None:
             return self.classic.protocol_type
         return None if self.modern is None else _PROTOCOL_TYPES.get(self.group_type)
@@ -160,8 +168,8 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
     def subscribed_topics(self) -> tuple[str, ...]:
         """Return the topics that any member subscribes to, sorted.
 
-        Topics that match a regular expression are included, as the coordinator resolved it. If the subscription of a
-        member is unknown, its assigned topics are used.
+        They include the topics that match a regular expression, as resolved by the coordinator. If the subscription of
+        a member is unknown, the member's assigned topics are used.
         """
         if self.modern is not None:
             return self.modern.subscribed_topics()
@@ -171,9 +179,10 @@ class GroupSnapshot(msgspec.Struct, frozen=True):
 
 
 def known_topics(member: ClassicMember) -> tuple[str, ...]:
-    """Return the topics that a classic member subscribes to. If they are unknown, return its assigned topics.
+    """Return the topics that a classic member subscribes to.
 
-    So the monitor requests the partition counts of assigned topics, too.
+    If these topics are unknown, return the member's assigned topics. So the monitor requests the partition counts of
+    assigned topics, too.
     """
     if member.subscription is not None:
         return member.subscription.topics

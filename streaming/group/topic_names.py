@@ -3,9 +3,9 @@
 Records of KIP-848, share and streams groups have topic ids and no names. Before a query reads its first record, the
 monitor requests the names of all topics from the brokers (`TopicNames`). Rules:
 
-1. If an id in the group's state has no name, it gets the name in the brokers' answer.
-2. If a record is older than the answer and its id is not in the answer, the topic was deleted. Its name stays unknown.
-   The clocks of brokers and monitor may differ by a minute.
+1. If an id in the group's state has no name, the name in the brokers' answer is used.
+2. If a record is older than the answer, and the answer does not contain the id in the record, the topic was deleted.
+   Its name stays unknown. The clocks of brokers and monitor may differ by a minute.
 3. An id in a later record waits for a sample (`history.awaits_names`).
 """
 
@@ -35,7 +35,7 @@ NO_TOPIC_NAMES = TopicNames()
 
 
 def add_names(snapshot: GroupSnapshot, names: TopicNames) -> GroupSnapshot:
-    """Return the snapshot with the names that are in the answer (rule 1)."""
+    """Return the snapshot with the names from the brokers' answer (rule 1)."""
     modern = snapshot.modern
     if modern is None or not names.by_id:
         return snapshot
@@ -44,7 +44,7 @@ def add_names(snapshot: GroupSnapshot, names: TopicNames) -> GroupSnapshot:
 
 
 def with_names(snapshot: GroupSnapshot, names: Mapping[str, str]) -> GroupSnapshot:
-    """Return the snapshot with additional names by id. Names that it already has stay."""
+    """Return the snapshot with additional names by id. Names that the snapshot already has do not change."""
     modern = snapshot.modern
     if modern is None or names.keys() <= modern.topic_names.keys():
         return snapshot
@@ -53,7 +53,7 @@ def with_names(snapshot: GroupSnapshot, names: Mapping[str, str]) -> GroupSnapsh
 
 
 def waits_for_names(snapshot: GroupSnapshot, names: TopicNames) -> bool:
-    """Return True if a later sample may have the name of an id in the snapshot (rules 2 and 3)."""
+    """Return True if a later sample may contain the name of an id in the snapshot (rules 2 and 3)."""
     asked_at_ms, position = names.asked_at_ms, snapshot.position
     if asked_at_ms is not None and position is not None and position.timestamp_ms + CLOCKS_DIFFER_BY_MS < asked_at_ms:
         return False

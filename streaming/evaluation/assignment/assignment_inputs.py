@@ -1,6 +1,7 @@
 """Collect the inputs that all evaluations of an assignment share: the group, its owners, and what is uncertain.
 
-The owners of a classic group are those that its leader assigned. The owners of a KIP-848 group are the targets.
+In a classic group, a partition's owner is the member to which the leader assigned it. In a KIP-848 group, it is the
+member whose target contains the partition.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from streaming.group.snapshot import GroupSnapshot
 class AssignmentInputs:
     """One generation as recorded.
 
-    `owners` contains every owner that the assignment names, also clients that are not members of the group.
-    `unknown_topics` are subscribed topics whose partition count is unknown. `changed_topics` had a different partition
-    count when they were assigned. For `stale_topics`, the only count comes from a sample that is older than the record
-    and differs from it (`sampled_topics`). `unknown_inputs` names values of members that are unknown, in the words of
-    `group.not_known`.
+    `owners` contains every owner in the assignment. Some owners may not be members of the group. `unknown_topics` are
+    subscribed topics whose partition count is unknown. `changed_topics` are topics whose partition count was different
+    at the time of the assignment. `stale_topics` are topics with only one known partition count: that of a sample that
+    is older than the record and contradicts it (`sampled_topics`). `unknown_inputs` lists the unknown values of
+    members. It uses the words of `group.not_known`.
     """
 
     spec: GroupSpec
@@ -41,7 +42,7 @@ class AssignmentInputs:
 
     @cached_property
     def assignment(self) -> GroupAssignment:
-        """The owners as an assignment. It contains all members, and other clients if the assignment names them."""
+        """The owners as an assignment. The result contains all members, and all other owners."""
         held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in self.spec.members}
         for topic_partition, member_ids in sorted(self.owners.items()):
             for member_id in member_ids:

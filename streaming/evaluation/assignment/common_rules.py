@@ -1,26 +1,27 @@
-"""Check the common rules: the rules of every group whose members divide partitions of topics, under any strategy.
+"""Check the common rules. They apply to every group whose members share the partitions of topics, under any strategy.
 
 Rules:
 
 1. The common rules apply to groups of protocol type `consumer`, classic and KIP-848. For a KIP-848 group, the
    targets are checked. The rules do not apply to a group without members.
 2. The owners are unknown while the group rebalances, while its state is unknown, and while a topic id has no name. In
-   these cases the owner of any partition may be hidden. If the assignment of a member is unknown, this member may own
-   any partition. So the partitions without an owner are unknown, and rules 6 and 7 are checked only for the other
-   members.
-3. Each existing partition of a subscribed topic has an owner. A partition exists if a sample that is not older than
-   the record shows it. It also exists if an older sample shows it and the record assigns a higher partition of the
-   topic. If only an older sample shows it, the partition is *pending*. A pending partition is remembered, but it does
-   not count until a later sample decides.
+   these cases, any partition may have an owner that is not visible. If the assignment of a member is unknown, this
+   member may own any partition. So it is unknown which partitions have no owner. Rules 6 and 7 are then checked only
+   for the other members.
+3. Each existing partition of a subscribed topic must have an owner. A partition exists if a sample that is not older
+   than the record shows it. It also exists if an older sample shows it and the record assigns a higher partition of the
+   topic. If only an older sample shows the partition, the partition is *pending*. A pending partition is stored. It
+   counts only after a later sample shows it.
 4. A partition has been *unowned* since the record that assigned it to no member, if samples show that it existed then.
-   Otherwise it has been unowned since the first sample that shows it. Later records without an owner do not change
-   this time.
+   Otherwise it has been unowned since the first sample that shows the partition. Later records without an owner do not
+   change this time.
 5. An unowned partition is *withheld* if a member claims it and the strategy is not eager. The next round of a
-   cooperative rebalance (KIP-429) assigns it. For a short time this is no violation.
-6. The owner of a partition subscribes to its topic. The rule is not checked for members with an unknown
-   subscription.
-7. A partition has one owner. Some strategies share partitions on purpose. For example, Faust assigns standby tables to
-   its consumers as partitions. So this rule applies only to strategies that are known not to share partitions.
+   cooperative rebalance (KIP-429) assigns this partition. For a short time, a withheld partition is not a violation.
+6. The owner of a partition must subscribe to the topic of the partition. The rule is not checked for members with an
+   unknown subscription.
+7. A partition must have only one owner. Some strategies assign a partition to several members on purpose. For example,
+   Faust assigns standby tables to its consumers as partitions. So this rule applies only to strategies that never
+   assign a partition to two members.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ _STATES_WITHOUT_OWNERS = frozenset({UNKNOWN, ASSIGNING, *REBALANCING})
 
 
 class Unowned(msgspec.Struct, frozen=True):
-    """A partition of a subscribed topic that no member owns (rules 3 to 5).
+    """A partition without an owner, of a subscribed topic (rules 3 to 5).
 
-    It may have had no owner even before `since_ms`.
+    The partition may have lost its owner before `since_ms`.
     """
 
     topic: str
@@ -59,7 +60,7 @@ class Unowned(msgspec.Struct, frozen=True):
 
 
 class RuleViolations(msgspec.Struct, frozen=True):
-    """The partitions of a group that break a common rule, sorted.
+    """The sorted partitions that break a common rule, for one group.
 
     If `is_known` is False, `unowned` has the last known value. The other fields cover only some members (rule 2).
     """
@@ -70,7 +71,10 @@ class RuleViolations(msgspec.Struct, frozen=True):
     is_known: bool = True
 
     def unowned_partitions(self) -> int | None:
-        """Return the number of partitions without an owner, excluding withheld and pending ones. None if unknown."""
+        """Return the number of partitions without an owner. Withheld and pending partitions do not count.
+
+        None if unknown.
+        """
         return sum(not (one.is_withheld or one.is_pending) for one in self.unowned) if self.is_known else None
 
 
@@ -83,7 +87,7 @@ class _Member(msgspec.Struct, frozen=True):
 
 
 def rule_violations(snapshot: GroupSnapshot, previous: RuleViolations | None) -> RuleViolations | None:
-    """Check a group by the common rules. Returns None if they do not apply to it (rule 1).
+    """Check the common rules for a group. Returns None if the rules do not apply to the group (rule 1).
 
     `previous` is the result of the previous check of the group.
 
@@ -114,7 +118,7 @@ def rule_violations(snapshot: GroupSnapshot, previous: RuleViolations | None) ->
 
 
 def with_unowned(snapshot: GroupSnapshot, previous: RuleViolations | None) -> RuleViolations | None:
-    """Check rule 3 only. It is the only rule whose violations have a start time.
+    """Check rule 3 only. Only the violations of rule 3 have a start time.
 
     The other rules are checked only for the last record of a batch.
     """
@@ -174,7 +178,7 @@ def _members(snapshot: GroupSnapshot) -> Iterator[_Member]:
 
 
 class _TopicWithoutOwners(msgspec.Struct, frozen=True):
-    """The partitions of a topic that no member owns. Partitions with a number below `proven` exist for certain."""
+    """The partitions without an owner, of one topic. Partitions with a number below `proven` certainly exist."""
 
     topic: str
     partitions: list[int]
@@ -185,7 +189,7 @@ class _TopicWithoutOwners(msgspec.Struct, frozen=True):
 def _find_unowned(snapshot: GroupSnapshot, members: list[_Member]) -> Iterator[_TopicWithoutOwners]:
     """Return the unowned partitions of each topic (rules 3 and 4).
 
-    Only partitions below the sampled count are used, because a record may have invalid partition numbers.
+    Partition numbers at or above the sampled count are ignored, because a record can contain invalid numbers.
     """
     assigned: Mapping[str, set[int]] = defaultdict(set)
     for member in members:

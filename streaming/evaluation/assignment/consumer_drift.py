@@ -1,20 +1,20 @@
 """Compare the targets of a KIP-848 group with the strategy that the group coordinator used.
 
-The coordinator computes new targets from the targets of the previous epoch. Compaction may have removed those. The
-coordinator's assignors also change with the Kafka version. So the monitor does not replay the targets from their
-inputs. Instead it gives the targets to the strategy as the present assignment. A strategy leaves its own result
-unchanged. Rules:
+The coordinator computes new targets from the targets of the previous epoch. Compaction may have removed the previous
+targets. Also, the coordinator's assignors differ between Kafka versions. So the monitor does not replay the targets
+from their inputs. Instead the monitor passes the targets to the strategy as the present assignment. If the strategy
+itself computed these targets, it does not change them. Rules:
 
 1. Each strategy computes an assignment with the targets as the owned partitions. The possible verdicts are those of
    `drift`. The verdict is `match` if the strategy leaves the targets unchanged.
 2. The strategy is the assignor that most members name. If no member names one, it is the broker's default. No record
-   has the default, but the coordinator reports it. Without a report, the verdict is the better of the verdicts for
-   `uniform` and `range`. If the targets fit neither of them, the verdict is `unknown`, reason
+   contains the default, but the coordinator reports it. Without this report, the verdict is the better of two verdicts:
+   for `uniform` and for `range`. If the targets fit neither of them, the verdict is `unknown`, reason
    `server_assignor_not_told`.
-3. If several assignors have the most votes, the coordinator takes any of them (the maximum over a hash map). Then the
-   verdict is the best of their verdicts. It is `drift` only if the targets break the rules of each of them. The
-   monitor does not have every assignor. If one of them is missing, and the targets fit none of the others, the verdict
-   is `unknown`.
+3. If several assignors have the most votes, the coordinator chooses any of them (the maximum over a hash map). In this
+   case, the verdict is the best verdict of these assignors. It is `drift` only if the targets break the rules of every
+   one of these assignors. The monitor does not implement every assignor. If it does not implement one of these
+   assignors, and the targets fit none of the others, the verdict is `unknown`.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from streaming.evaluation.assignment.leader import BROKER, Leader
 from streaming.group.snapshot import GroupSnapshot
 
 THE_BROKER = Leader(BROKER, (), (BROKER,))
-"""The leader of every KIP-848 group: the group coordinator."""
+"""For every KIP-848 group, the group coordinator counts as the leader."""
 
 SERVER_ASSIGNORS: Mapping[str, str] = {"uniform": "uniform", "range": "server-range"}
-"""The monitor's name of each coordinator assignor, by the coordinator's name."""
+"""Maps the coordinator's name of each assignor to the monitor's name of the same assignor."""
 
 _BEST_FIRST = (MATCH, EQUIVALENT, DIFFERS_FROM_JAVA)
 
@@ -64,7 +64,7 @@ def consumer_drifts(
 
 
 def _best_verdict(candidates: Sequence[StrategyDrift], *, is_complete: bool) -> StrategyDrift:
-    """Return the best verdict. `is_complete` is True if the group uses one of these strategies for certain."""
+    """Return the best verdict. `is_complete` is True if the group certainly uses one of these strategies."""
     for verdict in _BEST_FIRST:
         if (best := next((one for one in candidates if one.verdict == verdict), None)) is not None:
             return best

@@ -1,41 +1,43 @@
-"""Compare the actual assignment with the one that a strategy computes, and find the rules that it breaks.
+"""Compare the actual assignment with the result of a strategy, and find the rules that the assignment breaks.
 
-The monitor replays the leader's computation from its recorded inputs. Rules for the verdict on the group's own
-strategy, the first that applies:
+The monitor replays the leader's computation from its recorded inputs. The verdict on the group's own strategy comes
+from the first of these rules that applies:
 
-1. The verdict is `not_evaluated` if the monitor has no strategy of this name, and for Kafka Streams. It is `drift` if
-   the assignment breaks a common rule (`rule_violations`).
+1. The verdict is `not_evaluated` for Kafka Streams, and for a strategy that the monitor does not implement. It is
+   `drift` if the assignment breaks a common rule (`rule_violations`).
 2. The verdict is `unknown` if an input is missing. The reason names the input:
 
-   - `metadata_missing`: the partition count of a subscribed topic is unknown. It is also the reason if a `drift` would
-     depend on an older sample that contradicts the record (`sampled_topics`).
+   - `metadata_missing`: the partition count of a subscribed topic is unknown. The reason is the same if only an older
+     sample shows the `drift`, and this sample contradicts the record (`sampled_topics`).
    - `member_subscription`, `member_assignment`: the subscription or the assignment of a member cannot be decoded.
    - `target_assignment`: no record has the target of a KIP-848 member.
    - `resolved_regex`: the topics of a KIP-848 member's regular expression are unknown. Coordinators never return them.
    - `topic_names`: the target of a KIP-848 member has a topic without a name, because the topic was deleted.
 
-3. The verdict is `match` if every partition has the owner that the replay computes. The library of the leader does not
-   matter. If there are racks, Java's `range` has two replays: one with racks (since 3.5), and one without.
+3. The verdict is `match` if every partition has the owner that the replay computes. The library of the leader is not
+   relevant here. If there are racks, Java's `range` has two replays: one with racks (since 3.5), and one without racks.
 4. The verdict is `unknown`, reason `metadata_changed`, if the leader knew a different partition count. A sample after
-   the record shows this in two cases. The topic has fewer partitions than were assigned (it was deleted, or created
-   again). Or the topic has more, and no member got the last ones (it has grown).
-5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). It names the rules. For
-   each partition whose owner breaks a rule, it gives the actual and the expected owner. The balance rule is the one
-   that the leader's library promises (`leader`). If the library is unknown, only the rules that all libraries keep are
-   checked.
-6. The verdict is `withheld` for a cooperative strategy if its members must first revoke the partitions that have no
-   owner now (KIP-429, first round).
-7. The verdict is `drift`, rule `replay_differs`, if the strategy has exactly one correct result. The leader's library
-   must be known to compute this result. A user's own strategy counts as its own library.
-8. The verdict is `equivalent` if the strategy has many correct results and this one is as even as promised. Sticky
-   strategies have many correct results. kafka-go has many, too. It assigns partitions in the order in which the broker
-   lists them.
-9. Otherwise the verdict is `differs_from_java`. The assignment breaks no rule.
+   the record shows this in two cases. First case: the topic has fewer partitions than were assigned (it was deleted, or
+   created again). Second case: the topic has more partitions than were assigned, and the last partitions have no owner
+   (the topic has grown).
+5. The verdict is `drift` if the assignment breaks a rule (`assignors.fairness.invariants`). It names the rules. The
+   verdict names the actual and the expected owner of each partition whose owner breaks a rule. The balance rule depends
+   on what the leader's library promises (`leader`). If the library is unknown, the monitor checks only the rules that
+   all libraries follow.
+6. The verdict is `withheld` in the first round of a cooperative rebalance (KIP-429): some partitions have no owner now,
+   because members must revoke them first.
+7. The verdict is `drift`, rule `replay_differs`, if the strategy has exactly one correct result. To compute this
+   result, the monitor must know the leader's library. A user's own strategy counts as its own library.
+8. The verdict is `equivalent` if the strategy has many correct results, and the actual assignment is as even as
+   promised. Sticky strategies have many correct results. The strategies of kafka-go also have many, because kafka-go
+   assigns partitions in the order in which the broker lists them.
+9. Otherwise the verdict is `differs_from_java`. In this case, too, the assignment breaks no rule.
 
-Only present owners are evaluated. A partition that moved needlessly has a correct owner now. It counts only in the
-rebalance that moved it (`partition_movement`).
+Only present owners are evaluated. If a partition moved without need, its present owner is still correct. Such a move
+counts only for the rebalance (`partition_movement`).
 
-Strategies other than the group's own are compared, too. Their verdict is `same` or `differs`.
+The assignment is also compared with strategies other than the group's own. The verdict for these is `same` or
+`differs`.
 """
 
 from __future__ import annotations
@@ -67,14 +69,20 @@ REBALANCING = "rebalancing"
 """Verdict: the present generation or epoch has no assignment yet."""
 SAME = "same"
 DIFFERS = "differs"
-"""`same` and `differs` are verdicts on strategies other than the group's own. They compare the computed owners."""
+"""`same` and `differs` are the verdicts for strategies that are not the group's own.
+
+They only show whether the owners are equal.
+"""
 NOT_EVALUATED = "not_evaluated"
 
 REPLAY_DIFFERS = "replay_differs"
 """Name of a violation: no rule of `invariants` is broken, but the leader's library computes a different assignment."""
 
 EXACT_STRATEGIES = frozenset({"range", "roundrobin"})
-"""Strategies with exactly one correct result for each library. The result depends on how the library orders members."""
+"""Strategies with exactly one correct result for each library.
+
+This result depends on the library's order of members.
+"""
 
 METADATA_MISSING = "metadata_missing"
 
@@ -83,13 +91,14 @@ _COOPERATIVE = "cooperative-sticky"
 _PROVEN_BY_RECORD = frozenset(
     rule.value for rule in (Rule.UNKNOWN_MEMBER, Rule.NOT_SUBSCRIBED, Rule.ASSIGNED_TWICE, Rule.HANDED_OVER_EARLY)
 )
-"""Rules whose violation the record alone proves. All other rules depend on the partition counts of topics."""
+"""The record alone proves a violation of these rules. All other rules depend on the partition counts of topics."""
 
 
 class MisplacedPartition(msgspec.Struct, frozen=True):
     """A partition whose owner breaks a rule of the strategy.
 
-    `actual_members` is empty if the partition has no owner. `expected_member` is None if no member should own it.
+    `actual_members` is empty if the partition has no owner. `expected_member` is None if no member should own the
+    partition.
     """
 
     topic: str
@@ -102,7 +111,7 @@ class StrategyDrift(msgspec.Struct, frozen=True):
     """The verdict of one strategy on the actual assignment.
 
     `misplaced` and `violations` are set only for the verdict `drift`. `violations` has the names of the broken rules.
-    `drift_partitions` is None if the comparison proves nothing. It is 0 if no difference breaks a rule.
+    `drift_partitions` is None if the comparison proves nothing. It is 0 if the assignment breaks no rule.
     """
 
     strategy: str
@@ -117,7 +126,7 @@ class StrategyDrift(msgspec.Struct, frozen=True):
 def strategy_drift(
     inputs: AssignmentInputs, assignor: PartitionAssignor, leader: Leader, *, is_group_strategy: bool
 ) -> StrategyDrift:
-    """Compare the actual owners with one strategy, as the leader's library computes it.
+    """Compare the actual owners with the result of one strategy, as computed by the leader's library.
 
     If a user's strategy fails, the verdict is `not_evaluated`, and the reason names the failure.
     """
@@ -144,7 +153,8 @@ def strategy_drift(
 def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) -> StrategyDrift:
     """Check only the common rules (rule 1).
 
-    A partition that a member claims and no member gets may be withheld. It does not break the rule `unassigned`.
+    If a member claims a partition but no member is assigned it, the partition may be withheld. Such a partition does
+    not break the rule `unassigned`.
     """
     claimed = {at for member in inputs.spec.members for at in member.owned}
     is_uncertain = inputs.unknown_inputs or inputs.unknown_topics or inputs.changed_topics or inputs.stale_topics
@@ -164,7 +174,10 @@ def evaluate_common_rules(inputs: AssignmentInputs, strategy: str, reason: str) 
 
 
 def _unknown_if_stale(inputs: AssignmentInputs, drift: StrategyDrift) -> StrategyDrift:
-    """Return the verdict, or `unknown` if it depends on an older sample that the record contradicts (rule 2)."""
+    """Return the verdict.
+
+    Return `unknown` if the verdict depends on an older sample that contradicts the record (rule 2).
+    """
     is_proven = drift.verdict != DRIFT or not _PROVEN_BY_RECORD.isdisjoint(drift.violations)
     if is_proven or not inputs.stale_topics:
         return drift
@@ -192,9 +205,10 @@ def _evaluate_own_strategy(
 
 
 def _violations(inputs: AssignmentInputs, strategy: str, balance: str | None) -> Sequence[Violation]:
-    """Return the violations by present owners.
+    """Return the rules that the present owners break.
 
-    `balance` is the strategy whose balance rule the library promises. It is None if the promised rule is unknown.
+    `balance` is the name of a strategy. The library promises the balance rule of this strategy. None: the promised rule
+    is unknown.
     """
     broken = [
         one for one in violations(inputs.spec, inputs.assignment, strategy) if one.rule is not Rule.MOVED_NEEDLESSLY
@@ -210,10 +224,10 @@ def _violations(inputs: AssignmentInputs, strategy: str, balance: str | None) ->
 def _drift(
     inputs: AssignmentInputs, strategy: str, broken: Sequence[Violation], expected_owners: Owners, *, is_exact: bool
 ) -> StrategyDrift:
-    """Return the verdict `drift` with every partition whose owner breaks a rule.
+    """Return the verdict `drift`, with a list of the partitions whose owners break a rule.
 
     `expected_owners` is the valid assignment that is nearest to the actual one. If the strategy has one correct result
-    (`is_exact`), every partition with a different owner is misplaced. The same applies if the assignment is unbalanced.
+    (`is_exact`), every partition with a different owner is misplaced. The same is true if the assignment is unbalanced.
     Otherwise only the partitions that a violation names are misplaced.
     """
     rules = {one.rule for one in broken}
@@ -231,7 +245,7 @@ def _drift(
 def _has_one_correct_assignment(inputs: AssignmentInputs, strategy: str, leader: Leader) -> bool:
     """Return True if the replay is the only correct result of the leader's library.
 
-    librdkafka uses racks differently from Java. So its result is not known if there are racks.
+    librdkafka uses racks differently from Java. So librdkafka's result is unknown if there are racks.
     """
     if strategy not in BUILT_IN:
         return True
@@ -256,7 +270,7 @@ def _has_racks(inputs: AssignmentInputs) -> bool:
 
 
 def _withholds_partitions(inputs: AssignmentInputs, actual: GroupAssignment) -> bool:
-    """Return True if a member has to revoke a partition that no member gets in this round."""
+    """Return True if a member must revoke a partition, and this round assigns the partition to no member."""
     assigned = {topic_partition for held in actual.members.values() for topic_partition in held}
     claimed = {topic_partition for member in inputs.spec.members for topic_partition in member.owned}
     return any(inputs.spec.exists(topic_partition) for topic_partition in claimed - assigned)
@@ -267,5 +281,5 @@ def _expected_owners(expected: GroupAssignment) -> Owners:
 
 
 def _differing_partitions(owners: Owners, expected_owners: Owners) -> set[TopicPartition]:
-    """Return the partitions whose owners differ. Most do not, so the items are compared as sets."""
+    """Return the partitions whose owners differ. Most owners are equal, so the items are compared as sets."""
     return {at for at, _ in owners.items() ^ expected_owners.items()}

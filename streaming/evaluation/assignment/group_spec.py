@@ -20,7 +20,7 @@ Owners = Mapping[TopicPartition, tuple[str, ...]]
 
 
 def group_spec(snapshot: GroupSnapshot, metadata: GroupMetadata) -> GroupSpec:
-    """Return the arguments of `ConsumerPartitionAssignor.assign`, with the sampled metadata of the cluster."""
+    """Return the arguments for `ConsumerPartitionAssignor.assign`. The metadata of the cluster comes from samples."""
     reads_only_java_form = metadata.protocol == "sticky" and leader_of(metadata).implementation == JAVA
     return GroupSpec(
         members=tuple(_member_subscription(member, reads_only_java_form) for member in metadata.members),
@@ -32,19 +32,19 @@ def group_spec(snapshot: GroupSnapshot, metadata: GroupMetadata) -> GroupSpec:
 def _reads_racks(metadata: GroupMetadata) -> bool:
     """Return True if the leader knew the racks of members.
 
-    An older library reads the subscription of a newer member without its rack.
+    A library without support for racks ignores the rack in the subscription of a newer member.
     """
     leader = next((member for member in metadata.members if member.member_id == metadata.leader), None)
     return leader is None or leader.subscription is None or leader.subscription.version >= RACKS_SINCE
 
 
 def sampled_partitions(snapshot: GroupSnapshot) -> Mapping[str, int]:
-    """Return the partition counts of the topics that existed at their sample."""
+    """Return the partition count of each topic that existed at the time of its sample."""
     return {topic: sampled.partitions for topic, sampled in snapshot.topics.items() if sampled.partitions}
 
 
 def sampled_racks(snapshot: GroupSnapshot) -> Mapping[str, tuple[tuple[str | None, ...], ...]]:
-    """Return the racks of the replicas of each partition, for the sampled topics that have racks."""
+    """Return, for each sampled topic with racks, the racks of the replicas of each partition."""
     return {topic: sampled.racks for topic, sampled in snapshot.topics.items() if sampled.partitions and sampled.racks}
 
 
@@ -69,11 +69,11 @@ def _member_subscription(member: ClassicMember, reads_only_java_form: bool) -> M
 def _with_sticky_claim(
     joined: MemberSubscription, user_data: bytes | None, reads_only_java_form: bool
 ) -> MemberSubscription:
-    """Return the member with the partitions that it claims in its user data.
+    """Return a copy of the member that owns the partitions that it claims in its user data.
 
     A `sticky` member revokes its partitions before it joins, and claims them in its user data. Version 0 of the user
-    data has no generation. kafka-python has its own form of the claim. A Java leader cannot read this form and ignores
-    the claim. Other leaders use it.
+    data has no generation. kafka-python writes the claim in its own form. A Java leader cannot read this form and
+    ignores the claim. Other leaders use it.
     """
     in_own_form = None if reads_only_java_form else kafka_python_sticky_user_data(user_data)
     owned, generation_id = in_own_form if in_own_form and in_own_form[0] else sticky_user_data(user_data)
@@ -83,13 +83,13 @@ def _with_sticky_claim(
 
 
 def actual_owners(metadata: GroupMetadata) -> Owners:
-    """Return the owners of each partition from the leader's assignment, sorted by member id."""
+    """Read the leader's assignment. Return the owners of each partition, sorted by member id."""
     by_id = sorted(metadata.members, key=lambda member: member.member_id)
     return _owners((member.member_id, member.assignment.partitions if member.assignment else ()) for member in by_id)
 
 
 def target_spec(snapshot: GroupSnapshot) -> GroupSpec:
-    """Return a KIP-848 group as its coordinator sees it, with the targets as the owned partitions."""
+    """Return a KIP-848 group with the inputs of its coordinator. The targets are the owned partitions."""
     return GroupSpec(
         members=tuple(
             MemberSubscription(
@@ -107,14 +107,20 @@ def target_spec(snapshot: GroupSnapshot) -> GroupSpec:
 
 
 def _topics_or_target_topics(member: GroupMember) -> tuple[str, ...]:
-    """Return the topics that a member subscribes to. If they are unknown, return the topics of its target."""
+    """Return the topics that a member subscribes to.
+
+    If these topics are unknown, return the topics in the member's target.
+    """
     if member.subscribed_topics is not None:
         return member.subscribed_topics
     return tuple(dict.fromkeys(topic for topic, _ in member.target or ()))
 
 
 def target_owners(snapshot: GroupSnapshot) -> Owners:
-    """Return the target owners of each partition, sorted. For a classic group they are the assigned owners."""
+    """Return the target owners of each partition, sorted.
+
+    In a classic group, the target owners are the assigned owners.
+    """
     return _owners((member.member_id, member.target or ()) for member in members(snapshot))
 
 
@@ -129,7 +135,7 @@ def _owners(partitions_by_member: Iterable[tuple[str, Iterable[TopicPartition]]]
 
 
 def assigned_partitions(partitions: Iterable[TopicPartition]) -> Mapping[str, int]:
-    """Return the smallest partition count of each topic that the assignment needs: its highest partition plus one.
+    """Return the minimum partition count of each assigned topic: the number of its highest assigned partition plus one.
 
     >>> assigned_partitions([("t", 2), ("u", 0), ("t", 0)])
     {'t': 3, 'u': 1}

@@ -1,8 +1,9 @@
-"""Recognise the client library that computed the assignment, by the form of the bytes that the leader wrote.
+"""Recognise the client library that computed the assignment.
 
-Only the leader's library matters, because the leader writes the assignment of every member. Client ids are not
-sufficient, because users can choose them. The table below comes from the sources of the libraries and from records of
-real clients (see the table in `test_leader.py`). User data is null, empty, or filled:
+The form of the bytes that the leader wrote shows the library. Only the leader's library matters, because the leader
+writes the assignment of every member. Client ids alone are not sufficient, because users can configure any client id.
+The table below comes from the sources of the libraries and from records of real clients (see the table in
+`test_leader.py`). User data is null, empty, or filled:
 
 | leader | assignments | its own subscription |
 |---|---|---|
@@ -23,11 +24,12 @@ Rules:
 
 1. The *candidates* are all libraries that write bytes of this form for the group's strategy. Members without an
    assignment are ignored.
-2. The library is recognised if there is exactly one candidate. It is also recognised if the leader has the default
-   client id of exactly one candidate.
+2. The library is recognised if there is exactly one candidate. It is also recognised if there are several candidates,
+   and the leader has the default client id of exactly one of them.
 3. Many small libraries write version 0 with null user data, in the assignments and in the subscription. For this form
    the default client id is required.
-4. If the leader is unknown (DescribeGroups does not name it), any member can be the leader. There are only candidates.
+4. DescribeGroups does not name the leader. If the leader is unknown, any member can be the leader. There are only
+   candidates.
 """
 
 from __future__ import annotations
@@ -52,7 +54,10 @@ FRANZ_GO = "franz-go"
 KAFKA_GO = "kafka-go"
 FAUST = "faust"
 OLD_JAVA = "java-2.3"
-"""Java before 2.4. It is never recognised: other libraries write the same bytes, and its client id is no evidence."""
+"""Java before 2.4. This library is never recognised.
+
+Other libraries write the same bytes, and its client id proves nothing.
+"""
 BROKER = "broker"
 """The group coordinator itself (KIP-848)."""
 UNKNOWN_LEADER = "unknown"
@@ -60,8 +65,8 @@ UNKNOWN_LEADER = "unknown"
 NULL, EMPTY, FILLED, GENERATION, PREFIXED = "null", "empty", "filled", "4 bytes", "prefixed"
 """Kinds of user data.
 
-Four bytes are a generation (`CooperativeStickyAssignor`) or an empty claim. `prefixed` is the claim of a `sticky`
-member in kafka-python's own form.
+User data of four bytes is either a generation (`CooperativeStickyAssignor`) or an empty claim. `prefixed` is the claim
+of a `sticky` member in kafka-python's own form.
 """
 
 _DEFAULT_CLIENT_IDS: Mapping[str, str] = MappingProxyType(
@@ -73,10 +78,10 @@ _DEFAULT_CLIENT_IDS: Mapping[str, str] = MappingProxyType(
         FRANZ_GO: "kgo-",
     }
 )
-"""Prefix of the default client id of each library. The prefix is compared with the client id plus a dash."""
+"""Prefix of the default client id of each library. The client id plus a dash must begin with this prefix."""
 
 KAFKAJS_PROTOCOL = "RoundRobinAssigner"
-"""Name of the only strategy of KafkaJS."""
+"""Name of the strategy of KafkaJS. KafkaJS has no other strategy."""
 KAFKA_GO_RACKS = "rack-affinity"
 """Name of a strategy that only kafka-go has."""
 
@@ -85,9 +90,9 @@ _GENERATION_BYTES = 4
 
 
 class Leader(msgspec.Struct, frozen=True):
-    """The library that computed the assignment, and the evidence as readable text.
+    """The library that computed the assignment, and the evidence for it as readable text.
 
-    `candidates` are all libraries that may have computed it. If the library was recognised, it is the only candidate.
+    `candidates` are all libraries that may have computed the assignment. A recognised library is the only candidate.
     """
 
     implementation: str
@@ -96,7 +101,7 @@ class Leader(msgspec.Struct, frozen=True):
 
 
 class _AssignmentForm(NamedTuple):
-    """The form of the assignments that the leader wrote: their version, and the kinds of their user data.
+    """The form of the assignments that the leader wrote: the version, and the kinds of user data.
 
     `echoes_user_data` is True if every assignment has the user data of its member's subscription.
     """
@@ -129,7 +134,7 @@ class _RecordForm(NamedTuple):
 def leader_of(metadata: GroupMetadata) -> Leader:
     """Find the library that computed the assignment.
 
-    It is unknown if no member has an assignment, or if the assignments have several versions.
+    The library is unknown if no member has an assignment, or if the assignments do not all have the same version.
     """
     leader = next((member for member in metadata.members if member.member_id == metadata.leader), None)
     assignments, protocol = _assignment_form(metadata.members), metadata.protocol
@@ -167,7 +172,8 @@ def _has_default_client_id(leader: ClassicMember, library: str) -> bool:
 def promised_balance(leader: Leader, strategy: str) -> str | None:
     """Return the strategy whose balance rule (`assignors.fairness.balance_rules`) the leader keeps. None if unknown.
 
-    kafka-go starts roundrobin again with each topic. So its members can differ by one partition in every topic.
+    kafka-go starts roundrobin from the first member for each topic. So one member can have one more partition of every
+    topic.
 
     >>> promised_balance(Leader(KAFKA_GO, (), (KAFKA_GO,)), "roundrobin")
     'range'
@@ -198,9 +204,10 @@ def _user_data_kind(user_data: bytes | None) -> str:
 
 
 def _assignment_form(members: Iterable[ClassicMember]) -> _AssignmentForm | None:
-    """Return the form of all assignments. None if no member has one, or if they have several versions.
+    """Return the form of all assignments.
 
-    One library writes all assignments of a group, so all of them have the same version.
+    None if no member has an assignment, or if the assignments have different versions. If one library wrote all
+    assignments, their versions are equal.
     """
     known = [(member.subscription, member.assignment) for member in members if member.assignment]
     pairs = [(joined, assigned) for joined, assigned in known if assigned.version is not None]
@@ -228,7 +235,7 @@ def _candidates(written: _RecordForm) -> tuple[str, ...]:
 
 
 def _fits_many_libraries(written: _RecordForm) -> bool:
-    """Return True for the form of rule 3, which many libraries write."""
+    """Return True if the form is that of rule 3, which many libraries write."""
     return (written.assignment_version, written.version) == (0, 0) and {*written.assignments, written.user_data} == {
         NULL
     }
@@ -251,7 +258,7 @@ def _is_librdkafka(written: _RecordForm) -> bool:
 def _is_version_0(written: _RecordForm, *claims: str) -> bool:
     """Return True if assignments and subscription have version 0, and the assignments have empty user data.
 
-    Only a sticky member may claim partitions in the user data of its subscription.
+    User data in the subscription is allowed only for a sticky member that claims partitions.
     """
     kinds = {EMPTY, *claims} if written.protocol == "sticky" else {EMPTY}
     is_version_0 = (written.assignment_version, written.version) == (0, 0)
@@ -284,7 +291,10 @@ def _is_sarama(written: _RecordForm) -> bool:
 
 
 def _is_franz_go(written: _RecordForm) -> bool:
-    """Return True for the form of franz-go. Its claim without partitions is an empty array of four bytes."""
+    """Return True for the form of franz-go.
+
+    franz-go writes a claim without partitions as an empty array of four bytes.
+    """
     kinds = {FILLED, GENERATION} if written.protocol in _STICKY else {NULL}
     is_own = written.assignments == {NULL} and written.user_data in kinds and not written.ends_before_owned
     before_2023 = 1 if written.protocol == "cooperative-sticky" else 0

@@ -1,12 +1,13 @@
-"""Compute for each member the partitions that it has, the partitions that it should have, and their lag.
+"""Compute, for each member, the partitions that it has, the partitions that it should have, and its lag.
 
-1. A member *has* the partitions that it may consume now. Under KIP-848 they can differ from its target for some time.
-2. A member *should have* the partitions that the group's own strategy assigns to it. They are known only for the
-   verdicts `match` and `drift`. For `drift` the verdict lists every misplaced partition by member id. They are unknown
-   if one of these ids is no longer in the group. For example, a static member that rejoins gets a new id, but the
-   verdict stays.
-3. If a member subscribes to a topic and has no partition of it, its count is 0. The same applies to the expected
-   count. A count that no record shows is None, never 0. The count is also None instead of 0 while the member has
+1. A member *has* the partitions that it may consume now. In a KIP-848 group, these partitions can differ from the
+   member's target for some time.
+2. A member *should have* the partitions that the group's own strategy assigns to it. These partitions are known only
+   for the verdicts `match` and `drift`. For `drift`, the verdict lists every misplaced partition with member ids. If
+   one of these member ids is no longer in the group, the partitions are unknown. For example, a static member that
+   rejoins gets a new id, but the old verdict remains.
+3. If a member subscribes to a topic and has no partition of it, its count is 0. The same applies to the expected count.
+   If no record shows a count, the count is None, never 0. The count is also None instead of 0 while the member has
    partitions of a topic whose name is unknown.
 4. The lag of a member is the sum of the lags of its partitions. It is 0 if the member has no partitions. It is None if
    the lag of any of its partitions is unknown.
@@ -36,10 +37,11 @@ class TopicShare:
 def topic_shares(
     members: Sequence[GroupMember], own: StrategyDrift | None, unnamed: frozenset[str] = frozenset()
 ) -> Iterator[TopicShare]:
-    """Return one share for each member and each topic that the member subscribes to, has or should have partitions of.
+    """Return one share for each member and each of its topics.
 
-    `own` is the verdict for the group's own strategy. `unnamed` contains topic ids that are used in place of unknown
-    topic names. These topics have no shares.
+    A member's topics are those that it subscribes to, has partitions of, or should have partitions of. `own` is the
+    verdict for the group's own strategy. `unnamed` contains the ids of topics whose names are unknown. These topics
+    have no shares.
 
     >>> member = GroupMember("m", None, "app", "/h", None, ("t",), None, None, None, (("t", 0),), (("t", 0),), ())
     >>> [(share.topic, share.partitions, share.expected) for share in topic_shares([member], None)]
@@ -57,7 +59,7 @@ def topic_shares(
 
 
 def _count_of_topic(partitions: Counter[str] | None, topic: str, unnamed: frozenset[str]) -> int | None:
-    """Return the count by rule 3."""
+    """Return the count as described in rule 3."""
     if partitions is None or (topic not in partitions and not unnamed.isdisjoint(partitions)):
         return None
     return partitions[topic]
@@ -72,7 +74,7 @@ def expected_partitions(members: Sequence[GroupMember], own: StrategyDrift | Non
 def _expected_by_topic(members: Iterable[GroupMember], own: StrategyDrift | None) -> Mapping[str, Counter[str]] | None:
     """Return the expected partition counts by member and topic (rule 2).
 
-    They are the assigned partitions, with each misplaced partition moved to its expected owner.
+    They are the counts of the assigned partitions, after each misplaced partition has moved to its expected owner.
     """
     if own is None or own.verdict not in {MATCH, DRIFT}:
         return None

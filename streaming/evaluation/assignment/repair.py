@@ -1,13 +1,13 @@
-"""Find the valid assignment that is nearest to an actual one. It shows the misplaced partitions and their owners.
+"""Find the valid assignment that is nearest to an actual assignment. The difference shows the misplaced partitions.
 
 A strategy with many correct results does not decide the owner of a single partition. So the monitor repairs the actual
-assignment. It gives the assignment to a sticky strategy as the owned partitions. The strategy then moves only what must
-move. Rules:
+assignment. It passes the actual assignment to a sticky strategy, as the owned partitions. The strategy then moves only
+the partitions that must move. Rules:
 
-1. If a partition has several owners, the repair keeps the first one that is a member and subscribes to the topic.
+1. If a partition has several owners, the repair uses only the first owner that is a member and subscribes to the topic.
 2. If the strategy promises balance within each topic (`range`), each topic is repaired separately.
-3. If a violation names a partition, that partition is misplaced. A violation of balance names none. In this case, the
-   partitions that the repair moves are misplaced.
+3. If a violation names a partition, that partition is misplaced. A violation of balance names no partition. In this
+   case, the partitions that the repair moves are misplaced.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EVEN_IN_EACH_TOPIC = frozenset({"range", "server-range"})
 
 
 def repair_assignment(inputs: AssignmentInputs, balance: str | None) -> GroupAssignment:
-    """Return the nearest valid assignment that is as even as the strategy `balance` promises."""
+    """Return the nearest valid assignment with the balance that the strategy `balance` promises."""
     if balance not in _EVEN_IN_EACH_TOPIC:
         return _STICKY.assign(_claiming_owned(inputs, inputs.spec.partitions, inputs.spec.members))
     held: dict[str, list[TopicPartition]] = {member.member_id: [] for member in inputs.spec.members}
@@ -39,9 +39,9 @@ def repair_assignment(inputs: AssignmentInputs, balance: str | None) -> GroupAss
 def _claiming_owned(
     inputs: AssignmentInputs, partitions: Mapping[str, int], members: Iterable[MemberSubscription]
 ) -> GroupSpec:
-    """Return the group with the actual owners as the owned partitions of members.
+    """Return a copy of the group. Each member owns its actual partitions.
 
-    Racks are left out, because no rule depends on them.
+    Racks are omitted, because no rule depends on racks.
     """
     listed = tuple(members)
     subscriptions = dict(zip((one.member_id for one in listed), distinct_subscriptions(listed), strict=True))

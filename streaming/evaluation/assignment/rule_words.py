@@ -25,7 +25,7 @@ RULE_WORDS: Mapping[str, tuple[str, str]] = {
         "the assignment differs from the one that the leader's client library computes",
     ),
 }
-"""A short text and a sentence that describe a violation of each rule, by the name of the rule."""
+"""For each rule, by its name: a short text and a sentence that describe a violation."""
 
 
 def short_word(rule: str) -> str:

@@ -1,14 +1,14 @@
-"""Decide which partition counts a sample proves for a record, and which topics need a later sample.
+"""Decide which partition counts are proven at the time of a record, and which topics need a later sample.
 
-A topic can be created, deleted or extended between a sample and a record. Rules:
+A topic can be created, deleted or extended after a sample and before a record. Rules:
 
-1. A sample that began before the record was written proves nothing if the record disagrees with it. It is sufficient
-   if the record assigns exactly the partitions that were sampled.
-2. All other subscribed topics are *pending*. They need a sample that is later than the record.
+1. A sample may begin before the record was written. Such a sample is sufficient if the record assigns exactly the
+   partitions that were sampled. Otherwise it proves nothing.
+2. All other subscribed topics are *pending*. Pending topics need a sample that is later than the record.
 3. The partition count of a topic at the time of the record is *certain* if samples before and after the record agree.
-4. A topic *has changed* if this count is not certain, and a later sample shows one of two things. The topic has fewer
-   partitions than were assigned. Or it has more, and only its first partitions were assigned. If the topic is new, no
-   partition was assigned.
+4. A topic *has changed* if this count is not certain, and a later sample shows one of two things. First, the topic has
+   fewer partitions than were assigned. Second, the topic has more partitions than were assigned, and only its first
+   partitions were assigned. For a new topic, no partition was assigned.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def pending_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition] | N
 
 
 def changed_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition]) -> tuple[str, ...]:
-    """Return the subscribed topics whose partition count was different for the assignor (rule 4), sorted."""
+    """Return the subscribed topics whose partition count has changed since the assignor used it (rule 4), sorted."""
     doubtful = {
         topic: sampled
         for topic, sampled in snapshot.topics.items()
@@ -57,7 +57,8 @@ def changed_topics(snapshot: GroupSnapshot, owners: Iterable[TopicPartition]) ->
 def is_later(snapshot: GroupSnapshot, sampled: TopicMetadata) -> bool:
     """Return True if the sample is not older than the record.
 
-    The assignment of a polled group is older than its poll, so every sample counts as later.
+    A polled group has no time of its assignment. The assignment is older than the poll, so every sample counts as
+    later.
     """
     if snapshot.position is None:
         return False

@@ -1,15 +1,14 @@
-"""Evaluate the conditions of all groups once per sample, and keep the start time of each active condition.
+"""Evaluate the conditions of all groups once per sample, and store the start time of each active condition.
 
 Rules:
 
-1. At each sample every condition of every existing group is evaluated again. "Now" is the time up to which the
-   monitor has read the group's partition of `__consumer_offsets`, or the time at which it asked the group's
-   coordinator. If this time is unknown, or if an open transaction blocks the partition, all conditions of the group
-   are unknown.
+1. At each sample, every condition of every existing group is evaluated again. "Now" is the time up to which the monitor
+   has read the group's partition of `__consumer_offsets`, or the time at which it asked the group's coordinator. If
+   "now" is unknown, or if an open transaction blocks the partition, all conditions of the group are unknown.
 2. A condition *begins* at the first "now" at which it is active. It *ends* at the first "now" at which it is not
-   active. An unknown condition neither begins nor ends, and it is not shown until it is known again. When a group
-   ends, its conditions end.
-3. The conditions that were reported before a restart (`restore`) continue and keep their start time.
+   active. An unknown condition does not begin or end. It is hidden until it is known again. When a group ends, its
+   conditions end.
+3. Conditions that were reported before a restart of the monitor continue (`restore`). Their start times stay the same.
 4. The text of a condition comes from the last sample at which the condition was active. The report of its end has the
    same text.
 """
@@ -77,9 +76,9 @@ class ConditionChange:
 class ConditionInputs:
     """The inputs of one evaluation.
 
-    `now_ms` maps each `__consumer_offsets` partition to the time up to which it was read. Partition -1 is for groups
-    whose coordinator is asked. Partitions that are blocked by an open transaction are absent. `unowned` maps a group
-    id to the group's partitions without an owner.
+    `now_ms` maps each `__consumer_offsets` partition to the time up to which it was read. The key -1 is used for groups
+    in the polling mode. Partitions that are blocked by an open transaction are absent. `unowned` maps a group id to the
+    group's partitions without an owner.
     """
 
     groups: Mapping[str, GroupState]
@@ -98,8 +97,8 @@ Key = tuple[str, str]
 class ConditionEvaluation:
     """The result of one evaluation: the active conditions by group, and the changes since the last commit.
 
-    `known` contains the active conditions, and the earlier ones that are unknown now. `ConditionTracker.commit`
-    stores it.
+    `known` contains the active conditions. It also contains conditions that were active before and are unknown now.
+    `ConditionTracker.commit` stores it.
     """
 
     active: Mapping[str, tuple[Condition, ...]]
@@ -109,9 +108,9 @@ class ConditionEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class _GroupInputs:
-    """A group's state and the values that depend on this state alone.
+    """A group's state, and values that depend only on this state. These values show which groups can have a condition.
 
-    They show which groups can have a condition, so that most groups need no further evaluation.
+    Most groups need no further evaluation.
     """
 
     record: GroupState
@@ -140,8 +139,8 @@ class _RebalanceConditions:
 class ConditionTracker:
     """The conditions of all groups. Only the sampler's thread uses it.
 
-    `evaluate` finds the active conditions. `commit` makes them the base of the next comparison. A caller that writes
-    the changes calls `commit` only after the write has succeeded.
+    `evaluate` finds the active conditions. `commit` stores them for the next comparison. A caller that writes the
+    changes calls `commit` only after the write has succeeded.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -188,7 +187,10 @@ class ConditionTracker:
         return None if partition is None else inputs.now_ms.get(partition)
 
     def _groups_to_evaluate(self, inputs: ConditionInputs, commits: Mapping[str, GroupCommits]) -> Iterator[str]:
-        """Yield the groups that may have a condition or had one. Each remaining group costs only a comparison."""
+        """Yield the groups that can have a condition now, or had a condition before.
+
+        All other groups cost only one comparison each.
+        """
         had_one = {group_id for group_id, _ in self._known}
         silent = inputs.silence.groups_with_a_silent_partition()
         suspects = had_one.union(silent, inputs.rebalancing_since_ms, inputs.unowned)
@@ -217,7 +219,10 @@ class ConditionTracker:
         commits: GroupCommits | None,
         commits_by_partition: _CommitsByPartition,
     ) -> Mapping[str, str | None]:
-        """Return the text of each condition of the group, by name. None: unknown whether the condition is active."""
+        """Return the text of each condition of the group, by name.
+
+        The text is None if it is unknown whether the condition is active.
+        """
         group, now_ms = self._groups[group_id], self._now_ms(group_id, inputs)
         if now_ms is None:
             return {}
@@ -296,7 +301,7 @@ def _group_inputs(record: GroupState) -> _GroupInputs:
 def _static_owners(snapshot: GroupSnapshot, since_ms: int) -> OwnedPartitions | None:
     """Return the partitions of the static members, or None if no static member has partitions.
 
-    The members received them at the time of the group's last record or earlier.
+    The members got these partitions with the group's last record or earlier.
     """
     of_member = {
         member.group_instance_id: member.assigned
@@ -366,7 +371,7 @@ def _member_name(member: ModernMember) -> str:
 class _CommitsByPartition:
     """The commits of groups with static members, by partition.
 
-    They are requested for all groups at once, because each request scans all rows.
+    The commits of all groups are requested together, because each request scans all rows.
     """
 
     def __init__(self, silence: Silence, owned: Mapping[str, OwnedPartitions | None]) -> None:
@@ -376,9 +381,9 @@ class _CommitsByPartition:
         self._growing = silence.growing_rows(set(missing))
 
     def of_group(self, group_id: str, owned: OwnedPartitions) -> PartitionCommits | None:
-        """Return the group's commits, or None if it has none.
+        """Return the group's commits, or None if the group has no commits.
 
-        `waiting` also contains owned partitions without a commit whose records wait.
+        `waiting` contains partitions whose records wait, also owned partitions without a commit.
         """
         committed = self._committed.get(group_id)
         if committed is None:

@@ -1,6 +1,6 @@
 """Describe an active condition to a user on one line: the members, the counts and the duration.
 
-Member names are exactly as the members sent them. Every caller must make them safe before it prints them.
+Member names are exactly as the members sent them. Every caller must escape these names before it prints them.
 """
 
 from __future__ import annotations

@@ -1,23 +1,24 @@
 """Find KIP-848 members that do not reach their target assignment in time.
 
 The coordinator gives each member a target assignment. The member first revokes the partitions that are not in its
-target. Then it takes the target partitions that are free. Its current assignment shows its progress. The rule numbers
-continue those of `silence.py`:
+target. Then it takes the target partitions that are free. The current assignment of the member shows this progress. The
+rule numbers continue those of `silence.py`:
 
-15. A member *lags* its target if it is not Stable at the epoch of the target. The start of the lag is the time of the
-    group's last record at the first sample that shows the lag. So the reported duration is a lower bound, also after
-    a restart of the monitor. The lag starts again with each progress of the member: a new epoch, revoked partitions
-    or new partitions.
-16. `stuck_reconciliation`: a member lags for longer than its rebalance timeout. Within this timeout it must revoke
-    its partitions. If the timeout is unknown (a coordinator does not report it), the limit is `stuck_after_seconds`.
-    The coordinator fences a member that does not revoke in time. So a stuck member was not fenced, or it waits for a
+15. A member *lags* its target until it is Stable at the epoch of the target. The lag starts at the first sample that
+    shows it. The start time is the time of the group's last record at this sample. So the reported duration is a lower
+    bound, also after a restart of the monitor. The lag starts again with each progress of the member: a new epoch,
+    revoked partitions or new partitions.
+16. `stuck_reconciliation`: a member lags for longer than its rebalance timeout. A member must revoke its partitions
+    within this timeout. In the polling mode the timeout is unknown, because coordinators do not report it. In this
+    case, the limit is `stuck_after_seconds`. The coordinator fences a member that does not revoke its partitions in
+    time. So there are two causes for a stuck member. Either the coordinator did not fence it, or it waits for a
     partition of a different member.
 17. Some members are not evaluated: members without a current assignment, and members in a state that this version of
-    Kafka does not know. The same applies to a static member that left for a restart (epoch -2). The coordinator keeps
-    its partitions for its session timeout, and does not expect it to reconcile. This timeout may be longer than the
-    rebalance timeout. Members that wait for these partitions do lag. Share groups are not evaluated, because their
-    members need not reconcile. Streams groups are not evaluated if their coordinator is asked, because it does not
-    report their tasks.
+    Kafka does not know. A static member that left for a restart (epoch -2) is not evaluated either. The coordinator
+    reserves the partitions of this member during the session timeout, and does not expect the member to reconcile. The
+    session timeout can be longer than the rebalance timeout. Members that wait for these partitions do lag their
+    targets. Share groups are not evaluated, because their members need not reconcile. Streams groups are not evaluated
+    in the polling mode, because coordinators do not report the tasks of members.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class LaggingMember:
 
 
 def lagging_members(snapshot: GroupSnapshot, known: Mapping[str, LaggingMember]) -> Mapping[str, LaggingMember]:
-    """Return the members that lag their targets, by member id (rule 15). `known` is the previous result.
+    """Return, by member id, the members that lag their targets (rule 15). `known` is the previous result.
 
     >>> lagging_members(GroupSnapshot("g"), {})
     {}
@@ -73,7 +74,7 @@ def lagging_members(snapshot: GroupSnapshot, known: Mapping[str, LaggingMember])
 def stuck_members(
     group: ModernGroup, lagging: Mapping[str, LaggingMember], now_ms: int, limits: Limits
 ) -> Mapping[str, LaggingMember]:
-    """Return the members that lag for longer than allowed (rule 16), by member id."""
+    """Return, by member id, the members that lag for longer than allowed (rule 16)."""
     return {
         member_id: lag
         for member_id, lag in lagging.items()
@@ -82,7 +83,7 @@ def stuck_members(
 
 
 def allowed_ms(member: ModernMember, limits: Limits) -> float:
-    """Return the maximum lag of a member in milliseconds (rule 16)."""
+    """Return the allowed lag of a member in milliseconds (rule 16)."""
     reported_ms = member.rebalance_timeout_ms
     return 1000 * limits.stuck_after_seconds if reported_ms is None or reported_ms <= 0 else reported_ms
 
@@ -94,6 +95,7 @@ def _reports_reconciliation(snapshot: GroupSnapshot) -> bool:
 def _is_state_known(current: MemberAssignment, snapshot: GroupSnapshot) -> bool:
     """Return True if it is known whether the member has its target.
 
-    A polled answer never names the member state. Its assignment is compared with the target instead.
+    The answer to a poll never contains the member state. In this case, the assignment of the member is compared with
+    its target.
     """
     return snapshot.is_polled or current.state != UNKNOWN_MEMBER_STATE

@@ -1,25 +1,28 @@
-"""Find groups that hang, and static members that hang. No record shows this: only missing commits and listings do.
+"""Find groups that hang, and static members that hang. No record shows this.
 
-A rebalance in progress writes no record. The rule numbers continue those of `detectors.py`. "Now" is the time up to
-which the group's partition was read, or the time at which its coordinator was asked.
+Only listings and the absence of commits show it. A rebalance in progress writes no record. The rule numbers continue
+those of `detectors.py`. "Now" is the time up to which the group's partition was read, or the time at which its
+coordinator was asked.
 
-10. The records of a partition *wait* if three conditions are met. The next record that the group reads was written
-    more than `stuck_after_seconds` ago. More than `allowed_lag` records are unread. The end offset grew within
-    `stuck_after_seconds`. The first condition excludes a record that was written just now, after a quiet hour. A
-    record that an open transaction blocks for read_committed consumers (`is_blocked`) does not wait. If the group has
-    never committed the partition, only records written since its owner got it count.
-11. A group is *silent* if it has members, has committed before, its records wait, and no member has committed for
-    longer than `stuck_after_seconds`. If one of these inputs is unknown, silence is unknown. It is also unknown if a
-    complete listing does not contain the group. Then the group may have been deleted without a record. A group that
-    is listed as Empty has no members.
+10. The records of a partition *wait* if three conditions are met. First condition: the next record that the group reads
+    was written more than `stuck_after_seconds` ago. Second condition: more than `allowed_lag` records are unread. Third
+    condition: the end offset grew within the last `stuck_after_seconds`. The first condition excludes a record that was
+    written a moment ago. A record that an open transaction blocks for read_committed consumers (`is_blocked`) does not
+    wait. If the group has never committed the partition, only some records count: those written after the present owner
+    got the partition.
+11. A group is *silent* if four conditions are met. The group has members. The group has committed before. Its records
+    wait. No member has committed for longer than `stuck_after_seconds`. If one of these inputs is unknown, it is
+    unknown whether the group is silent. It is also unknown if a complete listing does not contain the group, because
+    the group may have been deleted without a record. A group that is listed as Empty has no members.
 12. `stuck_rebalance`: listings have shown the group in a rebalance for longer than `stuck_after_seconds`, without a
-    record of the group since then. It is also active if the group is silent and no listing shows it outside a
-    rebalance.
-13. `silent_group`: the group is silent, and the listing shows it outside a rebalance. Its members need very long for
-    their records, hang, or do not commit. No rebalance is the cause in this case.
-14. `silent_static_member`: a static member has owned partitions for longer than `stuck_after_seconds`. Their records
-    wait, and it has committed none of them for that time. A different member of the group has committed. Either the
-    member's group instance id was fenced, or the member hangs. If the whole group is silent, no member is named.
+    record of the group since then. This condition is also active for a silent group, unless a listing shows the group
+    outside a rebalance.
+13. `silent_group`: the group is silent, and the listing shows the group outside a rebalance. The cause is not a
+    rebalance. The members process their records very slowly, or they hang, or they do not commit.
+14. `silent_static_member`: a static member has owned partitions for longer than `stuck_after_seconds`. Records wait in
+    these partitions. The member has committed none of the partitions during this time, but a different member of the
+    group has committed. Either the member's group instance id was fenced, or the member hangs. If the whole group is
+    silent, the condition `silent_static_member` is not active.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ SILENT_STATIC_MEMBER = "silent_static_member"
 
 @dataclass(frozen=True, slots=True)
 class GroupCommits:
-    """The commits of a group: time of the last one, number of partitions, and whether records wait (None: unknown)."""
+    """The commits of a group: time of the last one, number of partitions, and whether records wait. None: unknown."""
 
     last_ms: int
     partitions: int
@@ -76,8 +79,8 @@ def silence_condition(
 ) -> str | None:
     """Return the active condition of rules 12 and 13, or None.
 
-    `listed_state` is None if the listing shows no state. `rebalancing_ms` is the time for which listings have shown a
-    rebalance.
+    `listed_state` is None if the state in the listing is unknown. `rebalancing_ms` is the duration of the rebalance
+    that listings have shown.
 
     >>> silence_condition(True, None, None, Limits()), silence_condition(True, "Stable", None, Limits())
     ('stuck_rebalance', 'silent_group')
@@ -91,7 +94,10 @@ def silence_condition(
 
 @dataclass(frozen=True, slots=True)
 class OwnedPartitions:
-    """The partitions of a group's static members, by group instance id, and the latest time at which they got them."""
+    """The partitions of a group's static members, by group instance id.
+
+    `since_ms` is the latest time at which the members got them.
+    """
 
     of_member: Mapping[str, TopicPartitions]
     since_ms: int
@@ -130,7 +136,7 @@ def silent_static_owners(
 class Silence:
     """The commits of one sample, reduced to the groups whose records wait.
 
-    It evaluates whole columns first and few rows afterwards. `ends` must already contain the sample.
+    Whole columns are evaluated first, and then only a few rows. `ends` must already contain the sample.
     """
 
     def __init__(self, lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> None:
@@ -156,7 +162,7 @@ class Silence:
         }
 
     def groups_with_a_silent_partition(self) -> frozenset[str]:
-        """Return the groups with a partition whose records wait and that has no commit for `stuck_after_seconds`."""
+        """Return the groups with a partition that has waiting records and had no commit for `stuck_after_seconds`."""
         is_old = pc.less_equal(self._partitions["commit_timestamp_ms"], self._since_ms)
         silent = self._partitions["group_id"].filter(pc.and_(is_old, pa.array(self._waits)))
         return frozenset(pc.unique(silent).to_pylist())
@@ -176,7 +182,10 @@ class Silence:
         return {group_id: PartitionCommits(last, waiting) for group_id, (last, waiting) in by_group.items()}
 
     def growing_rows(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return the partitions whose end offset grew within `stuck_after_seconds`, with their rows in `ends`."""
+        """Return the partitions whose end offset grew within the last `stuck_after_seconds`.
+
+        Each partition has its row number in `ends`.
+        """
         asked = sorted(partitions)
         topics = pa.array([topic for topic, _ in asked], pa.string())
         rows = self._ends.rows(topics, np.array([at for _, at in asked], dtype=np.int64))
@@ -185,14 +194,17 @@ class Silence:
         return {at: row for at, row, grew in zip(asked, rows.tolist(), grows.tolist(), strict=True) if grew}
 
     def waits_since(self, row: int, owned_since_ms: int) -> bool:
-        """Return True if records were written from `owned_since_ms` to `stuck_after_seconds` ago (end of rule 10)."""
+        """Return True if old records wait (end of rule 10).
+
+        Such records were written after `owned_since_ms` and more than `stuck_after_seconds` ago.
+        """
         points = self._ends.points.of_row(row)
         before = [offset for offset, at_ms in points if owned_since_ms <= at_ms <= self._since_ms]
         return bool(before) and before[-1] > before[0]
 
 
 def _waits(lag: LagEvaluation, ends: SampledOffsets, limits: Limits) -> tuple[BoolArray, BoolArray]:
-    """Return two columns for all committed partitions: records wait (rule 10), and that this is unknown."""
+    """Return two columns for all committed partitions: whether records wait (rule 10), and whether this is unknown."""
     partitions = lag.partitions
     records, seconds = partitions["lag"], partitions["lag_seconds"]
     is_none = pc.or_kleene(pc.less_equal(records, limits.allowed_lag), partitions["is_blocked"])
@@ -212,7 +224,7 @@ def _known(values: pa.ChunkedArray) -> BoolArray:
 
 
 def _grows(lag: LagEvaluation, ends: SampledOffsets, at: Int64Array, limits: Limits) -> BoolArray:
-    """Return True for each of the given rows whose end offset grew within `stuck_after_seconds`."""
+    """Return one value for each given row: True if its end offset grew within the last `stuck_after_seconds`."""
     selected = lag.partitions.select(["topic", "partition", "end_offset"]).take(pa.array(at))
     rows = ends.rows(selected["topic"].combine_chunks(), selected["partition"].to_numpy())
     since_ms = lag.report.sampled_at_ms - int(1000 * limits.stuck_after_seconds)

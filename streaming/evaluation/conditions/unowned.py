@@ -1,14 +1,15 @@
-"""Find the partitions without an owner at one sample, and count the records that wait there.
+"""At one sample, find the partitions without an owner, and count the records that wait in them.
 
 Rules:
 
-1. The group's records and the samples show which partitions have no owner, and since when (`rule_violations`). A
-   partition that is missing in the last sample is left out, because its topic was deleted a moment ago.
-2. If the group has committed the partition, the partition's lag waits. If not, all records of the partition wait: end
-   offset minus log start offset. If one of these numbers is unknown, the sum is unknown.
+1. The group's records and the samples show which partitions have no owner, and since when (`rule_violations`). If a
+   partition is missing in the last sample, its topic was deleted a moment ago. Such a partition is ignored.
+2. If the group has committed the partition, the number of waiting records is the partition's lag. Otherwise all records
+   of the partition wait. Their number is the end offset minus the log start offset. If one of these numbers is unknown,
+   the sum is unknown.
 3. `unowned_partitions`: a partition has had no owner for longer than `stuck_after_seconds`. This includes partitions
-   that a cooperative round withholds, because the next round should follow within moments. Unknown if a listing shows
-   the group in a rebalance.
+   that a cooperative round withholds, because the next round should follow within moments. If a listing shows the group
+   in a rebalance, the condition is unknown.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from streaming.group.snapshot import REBALANCING
 
 @dataclass(frozen=True, slots=True)
 class UnownedNow:
-    """The partitions of a group without an owner at the last sample, with their waiting records (None: unknown)."""
+    """The partitions without an owner of one group at the last sample, each with its number of waiting records."""
 
     waiting: Mapping[Unowned, int | None]
 
@@ -41,7 +42,7 @@ class UnownedNow:
     def records(self, of: Iterable[Unowned] | None = None) -> int | None:
         """Return the number of records that wait in `of`, or None if unknown (rule 2).
 
-        Without `of`: in all partitions that are not withheld.
+        If `of` is None, all partitions that are not withheld are counted.
         """
         asked = (one for one in self.waiting if not one.is_withheld) if of is None else of
         counts = [self.waiting[one] for one in asked]
@@ -50,7 +51,10 @@ class UnownedNow:
 
 
 def unowned_now(groups: Mapping[str, GroupState], lag: pa.Table, sample: ClusterSample) -> Mapping[str, UnownedNow]:
-    """Return the partitions without an owner of each group that has some. `lag` has the columns of LAG_SCHEMA."""
+    """Return the partitions without an owner, by group. Groups without such partitions are absent.
+
+    `lag` has the columns of LAG_SCHEMA.
+    """
     unowned = {
         group_id: partitions
         for group_id, record in groups.items()
@@ -68,13 +72,13 @@ def unowned_now(groups: Mapping[str, GroupState], lag: pa.Table, sample: Cluster
 def is_unknown(record: GroupState, listed_state: str | None) -> bool:
     """Return True if it is unknown which partitions have an owner.
 
-    The cause is a rebalance, or records that do not show the owners.
+    The group is in a rebalance, or its records do not show the owners.
     """
     return listed_state in REBALANCING or (record.violations is not None and not record.violations.is_known)
 
 
 def describe_unowned(unowned: UnownedNow, lasting: Sequence[Unowned], now_ms: int) -> str:
-    """Describe the condition `unowned_partitions` to a user. `lasting` are the partitions of rule 3.
+    """Describe the condition `unowned_partitions` to a user. `lasting` contains the partitions that meet rule 3.
 
     >>> of = [Unowned("orders", 2, since_ms=0), Unowned("orders", 3, since_ms=60_000)]
     >>> describe_unowned(UnownedNow({of[0]: 40, of[1]: 30}), of, 600_000)
@@ -95,16 +99,16 @@ def _records(records: int | None) -> str:
 
 
 def _exists(one: Unowned, sample: ClusterSample) -> bool:
-    """Return True unless the sample shows that the partition does not exist (rule 1).
+    """Return False if the sample shows that the partition does not exist (rule 1), otherwise True.
 
-    If the topic is not in the sample, its partitions are unchanged.
+    A topic that is not in the sample is assumed to be unchanged.
     """
     sampled = sample.topics.get(one.topic)
     return not one.is_pending and (sampled is None or one.partition < (sampled.partitions or 0))
 
 
 def _lags(group_ids: Iterable[str], lag: pa.Table) -> Mapping[tuple[str, TopicPartition], int | None]:
-    """Return the lag of each partition that these groups have committed."""
+    """Return the lag of each partition with a commit of one of these groups."""
     rows = lag.filter(pc.is_in(lag["group_id"], value_set=pa.array(sorted(group_ids), pa.string())))
     columns = (rows[name].to_pylist() for name in ("group_id", "topic", "partition", "lag"))
     return {(group_id, (topic, partition)): known for group_id, topic, partition, known in zip(*columns, strict=True)}

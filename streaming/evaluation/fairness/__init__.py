@@ -1,6 +1,5 @@
 """Measure how evenly a group's work is shared: partitions, lag and throughput.
 
-It is measured among members, among client hosts, and within each topic.
-
-May import `evaluation.assignment` and `evaluation.lag`.
+The work is compared among members, among client hosts, and within each topic. May import `evaluation.assignment` and
+`evaluation.lag`.
 """

@@ -2,8 +2,9 @@
 
 Rules:
 
-1. The assignment of the leader is evaluated. For a KIP-848 group, the targets of the coordinator are evaluated.
-2. Classic Kafka Streams divides tasks, not partitions. So it has numbers, but no score (`kafka_streams`).
+1. For a classic group, the leader's assignment is evaluated. For a KIP-848 group, the targets are evaluated.
+2. Classic Kafka Streams divides tasks, not partitions. So a Kafka Streams group has numbers, but no score
+   (`kafka_streams`).
 3. A topic skew (`assignors.what_if.topic_skew`) requires a known score of the group below 100. Each single topic must
    be shared evenly.
 """
@@ -57,14 +58,14 @@ def _first_unknown(reasons: Iterable[str], inputs: AssignmentInputs) -> str:
 
 
 def among_members(imbalances: Iterable[Imbalance], measure: str) -> Imbalance | None:
-    """Return the imbalance of one measure among all members of the group. None if it was not evaluated."""
+    """Return the imbalance of one measure among all members of the group, or None if the measure was not evaluated."""
     return next((one for one in imbalances if (one.measure, one.scope) == (measure, MEMBER)), None)
 
 
 def named_skew(shared: SharedWork, imbalances: Iterable[Imbalance]) -> TopicSkew | None:
-    """Return the topic skew with the names of its first ten members. None if there is no skew.
+    """Return the topic skew, with the names of at most ten members. None if there is no skew.
 
-    `imbalances` has the measure `partitions`.
+    `imbalances` are the imbalances of the measure `partitions`.
     """
     if any(one.scope == MEMBER and (one.score is None or one.score == 100) for one in imbalances):
         return None

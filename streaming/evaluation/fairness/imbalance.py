@@ -1,9 +1,9 @@
 """Measure how evenly work is shared: partitions, lag and throughput.
 
-It is measured among members, among client hosts, and among the subscribers of each topic. The measures are those of
-`assignors/fairness/evenness.py`. Example: 5 members share 7 partitions, so the mean is 1.4. With 3/1/1/1/1 partitions,
-max/mean is 2.14, and one partition is in excess. With 2/2/1/1/1 partitions, max/mean is 1.43, and none is in excess,
-because no valid assignment is better. Rules:
+The work is compared among members, among client hosts, and among the subscribers of each topic. The measures are those
+of `assignors/fairness/evenness.py`. Example: 5 members share 7 partitions, so the mean is 1.4. With 3/1/1/1/1
+partitions, max/mean is 2.14, and one partition is in excess. With 2/2/1/1/1 partitions, max/mean is 1.43. No partition
+is in excess, because no valid assignment is better. Rules:
 
 1. If the work of any partition is unknown, the imbalance is unknown. An unknown imbalance has no numbers.
    `unknown_reason` is the reason, and `unknown_partitions` is the number of partitions whose work is unknown. The
@@ -11,9 +11,9 @@ because no valid assignment is better. Rules:
 2. Hosts are evaluated only if the host of every member is known.
 3. The score compares the distribution with the fairest possible one:
 
-   - Partitions: the fairest of all valid assignments, exactly.
-   - Lag and throughput: partitions cannot be divided. So the comparison is an assignment of the heaviest partitions
-     first.
+   - Partitions: the exact fairest of all valid assignments.
+   - Lag and throughput: partitions cannot be divided. So the fairest possible distribution is estimated: the heaviest
+     partitions are assigned first.
    - Hosts: each host counts as one member with the subscriptions of all its members.
    - A topic: the other topics are ignored.
 
@@ -24,15 +24,15 @@ because no valid assignment is better. Rules:
    - `law_broken`: a partition has two owners or does not exist, or its owner is not a member or does not subscribe to
      its topic.
    - `partitions_shared`: a partition has two owners, and the strategy permits this.
-   - `partitions_unassigned`: partitions have no owner, for example between two cooperative rounds. Within a topic, only
-     partitions of this topic count.
-   - `subscriptions_too_many`: so many subscriptions differ that the fairest assignment is unknown.
+   - `partitions_unassigned`: partitions have no owner, for example between two cooperative rounds. The score of a topic
+     depends only on the partitions of this topic.
+   - `subscriptions_too_many`: the members have too many different subscriptions, so the fairest assignment is unknown.
    - `member_subscription`, `resolved_regex`, `topic_names`: the subscription of a member or the name of a topic is
      unknown.
    - `kafka_streams`: the leader divides tasks, not partitions.
 
-5. If the assignment of a member is unknown, all imbalances are unknown, because its partitions may be of any topic.
-   `unknown_reason` is `member_assignment` or `target_assignment`.
+5. If the assignment of a member is unknown, all imbalances are unknown, because the member may have partitions of any
+   topic. `unknown_reason` is `member_assignment` or `target_assignment`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ from assignors.subscriptions import distinct_subscriptions, subscription_classes
 PARTITIONS = "partitions"
 LAG = "lag"
 THROUGHPUT = "throughput"
-"""Kinds of work. Their units: partitions; records of lag; records per second by which end offsets grow."""
+"""Kinds of work.
+
+The units of the measures, in order: partitions, records of lag, and records per second (growth of end offsets).
+"""
 
 MEMBER = "member"
 HOST = "host"
@@ -69,11 +72,11 @@ Weights = Mapping[TopicPartition, float | None]
 class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The distribution of one kind of work among one kind of participants. Amounts have the unit of `measure`.
 
-    `busiest` is the participant with the most work. If several have the same amount, it is the first one by name.
-    `idle` is the number of participants without a partition. `idle_in_any_assignment` is the number of participants
-    that are idle in the fairest assignment, too. Both are None unless the measure is partitions. `excess` is the work
-    of the busiest participant beyond the busiest one of the fairest assignment. Ratios are None if there is no work
-    (`total` is 0).
+    `busiest` is the participant with the most work. If several participants have the same amount of work, it is the
+    first of them by name. `idle` is the number of participants without a partition. `idle_in_any_assignment` is the
+    number of idle participants in the fairest assignment. Both numbers are None for the measures lag and throughput.
+    `excess` compares the busiest participant with the busiest participant of the fairest assignment. It is the
+    additional work of the former. Ratios are None if there is no work (`total` is 0).
     """
 
     measure: str
@@ -107,10 +110,10 @@ class Imbalance(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 class SharedWork:
     """A group's assignment, and the inputs of its measures.
 
-    `hosts` maps member ids to client hosts, as far as they are known. `unknown_topics` are subscribed topics whose
-    partition count is unknown. `changed_topics` had a different partition count when they were assigned (see
-    `assignment_inputs`). `not_scored` is the reason if the group must have no score. `unknown_reason` is the reason if
-    the owners are unknown. If `has_one_owner` is True, the strategy never assigns a partition to two members.
+    `hosts` maps member ids to the known client hosts. `unknown_topics` are subscribed topics whose partition count is
+    unknown. `changed_topics` are topics whose partition count was different at the time of the assignment
+    (`assignment_inputs`). If the group must not have a score, `not_scored` is the reason. If the owners are unknown,
+    `unknown_reason` is the reason. If `has_one_owner` is True, the strategy never assigns a partition to two members.
     """
 
     spec: GroupSpec
@@ -128,10 +131,10 @@ class _Participants:
     """The participants of one scope, and the partitions that they have.
 
     `count` is the number of participants. `names` contains the participants that have partitions, sorted. Participants
-    without partitions may be missing in it. `partition_indexes` are positions in `Division.partitions`. `owner_indexes`
-    are the owners of these partitions, as positions in `names`. If `equal_participants` is not None, this number of
-    participants can get every partition, and the others can get none. If it is None, `spec` describes which participant
-    can get which partitions.
+    without partitions may be missing in `names`. `partition_indexes` are positions in `Division.partitions`.
+    `owner_indexes` are the owners of these partitions, as positions in `names`. If `equal_participants` is a number,
+    this number of participants can get every partition, and all other participants can get no partition. If
+    `equal_participants` is None, `spec` describes which participant can get which partitions.
     """
 
     scope: str
@@ -150,14 +153,17 @@ class _Participants:
 class Division:
     """An assignment, divided into the parts of its participants.
 
-    It is computed once per assignment and used for every measure.
+    A division is computed once per assignment, and used for every measure.
     """
 
     partitions: tuple[TopicPartition, ...] = ()
     participants: tuple[_Participants, ...] = ()
 
     def amounts(self, weights: Weights) -> tuple[float | None, ...]:
-        """Return the work of each of `partitions`. None if `weights` has no value for a partition."""
+        """Return the work of each partition in `partitions`.
+
+        The work is None if `weights` has no value for the partition.
+        """
         return tuple(map(weights.get, self.partitions))
 
     def imbalance(
@@ -165,9 +171,10 @@ class Division:
     ) -> tuple[Imbalance, ...]:
         """Measure one kind of work among members, among hosts, and among each topic's subscribers.
 
-        The results are in this order, with topics sorted by name. `amounts` is the work of each of `partitions`, in the
-        unit of `measure`. None in it is unknown. The measure `partitions` has no amounts, because each partition counts
-        1. A group without members has no imbalance. Raises ValueError if an amount is negative or not finite.
+        The results are in this order, with topics sorted by name. `amounts` contains the work of each partition in
+        `partitions`, in the unit of `measure`. An unknown amount is None. The measure `partitions` has no amounts,
+        because each partition counts as 1. A group without members has no imbalance. Raises ValueError if an amount is
+        negative or not finite.
 
         >>> spec = GroupSpec((MemberSubscription("A", ("t",)), MemberSubscription("B", ("t",))), {"t": 3})
         >>> held = GroupAssignment({"A": (("t", 0), ("t", 1)), "B": (("t", 2),)})
@@ -186,7 +193,7 @@ class Division:
 def divide_work(shared: SharedWork) -> Division:
     """Divide an assignment into the parts of its participants.
 
-    Owners that are not members of the group are ignored here, but they break a rule.
+    Owners that are not members of the group are ignored here. A common rule finds them.
     """
     if not shared.spec.members:
         return Division()
@@ -208,7 +215,7 @@ def divide_work(shared: SharedWork) -> Division:
 
 
 def _unknown_division(shared: SharedWork) -> Division:
-    """Return the division for rule 5: all imbalances are unknown."""
+    """Return a division for rule 5, for which all imbalances are unknown."""
     topics = sorted({topic for member in shared.spec.members for topic in member.topics})
     group_scopes = (_Participants(scope, unknown_reason=shared.unknown_reason) for scope in (MEMBER, HOST))
     return Division(
@@ -356,7 +363,10 @@ def _measure(
 def _fairest_loads(
     participants: _Participants, partitions: Sequence[TopicPartition], work: Sequence[float], *, counts_partitions: bool
 ) -> tuple[tuple[float, ...] | None, str]:
-    """Return the loads of the fairest distribution, ascending (rule 3). If there is no score, return None and why."""
+    """Return the loads of the fairest distribution in ascending order (rule 3).
+
+    If there is no score, return None and the reason.
+    """
     if participants.score_reason:
         return None, participants.score_reason
     if participants.equal_participants is not None:
@@ -378,7 +388,10 @@ def _fairest_loads(
 def _fairest_loads_of_equals(
     count: int, equal_participants: int, work: Sequence[float], *, counts_partitions: bool
 ) -> tuple[float, ...]:
-    """Return the fairest loads if `equal_participants` can get every partition, and the other participants none."""
+    """Return the fairest loads.
+
+    `equal_participants` participants can get every partition, and all others no partition.
+    """
     if not equal_participants:
         return (0,) * count
     loads = (
@@ -390,7 +403,10 @@ def _fairest_loads_of_equals(
 
 
 def _why_no_score(shared: SharedWork, topic: str | None, broken: frozenset[Rule]) -> str:
-    """Return the reason if there is no score (rule 4), else an empty string. `topic` None means the whole group."""
+    """Return the reason for a missing score (rule 4), or an empty string if there is a score.
+
+    If `topic` is None, the score is that of the whole group.
+    """
 
     def applies(topics: Collection[str]) -> bool:
         return bool(topics) if topic is None else topic in topics
@@ -409,7 +425,7 @@ def _why_no_score(shared: SharedWork, topic: str | None, broken: frozenset[Rule]
 
 
 def _broken_rules(shared: SharedWork) -> frozenset[Rule]:
-    """Return the broken rules. Topics whose partition count is uncertain are ignored."""
+    """Return the broken rules. Topics with an uncertain partition count are ignored."""
     doubtful = {*shared.unknown_topics, *shared.changed_topics}
     assignments: dict[str, Sequence[TopicPartition]] = {member.member_id: () for member in shared.spec.members}
     assignments.update(shared.assignment.members)

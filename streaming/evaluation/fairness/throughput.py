@@ -1,13 +1,14 @@
 """Compute the growth of topic partitions in records per second.
 
-The rate comes from the end offsets that were sampled in a window before the last sample. Rules:
+The rate comes from samples of end offsets within a window. The window ends at the last sample. Rules:
 
 1. Only topic partitions in the last sample have a rate.
 2. The rate is measured between the first and the last sample in the window. While an end offset stays the same, only
-   the first and the last time are stored (`offset_points`, rule 3). So the last sample before the window may have the
-   same end offset as the first sample in it. Then the rate is measured from the start of the window.
-3. If the window has only one sample, and rule 2 gives no earlier time, the rate is unknown. It is absent, not 0. The
-   rate of a topic that was created again is unknown until its second sample.
+   the first and the last sample are stored (`offset_points`, rule 3). So the last stored sample before the window can
+   have the same end offset as the first stored sample in the window. In this case, the rate is measured from the start
+   of the window.
+3. The rate is unknown if the window has only one sample and rule 2 does not apply. An unknown rate is absent.
+   It is never 0. After a topic is created again, its rate is unknown until the second sample.
 """
 
 from __future__ import annotations

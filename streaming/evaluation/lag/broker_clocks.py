@@ -1,28 +1,27 @@
-"""Measure the difference between each broker's clock and the monitor's clock, from records that the brokers wrote.
+"""Measure how much each broker's clock differs from the monitor's clock. The records that the brokers wrote show this.
 
 No Kafka response contains the broker's time. But a coordinator writes its own time into each record of
 `__consumer_offsets`. The leader of a `__consumer_offsets` partition is the coordinator of the partition's groups. The
 *offset* of a clock is the leader's clock minus the monitor's clock. Rules:
 
-1. A record that was received at the monitor's time t was written before t. So the offset is at least the record's
+1. A record that was received at the monitor's time t was written before t. So the clock offset is at least the record's
    time minus t.
-2. If an end offset was requested at the monitor's time t, a record at or after that end was written after t. So the
-   offset is at most the record's time minus t, plus VISIBLE_AFTER_MS. A record becomes visible only after it is
-   replicated, and VISIBLE_AFTER_MS allows for this delay.
-   Each such record gives an interval that contains the offset. A record from before the first sample gives no
-   interval, because its age is unknown. The partition must have the same leader at that sample and now.
-3. The offset lies where most intervals overlap (Marzullo's algorithm, which NTP uses). So a wrong interval has no
-   effect: for example of a copied record, or of a record whose time is not the coordinator's. Each batch gives only
-   one interval, so that a busy moment has no extra weight.
-4. An offset is known if MIN_INTERVALS agree and are more than half of the last INTERVALS. Only intervals of the last
-   KNOWN_FOR_MS count, so the offset of an idle broker becomes unknown. Offsets above MAX_OFFSET_MS are ignored.
-5. The *correction* is what the monitor adds to its own clock. It is 0 if the two clocks may agree. Otherwise it is
-   the lower end of the interval, so that the broker's time is never overstated. So no silence is overstated, and no
-   sample looks later than a record. A correction stays valid until an interval contradicts it, also for an idle
-   broker.
-
-The maximum error is the width of the interval: the time between commits on the broker, plus a batch and
-VISIBLE_AFTER_MS.
+2. If an end offset was requested at the monitor's time t, a record at or after that end offset was written after t. So
+   the clock offset is at most the record's time minus t, plus VISIBLE_AFTER_MS. The reason for VISIBLE_AFTER_MS is
+   replication. A record becomes visible only after it is replicated. Each such record gives an interval that contains
+   the clock offset. A record that was written before the first sample gives no interval, because its age is unknown.
+   The leader of the partition must be the same at the sample and now.
+3. The clock offset lies where most intervals overlap (Marzullo's algorithm, which NTP uses). So a single wrong interval
+   has no effect. For example, the interval of a copied record is wrong. Each batch gives only one interval, so that a
+   busy moment has no extra weight.
+4. A clock offset is known if at least MIN_INTERVALS intervals agree, and these are more than half of the last INTERVALS
+   intervals. Only intervals of the last KNOWN_FOR_MS count. So the clock offset of an idle broker becomes unknown.
+   Clock offsets above MAX_OFFSET_MS are ignored.
+5. The *correction* is the number that the monitor adds to its own clock. It is 0 if the interval contains 0.
+   Otherwise it is the lower end of the interval. So the monitor never overstates the broker's time or a silence, and
+   no sample looks later than a record. A correction stays valid until an interval contradicts it, also for an idle
+   broker. The maximum error is the width of the interval. This width is the sum of three times: the time between
+   commits on the broker, the time of a batch, and VISIBLE_AFTER_MS.
 """
 
 from __future__ import annotations
@@ -54,23 +53,26 @@ class ClockOffset:
 
     @property
     def middle_ms(self) -> float:
-        """The middle of the bounds."""
+        """The clock offset: the middle of the bounds."""
         return (self.lowest_ms + self.highest_ms) / 2
 
     @property
     def within_ms(self) -> float:
-        """The maximum distance of the true offset from the middle."""
+        """The maximum error of `middle`: half of the distance between the bounds."""
         return (self.highest_ms - self.lowest_ms) / 2
 
     @property
     def least_ms(self) -> int:
-        """The smallest proven difference of the two clocks, without its sign."""
+        """The smallest proven difference of the two clocks, as a positive number."""
         return max(0, self.lowest_ms, -self.highest_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetsTopicEnds:
-    """End offset and leader of `__consumer_offsets` partitions, requested at the monitor's time `asked_ms`."""
+    """End offsets and leaders of `__consumer_offsets` partitions.
+
+    They were requested at the monitor's time `asked_ms`.
+    """
 
     asked_ms: int
     end_offsets: Mapping[int, int]
@@ -88,7 +90,7 @@ class ReceivedRecords:
 
 
 class BrokerClocks:
-    """The clock offsets that samples and records have shown. Not thread-safe."""
+    """The clock offsets of brokers, measured from samples and records. Not thread-safe."""
 
     def __init__(self, corrections_ms: Mapping[int, int] | None = None) -> None:
         self._ends: deque[OffsetsTopicEnds] = deque(maxlen=_SAMPLES)
@@ -120,7 +122,7 @@ class BrokerClocks:
         return agreed_offsets
 
     def corrections_ms(self, now_ms: int) -> Mapping[int, int]:
-        """Return what to add to the monitor's clock to get each broker's clock (rule 5)."""
+        """Return the corrections by broker (rule 5). The broker's time is the monitor's time plus the correction."""
         for broker, offset in self.offsets(now_ms).items():
             if not offset.lowest_ms <= self._corrections_ms.get(broker, 0) <= offset.highest_ms:
                 self._corrections_ms[broker] = offset.lowest_ms if offset.least_ms else 0
@@ -129,7 +131,9 @@ class BrokerClocks:
 
 
 def cluster_correction_ms(corrections_ms: Iterable[int]) -> int:
-    """Return the correction of the middle broker, for times that belong to no single broker. 0 if none is known.
+    """Return the median correction of all brokers, or 0 if no correction is known.
+
+    It is used for times that do not belong to one broker.
 
     >>> cluster_correction_ms([-60_000, 0, 0]), cluster_correction_ms([-60_000]), cluster_correction_ms([])
     (0, -60000, 0)
@@ -139,9 +143,9 @@ def cluster_correction_ms(corrections_ms: Iterable[int]) -> int:
 
 
 def largest_overlap(intervals: Int64Array) -> tuple[ClockOffset, int]:
-    """Return where most of the intervals overlap, and how many overlap there. If several places tie: the lowest.
+    """Return the range where most of the intervals overlap, and the number of intervals that overlap there.
 
-    The rows of `intervals` are (lowest, highest).
+    If several ranges have the same number, the lowest range is returned. The rows of `intervals` are (lowest, highest).
 
     >>> largest_overlap(np.array([[0, 10], [5, 20], [8, 9], [500, 900]]))
     (ClockOffset(lowest_ms=8, highest_ms=9), 3)
@@ -154,7 +158,7 @@ def largest_overlap(intervals: Int64Array) -> tuple[ClockOffset, int]:
 
 
 def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) -> Mapping[int, Int64Array]:
-    """Return the intervals that the last records give, by broker (rules 1 and 2)."""
+    """Compute intervals from the last records (rules 1 and 2). Return the intervals by broker."""
     newest_first = list(reversed(list(samples)))
     asked_ms = np.full(len(records.offsets), -1, dtype=np.int64)
     leaders = np.full(len(records.offsets), -1, dtype=np.int64)
@@ -175,7 +179,7 @@ def _intervals(records: ReceivedRecords, samples: Iterable[OffsetsTopicEnds]) ->
 
 
 def _look_up(by_partition: Mapping[int, int], partitions: Int64Array) -> Int64Array:
-    """Return the value of each partition, or -1 if it has none."""
+    """Return the value of each partition, or -1 if a partition has no value."""
     distinct, places = np.unique(partitions, return_inverse=True)
     values = np.array([by_partition.get(number, -1) for number in distinct.tolist()], dtype=np.int64)
     found: Int64Array = values[places] if len(values) else np.empty(0, dtype=np.int64)

@@ -1,26 +1,25 @@
-"""Keep the last commits of every group partition. The status rules (`status.py`) evaluate these windows.
+"""Store the last commits of every group partition. The status rules (`status.py`) evaluate these windows.
 
 A window has up to `length` entries, oldest first. An entry is {committed offset, timestamp, log offset of the
 commit's record, lag at observation or none}. Rules for one commit:
 
-1. A tombstone removes all earlier entries. Later, no commit from before the tombstone is added again.
+1. A tombstone removes all earlier entries. After that, a commit from before the tombstone is not added.
 2. Entries are in the order of the log. A commit that is read late is inserted at its place. A commit that is already
-   known changes nothing. The same applies to a commit that is older than all entries of a full window.
-3. Each slot of `slot_ms` has one entry: the slot's last commit. Otherwise the window of a group that commits every 10
-   ms would cover only a tenth of a second. The clock can go back if the coordinator moves to a broker whose clock is
-   behind. If a slot repeats because of this, the new commit replaces the slot's earlier entry. A slot is a slot of
-   the clock (timestamp // slot_ms). Burrow's `min-distance` counts from the previous entry instead. So a window
-   depends only on the commits, and not on batches or restarts. A batch needs to keep only the last commit of each
-   slot (`last_per_slot`).
-4. A commit removes the oldest entry of a full window.
+   known changes nothing. A commit that is older than all entries of a full window changes nothing either.
+3. Each slot of `slot_ms` has one entry: the slot's last commit. This gives a window a useful length, even for a group
+   that commits every 10 ms. The clock can go back if the coordinator moves to a broker whose clock is behind. If a slot
+   repeats because of this, the new commit replaces the slot's earlier entry. The number of a slot is timestamp //
+   slot_ms. So a window depends only on the commits, and not on batches or restarts. From a batch, only the last commit
+   of each slot is needed (`last_per_slot`). Burrow's `min-distance` counts from the previous entry instead.
+4. If a window is full, a new commit removes the oldest entry.
 
-Rules for an end offset that was requested after a commit had been read:
+Rules for an end offset that was requested after a commit was read:
 
 5. The commit's entry gets its lag once, at the first observation of its slot. Burrow uses the end offset that it knew
-   *before* the commit. That understates the lag, often to 0, and a lag of 0 clears every alert. Only the newest
-   commit gets a lag. Five commits that are measured by one end offset would look like a lag that shrinks.
-6. An entry beyond the end belongs to a topic that was deleted and created again, or it is an invented commit. The
-   entry and all earlier ones are removed.
+   *before* the commit. So Burrow understates the lag, often to 0, and a lag of 0 clears every alert. Here, only the
+   newest commit gets a lag. If one end offset measured several commits, the lag would seem to shrink.
+6. If the committed offset of an entry is beyond the end offset, there are two possible causes. The topic was deleted
+   and created again, or a client committed an offset that never existed. The entry and all earlier entries are removed.
 
 Source: Burrow, `core/internal/storage/inmemory.go`.
 """
@@ -38,7 +37,10 @@ from streaming.evaluation.lag.stored import decode_columns, encode_columns
 
 _FIRST_ROWS = 1024
 _NONE = -1
-"""No entry, or no lag seen. Used only inside the matrices: offsets are never negative."""
+"""Means that there is no entry, or that its lag was not observed.
+
+The value is used only in the matrices, in which offsets are never negative.
+"""
 
 WINDOW_SCHEMA = pa.schema(
     [
@@ -52,15 +54,18 @@ WINDOW_SCHEMA = pa.schema(
 """One entry per row. The entries of a window are adjacent, oldest first. `lag` is null if it was not observed."""
 
 STORED_VERSION = 1
-"""Version 1: WINDOW_SCHEMA, with the key of the commits' records (canonical) as a dictionary instead of `row`."""
+"""Version 1: WINDOW_SCHEMA, but with a dictionary column instead of `row`.
+
+This column contains the canonical key of the commits' records.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
     """Windows as matrices, one row per window.
 
-    Entries are where `is_entry` is True. They are adjacent, oldest first. `lag` is valid only where `has_lag` is
-    True.
+    A cell contains an entry if `is_entry` is True. The entries of a row are adjacent, oldest first. `lag` is valid only
+    where `has_lag` is True.
     """
 
     committed_offset: Int64Array
@@ -73,7 +78,7 @@ class Windows:
 class CommitWindows:
     """Windows for a growing number of rows. The caller numbers the rows.
 
-    Each entry takes 32 bytes, each row `length` entries.
+    Each row has space for `length` entries of 32 bytes.
 
     >>> windows = CommitWindows(length=3, slot_ms=1000)
     >>> offsets, timestamps = np.array([5, 7, 9]), np.array([1_000, 2_000, 2_900])
@@ -99,7 +104,7 @@ class CommitWindows:
     def put(
         self, rows: Int64Array, committed_offsets: Int64Array, timestamps_ms: Int64Array, log_offsets: Int64Array
     ) -> None:
-        """Add commits. A row may have several. A committed offset of TOMBSTONE means that the key was deleted."""
+        """Add commits, also several to one row. A committed offset of TOMBSTONE means that the key was deleted."""
         if not len(rows):
             return
         self._grow(int(rows.max()) + 1)
@@ -117,10 +122,11 @@ class CommitWindows:
     def observe(
         self, rows: Int64Array, log_offsets: Int64Array, next_offsets: Int64Array, end_offsets: Int64Array
     ) -> None:
-        """Apply rules 5 and 6 to distinct rows. `log_offsets`: each row's newest commit when the ends were requested.
+        """Apply rules 5 and 6 to distinct rows.
 
-        Lag is counted from `next_offsets`: the offset of that commit, or of the first record after it. Later commits
-        are not changed, because they may be beyond these ends.
+        `log_offsets` are the log offsets of each row's newest commit at the time of the request for end offsets. Lag is
+        counted from `next_offsets`: the offset of that commit, or of the first record after it. Later commits are not
+        changed, because their offsets may be beyond these end offsets.
         """
         if not len(rows):
             return
@@ -145,7 +151,10 @@ class CommitWindows:
         return Windows(committed, timestamps, lags, is_entry, is_entry & (lags != _NONE))
 
     def entries(self, rows: Int64Array) -> pa.Table:
-        """Return the entries of some rows for storage (WINDOW_SCHEMA). `row` counts from 0 in the given order."""
+        """Return the entries of some rows for storage (WINDOW_SCHEMA).
+
+        In the result, rows are numbered from 0 in the given order.
+        """
         is_entry = self._matrices["offsets_topic_offset"][rows] != _NONE
         columns = [pa.array(np.repeat(np.arange(len(rows)), is_entry.sum(axis=1)))]
         columns += [pa.array(self._matrices[name][rows][is_entry]) for name in WINDOW_SCHEMA.names[1:-1]]
@@ -163,7 +172,7 @@ class CommitWindows:
         self._matrices["lag"][rows[unseen], place[unseen]] = lags[unseen]
 
     def clear(self, rows: Int64Array) -> None:
-        """Empty some windows, because their next commits are in a different log with different offsets."""
+        """Empty some windows. Their next commits are in a different log with different offsets."""
         if len(rows):
             self._grow(int(rows.max()) + 1)
             self._tombstoned_at[rows] = _NONE
@@ -185,7 +194,10 @@ class CommitWindows:
             self._matrices = {name: np.concatenate([matrix, blank]) for name, matrix in self._matrices.items()}
 
     def _place_of(self, orders: Int64Array, log_offsets: Int64Array) -> Int64Array:
-        """Return the place of a commit that was an entry, or the place of the commit that replaced it in its slot."""
+        """Return the place of a commit's entry.
+
+        If a later commit of the slot has replaced the entry, return the place of that later commit.
+        """
         place: Int64Array = (orders < log_offsets[:, np.newaxis]).sum(axis=1)
         return place
 
@@ -194,7 +206,10 @@ class CommitWindows:
         self._drop(rows, log_offsets)
 
     def _drop(self, rows: Int64Array, up_to_log_offsets: Int64Array) -> None:
-        """Remove the entries up to a log offset. They are the leftmost ones, so the remaining entries stay aligned."""
+        """Remove the entries up to a log offset.
+
+        These are the leftmost entries, so the remaining entries stay aligned.
+        """
         is_gone = self._matrices["offsets_topic_offset"][rows] <= up_to_log_offsets[:, np.newaxis]
         for matrix in self._matrices.values():
             matrix[rows] = np.where(is_gone, _NONE, matrix[rows])
@@ -220,7 +235,7 @@ class CommitWindows:
         self._matrices["offsets_topic_offset"][rows, place] = log_offsets[taken]
 
     def _shares_slot(self, rows: Int64Array, timestamps_ms: Int64Array) -> BoolArray:
-        """Return which entries of each row are in the slot of the row's time."""
+        """Return True for each entry that is in the slot of its row's time."""
         is_entry = self._matrices["offsets_topic_offset"][rows] != _NONE
         slots = self._matrices["timestamp_ms"][rows] // self._slot_ms
         shares: BoolArray = is_entry & (slots == (timestamps_ms // self._slot_ms)[:, np.newaxis])

@@ -1,6 +1,6 @@
 """Sum up the lag of partitions by group. Metrics, pages and the API all show these sums.
 
-A sum is known if all of its parts are known. A maximum or minimum is that of the known values.
+A sum is known if all of its parts are known. A maximum or minimum is calculated from the known values only.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ GROUP_LAGS_SCHEMA = pa.schema(
 """One row per group, sorted by id. A value is null if it is unknown for every partition.
 
 `lag`: sum of all partitions. `lag_unknown`: the reasons why a lag is unknown. `lag_seconds`: the largest known lag in
-seconds. `lag_seconds_is_bound`: whether it is only a lower bound. `status`: the worst one. `records_lost`: total.
-`seconds_until_lost`: the shortest time until more records are lost.
+seconds. `lag_seconds_is_bound`: True if `lag_seconds` is only a lower bound. `status`: the worst status of all
+partitions. `records_lost`: total.
+`seconds_until_lost`: the shortest time until a partition loses more records.
 """
 
 _REASONS = pa.list_(pa.string())
@@ -77,7 +78,7 @@ def group_lags(rows: pa.Table) -> pa.Table:
 
 
 def _unknown_reasons(rows: pa.Table, group_ids: pa.ChunkedArray) -> pa.Array:
-    """Return the reasons why the lag of a partition is unknown, by group. Empty if every lag is known."""
+    """Return, by group, the reasons why the lag of a partition is unknown. Empty if every lag is known."""
     unknown = rows.filter(pc.is_valid(rows["unknown_reason"])).group_by(["group_id", "unknown_reason"]).aggregate([])
     reasons = defaultdict[str, list[str]](list)
     for group_id, reason in zip(unknown["group_id"].to_pylist(), unknown["unknown_reason"].to_pylist(), strict=True):

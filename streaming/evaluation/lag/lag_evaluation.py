@@ -40,7 +40,10 @@ class LagEvaluation:
 
     @cached_property
     def unblocked(self) -> pa.Table:
-        """The rows of groups that no open transaction blocks. For blocked groups nothing is known."""
+        """The rows of all groups except those that an open transaction blocks.
+
+        For blocked groups, all values are unknown.
+        """
         is_blocked = pc.fill_null(pc.equal(self.partitions["unknown_reason"], BLOCKED), fill_value=False)
         return self.partitions.filter(pc.invert(is_blocked)) if pc.any(is_blocked).as_py() else self.partitions
 
@@ -66,7 +69,7 @@ class LagEvaluation:
     def rows_of(self, group_id: str) -> Sequence[Mapping[str, Any]]:
         """Return the rows of one group's partitions, with `status` as a name.
 
-        Empty for a name that Arrow cannot store (a lone surrogate). No record contains such a name, but a URL can.
+        Empty for a name that Arrow cannot store (a lone surrogate). A URL can contain such a name, but a record cannot.
         """
         if any("\ud800" <= character <= "\udfff" for character in group_id):
             return ()
@@ -117,9 +120,10 @@ def _lowest_recent(report: LagReport, ends: SampledOffsets) -> pa.Array:
 def read_up_to_of_groups(
     group_ids: pa.ChunkedArray, times_ms: Mapping[int, int | None], sample: ClusterSample, polled_at_ms: int | None
 ) -> pa.Array:
-    """Return for each row the time up to which its group's partition was read (`ReadUpTo`). Null: unknown.
+    """Return for each row the time up to which the `__consumer_offsets` partition of its group was read (`ReadUpTo`).
 
-    `polled_at_ms` is the time at which the coordinators were last asked. It is used if there is no log to read.
+    Null: unknown. `polled_at_ms` is the time at which the coordinators were last asked. It is used in the polling mode,
+    in which no log is read.
     """
     encoded = group_ids.combine_chunks().dictionary_encode()
     partitions = sample.offsets_topic_partitions
@@ -131,6 +135,6 @@ def read_up_to_of_groups(
 
 
 def observed_rows(report: LagReport) -> np.ndarray:
-    """Return which rows have a lag, and so an end offset to compare their newest commit with."""
+    """Return the rows that have a lag. For these rows, there is an end offset to compare with the newest commit."""
     known: np.ndarray = pc.is_valid(report.partitions["lag"]).to_numpy()
     return known

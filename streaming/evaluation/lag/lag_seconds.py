@@ -1,30 +1,31 @@
 """Compute the lag in seconds: the age of the record that a group reads next.
 
 g is the offset of that record (`next_offset`): the committed offset, or the first record after it. The record was
-written when the end offset passed g. End offsets are sampled. So this time is between two samples, and it is
-interpolated. The first rule that applies gives the result:
+written when the end offset passed g. Only samples of end offsets are known, so this moment is between two samples. Its
+time is interpolated. The first rule that applies gives the result:
 
-1. `unknown`: the lag in records is unknown (`lag.py` shows the reason), or the last end offset is from a different
+1. `unknown`: the lag in records is unknown (`lag.py` shows the reason), or the stored last end offset is not from this
    sample.
 2. `exact`, 0: g is the end offset. No record waits.
-3. `at_least`: g is before the oldest point. Its record was written before that point was sampled, so the age of the
-   oldest point is a lower bound. The monitor never extrapolates. kafka-lag-exporter does, and it showed a lag of
-   three years for a group that read old records again (issue 496). The first sample gives "at least 0 s", so the lag
-   is not missing in the first minutes.
+3. `at_least`: g is before the oldest point. So the record at g was written before that point was sampled. The age of
+   the oldest point is a lower bound. The monitor never extrapolates. kafka-lag-exporter extrapolates. It showed a lag
+   of three years for a group that read old records again (issue 496). With only the first sample, the result is "at
+   least 0 s". So the lag is not missing in the first minutes.
 4. `exact`: with (o1, t1) the last point at or below g and (o2, t2) the next one,
 
        t = t2 - (o2 - g) * (t2 - t1) / (o2 - o1)        lag = at - t
 
-   If several samples have the offset o1, t1 is the time of the last one, because the record at g came after it.
+   If several samples have the offset o1, t1 is the time of the last of these samples, because the record at g was
+   written after it.
 
 The end offset never decreases between two points. So the true time is also in (t1, t2], and `within_seconds` = t2 -
-t1 bounds the error. With 60 points sampled every 5 s, the error is at most 5 s for a lag below half a minute. It is
-at most an eighth of the lag after one hour of running, and a quarter after a day. `offset_points.py` describes how
-points are removed. Seconds are never negative, NaN or infinite. kafka-lag-exporter can show such values (issue 138;
-its own sample alert compares with `Inf`).
+t1 bounds the error. With 60 points sampled every 5 s, the error is at most 5 s for a lag below half a minute. After the
+monitor has run for an hour, the error is at most an eighth of the lag. After a day, it is at most a quarter.
+`offset_points.py` describes how points are removed. Seconds are never negative, NaN or infinite. kafka-lag-exporter can
+show such values (issue 138; its own sample alert compares with `Inf`).
 
-Source of the method: kafka-lag-exporter, `LookupTable.scala` and `ConsumerGroupCollector.scala`. Its published
-examples in `LookupTableSpec.scala` are the tests here.
+Source of the method: kafka-lag-exporter, `LookupTable.scala` and `ConsumerGroupCollector.scala`. The tests use the
+published examples in `LookupTableSpec.scala`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,10 @@ from streaming.evaluation.lag.offset_points import OffsetPoints
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 
 END_OFFSET_POINTS = 60
-"""Points per topic partition: 960 bytes. They cover a week, with gaps of a quarter of their age."""
+"""Points per topic partition. They use 960 bytes and cover a week.
+
+The gap between two points is a quarter of their age.
+"""
 
 UNKNOWN = "unknown"
 EXACT = "exact"
@@ -61,7 +65,9 @@ Float64Array = npt.NDArray[np.float64]
 
 
 def lag_seconds(lag: LagReport, ends: SampledOffsets) -> pa.Table:
-    """Return the lag in seconds of each row of the report (LAG_SECONDS_SCHEMA). `ends` contains the same sample.
+    """Return the lag in seconds of each row of the report (LAG_SECONDS_SCHEMA).
+
+    `ends` must contain the sample of the report.
 
     >>> from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
     >>> ends = SampledOffsets(END_OFFSET_POINTS)
@@ -92,7 +98,10 @@ def lag_seconds(lag: LagReport, ends: SampledOffsets) -> pa.Table:
 def _look_up(
     points: OffsetPoints, rows: Int64Array, next_offsets: Int64Array, at_ms: int
 ) -> tuple[npt.NDArray[np.int8], Float64Array, Float64Array]:
-    """Return kind, seconds and width of the interval. Each row's newest point is the end offset sampled at `at_ms`."""
+    """Return three columns: kind, seconds and width of the interval.
+
+    Each row's newest point is the end offset that was sampled at `at_ms`.
+    """
     left = points.last_at_or_below(rows, next_offsets)
     is_older = left < 0
     left = np.maximum(left, 0)
@@ -112,7 +121,7 @@ def _interpolate(  # noqa: PLR0913, PLR0917 - one argument per column
 ) -> tuple[Float64Array, Float64Array]:
     """Return the age of the next offsets between two points, and the time between the points, in milliseconds.
 
-    If both points are the newest point, the next offset is the end (rule 2). Then both results are 0.
+    If the next offset is the end offset, both points are the newest point (rule 2). Then both results are 0.
     """
     left_time, right_time = points.times_ms[rows, left], points.times_ms[rows, right]
     right_offset = points.offsets[rows, right]
@@ -123,10 +132,10 @@ def _interpolate(  # noqa: PLR0913, PLR0917 - one argument per column
 
 
 def lowest_end_offset_since(ends: SampledOffsets, rows: Int64Array, since_ms: int) -> tuple[Int64Array, BoolArray]:
-    """Return the lowest end offset sampled since `since_ms` for each row of `ends`, and whether one exists.
+    """Return for each row of `ends` the lowest end offset sampled since `since_ms`, and whether there is one.
 
-    End offsets only grow, so the first one is the lowest. Burrow remembers ten end offsets, requested every 10 s. It
-    never shows STOP for a group that has read up to one of them (rule 2 of `status.py`).
+    End offsets never decrease, so the first end offset is the lowest. Burrow remembers ten end offsets, requested every
+    10 s. Burrow never shows STOP for a group that has read up to one of these end offsets (rule 2 of `status.py`).
     """
     if not len(ends):
         return np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)

@@ -1,27 +1,29 @@
 """Find the record that a group reads next, if there is no record at its committed offset.
 
 A difference of two offsets can overstate the lag in three cases. First: a consumer commits the offset after its last
-record. At this offset may be the marker that ends the transaction. A marker has an offset but is no record. Second:
-on a compacted topic the last records may have been removed. Third: while a transaction is open, a read_committed
-consumer receives nothing at or after the last stable offset. In all three cases the group has read every record that
-it can read. Rules:
+record. The marker that ends a transaction can have this offset. A marker has an offset, but it is not a record. Second:
+on a compacted topic, compaction may have removed the last records. Third: while a transaction is open, a read_committed
+consumer receives nothing at or after the last stable offset. In all three cases the group has read every record that it
+can read. Rules:
 
-1. The monitor fetches from a partition only if this can change the lag. The commit must be before the end, by at most
-   FETCH_WITHIN offsets. Also, the commit must be the same as at an earlier sample. Or the status must be WARN because
-   of lags that may consist of markers.
-2. A fetch reads the log once, from the commit on. If no record comes before the end, the group has read everything
-   and its lag is 0. If a record comes, lag is counted from this record. The result is kept for the commit, and the
-   next fetch starts where this one ended. A read_committed consumer ignores records of aborted transactions, and a
-   different consumer reads them. So if the fetch finds only such records, lag and status are unknown, as in rule 4.
-3. If the commit is before the last stable offset of an open transaction and no record is between them, the row is
-   `is_blocked`. Its lag is still measured up to the high watermark. It is neither STOP nor silent. A commit after the
-   last stable offset comes from a consumer that does not wait for transactions, so it is not blocked.
-4. A due fetch may be impossible. For example, the monitor has no READ right on the topic, the partition has no
-   leader, or the limit of rule 5 is reached. Then FEW_OFFSETS or fewer remaining offsets may all be markers. So
-   `is_record` is False, and a bad status becomes unknown. After DOUBTED_AFTER_MS at the same commit the lag is
-   unknown, too. More offsets than FEW_OFFSETS count as records.
-5. One sample makes at most FETCHES_PER_SAMPLE fetches, those nearest to the end first. Topics that refused READ are
-   tried again after REFUSED_FOR_MS.
+1. The monitor fetches from a partition only if this can change the lag. Two conditions must be met. First, the commit
+   is before the end, by at most FETCH_WITHIN offsets. Second, the commit has not changed since an earlier sample, or
+   the status is WARN because of lags that may consist only of markers.
+2. A fetch reads the log once, starting at the committed offset. If there is no record before the end, the group has
+   read everything and its lag is 0. If there is a record, lag is counted from this record. The result is stored for
+   this commit. The next fetch starts where this fetch ended. A read_committed consumer ignores records of aborted
+   transactions. A read_uncommitted consumer reads them. So if the fetch finds only such records, lag and status are
+   unknown, as in rule 4.
+3. If an open transaction begins at the last stable offset, and no record is between the commit and this offset, the row
+   is `is_blocked`. The lag of this row is still measured up to the high watermark. The status of the row is not STOP,
+   and the row is not silent. A commit after the last stable offset comes from a consumer that does not wait for
+   transactions. Such a row is not blocked.
+4. A necessary fetch can be impossible. For example, the monitor has no READ right on the topic, the partition has no
+   leader, or the limit of rule 5 is reached. In this case, if at most FEW_OFFSETS offsets are unread, they may all be
+   markers. So `is_record` is False, and a bad status becomes unknown. If the commit stays the same for
+   DOUBTED_AFTER_MS, the lag becomes unknown, too. If more than FEW_OFFSETS offsets are unread, they count as records.
+5. In one sample, the monitor makes at most FETCHES_PER_SAMPLE fetches. Commits nearest to the end come first. If a
+   broker refuses READ on a topic, the monitor tries again after REFUSED_FOR_MS.
 """
 
 from __future__ import annotations
@@ -40,8 +42,9 @@ from streaming.protocol.record_batches import Tail
 
 FETCH_WITHIN = 1_000
 FEW_OFFSETS = 10
-"""A transaction ends with one marker. Several markers in a row come from aborted transactions whose records were
-removed.
+"""A transaction ends with one marker.
+
+If several markers follow each other, compaction removed the records between them.
 """
 
 DOUBTED_AFTER_MS = 30_000
@@ -50,7 +53,7 @@ FETCHES_PER_SAMPLE = 100
 
 
 class TailFetch(NamedTuple):
-    """A read of the log from one offset, for one commit of a group."""
+    """A fetch from the log, starting at one offset, for one commit of a group."""
 
     topic: str
     partition: int
@@ -70,7 +73,7 @@ _Commit = tuple[str, int, int]
 
 
 class UnmovedCommits:
-    """The time since which each commit has been at its present offset. The caller numbers the rows.
+    """Stores since when each commit has been at its present offset. The caller numbers the rows.
 
     >>> unmoved = UnmovedCommits()
     >>> row = np.array([3])
@@ -100,9 +103,9 @@ class UnmovedCommits:
 
 
 class RowNearEnd(NamedTuple):
-    """A row of a report whose group may have read everything.
+    """A row of a report. The group of this row may have read everything.
 
-    `at` is the number of the row. `end` is the end of the log for its consumer.
+    `at` is the number of the row. `end` is the end of the log for the consumer of the row.
     """
 
     at: int
@@ -111,11 +114,14 @@ class RowNearEnd(NamedTuple):
     log_start: int
     unmoved_ms: int
     is_open: bool
-    """True: `end` is the last stable offset, where an open transaction begins."""
+    """True if `end` is the last stable offset, where an open transaction begins."""
 
 
 def rows_with_lag(report: LagReport, unmoved_ms: Int64Array, is_suspect: BoolArray) -> Int64Array:
-    """Return the rows whose commit is before the end, and either does not move or is suspect (rule 1)."""
+    """Return the rows that meet rule 1.
+
+    The commit is before the end, and either it has not changed or the row is suspect.
+    """
     lag = report.partitions["lag"].fill_null(0).to_numpy()
     return np.flatnonzero((lag > 0) & ((unmoved_ms > 0) | is_suspect))
 
@@ -129,7 +135,7 @@ def topic_partitions(report: LagReport, at: Int64Array) -> list[TopicPartition]:
 def rows_near_end(
     report: LagReport, at: Int64Array, unmoved_ms: Int64Array, stable: Mapping[TopicPartition, int]
 ) -> list[RowNearEnd]:
-    """Return those of the rows that are near the end. For rule 3 the end is the last stable offset."""
+    """Return the given rows that are near the end. In rule 3, the end is the last stable offset."""
     names = ["topic", "partition", "committed_offset", "end_offset", "log_start_offset"]
     table = report.partitions.select(names).take(pa.array(at))
     near = []
@@ -154,7 +160,7 @@ class NextOffsets:
         self._refused_at_ms: dict[str, int] = {}
 
     def due_fetches(self, rows: Sequence[RowNearEnd], now_ms: int) -> list[TailFetch]:
-        """Return the due fetches, those nearest to the end first (rules 1, 2, 5).
+        """Return the necessary fetches, with commits nearest to the end first (rules 1, 2, 5).
 
         Removes the results of all other rows.
         """

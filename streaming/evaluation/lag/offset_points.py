@@ -1,22 +1,22 @@
-"""Keep a bounded number of samples of growing offsets, for many topic partitions.
+"""Store samples of growing offsets for many topic partitions, with a limited number of samples per topic partition.
 
-A point is (offset, time of its sample). End offsets and log start offsets are both kept in this form. The points of a
-row ascend in time, and their offsets never decrease. Rules for a sample (o, t) after a last point (o', t'):
+A point is (offset, time of its sample). End offsets and log start offsets are both stored in this form. The points of a
+row are sorted by time, and their offsets never decrease. Rules for a sample (o, t) after a last point (o', t'):
 
 1. t <= t' (the clock was set back, or the sample is repeated): points at or after t are removed first.
 2. o < o': the topic was deleted and created again, or lost its last records in an unclean election. All points are
    removed, and the row starts again with this point. kafka-lag-exporter rejects such points and is stuck until its
    old points expire (issue 197).
-3. o equals the offset of the last two points: the time of the last point becomes t. So a constant offset is two
-   points, its first and its last time, whatever its duration (kafka-lag-exporter, `LookupTable.addPoint`).
-4. Otherwise the point is appended. At the limit, one point is removed first: the inner point with the smallest ratio
-   of
+3. o equals the offset of the last two points: the time of the last point becomes t. So a constant offset has only two
+   points, with its first and its last time. The method comes from kafka-lag-exporter (`LookupTable.addPoint`).
+4. Otherwise the point is appended. If the row is full, one point is removed before this. It is the inner point with the
+   smallest ratio of
 
        (time between its neighbours) / (its age)
 
-   The oldest point is never removed, because it shows how far back the row reaches. The newest is never removed
-   either. So gaps grow with age: 60 points sampled every 5 s reach back a week, with gaps of about a quarter of their
-   age. `lag_seconds.py` describes the effect on interpolated times.
+   The oldest point is never removed, because it is the start of the row's history. The newest point is never removed
+   either. So old points have larger gaps between them. With a sample every 5 s, 60 points cover a week. The gaps are
+   about a quarter of their age. `lag_seconds.py` describes the effect on interpolated times.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ROWS_AT_A_TIME = 2048
 class OffsetPoints:
     """Points of many rows as two matrices. The caller numbers the rows.
 
-    Each point takes 16 bytes, each row `limit` points.
+    Each row has space for `limit` points of 16 bytes.
 
     >>> points = OffsetPoints(limit=4)
     >>> for offset, sampled_at_ms in [(100, 30), (200, 60), (200, 120), (200, 700)]:
@@ -52,7 +52,7 @@ class OffsetPoints:
         self.times_ms: Int64Array = np.zeros((_FIRST_ROWS, limit), dtype=np.int64)
 
     def add(self, rows: Int64Array, offsets: Int64Array, sampled_at_ms: int) -> BoolArray:
-        """Add one sample of distinct rows. Returns which rows started again (rule 2)."""
+        """Add one sample of distinct rows. Returns the rows that started again (rule 2)."""
         self._grow(int(rows.max(initial=-1)) + 1)
         self._drop_later_points(rows, sampled_at_ms)
         had = self.counts[rows] > 0
@@ -70,7 +70,7 @@ class OffsetPoints:
     def restore(self, rows: Int64Array, offsets: Int64Array, times_ms: Int64Array) -> None:
         """Add stored points to empty rows 0, 1, 2, ... The points of a row are adjacent, oldest first.
 
-        If a row has more points than the limit (the limit was lowered), the newest are kept.
+        If the limit was lowered and a row has too many points, only the newest points are added.
         """
         counts = np.bincount(rows)
         self._grow(len(counts))
@@ -87,15 +87,21 @@ class OffsetPoints:
         return list(zip(self.offsets[row, :count].tolist(), self.times_ms[row, :count].tolist(), strict=True))
 
     def last_at_or_below(self, rows: Int64Array, offsets: Int64Array) -> Int64Array:
-        """Return the index of each row's last point at or below an offset. -1: no such point."""
+        """Return for each row the index of its last point at or below an offset, or -1 if there is no such point."""
         return self._first_above(self.offsets, rows, offsets) - 1
 
     def first_since(self, rows: Int64Array, since_ms: int) -> Int64Array:
-        """Return the index of each row's first point since a time. Its number of points: no such point."""
+        """Return for each row the index of its first point since a time.
+
+        If there is no such point, the index is the number of the row's points.
+        """
         return self._first_above(self.times_ms, rows, np.full(len(rows), since_ms - 1, dtype=np.int64))
 
     def _first_above(self, ascending: Int64Array, rows: Int64Array, limits: Int64Array) -> Int64Array:
-        """Return each row's first index whose value is above the row's limit: a binary search in all rows at once."""
+        """Return for each row the first index whose value is above the row's limit.
+
+        This is a binary search in all rows at once.
+        """
         low, high = np.zeros(len(rows), dtype=np.int64), self.counts[rows]
         for _ in range(self.limit.bit_length()):
             middle = (low + high) // 2
@@ -133,7 +139,7 @@ class OffsetPoints:
     def _thin(self, full: Int64Array, now_ms: int) -> None:
         """Remove the inner point of rule 4 from each full row.
 
-        It works on few rows at a time, so that they fit into the CPU cache.
+        The rows are processed in small blocks that fit into the CPU cache.
         """
         columns = np.arange(self.limit - 1)
         for start in range(0, len(full), _ROWS_AT_A_TIME):

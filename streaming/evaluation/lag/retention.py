@@ -1,37 +1,39 @@
 """Find the loss of records by retention: records deleted before a group read them, and the time until more are deleted.
 
 Lag cannot show this. A lag of a million is harmless if records are kept for a month. It is too large if they are kept
-for an hour. If the lag of a row is unknown, the whole row is unknown (`lag.py` shows the reason). Otherwise c is
-`next_offset`, the offset of the record that the group reads next. It is the committed offset, or that of the first
-record after it. s is the log start offset. Rules:
+for an hour. If the lag of a row is unknown, all values of the row are unknown (`lag.py` shows the reason). Otherwise c
+is `next_offset`, the offset of the record that the group reads next. It is the committed offset, or the offset of the
+first record after the committed offset. s is the log start offset. Rules:
 
-1. `records_lost` = s - c if c < s, otherwise 0: offsets that the group has not committed and can never read.
-   Compaction and aborted transactions leave offsets without records, so this is an upper bound. Null if these are few
-   offsets and no fetch showed a record there, because transaction markers are no loss (`next_offsets.py`).
-2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later, its time. The
-   kind is `at_least` if s was greater than c already in the oldest stored sample. With the previous result, the time
-   stays the same until the loss ends.
-3. `seconds_until_lost`: 0 if records are already lost. Null if no record waits (lag 0), because a group that has read
-   everything cannot lose records.
-4. Also null if the log start offset moved less than twice within RATE_WINDOW_MS, because then the rate is unknown.
-   The topic may be kept forever, compacted, or new.
-5. Otherwise, with (s1, t1) the first and (s2, t2) the last of those moves:
+1. `records_lost` = s - c if c < s, otherwise 0. These are the offsets that the group has not committed and can never
+   read. Compaction and aborted transactions leave offsets without records, so this is an upper bound. The result is
+   null if these are only a few offsets and no fetch showed a record there. Such offsets may be transaction markers,
+   whose deletion is not a loss (`next_offsets.py`).
+2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than this sample,
+   the time of the commit is used. The kind is `at_least` if s was already greater than c in the oldest stored sample.
+   If the previous result is available, the time stays the same until the loss ends.
+3. `seconds_until_lost`: 0 if records are already lost. Null if the lag is 0, because a group that has read everything
+   cannot lose records.
+4. The result is also null if the log start offset moved less than twice within RATE_WINDOW_MS, because the rate is then
+   unknown. Such a topic can have unlimited retention, or it can be compacted or new.
+5. Otherwise the result comes from two moves of the log start offset within RATE_WINDOW_MS. (s1, t1) is the first move,
+   and (s2, t2) is the last move:
 
        rate = (s2 - s1) / (t2 - t1)        seconds_until_lost = (c - s2) / rate - (now - t2), at least 0
 
    The log start offset moves by whole segments, in steps. The line through the upper corners of the steps reaches c
-   before a step passes c. So at a constant rate the result is early by at most one step, and never late. 0 means that
-   the next step may delete unread records.
-6. The result is at most AHEAD times the period over which the rate was measured. A longer result is cut to this
+   before a step passes c. So at a constant rate, the real loss is never earlier than the result, and at most one step
+   later. A result of 0 means that the next step may delete unread records.
+6. The result is at most AHEAD times the period over which the rate was measured. A longer result is replaced by this
    maximum, and its kind is `at_least`.
 
-Limits: the result is the remaining time if the group commits nothing more. Retention by time deletes at the rate at
-which records were written one retention time ago. If a burst of records is about to expire, the log start offset
-moves faster than the present rate. DeleteRecords and a change of retention.ms cannot be predicted.
+Limits: the result assumes that the group does not commit again. With retention by time, the deletion rate is the write
+rate of one retention time ago. If a burst of records is about to expire, the log start offset will move faster than the
+present rate. DeleteRecords and a change of retention.ms cannot be predicted.
 
-Example: the log start offset rises by 1000 every 600 s, the last time at 1200 s to 2000. At 1500 s, c = 4500 has 2500
-/ (1000 / 600 s) - 300 s = 1200 s left, until 2700 s. The record is lost at 3000 s, when the log start offset rises to
-5000.
+Example: the log start offset rises by 1000 every 600 s. At 1200 s it rises to 2000. For c = 4500, the result at 1500 s
+is 2500 / (1000 / 600 s) - 300 s = 1200 s, which means a loss at 2700 s. The record is really lost at 3000 s, when the
+log start offset rises to 5000.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ from streaming.evaluation.lag.offset_points import OffsetPoints
 from streaming.evaluation.lag.sampled_offsets import SampledOffsets
 
 LOG_START_POINTS = 30
-"""Points per topic partition: 480 bytes. They cover the last ten moves, and earlier moves in less detail."""
+"""Points per topic partition. They use 480 bytes. They cover the last ten moves, and earlier moves in less detail."""
 
 RATE_WINDOW_MS = 24 * 3_600_000
 """Maximum age of a move that counts for the present rate. Brokers delete segments every 5 minutes by default."""
@@ -66,15 +68,17 @@ RETENTION_SCHEMA = pa.schema(
         ("seconds_until_lost_kind", pa.string()),
     ]
 )
-"""A kind is null if its number is null. Kinds are `exact` or `at_least` for the past, and `estimate` or `at_least` for
-the future.
+"""A kind is null if its number is null. The kinds of `lost_since_ms` are `exact` and `at_least`.
+
+The kinds of `seconds_until_lost` are `estimate` and `at_least`.
 """
 
 
 def retention(lag: LagReport, starts: SampledOffsets, before: pa.Table | None = None) -> pa.Table:
-    """Return the loss by retention of each row of the report (RETENTION_SCHEMA). `starts` contains the same sample.
+    """Return the loss by retention of each row of the report (RETENTION_SCHEMA).
 
-    `before` is the previous result for the same rows. With it, a continuing loss keeps its start time.
+    `starts` must contain the sample of the report. `before` is the previous result for the same rows. With this result,
+    the start time of a continuing loss stays the same.
 
     >>> from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
     >>> starts = SampledOffsets(LOG_START_POINTS)
@@ -116,7 +120,7 @@ def _lost_since(
     commit_times_ms: Int64Array,
     is_lost: BoolArray,
 ) -> tuple[pa.Array, pa.Array]:
-    """Apply rule 2 without the previous result. Returns times and kinds, null if nothing is lost."""
+    """Apply rule 2 without the previous result. Returns times and kinds. Both are null if nothing is lost."""
     since_ms, is_at_least = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)
     rows, committed_ms = rows[is_lost], commit_times_ms[is_lost]
     first_beyond = points.last_at_or_below(rows, committed_offsets[is_lost]) + 1
@@ -127,7 +131,7 @@ def _lost_since(
 
 
 def _with_earlier_times(before: pa.Table, past: tuple[pa.Array, pa.Array]) -> tuple[pa.Array, pa.Array]:
-    """Return the previous times and kinds for losses that continue, and the new ones for all other rows."""
+    """If a loss continues, return its previous time and kind. For all other rows, return the new time and kind."""
     continues = pc.and_(pc.is_valid(before["lost_since_ms"]), pc.is_valid(past[0]))
     return (
         pc.if_else(continues, before["lost_since_ms"], past[0]).combine_chunks(),
@@ -161,9 +165,10 @@ def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
 
 
 def _moves(points: OffsetPoints, rows: Int64Array, since_ms: int) -> tuple[Int64Array, ...]:
-    """Return for each row the offset and time of its last move, and the rise and the time since its first move.
+    """Return four values for each row.
 
-    Only moves since `since_ms` count. With less than two moves the rise is 0.
+    They are the offset and the time of its last move, and the rise and the duration from its first to its last move.
+    Only moves since `since_ms` count. With less than two moves, the rise is 0.
     """
     offsets, times_ms = points.offsets[rows], points.times_ms[rows]
     is_move = np.zeros(offsets.shape, dtype=np.bool_)

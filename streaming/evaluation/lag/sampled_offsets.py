@@ -1,7 +1,7 @@
-"""Keep sampled offsets of many topic partitions by name: end offsets, or log start offsets.
+"""Store sampled offsets of many topic partitions by name: either end offsets or log start offsets.
 
-They are stored across restarts. Otherwise the lag in seconds would be unknown for some time after a restart.
-kafka-lag-exporter shows NaN for minutes.
+They are stored across restarts. So the lag in seconds is known soon after a restart. kafka-lag-exporter shows NaN for
+some minutes after a restart.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ STORED_SCHEMA = pa.schema(
 """Version 1: one row per point. The points of a topic partition are adjacent, oldest first."""
 
 KEEP_UNSAMPLED_MS = 24 * 3_600_000
-"""Time after which a topic partition without a sample is removed: one day. Deleted topics must not fill the memory."""
+"""Time after which a topic partition without a sample is removed: one day. So deleted topics do not fill the memory."""
 
 
 class SampledOffsets:
-    """Points of every sampled topic partition, at most `limit` each (see `offset_points.py`).
+    """Points of every sampled topic partition. Each has at most `limit` points (see `offset_points.py`).
 
     >>> ends = SampledOffsets(limit=60)
     >>> ends.add({("orders", 0): 100}, sampled_at_ms=30)
@@ -73,7 +73,7 @@ class SampledOffsets:
         return self._rows.names()
 
     def sampled_at(self, rows: Int64Array, at_ms: int) -> BoolArray:
-        """Return whether each row's newest point is from the sample at `at_ms`. False for NO_ROW."""
+        """Return one value for each row: True if its newest point is from the sample at `at_ms`. False for NO_ROW."""
         known: BoolArray = rows != NO_ROW
         if not len(self):
             return known
@@ -82,7 +82,10 @@ class SampledOffsets:
         return current
 
     def _remove_unsampled(self, since_ms: int) -> None:
-        """Remove old rows if they are more than half of all rows, so that the copying frees enough memory."""
+        """Remove old rows if they are more than half of all rows.
+
+        With fewer old rows, the freed memory would not justify the copy.
+        """
         counts = self.points.counts[: len(self)]
         newest = self.points.times_ms[np.arange(len(self)), np.maximum(counts - 1, 0)]
         kept = np.flatnonzero(newest >= since_ms)
@@ -91,7 +94,7 @@ class SampledOffsets:
             self.points.keep(kept)
 
     def encode(self) -> tuple[int, bytes]:
-        """Return the version, and all points as a compressed Arrow IPC stream: about 2 bytes per point."""
+        """Return the version, and all points as a compressed Arrow IPC stream (about 2 bytes per point)."""
         counts = self.points.counts[: len(self)]
         topics, partitions = self.names()
         row_of_point = np.repeat(np.arange(len(self)), counts)
@@ -109,7 +112,9 @@ class SampledOffsets:
 
     @classmethod
     def decode(cls, version: int, encoded: bytes, limit: int) -> SampledOffsets:
-        """Return the points of `encode`. If a row has more points than the limit, its newest points are kept.
+        """Return the points that `encode` encoded.
+
+        If a row has more points than the limit, only its newest points are used.
 
         Raises StateVersionError if the version is unknown.
         """

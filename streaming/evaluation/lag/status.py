@@ -1,34 +1,36 @@
 """Evaluate the status of a group partition from its last commits: OK, WARN, STOP, STALL or REWIND.
 
 These are Burrow's sliding-window rules. W is the window of commits, CL the current lag, A the allowed lag. The first
-rule that applies gives the status, and its number is shown:
+rule that applies determines the status. The number of this rule is shown:
 
-0. W has a smaller share of its entries than `minimum_complete`: OK. The window has too few commits for an evaluation,
-   and `completeness` shows this.
+0. The filled share of W is below `minimum_complete`: OK. The window has too few commits for an evaluation.
+   `completeness` shows this.
 1. CL <= A: OK. There is nothing to read, so no other rule matters.
-2. STOP: the time since the last commit is longer than the time from W's first commit to its last. A second condition:
-   no end offset of the last minutes was at or before the last commit. This rule comes before rule 4, because a lag of
-   0 in W may be a week old (Burrow 290). If the group had reached an end offset of the last minutes, it kept up, and
-   the records are new. A client without records to read need not commit (Burrow 303).
+2. STOP, if two conditions are met. The time since the last commit is longer than the time from W's first commit to W's
+   last commit. All end offsets of the last minutes are higher than the last committed offset. This rule comes before
+   rule 4, because a lag of 0 in W may be a week old (Burrow 290). If the group has reached one of these end offsets,
+   the group had read everything, and the unread records are new. A client without records to read does not have to
+   commit (Burrow 303).
 3. REWIND: a commit is lower than the commit before it, and no later commit reaches that offset again. Only the first
-   such decrease counts. This rule comes before rule 4. If a group had read everything and was then reset to the
-   earliest offset, W still has lags of 0 until they age out. By rule 4 such a group would be OK (Burrow 716).
-   Decreases that later commits undo are common in rebalances.
-4. A lag in W is at or below A: OK. The group has been at the end within W.
+   decrease in W is checked. This rule comes before rule 4. After a group has read everything and is reset to the
+   earliest offset, W contains lags of 0 for some time. By rule 4, such a group would be OK (Burrow 716). In rebalances,
+   commits often decrease and then rise again.
+4. At least one lag in W is at or below A: OK. The group has read everything at some time within W.
 5. STALL: W has two commits or more, and all have the same offset. The client is alive and makes no progress.
-6. WARN: W has two lags or more, and no lag is lower than the one before it. The group is slower than its producers.
+6. WARN: W has two lags or more, and no lag is lower than the previous lag. The group is slower than its producers.
 7. OK.
 8. Unknown, before rule 2: an open transaction begins at the next offset. A read_committed consumer receives nothing
    from there on until the transaction ends. No record shows whether this consumer uses read_committed.
-9. Unknown, instead of rules 2, 5 and 6: all offsets that are left may be transaction markers (`next_offsets.py`).
+9. Unknown, instead of rules 2, 5 and 6: all unread offsets may be transaction markers (`next_offsets.py`).
 
-Intended differences from Burrow: A single commit has no time span to compare with. Burrow shows STOP at any age of
-it. Here STOP requires `lone_commit_silence_ms`. A single commit is never STALL and a single lag is never WARN,
-because there is nothing to compare it with. The time since the last commit is not measured to the wall clock. It ends
+Intended differences from Burrow: With a single commit, there is no time span between commits. In this case, Burrow
+shows STOP at once. Here, STOP requires a silence of more than `lone_commit_silence_ms`. STALL requires at least two
+commits, and WARN requires at least two lags. The time since the last commit does not end at the present time. It ends
 at the time up to which the group's partition of `__consumer_offsets` was read. So a commit that the monitor has not
-read yet does not look like silence. An unknown status (no lag, no such time, no commits) is null.
+read yet does not look like silence. The status is null if it is unknown: the lag or this time is unknown, or there are
+no commits.
 
-Known weakness, kept from Burrow: one decrease of the lag clears WARN. So a slow group with a varying lag is OK
+Known weakness, the same as in Burrow: one decrease of the lag ends WARN. So a slow group with a varying lag is OK
 (Burrow 738).
 
 Source: Burrow, `core/internal/evaluator/caching.go`. The golden cases 0-15 of `caching_test.go` are rows of the test
@@ -49,7 +51,10 @@ from streaming.evaluation.lag.commit_windows import Windows
 
 
 class Status(IntEnum):
-    """Burrow's numbers, which dashboards use: the greater, the worse. Burrow uses 3 for everything above WARN."""
+    """Burrow's numbers, which dashboards use. A greater number is a worse status.
+
+    Burrow uses 3 for everything above WARN.
+    """
 
     OK = 1
     WARN = 2
@@ -59,10 +64,10 @@ class Status(IntEnum):
 
 
 STATUS_SCHEMA = pa.schema([("status", pa.int8()), ("status_rule", pa.int8()), ("completeness", pa.float64())])
-"""`status`, the number of its rule, and the filled share of the window (0-1).
+"""The status, the number of its rule, and the filled share of the window (0-1).
 
-`status` and `status_rule` are null if the status is unknown. With rules 8 and 9 only `status` is null, and the rule
-is the reason.
+`status` and `status_rule` are null if the status is unknown. For rules 8 and 9, `status` is null, and `status_rule`
+shows the reason.
 """
 
 GROUP_STATUS_SCHEMA = pa.schema(
@@ -94,7 +99,7 @@ DEFAULT_RULES = StatusRules()
 
 @dataclass(frozen=True, slots=True)
 class Tails:
-    """The known properties of the offsets that each row has left, as arrays. From columns of LAG_SCHEMA."""
+    """What is known about the unread offsets of each row, as arrays. From columns of LAG_SCHEMA."""
 
     is_blocked: BoolArray
     maybe_only_markers: BoolArray
@@ -118,9 +123,9 @@ def statuses(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
 ) -> pa.Table:
     """Evaluate all windows at once, row by row (STATUS_SCHEMA). Null: unknown.
 
-    `lag` is CL, from an end offset requested after the commits were read. `read_up_to_ms` is the time up to which the
-    group's partition was read. `lowest_recent_end_offset` is the lowest one of the last RECENT_END_OFFSETS_MS. If it
-    is unknown, it does not prevent STOP.
+    `lag` is CL. It comes from an end offset that was requested after the commits were read. `read_up_to_ms` is the time
+    up to which the group's partition was read. `lowest_recent_end_offset` is the lowest end offset of the last
+    RECENT_END_OFFSETS_MS. If it is unknown, STOP is still possible.
 
     >>> one = np.array([[100, 200, 300]])
     >>> every = np.ones((1, 3), dtype=np.bool_)
@@ -157,8 +162,8 @@ def statuses(  # noqa: PLR0913, PLR0917 - the inputs of one evaluation
 def group_statuses(group_ids: pa.Array, partitions: pa.Table) -> pa.Table:
     """Return the worst status of each group's partitions (GROUP_STATUS_SCHEMA). `partitions` has STATUS_SCHEMA.
 
-    Partitions with an unknown status do not change the worst status, but they reduce the completeness. Null if all
-    are unknown. Burrow shows everything above WARN as ERR. Here the worst status keeps its name.
+    Partitions with an unknown status do not change the worst status, but they reduce the completeness. The worst status
+    is null if all are unknown. Burrow shows everything above WARN as ERR. Here the worst status keeps its name.
 
     >>> evaluated = pa.table([[1, 4, None], [7, 2, None], [1.0, 0.5, 1.0]], schema=STATUS_SCHEMA)
     >>> group_statuses(pa.array(["g", "g", "g"]), evaluated).to_pylist()
@@ -188,13 +193,16 @@ def status_names(statuses: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def is_suspect(evaluated: pa.Table) -> BoolArray:
-    """Return which rows (STATUS_SCHEMA) are WARN, or would be WARN if all offsets that are left were records."""
+    """Return the rows (STATUS_SCHEMA) that are WARN.
+
+    Also return the rows that would be WARN if all unread offsets were records.
+    """
     suspect: BoolArray = evaluated["status_rule"].fill_null(-1).to_numpy()
     return np.isin(suspect, (_WARN_RULE, MARKERS_RULE))
 
 
 def _numbers(column: pa.Array) -> tuple[Int64Array, BoolArray]:
-    """Return the values, and which of them are known."""
+    """Return the values, and for each value whether it is known."""
     return column.fill_null(0).to_numpy(zero_copy_only=False), column.is_valid().to_numpy(zero_copy_only=False)
 
 
@@ -217,7 +225,7 @@ def _reached(windows: Windows, end_offset: Int64Array, is_known: BoolArray) -> B
 
 
 def _is_silent(windows: Windows, now_ms: Int64Array, lone_commit_silence_ms: int) -> BoolArray:
-    """Evaluate the first half of rule 2. If timestamps decrease, the time span is 0 and not negative."""
+    """Evaluate the first half of rule 2. If timestamps decrease, the time span is 0. It is never negative."""
     last_ms = _newest(windows, windows.timestamp_ms)
     span_ms = np.maximum(last_ms - _oldest(windows, windows.timestamp_ms), 0)
     span_ms = np.where(windows.is_entry.sum(axis=1) == 1, lone_commit_silence_ms, span_ms)

@@ -1,4 +1,4 @@
-"""Number topic partitions, and find the numbers of whole columns at once."""
+"""Assign numbers to topic partitions, and find the numbers for whole columns at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from streaming.combine.wire import Int64Array
 
 NO_ROW = -1
-"""The row of a topic partition without a row."""
+"""Used in place of a row number, for a topic partition that has no row."""
 
 
 class TopicPartitionRows:
@@ -35,7 +35,7 @@ class TopicPartitionRows:
         return self._find(self._codes(topics), partitions)
 
     def make(self, topics: pa.Array, partitions: Int64Array) -> Int64Array:
-        """Return the row of each (topic, partition). New ones get a new row."""
+        """Return the row of each (topic, partition). A new topic partition gets a new row."""
         seen = pc.unique(topics)
         fresh = seen.filter(pc.invert(pc.is_in(seen, value_set=self._topics)))
         self._topics = pa.concat_arrays([self._topics, fresh])
@@ -64,7 +64,7 @@ class TopicPartitionRows:
     def _find(self, codes: Int64Array, partitions: Int64Array) -> Int64Array:
         """Return the rows of codes and partitions.
 
-        An unknown topic has the code NO_ROW. This makes its key negative, and no stored key is negative.
+        An unknown topic has the code NO_ROW, so its key is negative. Stored keys are never negative.
         """
         return _index_in(pa.array(_key(codes, partitions)), pa.array(self._keys))
 
@@ -72,7 +72,7 @@ class TopicPartitionRows:
 def _key(codes: Int64Array, partitions: Int64Array) -> Int64Array:
     """Return one number per topic partition.
 
-    A partition number has 32 bits. In a hostile commit it may be negative.
+    A partition number has 32 bits. A hostile client can commit with a negative partition number.
     """
     keys: Int64Array = (codes << 32) | (partitions.astype(np.int64) & 0xFFFFFFFF)
     return keys

@@ -1,14 +1,15 @@
-"""Find partitions that a group no longer reads. Their commits stay for a week, and their lag would grow all the time.
+"""Find partitions that a group no longer reads.
 
-A partition is left out only if the group is Stable without it. The first rule that applies decides:
+The commits of such a partition stay for a week, and its lag would grow during this time. A partition is excluded only
+if the group is Stable and does not read it. The first rule that applies decides:
 
 1. The members of the group are unknown (the group uses `assign`, or the monitor does not read its type of records):
    the partition is kept.
-2. The group is not Stable: the partition is kept. Lag matters most in an Empty group (kafka-lag-exporter issues 63,
-   290). During a rebalance the next subscriptions are unknown.
+2. The group is not Stable: the partition is kept. Lag is most important for an Empty group (kafka-lag-exporter issues
+   63, 290). During a rebalance, the next subscriptions are unknown.
 3. The subscription of a member is unreadable: the partition is kept, because the subscription may contain the topic.
 4. A member subscribes to the topic, or is assigned a partition of it: the partition is kept.
-5. Otherwise the partition is left out.
+5. Otherwise the partition is excluded.
 
 Burrow reports such topics forever (issues 14, 504, 854). klag solves the same problem by configuration (92).
 """
@@ -35,10 +36,11 @@ class ReadTopics:
 
 
 def read_topics(snapshot: GroupSnapshot) -> ReadTopics:
-    """Return the topics that a group of consumers reads: subscriptions, assignments, targets and pending revocations.
+    """Return the topics that a group of consumers reads.
 
-    `topics` is None if they are incomplete. A subscription or assignment may be unreadable, a regular expression may
-    not be resolved, or only the id of a topic may be known.
+    They come from subscriptions, assignments, targets and pending revocations. `topics` is None if not all topics are
+    known. A subscription or assignment may be unreadable, a regular expression may not be resolved, or only the id of a
+    topic may be known.
     """
     group = members(snapshot)
     if snapshot.protocol_type != CONSUMER_PROTOCOL_TYPE or _hides_topics(snapshot):
@@ -62,7 +64,7 @@ def _partitions(member: GroupMember) -> TopicPartitions:
 
 
 def is_unsubscribed(commits: pa.Table, groups: Mapping[str, ReadTopics]) -> pa.Array:
-    """Return whether the group of each commit no longer reads its topic. `commits`: columns group_id and topic.
+    """Return for each commit True if its group no longer reads its topic. `commits`: columns group_id and topic.
 
     >>> commits = pa.table({"group_id": ["g", "g", "empty"], "topic": ["orders", "old", "old"]})
     >>> orders = frozenset({"orders"})

@@ -1,4 +1,7 @@
-"""Find claims and subscriptions of classic members that contradict each other. Members send both when they join."""
+"""Find contradictions between classic members, in their claims and in their subscriptions.
+
+Members send both when they join.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,10 @@ class RecordedClaims(msgspec.Struct, frozen=True):
     """Contradicting claims and subscriptions of one generation.
 
     Attributes:
-        claimed_twice: partitions that two members claim to own, both for the same generation or both without a
-            generation.
-        eager_claimers: members that claim partitions under an eager strategy. They should have revoked them before.
+        claimed_twice: partitions that two members claim to own. Both claims are for the same generation, or both are
+            without a generation.
+        eager_claimers: members that claim partitions under an eager strategy. Under an eager strategy, members must
+            revoke all partitions before they join.
         subscriptions: number of different subscriptions among the members.
 
     """

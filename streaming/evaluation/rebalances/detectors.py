@@ -2,43 +2,47 @@
 
 The detectors evaluate the summaries of the group's last rebalances, with the times of their records. "Now" is the
 time up to which the group's partition of `__consumer_offsets` has been read (`read_up_to`), and not the wall clock.
-So a backlog of one hour that is read at once is no storm, and unread records do not look like silence. Rules:
+So a backlog of one hour does not look like a storm when the monitor reads it at once. Also, unread records do not look
+like silence. Rules:
 
 1. The *window* is the last `window_seconds` before now. A generation without a record is in the window if the records
-   before and after it are. A deleted group has no conditions.
-2. `rolling_restart`: the members are replaced one by one. At least two members from before the window left, or
-   rejoined with their group instance id, each once. About the same number joined: the difference is at most a quarter
-   of the group, or one. None of the new members left. In at least two of three rebalances a member joined, left or
-   rejoined. The next cooperative round of such a rebalance also counts. The remaining third is allowed, because
-   clients sometimes rejoin for a reason that no record shows. If the strategy changed within the window, each member
-   may be replaced twice: the upgrade from eager to cooperative (KIP-429) takes two rolling restarts.
-3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. Cooperative rounds
-   that only assign the partitions withheld by the round before are not counted. The *start* of a group counts as one
-   rebalance. It consists of the rebalances in which members only join. It lasts `stuck_after_seconds` from the time
-   at which the group had no members, or until a member leaves. If ten pods start one after the other, they interrupt
-   only their own work. A group that starts again and again is still a storm. If a group already works, each joining
-   member interrupts all others, and this is counted. Rule 2 treats members of the start as members from before the
-   window. So a deployment can be rolled minutes after its start. The *end* of a group counts as one rebalance, too.
-   It consists of the rebalances in which members only leave, during the last `stuck_after_seconds` before the group
-   has no members. A group that has had no members for longer than `stuck_after_seconds` has no storm. A storm is
-   shown together with its possible causes (rules 4 to 6), because a cause may explain only a part of it.
-4. `flapping_member`: a member joined and left within the window, or rejoined, `flap_threshold` times. A member is
-   identified by its group instance id. Without one, it is identified by client id and host, because a restarted
-   process has a new member id each time. Several members may have the same client id and host. This is no condition
-   by itself, because only members that joined within the window can flap.
-5. `endless_cooperative_rejoin`: the last `cooperative_rounds` or more generations are within the window, their
-   strategy is not eager, and no member joined, left or changed anything. Only members of classic groups rejoin.
-6. `eager_and_cooperative_mixed`: in the last generation a member claims partitions although the strategy is eager. Or
-   the strategy changed more than once within the window: to a different one and back. Only classic groups have this
-   difference, so an upgrade to KIP-848 ends the condition.
-7. `duplicate_claims`: within the window two members joined with a claim to the same partition, for the same
-   generation.
-8. `subscription_mismatch`: members have subscribed to different topics for longer than `stuck_after_seconds`, the
-   time that a deployment may take.
+   before and after it are in the window. A deleted group has no conditions.
+2. `rolling_restart`: the members are replaced one by one. At least two members from before the window left or rejoined
+   with their group instance id, and each of them did so once. About the same number of members joined: the difference
+   is at most one, or at most a quarter of the group. None of the new members left. In at least two thirds of the
+   rebalances, a member joined, left or rejoined. The next cooperative round after such a rebalance also counts. The
+   other third is allowed, because clients sometimes rejoin for a reason that no record shows. If the strategy changed
+   within the window, two replacements per member are allowed, because the upgrade from eager to cooperative (KIP-429)
+   needs two rolling restarts.
+3. `rebalance_storm`: the window has at least `storm_rebalances` rebalances and no rolling restart. A cooperative round
+   is not counted if it only assigns the partitions that the previous round withheld. The *start* of a group counts as
+   one rebalance. The start consists of the rebalances in which members only join. It begins at the time at which the
+   group had no members. It ends after `stuck_after_seconds`, or when a member leaves. The reason: if ten pods start one
+   after the other, they interrupt only their own work. If a group starts again and again, this is still a storm. If the
+   members of a group already work, each joining member interrupts all others, so these rebalances count. In rule 2,
+   members that joined during the start count as members from before the window. So a rolling restart is recognised even
+   a few minutes after the start. The *end* of a group counts as one rebalance, too. The end consists of the rebalances
+   in which members only leave, within `stuck_after_seconds` before the group has no members. The condition is not
+   active for a group without members for longer than `stuck_after_seconds`. A storm is shown together with its possible
+   causes (rules 4 to 6), because a cause may explain only a part of it.
+4. `flapping_member`: a member joined and left, or rejoined, at least `flap_threshold` times within the window. A member
+   is identified by its group instance id. A member without a group instance id is identified by client id and host,
+   because a restarted process has a new member id each time. Several members may have the same client id and host. This
+   alone does not activate the condition, because only members that joined within the window count.
+5. `endless_cooperative_rejoin`: at least the last `cooperative_rounds` generations are within the window, and their
+   strategy is not eager. In these generations, no member joined or left, and no subscription changed. Only members of
+   classic groups rejoin.
+6. `eager_and_cooperative_mixed`: in the last generation, a member claims partitions although the strategy is eager. The
+   condition is also active if the strategy changed more than once within the window, for example to a different
+   strategy and back. Only classic groups have eager and cooperative strategies, so an upgrade to KIP-848 ends the
+   condition.
+7. `duplicate_claims`: within the window, two members joined and claimed the same partition for the same generation.
+8. `subscription_mismatch`: the members have had different subscriptions for longer than `stuck_after_seconds`. A
+   deployment may need this time.
 
-Rule 9, `unowned_partitions`, needs samples of topics (`unowned.py`). Conditions that no record shows follow from
-missing commits and listings (`silence.py`), and from the progress of members towards their targets
-(`reconciliation.py`). `condition_words.py` describes each condition to users.
+Rule 9, `unowned_partitions`, needs samples of topics (`unowned.py`). No record shows some of the conditions. Those in
+`silence.py` follow from listings and from the absence of commits. That in `reconciliation.py` follows from the progress
+of members towards their targets. `condition_words.py` describes each condition to users.
 """
 
 from __future__ import annotations
@@ -79,9 +83,9 @@ UNOWNED_PARTITIONS = "unowned_partitions"
 class Limits:
     """The thresholds of the conditions.
 
-    `flap_threshold`: how many times a member joined and left. `cooperative_rounds` counts generations. `allowed_lag`:
-    a lag of up to this number of records counts as none. It is needed for topics whose last offsets are transaction
-    markers, which no consumer reads.
+    `flap_threshold` is a number of times that a member joined and left. `cooperative_rounds` counts generations. A lag
+    of up to `allowed_lag` records counts as no lag. This limit is needed for topics whose last offsets are transaction
+    markers, which no consumer receives.
     """
 
     window_seconds: float = 600
@@ -120,8 +124,8 @@ def conditions(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: L
 def same_until_ms(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> float:
     """Return the first time after now at which `conditions` may change without a new rebalance.
 
-    Without a new rebalance, they change only when a rebalance leaves the window or becomes older than
-    `stuck_after_seconds`.
+    Without a new rebalance, the conditions change in only two cases: a rebalance leaves the window, or it becomes older
+    than `stuck_after_seconds`.
     """
     spans_ms = (1000 * limits.window_seconds, 1000 * limits.stuck_after_seconds)
     changes_ms = (rebalance.timestamp_ms + span_ms for rebalance in recent for span_ms in spans_ms)
@@ -141,7 +145,7 @@ def window_of(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Li
 
 
 def counted_rebalances(recent: Sequence[RebalanceSummary], read_up_to_ms: int, limits: Limits) -> int:
-    """Return the number of rebalances in the window by rule 3. Generations without a record are included."""
+    """Return the number of rebalances in the window, counted by rule 3. Generations without a record are included."""
     window = window_of(recent, read_up_to_ms, limits)
     outside = len(recent) - len(window)
     of_start, of_end = _starts(recent, limits)[outside:], _ends(recent, limits)[outside:]
@@ -157,10 +161,10 @@ def counted_rebalances(recent: Sequence[RebalanceSummary], read_up_to_ms: int, l
 
 
 def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:
-    """Return for each rebalance the number of its start (rule 3), or None if it belongs to no start.
+    """Return for each rebalance the number of the start that it belongs to, or None (rule 3).
 
-    All stored rebalances are evaluated, and not only the window. So a start does not change while the window moves
-    over it.
+    All stored rebalances are evaluated, and not only those in the window. So a start does not change while the window
+    moves over it.
     """
     starts: list[int | None] = []
     number, until_ms = 0, float("-inf")
@@ -175,7 +179,7 @@ def _starts(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | No
 
 
 def _ends(recent: Sequence[RebalanceSummary], limits: Limits) -> list[int | None]:
-    """Return for each rebalance the number of its end (rule 3), or None if it belongs to no end."""
+    """Return for each rebalance the number of the end that it belongs to, or None (rule 3)."""
     ends: list[int | None] = []
     number, since_ms = 0, float("inf")
     for rebalance in reversed(recent):
@@ -195,7 +199,10 @@ def _without_starts(
 
 
 def _starts_without_members(rebalance: RebalanceSummary) -> bool:
-    """Return True if the group has no members now, or had none just before. A new group begins with generation 1."""
+    """Return True if the group has no members after the rebalance, or had none before it.
+
+    A new group begins with generation 1.
+    """
     is_first = rebalance.kind == FIRST_SEEN and rebalance.generation_id <= 1
     return rebalance.members == 0 or rebalance.kind == CREATED or is_first
 
@@ -225,9 +232,9 @@ def is_rolling_restart(window: Sequence[RebalanceSummary]) -> bool:
 
 
 def _times_replaced(window: Iterable[RebalanceSummary]) -> int:
-    """Return how many times the members are replaced.
+    """Return how many times each member of the group is replaced.
 
-    The count grows when a member leaves that joined, or was replaced, since the last growth.
+    The count grows by one when a member leaves that has joined, or was replaced, since the count last grew.
     """
     times, new = 1, set[str]()
     for rebalance in window:
@@ -244,12 +251,12 @@ def _is_caused_by_members(rebalance: RebalanceSummary) -> bool:
 
 
 def flapping_members(window: Iterable[RebalanceSummary], flap_threshold: int) -> tuple[str, ...]:
-    """Return the members that left `flap_threshold` times (rule 4): group instance ids, or client id and host."""
+    """Return the flapping members (rule 4): group instance ids, or client ids with hosts."""
     return tuple(sorted(name for name, times in count_flaps(window).items() if times >= flap_threshold))
 
 
 def count_flaps(window: Iterable[RebalanceSummary]) -> Counter[str]:
-    """Return how many times each member joined and left within the window, or rejoined."""
+    """Return, for each member, how many times it joined and left, or rejoined, within the window."""
     joined: set[str] = set()
     flaps: Counter[str] = Counter()
     for rebalance in window:

@@ -1,4 +1,7 @@
-"""Compare the members of a group before and after a rebalance: joined, left, and their partitions."""
+"""Compare the members of a group before and after a rebalance.
+
+Find the members that joined or left, and changes of partitions.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,14 @@ from streaming.evaluation.rebalances.partition_movement import member_key
 from streaming.group.members import GroupMember, TopicPartitions
 
 JOINED, GONE, REJOINED, RESUBSCRIBED = "joined", "gone", "rejoined", "resubscribed"
-"""Kinds of change. `rejoined`: a static member with a new member id."""
+"""Kinds of change. `rejoined`: a static member came back with a new member id."""
 
 
 class MemberChange(msgspec.Struct, frozen=True):
-    """The change of one member in a rebalance. A member that left has `revoked` all of its partitions.
+    """The change of one member in a rebalance. If a member left, `revoked` contains all of its partitions.
 
-    `revoked` and `assigned` are net values. A partition that an eager member revokes and gets again is in neither.
+    `revoked` and `assigned` are net values. If an eager member revokes a partition and gets it again, neither of the
+    two contains this partition.
     """
 
     member_id: str
@@ -67,7 +71,7 @@ def _change(before: GroupMember | None, after: GroupMember | None) -> MemberChan
 def _targets_before_and_after(
     before: GroupMember | None, after: GroupMember | None
 ) -> tuple[TopicPartitions, TopicPartitions]:
-    """Return the member's partitions before and after. Both are empty if one of them is unknown."""
+    """Return the member's partitions before and after. If either of them is unknown, both are empty."""
     targets = [() if member is None else member.target for member in (before, after)]
     return ((), ()) if None in targets else (targets[0] or (), targets[1] or ())
 

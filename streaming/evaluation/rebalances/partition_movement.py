@@ -1,8 +1,8 @@
 """Count the partitions that a rebalance moved, the necessary moves, and the partitions without an owner.
 
-The counts follow from the records alone. The assigned partitions show which partitions a topic has. So a row does not
-depend on when the topic is sampled. `fewest_moves` is unknown if a topic has a gap: a higher partition is assigned,
-and a lower one is not.
+The counts come only from records. The assigned partitions show which partitions a topic has. So a row does not depend
+on the time of a sample. `fewest_moves` is unknown if a topic has a gap. In a gap, a partition is not assigned, but a
+partition with a higher number is assigned.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streaming.group.snapshot import GroupSnapshot
 from streaming.protocol.consumer_protocol import CONSUMER_PROTOCOL_TYPE, KAFKA_STREAMS_PROTOCOL
 
 EAGER_STRATEGIES = frozenset({"range", "roundrobin", "sticky"})
-"""Kafka's own strategies under which members revoke all partitions before they join (KIP-429)."""
+"""Kafka's eager strategies: members revoke all partitions before they join (KIP-429)."""
 
 
 Partitions = Mapping[str, TopicPartitions]
@@ -36,10 +36,9 @@ class PartitionMovement(msgspec.Struct, frozen=True):
         fewest_moves: None if `moved_partitions` is None, or if a partition has no owner or several owners.
         is_exact: False if `fewest_moves` is only a lower bound.
         withheld: partitions that a member must revoke before a different member gets them (KIP-429, first round).
-        unowned: partitions of subscribed topics without an owner. Each of them had an owner before, is claimed by a
-        member, or had no owner before either.
-        unowned_before_partitions: number of `unowned` partitions that had no owner after the previous rebalance
-            either.
+        unowned: partitions of subscribed topics without an owner. Each of these partitions had an owner before the
+            rebalance, or a member claims it, or it was already unowned before.
+        unowned_before_partitions: number of `unowned` partitions that also had no owner after the previous rebalance.
 
     """
 
@@ -54,9 +53,9 @@ class PartitionMovement(msgspec.Struct, frozen=True):
 class OwnersBefore(msgspec.Struct, frozen=True):
     """The partitions of each member before a rebalance.
 
-    `held` is from before the first cooperative round, and `held_last` from the last round. `unowned` partitions had
-    no owner. If `is_complete` is False, the records do not show all earlier owners. Then `held` contains the members'
-    claims, or the known members.
+    `held` contains the partitions before the first cooperative round. `held_last` contains the partitions after the
+    last round. `unowned` partitions had no owner. If `is_complete` is False, the records do not show all earlier
+    owners. Then `held` contains the members' claims, or the known members.
     """
 
     held: Partitions
@@ -127,7 +126,7 @@ def movement(owners_before: OwnersBefore, now: Sequence[GroupMember], after: Gro
 
 
 def _exists(after: GroupSnapshot, topic_partition: TopicPartition) -> bool:
-    """Return False if a sample shows that the topic lost the partition."""
+    """Return False if a sample shows that the partition does not exist any more."""
     sampled = after.topics.get(topic_partition[0])
     return sampled is None or topic_partition[1] < (sampled.partitions or 0)
 
@@ -146,14 +145,17 @@ def _withheld(unowned: Iterable[TopicPartition], holders: Iterable[Partitions]) 
 
 
 def _is_counted(after: GroupSnapshot, now: Iterable[GroupMember]) -> bool:
-    """Return True if moves can be counted: partitions have one owner in this group type, and all targets are known."""
+    """Return True if moves can be counted.
+
+    A partition has only one owner in this group type, and all targets are known.
+    """
     if after.group_type not in {CLASSIC, CONSUMER} or (after.protocol_type or "") != CONSUMER_PROTOCOL_TYPE:
         return after.group_type in {CLASSIC, CONSUMER} and not after.member_count()
     return is_all_known(now)
 
 
 def _owners(held: Partitions) -> dict[TopicPartition, str]:
-    """Return the owner of each partition that has exactly one."""
+    """Return the owner of each partition that has exactly one owner."""
     owners: dict[TopicPartition, str] = {}
     several = set()
     for key, topic_partitions in held.items():
@@ -166,7 +168,7 @@ def _owners(held: Partitions) -> dict[TopicPartition, str]:
 def _moves(
     then: Partitions, held: Partitions, now: Sequence[GroupMember], after: GroupSnapshot, *, is_whole: bool
 ) -> tuple[int, int | None, bool]:
-    """Return the number of moves, the fewest possible, and whether that is exact.
+    """Return the number of moves, the fewest possible moves, and whether the second number is exact.
 
     If nothing moved, no search for the fewest moves is needed.
     """
@@ -185,7 +187,7 @@ def _moves(
 
 
 def whole_topics(held: Iterable[TopicPartitions]) -> Mapping[str, int | None]:
-    """Return the number of assigned partitions of each topic. None: a partition below the highest is not assigned."""
+    """Return the number of assigned partitions of each topic. None if a partition below the highest is not assigned."""
     numbers: dict[str, set[int]] = defaultdict(set)
     for topic, partition in chain.from_iterable(held):
         numbers[topic].add(partition)
@@ -198,7 +200,7 @@ def whole_topics(held: Iterable[TopicPartitions]) -> Mapping[str, int | None]:
 def metadata_changed(then: Sequence[GroupMember], now: Sequence[GroupMember], after: GroupSnapshot) -> bool:
     """Return True if the number of assigned partitions of a topic changed (`rebalances`, rule 6).
 
-    Only topics that members subscribe to before and after count.
+    Only topics that members subscribe to both before and after the rebalance count.
     """
     if not is_all_known((*then, *now)):
         return False

@@ -1,9 +1,9 @@
-"""Keep the rebalance history of a group: its totals, and summaries of its last rebalances.
+"""Store the rebalance history of a group: its totals, and summaries of its last rebalances.
 
-The totals count from the first record of the group. They are part of the group's state, so a repeated batch counts
-nothing twice. `reported_up_to` (in `reported_in_partition`) does the same if a new checkpoint reads the log again
-from its start. An earlier checkpoint wrote the rows of the rebalances up to this offset. The totals continue those of
-the last row.
+The totals count from the first record of the group. The totals are part of the group's state. So a repeated batch does
+not count a rebalance twice. With a new checkpoint, the log is read again from its start. An earlier checkpoint has
+already written the rows of the rebalances up to the offset `reported_up_to` in the partition `reported_in_partition`.
+These rebalances are not counted again. The new totals start from the totals in the last row.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ KEPT_REBALANCES = 64
 
 UNKNOWN_CAUSE = "unknown"
 NECESSARY, NEEDLESS, UNKNOWN_NEED = "true", "false", "unknown"
-"""Need of a move. Unknown if `fewest_moves` is unknown or only a lower bound."""
+"""Need of a move. It is unknown if `fewest_moves` is unknown, or if `fewest_moves` is only a lower bound."""
 
 
 class RebalanceTotals(msgspec.Struct, frozen=True):
@@ -54,17 +54,17 @@ class RebalanceHistory(msgspec.Struct, frozen=True):
     reported_in_partition: int | None = None
 
     def is_new(self, position: Position) -> bool:
-        """Return True if the rebalance at a position is not counted yet. Offsets of two partitions have no order.
+        """Return True if the rebalance at a position is not counted yet.
 
-        `reported_in_partition` None matches every partition, because an earlier version of the monitor did not store
-        it.
+        Offsets of different partitions cannot be compared. If `reported_in_partition` is None, it matches every
+        partition, because an earlier version of the monitor did not store it.
         """
         is_same_partition = self.reported_in_partition in {None, position.offsets_topic_partition}
         return not is_same_partition or position.offsets_topic_offset > self.reported_up_to
 
 
 class ReportedRebalance(msgspec.Struct, frozen=True):
-    """A rebalance, with the totals and conditions of its row."""
+    """A rebalance, with the totals and the conditions in its row."""
 
     rebalance: Rebalance
     totals: RebalanceTotals
@@ -108,7 +108,10 @@ def extend_history(
 
 
 def _rename_topics(baseline: RebalanceBaseline | None, snapshot: GroupSnapshot) -> RebalanceBaseline | None:
-    """Return the baseline with the topic names of the snapshot. A topic id that now has a name is not a new topic."""
+    """Return the baseline with the topic names of the snapshot.
+
+    Otherwise a topic whose name became known would look like a new topic.
+    """
     if baseline is None or snapshot.modern is None or baseline.snapshot is None:
         return baseline
     names = snapshot.modern.topic_names

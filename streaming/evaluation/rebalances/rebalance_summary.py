@@ -12,7 +12,7 @@ from streaming.events import CLASSIC
 from streaming.group.members import member_name
 
 KEPT_NAMES = 32
-"""Maximum number of members named for each kind of change. Further members are only counted."""
+"""Maximum number of member names for each kind of change. Further members are only counted."""
 
 
 class MemberName(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class RebalanceSummary(msgspec.Struct, frozen=True):
 
     @property
     def is_whole(self) -> bool:
-        """True if every member that joined, left or rejoined is named."""
+        """True if the summary names every member that joined, left or rejoined."""
         return self.changed_members == len(self.joined) + len(self.gone) + len(self.rejoined)
 
 

@@ -1,6 +1,6 @@
 """Describe a row of the table `rebalances` in one sentence, for readers who have no time for its columns.
 
-Member names are exactly as the members sent them. Every caller must make them safe before it prints them.
+Member names are exactly as the members sent them. Every caller must escape these names before it prints them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ _NO_COMMIT_AFTER = {
 
 
 def without_upgrade_tombstones(rows: Sequence[Row]) -> Sequence[Row]:
-    """Leave out the tombstones of groups that continue under a different protocol. Such a tombstone is no end.
+    """Remove the rows for tombstones of groups that continue under a different protocol.
+
+    Such a tombstone is not the end of the group.
 
     >>> rows = [{"kind": "deleted"}, {"kind": "upgraded"}, {"kind": "deleted"}]
     >>> [row["kind"] for row in without_upgrade_tombstones(rows)]
@@ -58,7 +60,9 @@ def without_upgrade_tombstones(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def with_commit_gaps(rows: Sequence[Row], of_gaps: Sequence[Row]) -> Sequence[Row]:
-    """Add the row of `commit_gaps` to each row of `rebalances`, as `commit_gap`. None: no such row (yet).
+    """Add to each row of `rebalances` its row of `commit_gaps`, as `commit_gap`.
+
+    It is None if there is no such row (yet).
 
     >>> rebalance = {"cluster": "prod", "offsets_topic_partition": 3, "offsets_topic_offset": 17}
     >>> with_commit_gaps([rebalance], [{**rebalance, "commit_gap_ms": 12_000}])[0]["commit_gap"]["commit_gap_ms"]

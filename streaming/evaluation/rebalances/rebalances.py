@@ -3,41 +3,44 @@
 Rules:
 
 1. A classic group's records are compared one by one. For a KIP-848 group, the target assignments of successive epochs
-   are compared. An epoch whose targets are not computed yet is not compared. The progress of members towards their
-   targets is no further rebalance. A snapshot without a generation is not compared either. Examples are a classic
-   group whose coordinator is asked, and an unreadable record.
-2. The first snapshot of a group (`first_seen`) is compared with nothing. A group that was `created` again is compared
-   with nothing either. Signs of this are a lower generation, a different group type, different members at the same
-   generation, a different partition of `__consumer_offsets`, or a record after the group's end. After a tombstone
-   that was no end (`advance`, rule 6), the group was `upgraded` to a different protocol, or `downgraded` to the
-   classic one.
-3. `became_empty`: no member is left. `static_rejoin`: the same members at the same generation, and a static member
-   has a new member id. This is no rebalance. `deleted`: a tombstone. Everything else is a `rebalance`.
+   are compared. An epoch without computed targets is not compared. The progress of members towards their targets does
+   not count as a rebalance. A snapshot without a generation is not compared either. Examples are a classic group in the
+   polling mode, and an unreadable record.
+2. The first snapshot of a group (`first_seen`) is compared with nothing. The first snapshot of a group that was
+   `created` again is also compared with nothing. The signs of such a group are a lower generation, a different group
+   type, different members at the same generation, a different partition of `__consumer_offsets`, or a record after the
+   group's end. Sometimes a tombstone is not the end of the group (`advance`, rule 6). Then the group was `upgraded` to
+   a different protocol, or `downgraded` to the classic protocol.
+3. `became_empty`: no member is left. `static_rejoin`: the members and the generation are the same, but a static member
+   has a new member id. This is not a rebalance. `deleted`: the group does not exist any more. Everything else is a
+   `rebalance`.
 4. The identity of a member is its group instance id, or its member id if it has no group instance id.
 5. A rebalance has one or more causes: `strategy_changed`, `member_gone`, `member_joined`, `subscription_changed`,
    `metadata_changed`, `cooperative_followup`, or `unexplained` if there is no other cause. `member_gone`: the member
-   left, timed out or was fenced, which look the same in the records. `cooperative_followup`: members rejoin to get
-   the partitions that the round before withheld. The *primary* cause is the first one in this order. Changes of the
-   whole group come before changes of one member. Members that left come before members that joined, because a new
-   member often replaces a lost one.
-6. `metadata_changed`: members subscribe to the topic before and after, and more of its partitions are assigned than
-   before. Neither assignment has a gap. Or fewer partitions are assigned, and a sample shows that the topic is
-   smaller. A sample alone proves no cause. Nothing is proven after the record of an upgrade or downgrade, because it
-   lacks the partitions of members that left. Nothing is proven in a share group either, because it gets the
-   partitions of a topic one by one.
-7. A partition has moved if its owner before is not its owner now. A partition that had no owner before has not moved.
-   A cooperative round that withholds partitions counts no moves. The next round counts them once, from the owners
-   before the first round. The fewest moves come from `assignors.fairness.fewest_moves`. They are None if a partition
-   has no owner or several owners. They are also None for Kafka Streams, whose assignor considers more than
-   partitions.
+   left, timed out or was fenced. The records do not show which of the three. `cooperative_followup`: members rejoin to
+   get the partitions that the previous round withheld. The *primary* cause is the first cause in the order of this
+   list. Changes of the whole group come before changes of one member. Members that left come before members that
+   joined, because a new member often replaces a lost one.
+6. `metadata_changed`: members subscribe to a topic before and after the rebalance, and the number of its assigned
+   partitions has changed. Both assignments must be without a gap. If fewer partitions are assigned than before, a
+   sample must also show that the topic is smaller. A sample alone does not prove this cause. This cause is never proven
+   after the record of an upgrade or downgrade, because that record does not contain the partitions of members that
+   left. It is never proven in a share group either, because the partitions of a topic are added to the group one by
+   one.
+7. A partition has moved if its previous owner is not its present owner. A partition without a previous owner has not
+   moved. For a cooperative round that withholds partitions, no moves are counted. The next round counts all moves once,
+   compared with the owners before the first round. The fewest moves come from `assignors.fairness.fewest_moves`.
+   `fewest_moves` is None if a partition has no owner or several owners. It is also None for Kafka Streams, because the
+   assignor of Kafka Streams considers more than partitions.
 8. The sync time is the record's time minus the time at which the group began to wait for the leader's assignment.
-   This is valid only for the first record of a generation. If it is longer than every member's rebalance timeout, the
-   record was not the first, and the sync time is unknown.
+   This is valid only for the first record of a generation. If the sync time is longer than every member's rebalance
+   timeout, the record was not the first, and the sync time is unknown.
 9. If records of members are missing before or after, the causes are unknown (None), and `not_known` names the missing
-   records. If bytes of a classic member are unreadable, only the facts that need them are unknown. Causes that are
-   proven without them remain. The subscription of that member proves nothing, and moves are unknown. A regular
-   expression that the coordinator has not resolved yet is no missing record. Until then, the member that sent it has
-   no topics. When the expression is resolved, the subscription of that member has changed.
+   records. If bytes of a classic member are unreadable, only the facts that depend on these bytes are unknown. Causes
+   with other proof are still reported. The subscription of that member proves nothing, and moves are unknown. A regular
+   expression that the coordinator has not resolved yet does not count as a missing record. Until it is resolved, the
+   member that sent it has no topics. When the expression is resolved, this counts as a change of the member's
+   subscription.
 """
 
 from __future__ import annotations
@@ -89,7 +92,7 @@ CAUSES = (
     COOPERATIVE_FOLLOWUP,
     UNEXPLAINED,
 )
-"""All causes. The first one in this order is the primary cause."""
+"""All causes. The first cause in this order is the primary cause."""
 
 _COMPARED = frozenset({REBALANCE, STATIC_REJOIN, BECAME_EMPTY, UPGRADED, DOWNGRADED})
 _WITHOUT_MOVEMENT = frozenset({STATIC_REJOIN, DELETED})
@@ -99,11 +102,11 @@ class Rebalance(msgspec.Struct, frozen=True):
     """One generation or epoch, compared with the previous one.
 
     Attributes:
-        causes: in the order of `CAUSES`. None if unknown. Empty if this is no rebalance.
+        causes: in the order of `CAUSES`. None if unknown. Empty if the change is not a rebalance.
         members: number of members after the rebalance.
         changes: members that joined, left, or have different partitions than before, sorted by `key`.
-        skipped_generations: number of generations since the previous record that have no record. None if this has no
-            meaning, and for all groups that are not classic, because each of their epochs has a record.
+        skipped_generations: number of generations without a record, since the previous record. None for all groups that
+            are not classic, because each of their epochs has a record. Also None where the number has no meaning.
         not_known: the missing records, in Kafka's words.
 
     """
@@ -126,7 +129,10 @@ class Rebalance(msgspec.Struct, frozen=True):
 
     @property
     def primary_cause(self) -> str | None:
-        """The first cause of a rebalance (rule 5). None if unknown or if this is no rebalance."""
+        """The first cause of a rebalance (rule 5).
+
+        None if the cause is unknown, or if the change is not a rebalance.
+        """
         return self.causes[0] if self.causes and self.kind == REBALANCE else None
 
     def members_that(self, change: str) -> tuple[MemberChange, ...]:
@@ -137,11 +143,11 @@ class Rebalance(msgspec.Struct, frozen=True):
 class RebalanceBaseline(msgspec.Struct, frozen=True):
     """The state of the group after its last rebalance. The next rebalance is compared with it.
 
-    `snapshot` None: the snapshot equals the group's present state (see `rebalance_history`). `end` is the tombstone,
-    or the fact that no broker lists the group any more. `owners_before` are the partitions of each member before a
-    cooperative round that withheld partitions. `unowned` partitions had no owner after the last rebalance.
-    `is_partial`: the last record was an upgrade or downgrade. Such a record gives each member only its earlier
-    partitions, so partitions may be missing in it.
+    If `snapshot` is None, the snapshot is equal to the group's present state (see `rebalance_history`). `end` is the
+    tombstone, or the fact that no broker lists the group any more. `owners_before` are the partitions of each member
+    before a cooperative round that withheld partitions. `unowned` partitions had no owner after the last rebalance.
+    If `is_partial` is True, the last record was an upgrade or downgrade. Such a record contains only the earlier
+    partitions of each member. So some partitions may be missing in it.
     """
 
     snapshot: GroupSnapshot | None
@@ -154,7 +160,7 @@ class RebalanceBaseline(msgspec.Struct, frozen=True):
 def rebalance_between(
     baseline: RebalanceBaseline | None, before: GroupSnapshot | None, after: GroupSnapshot
 ) -> Rebalance | None:
-    """Describe the change between two snapshots of a group. None: no change that needs a row.
+    """Describe the change between two snapshots of a group. None if no row is needed.
 
     `before` is the baseline's snapshot. In the example one of two members left, and its partition moved:
 
@@ -254,7 +260,10 @@ def _kind(baseline: RebalanceBaseline | None, before: GroupSnapshot | None, afte
 
 
 def _has_moved(before: GroupSnapshot, after: GroupSnapshot) -> bool:
-    """Return True if the group's records are in a different `__consumer_offsets` partition: it was created again."""
+    """Return True if the group's records are now in a different `__consumer_offsets` partition.
+
+    Then the group was created again.
+    """
     if before.position is None or after.position is None:
         return False
     return before.position.offsets_topic_partition != after.position.offsets_topic_partition
@@ -285,8 +294,8 @@ def _kind_of_same_generation(before: GroupSnapshot, after: GroupSnapshot) -> str
 def _not_known(snapshot: GroupSnapshot) -> tuple[str, ...]:
     """Return the names of the missing records. Current assignments do not count, because only targets are compared.
 
-    An expression that the coordinator has not resolved yet is no missing record. A polled answer never contains its
-    topics.
+    An expression that the coordinator has not resolved yet does not count as a missing record. The answer to a poll
+    never contains the topics of an expression.
     """
     if snapshot.modern is None:
         return unknown_bytes(snapshot)
@@ -307,7 +316,10 @@ def _proven(
     then: Sequence[GroupMember],
     now: Sequence[GroupMember],
 ) -> Mapping[str, bool]:
-    """Return whether the records prove each cause of a whole group. Changes of members prove the other causes."""
+    """Return, for each cause that affects the whole group, whether the records prove it.
+
+    Changes of members prove the other causes.
+    """
     had_all = after.group_type in {CLASSIC, CONSUMER} and baseline is not None and not baseline.is_partial
     return {
         STRATEGY_CHANGED: None not in {before.protocol, after.protocol} and before.protocol != after.protocol,
@@ -325,7 +337,7 @@ def _hands_over(baseline: RebalanceBaseline, now: Iterable[GroupMember]) -> bool
 def _causes(
     kind: str, proven: Mapping[str, bool], changes: Iterable[MemberChange], *, is_all_known: bool
 ) -> tuple[str, ...] | None:
-    """Return all proven causes in the order of `CAUSES`. If this is no rebalance: only causes that are proven.
+    """Return all proven causes in the order of `CAUSES`. If the change is not a rebalance, the list can be empty.
 
     None if no cause is proven and something is unknown, because the unknown part may contain the cause.
     """
@@ -352,7 +364,7 @@ def _sync_time_ms(after: GroupSnapshot) -> int | None:
 def _skipped_generations(kind: str, before: GroupSnapshot | None, after: GroupSnapshot) -> int | None:
     """Return the number of generations without a record. Only classic groups have a count.
 
-    A KIP-848 epoch may have no target, but its record was read.
+    A KIP-848 epoch can be without a target, but its record was read.
     """
     is_counted = kind in {REBALANCE, BECAME_EMPTY} and after.group_type == CLASSIC
     if not is_counted or before is None or before.generation_id is None:

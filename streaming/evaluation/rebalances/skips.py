@@ -1,10 +1,10 @@
-"""Decide whether generations without a record were failed rebalances, or records that compaction removed.
+"""Decide the cause of generations without a record: failed rebalances, or records that compaction removed.
 
-1. They were failed rebalances if every offset between the two records was read. The partition state decides this
-   once, in the batch that reads the second record. The decision is remembered until the group's own state contains it
-   (`SkipSettled`).
-2. The partition state remembers only its highest missing offset. A later missing offset would hide the earlier ones.
-   So no skip is decided twice, and a late decision never reduces a count.
+1. The cause is failed rebalances if every offset between the two records was read. The partition state decides this
+   once, in the batch that reads the second record. The partition state stores the decision until the group's own state
+   contains it (`SkipSettled`).
+2. The partition state stores only its highest missing offset, so a later missing offset hides the earlier ones. For
+   this reason, no skip is decided twice. So a late decision never reduces a count.
 """
 
 from __future__ import annotations
@@ -17,21 +17,24 @@ from streaming.group.not_known import REBALANCES_FAILED, not_known
 from streaming.group.snapshot import GroupSnapshot, Skip
 
 SkipDecisions = Mapping[tuple[str, int], bool]
-"""Decisions for skips that are not settled yet, by group id and offset of the record after the skip.
+"""Decisions about skips that are not settled yet. The key is the group id and the offset of the record after the skip.
 
 True: every offset between the two records was read.
 """
 
 
 def log_was_whole(skip: Skip, partition_state: PartitionSnapshot) -> bool:
-    """Return True if every offset between the two records was read, by the partition state."""
+    """Return True if the partition state shows that every offset between the two records was read."""
     return partition_state.last_missing_offset < skip.after_offset
 
 
 def decide_skips(
     known: SkipDecisions, snapshots: Iterable[GroupSnapshot], partition_states: Mapping[int, PartitionSnapshot]
 ) -> dict[tuple[str, int], bool]:
-    """Return the decisions for the skips of these groups: the known ones, and those that can be decided now."""
+    """Return the decisions for the skips of these groups.
+
+    They include the known decisions and those that are possible now.
+    """
     decisions = {}
     for snapshot in snapshots:
         partition_state = partition_states.get(snapshot.position.offsets_topic_partition) if snapshot.position else None
@@ -45,7 +48,10 @@ def decide_skips(
 
 
 def failed_rebalances(snapshot: GroupSnapshot, decisions: SkipDecisions) -> int | None:
-    """Return the number of rebalances that members joined but never synced, if the log proves them. None: unknown."""
+    """Return the number of failed rebalances that the log proves. In these rebalances, members joined but never synced.
+
+    None: unknown.
+    """
     if REBALANCES_FAILED in not_known(snapshot):
         return None
     proven = (

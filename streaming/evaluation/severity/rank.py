@@ -3,9 +3,9 @@
 `/metrics` shows the first groups in full (`prometheus.series_limit`). Rules:
 
 1. The place of a group follows from its troubles (`trouble`).
-2. A group that was shown in full is *held*: it keeps its worst place for up to ten minutes. Otherwise `/metrics`
-   would show and hide a group in turn while its trouble comes and goes. Also, the end of a trouble stays visible.
-3. If the clock was set back, the hold ends. It is not prolonged.
+2. A group that was shown in full is *held*: its worst place stays valid for up to ten minutes. So `/metrics` does not
+   hide and show a group again and again while its trouble comes and goes. Also, the end of a trouble is visible.
+3. If the clock is set back, the group is no longer held. The ten minutes are not extended.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from streaming.evaluation.severity.trouble import Place
 
 HELD_MS = 600_000
-"""Maximum time for which a group keeps its worst place, in milliseconds."""
+"""Maximum time in milliseconds for which the worst place of a group stays valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankEntry:
-    """The place of a group, and the time since which it has this place."""
+    """The place of a group, and the time since which the group has this place."""
 
     place: Place
     since_ms: int

@@ -1,26 +1,26 @@
 """Find the troubles of a group, and its place among all groups.
 
-Each rule that applies is a trouble. The first one gives the group its place:
+Each rule that applies is one trouble. The first rule that applies determines the place of the group:
 
-1. A condition is active, for example a storm or a flapping member. `rolling_restart` is no trouble, because it is a
-   normal deployment.
+1. A condition is active, for example a storm or a flapping member. `rolling_restart` does not count as a trouble,
+   because it is a normal deployment.
 2. The assignment violates a common rule (two owners, an owner that does not subscribe) or a rule of the group's own
-   strategy (verdict `drift`). Each violated rule is one trouble with its name.
+   strategy (verdict `drift`). Each violated rule is one trouble. The trouble has the name of the rule.
 3. Partitions have no owner, so no member reads them. If the condition `unowned_partitions` is active, rule 1 shows it
    instead.
-4. Records are lost to retention, or will be lost within an hour.
+4. Retention has deleted unread records, or will delete them within an hour.
 5. The status is REWIND, STALL or STOP.
 6. Members are idle although a different member has two partitions or more. If the number of avoidable idle members is
-   known, only these count.
-7. The busiest member has more partitions than the fairest assignment would give it. `topic skew` if that is the
-   cause.
-8. The status is WARN (slower than its producers). The lag is at least half a minute, or its seconds are unknown.
-   Without this condition new groups and groups with a constant lag would have this trouble.
+   known, only these members count.
+7. The busiest member has more partitions than in the fairest assignment. If topic skew is the cause, the name of the
+   trouble is `topic skew`.
+8. The status is WARN (slower than its producers). In addition, the lag is at least half a minute, or the lag in seconds
+   is unknown. This second condition excludes new groups and groups with a small constant lag.
 9. The state or the lag of the group is unknown.
 
-If two groups have the same first rule, the group with more troubles comes first. Then the order is: more lag in
-seconds, more lag in records, smaller group id. Groups without a trouble come last. An unknown lag counts as less than
-any known lag.
+If two groups have the same first rule, the group with more troubles comes first. After that, the order is by more lag
+in seconds, then more lag in records, then smaller group id. Groups without a trouble come last. An unknown lag counts
+as less than any known lag.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def troubles(group: GroupFacts) -> tuple[Trouble, ...]:
 Place = tuple[int, int, float, int, str]
 """Sort key of a group, the worst group first. Example: `(2, -1, -30.0, -500, "orders")`.
 
-Rule number, minus the number of troubles, minus the lag in seconds, minus the lag in records, group id.
+The fields are the rule number, the number of troubles (negative), the lag in seconds (negative), the lag in records
+(negative) and the group id.
 """
 
 
