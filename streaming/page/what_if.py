@@ -1,9 +1,9 @@
 """Computes the assignments of all strategies for a group: as it is, with one more member, and with one member fewer.
 
 1. Nothing is computed if the group is not evaluated. Not evaluated are Kafka Streams groups, Connect groups, share
-   groups, groups without members, and groups that only commit offsets. Nothing is computed if an open transaction blocks
-   the group. Nothing is computed if the partition count of a subscribed topic is unknown. Nothing is computed if the
-   subscription or the assignment of a member is unknown.
+   groups, groups without members, and groups that only commit offsets. Nothing is computed if an open transaction
+   blocks the group. Nothing is computed if the partition count of a subscribed topic is unknown. Nothing is computed
+   if the subscription or the assignment of a member is unknown.
 2. Nothing is computed for a group with more than `MAX_PARTITIONS` partitions or more than `MAX_MEMBERS` members. The
    computation would take so long that it delays the batches. For such a large group, the page shows the stored result.
    The stored result covers only the group without a change, and it has no sizes. The stored result was computed
