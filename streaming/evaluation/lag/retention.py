@@ -11,7 +11,6 @@ first record after the committed offset. s is the log start offset. Rules:
    whose deletion is not a loss (`next_offsets.py`).
 2. `lost_since_ms`: the time of the first sample in which s is greater than c. If the commit is later than this sample,
    the time of the commit is used. The kind is `at_least` if s was already greater than c in the oldest stored sample.
-   If the previous result is available, the time stays the same until the loss ends.
 3. `seconds_until_lost`: 0 if records are already lost. Null if the lag is 0, because a group that has read everything
    cannot lose records.
 4. The result is also null if the log start offset moved less than twice within RATE_WINDOW_MS, because the rate is then
@@ -74,11 +73,10 @@ The kinds of `seconds_until_lost` are `estimate` and `at_least`.
 """
 
 
-def retention(lag: LagReport, starts: SampledOffsets, before: pa.Table | None = None) -> pa.Table:
+def retention(lag: LagReport, starts: SampledOffsets) -> pa.Table:
     """Return the loss by retention of each row of the report (RETENTION_SCHEMA).
 
-    `starts` must contain the sample of the report. `before` is the previous result for the same rows. With this result,
-    the start time of a continuing loss stays the same.
+    `starts` must contain the sample of the report.
 
     >>> from streaming.evaluation.lag.lag import LAG_SCHEMA, ClusterSample, lag_report
     >>> starts = SampledOffsets(LOG_START_POINTS)
@@ -106,7 +104,7 @@ def retention(lag: LagReport, starts: SampledOffsets, before: pa.Table | None = 
     return pa.table(
         [
             pa.array(np.maximum(beyond, 0), mask=~is_known),
-            *(past if before is None else _with_earlier_times(before, past)),
+            *past,
             *_until_lost(starts.points, rows, committed, lag.sampled_at_ms, is_lost, is_known & (waiting > 0)),
         ],
         schema=RETENTION_SCHEMA,
@@ -120,7 +118,7 @@ def _lost_since(
     commit_times_ms: Int64Array,
     is_lost: BoolArray,
 ) -> tuple[pa.Array, pa.Array]:
-    """Apply rule 2 without the previous result. Returns times and kinds. Both are null if nothing is lost."""
+    """Apply rule 2. Returns times and kinds. Both are null if nothing is lost."""
     since_ms, is_at_least = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)
     rows, committed_ms = rows[is_lost], commit_times_ms[is_lost]
     first_beyond = points.last_at_or_below(rows, committed_offsets[is_lost]) + 1
@@ -128,15 +126,6 @@ def _lost_since(
     since_ms[is_lost] = np.maximum(seen_ms, committed_ms)
     is_at_least[is_lost] = (first_beyond == 0) & (committed_ms < seen_ms)
     return pa.array(since_ms, mask=~is_lost), _kind(is_at_least, EXACT, ~is_lost)
-
-
-def _with_earlier_times(before: pa.Table, past: tuple[pa.Array, pa.Array]) -> tuple[pa.Array, pa.Array]:
-    """If a loss continues, return its previous time and kind. For all other rows, return the new time and kind."""
-    continues = pc.and_(pc.is_valid(before["lost_since_ms"]), pc.is_valid(past[0]))
-    return (
-        pc.if_else(continues, before["lost_since_ms"], past[0]).combine_chunks(),
-        pc.if_else(continues, before["lost_since_kind"], past[1]).combine_chunks(),
-    )
 
 
 def _until_lost(  # noqa: PLR0913, PLR0917 - one argument per column
