@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 MAX_RETURN_PASSES = 100
-"""Number of passes at the start in which every move can send a partition back (see ``movements``).
+"""Number of first passes in which any partition may return to its last owner (see ``movements``).
 
 In later passes, a partition is sent back only if this move improves the balance, too. A partition that is sent back can
 come from a third member with few partitions. Two such moves can undo each other forever. In Java this happens. If every

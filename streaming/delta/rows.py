@@ -44,7 +44,7 @@ def arrow_table(table: Table, rows: Sequence[Row]) -> pa.Table:
 def update_rows(cluster: str, updates: Iterable[GroupUpdate], decisions: SkipDecisions) -> Mapping[Table, list[Row]]:
     """Return the rows that one batch of group updates adds to the tables.
 
-    `decisions` are the decisions about skipped generations in the snapshots of these updates.
+    `decisions` shows which skipped generations were failed rebalances.
     """
     tables = (GROUP_GENERATIONS, REBALANCES, ASSIGNMENT_DRIFT, ASSIGNMENT_IMBALANCE, WHAT_IF)
     rows: dict[Table, list[Row]] = {table: [] for table in tables}

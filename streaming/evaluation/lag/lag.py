@@ -80,7 +80,7 @@ class LogEnds:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSample:
-    """The responses of the brokers at one time. A missing value is absent, never 0.
+    """The responses of the brokers to one sample. A missing value is absent, never 0.
 
     In `offsets_topic`, partitions without a leader can be missing. `offsets_topic_partitions` counts all partitions.
     `offsets_topic_id` is None if the brokers have no topic ids (before 2.8). `brokers` is the number of brokers in the

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from streaming.evaluation.lag.lag import ClusterSample
 
 EVALUATED_WITHIN_SAMPLES = 10
-"""After this number of samples since the log was read to its end, readiness no longer waits for verdicts.
+"""Maximum number of samples for which readiness waits for verdicts. Samples count from the end of the log.
 
 The samples are one second apart.
 """
