@@ -62,7 +62,10 @@ def commits_by_group(commits: pa.Table) -> Mapping[str, Offsets]:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """The rows that report the changes, and the first and last number of these rows. If there are no rows, nothing changed."""
+    """The rows that report the changes, and the first and last number of these rows.
+
+    If there are no rows, nothing changed.
+    """
 
     rows: tuple[StateRow, ...]
     first_number: int

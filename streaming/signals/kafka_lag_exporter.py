@@ -1,5 +1,6 @@
-"""The metrics of kafka-lag-exporter, with its names and labels (github.com/seglo/kafka-lag-exporter). No other standard for
-lag in seconds exists.
+"""The metrics of kafka-lag-exporter (github.com/seglo/kafka-lag-exporter), with its names and labels.
+
+They are the only standard for lag in seconds.
 
 kafka-lag-exporter has labels for the member: `member_host`, `consumer_id`, `client_id`. This monitor does not have
 these labels. A member gets a new id at each restart, so the number of series would grow without limit. For an unknown

@@ -74,7 +74,8 @@ def check_schema(stored: bytes) -> str | None:
 
     Return None if there is no damage, or if the version of the file is unknown.
 
-    The file starts with the version. Then follow two schemas: one for keys, one for values. A schema is stored in pieces. The number of pieces comes first. All texts have the format of Java's `writeUTF`.
+    The file starts with the version. Then follow two schemas: one for keys, one for values. A schema is stored in
+    pieces. The number of pieces comes first. All texts have the format of Java's `writeUTF`.
     """
     if not re.match(rb"\0[\x02-\x09]v[0-9]+", stored):
         return "does not begin with its version"

@@ -177,7 +177,7 @@ REBALANCES = Table(
                 pa.int64(),
                 "milliseconds from the end of the join to the leader's assignment; null if the record does not show it",
             ),
-            column("skipped_generations", pa.int64(), "generations since the previous row without a record"),
+            column("skipped_generations", pa.int64(), "generations that have no record, since the previous row"),
             column(
                 "not_known",
                 pa.list_(pa.string()),

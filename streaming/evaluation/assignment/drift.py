@@ -33,8 +33,8 @@ from the first of these rules that applies:
    assigns partitions in the order in which the broker lists them.
 9. Otherwise the verdict is `differs_from_java`. In this case, too, the assignment breaks no rule.
 
-Only present owners are evaluated. After an unnecessary move, the new owner of the partition is still correct. Such a move
-counts only for the rebalance (`partition_movement`).
+Only present owners are evaluated. After an unnecessary move, the new owner of the partition is still
+correct. Such a move counts only for the rebalance (`partition_movement`).
 
 The assignment is also compared with strategies other than the group's own. The verdict for these is `same` or
 `differs`.

@@ -2,7 +2,8 @@
 
 Each rule that applies is one trouble. The first rule that applies determines the place of the group:
 
-1. A condition is active, for example a storm or a flapping member. `rolling_restart` is no reason to look at a group, because it is a normal deployment.
+1. A condition is active, for example a storm or a flapping member. `rolling_restart` is no trouble, because it is a
+   normal deployment.
 2. The assignment violates a common rule (two owners, an owner that does not subscribe) or a rule of the group's own
    strategy (verdict `drift`). Each violated rule is one trouble. The trouble has the name of the rule.
 3. Partitions have no owner, so no member reads them. If the condition `unowned_partitions` is active, rule 1 shows it
