@@ -1,9 +1,9 @@
 """Tests that public dashboards of other exporters find their metrics with the same names, labels and meaning.
 
-kafka_exporter's dashboard is 7589 on grafana.com (`kafka_exporter_overview.json` in its repository). `kafka-mixin` was an
-earlier form of it. kafka-lag-exporter's dashboard is `grafana/Kafka_Lag_Exporter_Dashboard.json` in its repository. Its
-queries of Java's own metrics are not tested here, because only the exporter has these metrics. Prometheus adds the labels
-`job`, `instance` and `namespace` to a target.
+kafka_exporter's dashboard is 7589 on grafana.com (`kafka_exporter_overview.json` in its repository). `kafka-mixin` was
+an earlier form of it. kafka-lag-exporter's dashboard is `grafana/Kafka_Lag_Exporter_Dashboard.json` in its repository.
+Queries of Java's own metrics are not tested here, because only the exporter has these metrics. Prometheus adds the
+labels `job`, `instance` and `namespace` to a target.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ from streaming.run.samples.sampler import AfterSample, Sampler
 from streaming.run.samples.upkeep import Upkeep
 from streaming.state.committed_offsets import CommittedOffsets
 from streaming.state.monitor_state import MonitorState
-from tests.streaming.delta.test_delta import opened
+from tests.streaming.delta.test_delta import open_tables
 from tests.streaming.groups import member, metadata
 from tests.streaming.log_records import commit_key
 from tests.streaming.run.test_poller import Folder
@@ -118,7 +118,7 @@ class Monitor:
 
     def start(self) -> None:
         """Start or restart. Groups and commits are restored as of the last batch."""
-        self.monitor_state, self.tables = MonitorState(), opened(self.root / "tables")
+        self.monitor_state, self.tables = MonitorState(), open_tables(self.root / "tables")
         files, limits = Folder(self.root / "files"), self.limits
         self.monitor_state.put_batch(self.records.values(), [])
         self.read()
