@@ -51,7 +51,7 @@ def open_page(browser: Chrome, address: str, size: tuple[int, int] = DESKTOP, sc
 
 
 def save_picture(browser: Chrome, file: Path) -> None:
-    """Save a save_picture of the whole page, not only of its visible part."""
+    """Save a picture of the whole page, not only of its visible part."""
     height = browser.execute_script("return document.documentElement.scrollHeight")
     width = browser.execute_script("return window.innerWidth")
     clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}

@@ -15,7 +15,7 @@ from wsgiref.util import setup_testing_defaults
 from wsgiref.validate import validator
 
 import pytest
-from hypothesis import HealthCheck, field_names, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assignors import AssignorFailedError, GroupAssignment, GroupSpec
@@ -169,7 +169,7 @@ def test_a_hostile_name_is_shown_only_as_text(pages: Pages, group_id: str) -> No
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@field_names(st.text(st.characters(), max_size=30), st.text(st.characters(), max_size=30))
+@given(st.text(st.characters(), max_size=30), st.text(st.characters(), max_size=30))
 def test_no_name_changes_the_elements_of_a_page(tmp_path: Path, group_id: str, client: str) -> None:
     """The elements of a page do not depend on names of groups and members."""
     pages_by_name = []

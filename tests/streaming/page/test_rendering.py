@@ -1,4 +1,4 @@
-"""Tests that names on a page are escaped, and that invisible characters are printable_name out."""
+"""Tests that names on a page are escaped, and that invisible characters are spelled out."""
 
 from __future__ import annotations
 
