@@ -61,7 +61,7 @@ def set_limits(limits: pytest.MonkeyPatch, **values: float) -> None:
 
 
 @contextmanager
-def served(pages: Pages, access: Access = Access()) -> Iterator[MetricsServer]:  # noqa: B008 - a frozen value
+def run_server(pages: Pages, access: Access = Access()) -> Iterator[MetricsServer]:  # noqa: B008 - a frozen value
     server = MetricsServer("127.0.0.1", 0, one, pages, access)
     try:
         yield server
@@ -102,7 +102,7 @@ def test_slow_and_idle_connections_block_no_probe_and_no_scrape(pages: Pages) ->
 
     200 idle connections had the same effect.
     """
-    with served(pages) as server, ExitStack() as stack:
+    with run_server(pages) as server, ExitStack() as stack:
         slow = [stack.enter_context(connect_to(server)) for _ in range(70)]
         with trickle(slow, b"GET /metrics HTTP/1.1\r\nX-More: " + b"and more, " * 1000):
             idle = [stack.enter_context(connect_to(server)) for _ in range(200)]
@@ -113,7 +113,7 @@ def test_slow_and_idle_connections_block_no_probe_and_no_scrape(pages: Pages) ->
 
 def test_a_client_with_an_incomplete_request_blocks_no_other_client(pages: Pages) -> None:
     """Rule 1. Its connection also stays open while there are few connections."""
-    with served(pages) as server, ExitStack() as stack:
+    with run_server(pages) as server, ExitStack() as stack:
         silent = [stack.enter_context(connect_to(server)) for _ in range(20)]
         for connection in silent:
             connection.sendall(b"GET /met")
@@ -127,7 +127,7 @@ def test_a_request_that_does_not_arrive_in_time_closes_the_connection(
 ) -> None:
     """Tests rule 2."""
     set_limits(limits, HEAD_SECONDS=0.2)
-    with served(pages) as server, connect_to(server) as connection:
+    with run_server(pages) as server, connect_to(server) as connection:
         connection.sendall(sent)
         assert is_closed_by_server(connection)
 
@@ -135,7 +135,7 @@ def test_a_request_that_does_not_arrive_in_time_closes_the_connection(
 def test_a_request_that_never_ends_closes_the_connection(pages: Pages, limits: pytest.MonkeyPatch) -> None:
     """Rule 2: slow headers (Slowloris) do not extend the time."""
     set_limits(limits, HEAD_SECONDS=0.5)
-    with served(pages) as server, connect_to(server) as connection:
+    with run_server(pages) as server, connect_to(server) as connection:
         deadline = time.monotonic() + 30
         with suppress(BrokenPipeError, ConnectionResetError):
             while time.monotonic() < deadline:
@@ -149,7 +149,7 @@ def test_a_new_connection_is_accepted_and_the_oldest_of_the_busiest_address_is_c
 ) -> None:
     """Rule 3: idle clients made the server refuse a probe, and the monitor was killed."""
     set_limits(limits, MAX_WAITING=4)
-    with served(pages) as server, ExitStack() as stack:
+    with run_server(pages) as server, ExitStack() as stack:
         alone = stack.enter_context(connect_to(server, ELSEWHERE))
         connections = [stack.enter_context(connect_to(server, HERE)) for _ in range(4)]
         assert is_closed_by_server(connections[0])
@@ -160,7 +160,7 @@ def test_a_new_connection_is_accepted_and_the_oldest_of_the_busiest_address_is_c
 
 def test_more_connections_than_the_limit_block_no_request(pages: Pages) -> None:
     """Tests rule 3 with the real limits."""
-    with served(pages) as server, ExitStack() as stack:
+    with run_server(pages) as server, ExitStack() as stack:
         connections = [stack.enter_context(connect_to(server)) for _ in range(MAX_WAITING + 50)]
         assert is_answered(server, "/-/healthy")
         assert is_answered(server, "/metrics")
@@ -170,7 +170,7 @@ def test_more_connections_than_the_limit_block_no_request(pages: Pages) -> None:
 def test_one_address_cannot_block_probes_and_other_addresses(pages: Pages, limits: pytest.MonkeyPatch) -> None:
     """Rules 4 and 5: long requests of one address use at most half of the limit."""
     set_limits(limits, MAX_ANSWERS=2, MAX_REQUESTS=8)
-    with served(pages) as server, ExitStack() as stack:
+    with run_server(pages) as server, ExitStack() as stack:
         held = [stack.enter_context(connect_to(server)) for _ in range(4)]
         for connection in held:
             connection.sendall(b"GET /held HTTP/1.1\r\n\r\n")
@@ -192,7 +192,7 @@ def test_a_client_that_does_not_read_blocks_no_other_address_and_is_disconnected
 ) -> None:
     """Rule 2: a response that is not read uses memory and counts towards the limit."""
     set_limits(limits, MAX_ANSWERS=2, SILENCE_SECONDS=0.5)
-    with served(pages) as server, ExitStack() as stack:
+    with run_server(pages) as server, ExitStack() as stack:
         not_reading = [stack.enter_context(connect_to(server)) for _ in range(3)]
         for connection in not_reading:
             connection.sendall(b"GET /large HTTP/1.1\r\n\r\n")
@@ -203,7 +203,7 @@ def test_a_client_that_does_not_read_blocks_no_other_address_and_is_disconnected
 
 def test_a_slow_client_gets_the_complete_response(pages: Pages) -> None:
     """The server sends the response in pieces, and no piece is lost."""
-    with served(pages) as server, connect_to(server) as connection:
+    with run_server(pages) as server, connect_to(server) as connection:
         answer = answer_to(connection, "/large")
     assert answer.partition(b"\r\n\r\n")[2] == b"x" * LARGE_BYTES
 
@@ -225,7 +225,7 @@ def test_a_slow_tls_handshake_blocks_no_other_client_and_ends(
     tls_context = ssl.create_default_context()
     authority.configure_trust(tls_context)
     access = Access(Certificate(*pem_files(tmp_path, authority=authority)))
-    with served(pages, access) as server, ExitStack() as stack:
+    with run_server(pages, access) as server, ExitStack() as stack:
         silent = stack.enter_context(connect_to(server))
         slow = stack.enter_context(connect_to(server))
         with trickle([slow], client_hello()):

@@ -153,7 +153,7 @@ class Commits:
         return 5_000 + self.each_round * reached - self.behind
 
 
-def evaluated(
+def simulate(
     commits: Mapping[str, Commits],
 ) -> tuple[ClusterSample, LagEvaluation, Mapping[TopicPartition, float]]:
     """Simulate two minutes of records, commits and samples. Return the last sample, the lag and the rates."""
@@ -276,7 +276,7 @@ def scene(tables: Path) -> Scene:
     monitor_state = MonitorState()
     monitor_state.put_batch([record_of(name, events, tables) for name, events in events_by_group.items()], [])
     monitor_state.put_health(positions=dict.fromkeys(range(PARTITIONS), 1_000))
-    sample, lag, rates = evaluated(commits)
+    sample, lag, rates = simulate(commits)
     monitor_state.put_sample(sample, lag)
     # Records and tables cannot contain a lone surrogate.
     printable = {name: record for name, record in monitor_state.view().groups.items() if name.isprintable()}

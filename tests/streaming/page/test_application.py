@@ -91,13 +91,13 @@ def ask(pages: Pages, address: str, method: str = "GET", **headers: str) -> Answ
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+def page_scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     return scene(tmp_path_factory.mktemp("tables"))
 
 
 @pytest.fixture(scope="module")
-def pages(shown: Scene) -> Pages:
-    return pages_of(shown.monitor_state, shown.tables)
+def pages(page_scene: Scene) -> Pages:
+    return pages_of(page_scene.monitor_state, page_scene.tables)
 
 
 class Seen(HTMLParser):
@@ -256,8 +256,8 @@ def test_the_api_has_the_same_order_as_the_page_and_units_in_names(pages: Pages)
     assert other_group["shares"]["excess_partitions"] is None, "a value that is not evaluated is null and not 0"
 
 
-def test_the_api_returns_a_group_with_any_name(pages: Pages, shown: Scene) -> None:
-    for group_id in shown.groups:
+def test_the_api_returns_a_group_with_any_name(pages: Pages, page_scene: Scene) -> None:
+    for group_id in page_scene.groups:
         document = ask(pages, group_address(group_id, GROUP_API)).json()
         assert document["group_id"] == group_id
 
@@ -286,10 +286,10 @@ def test_every_field_of_the_api_is_documented_and_every_documented_field_exists(
     assert documented_names - field_names == set()
 
 
-def test_before_the_log_is_read_the_page_shows_progress_and_no_verdict(shown: Scene, tmp_path: Path) -> None:
+def test_before_the_log_is_read_the_page_shows_progress_and_no_verdict(page_scene: Scene, tmp_path: Path) -> None:
     """A verdict from a part of the log could cause a false alert."""
     monitor_state = MonitorState()
-    monitor_state.put_batch(shown.monitor_state.view().groups.values(), [])
+    monitor_state.put_batch(page_scene.monitor_state.view().groups.values(), [])
     ends = {number: LogEnds(1_000, 900) for number in range(50)}
     monitor_state.put_sample(ClusterSample(NOW_MS, offsets_topic=ends, offsets_topic_partitions=50), None)
     monitor_state.put_health(positions={0: 900, 1: 400})
@@ -309,8 +309,8 @@ def test_before_any_sample_the_page_waits_for_the_brokers(tmp_path: Path) -> Non
     assert "waiting for the brokers" in ask(pages_of(MonitorState(), tmp_path), "/").text
 
 
-def test_values_from_an_old_sample_are_not_shown(shown: Scene) -> None:
-    pages = pages_of(shown.monitor_state, shown.tables, NOW_MS + 3_600_000)
+def test_values_from_an_old_sample_are_not_shown(page_scene: Scene) -> None:
+    pages = pages_of(page_scene.monitor_state, page_scene.tables, NOW_MS + 3_600_000)
     seen = Seen(ask(pages, "/").text).text
     assert "The last sample of the brokers is 1 h 2 s old" in seen
     assert "REWIND" not in seen
@@ -320,27 +320,27 @@ def test_values_from_an_old_sample_are_not_shown(shown: Scene) -> None:
     assert ask(pages, "/-/ready").status == "503 Service Unavailable"
 
 
-def test_a_monitor_that_lost_its_connection_shows_this(shown: Scene) -> None:
+def test_a_monitor_that_lost_its_connection_shows_this(page_scene: Scene) -> None:
     monitor_state = MonitorState()
-    view = shown.monitor_state.view()
+    view = page_scene.monitor_state.view()
     monitor_state.put_batch(view.groups.values(), [])
     assert view.sample is not None
     monitor_state.put_sample(view.sample, view.lag)
     monitor_state.put_health(ready=False, was_ready=True)
-    pages = pages_of(monitor_state, shown.tables)
+    pages = pages_of(monitor_state, page_scene.tables)
     assert "cannot read the log or reach the brokers" in ask(pages, "/").text
     assert ask(pages, "/-/ready").body == b"Not ready: cannot read the log or reach the brokers\n"
 
 
-def test_a_group_blocked_by_an_open_transaction_is_shown_as_unknown(shown: Scene) -> None:
+def test_a_group_blocked_by_an_open_transaction_is_shown_as_unknown(page_scene: Scene) -> None:
     monitor_state = MonitorState()
-    view = shown.monitor_state.view()
+    view = page_scene.monitor_state.view()
     monitor_state.put_batch(view.groups.values(), [])
     assert view.sample is not None
     offsets_topic = {number: LogEnds(1_005, 1_000) for number in range(50)}
     monitor_state.put_sample(replace(view.sample, offsets_topic=offsets_topic), view.lag)
     monitor_state.put_health(ready=True, was_ready=True)
-    document = ask(pages_of(monitor_state, shown.tables), "/api/v1/groups/billing").json()
+    document = ask(pages_of(monitor_state, page_scene.tables), "/api/v1/groups/billing").json()
     assert (document["state"], document["not_known"]) == ("Unknown", ["blocked"])
     assert (document["lag"], document["member_count"], document["members"]) == (None, None, [])
 
@@ -360,8 +360,8 @@ def test_responses_are_compressed_for_clients_that_accept_gzip(pages: Pages) -> 
     assert b"Consumer groups" in gzip.decompress(answer.body)
 
 
-def test_if_tables_cannot_be_read_only_the_rebalances_are_missing(shown: Scene, tmp_path: Path) -> None:
-    page = ask(pages_of(shown.monitor_state, tmp_path), "/groups/billing").text
+def test_if_tables_cannot_be_read_only_the_rebalances_are_missing(page_scene: Scene, tmp_path: Path) -> None:
+    page = ask(pages_of(page_scene.monitor_state, tmp_path), "/groups/billing").text
     assert "the table rebalances cannot be read (NoTableError)" in page
     assert "Partitions of each member" in page
 
@@ -383,13 +383,13 @@ def test_a_group_page_shows_shares_of_work_and_commit_gaps(pages: Pages) -> None
     assert "The time without commits" not in nothing_committed
 
 
-def test_the_error_of_a_users_strategy_is_shown_as_text(shown: Scene) -> None:
+def test_the_error_of_a_users_strategy_is_shown_as_text(page_scene: Scene) -> None:
     """The user's code wrote the error message, so the page must show it only as text."""
     monitor_state = MonitorState()
     first = generation(1, 60, "range", [Member("m-a", ["orders"])])
     monitor_state.put_batch([record_of("g", [first], own=[Failing()])], [])
     monitor_state.put_health(was_ready=True)
-    page = ask(pages_of(monitor_state, shown.tables), "/groups/g").text
+    page = ask(pages_of(monitor_state, page_scene.tables), "/groups/g").text
     assert "failing failed: exception: <b>bad</b>" in Seen(page).text
     assert "<b>" not in page
 

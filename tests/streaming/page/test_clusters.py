@@ -22,13 +22,13 @@ EU, US, AWAY = "eu", "us/<b>east", "away"
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+def page_scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     return scene(tmp_path_factory.mktemp("tables"))
 
 
-def monitor_state_of(shown: Scene, *group_ids: str, ready: bool = True) -> MonitorState:
+def monitor_state_of(page_scene: Scene, *group_ids: str, ready: bool = True) -> MonitorState:
     """Return the state of a cluster that has some groups of the scene and was read to its end."""
-    view, monitor_state = shown.monitor_state.view(), MonitorState()
+    view, monitor_state = page_scene.monitor_state.view(), MonitorState()
     monitor_state.put_batch([view.groups[group_id] for group_id in group_ids], [])
     assert view.sample is not None
     assert view.lag is not None
@@ -39,14 +39,16 @@ def monitor_state_of(shown: Scene, *group_ids: str, ready: bool = True) -> Monit
 
 
 @pytest.fixture(scope="module")
-def pages(shown: Scene) -> Pages:
+def pages(page_scene: Scene) -> Pages:
     """Return pages of two clusters with the group `billing`, and of one cluster whose brokers never answered."""
     states_by_cluster = {
-        EU: monitor_state_of(shown, "billing", "ledger"),
-        US: monitor_state_of(shown, "billing", "fraud-detection"),
+        EU: monitor_state_of(page_scene, "billing", "ledger"),
+        US: monitor_state_of(page_scene, "billing", "fraud-detection"),
     }
-    clusters = [cluster_view(name, monitor_state, shown.tables) for name, monitor_state in states_by_cluster.items()]
-    return Pages([*clusters, cluster_view(AWAY, MonitorState(), shown.tables)], STRATEGIES)
+    clusters = [
+        cluster_view(name, monitor_state, page_scene.tables) for name, monitor_state in states_by_cluster.items()
+    ]
+    return Pages([*clusters, cluster_view(AWAY, MonitorState(), page_scene.tables)], STRATEGIES)
 
 
 def links(page: str) -> list[str]:
@@ -91,19 +93,21 @@ def test_for_a_group_of_two_clusters_the_page_asks_which_cluster(pages: Pages) -
         assert ask(pages, group_address("billing", cluster=name)).status == "200 OK"
 
 
-def test_an_unknown_group_may_be_in_a_cluster_that_is_not_read_yet(pages: Pages, shown: Scene) -> None:
+def test_an_unknown_group_may_be_in_a_cluster_that_is_not_read_yet(pages: Pages, page_scene: Scene) -> None:
     """Rule 3: the response "no such group" would be a guess."""
     assert ask(pages, f"{GROUP_API}no-such").status == "503 Service Unavailable"
     assert ask(pages, f"{GROUP_API}no-such?cluster=eu").status == "404 Not Found"
-    all_read = Pages([cluster_view(name, monitor_state_of(shown, "billing"), shown.tables) for name in (EU, US)], ())
+    all_read = Pages(
+        [cluster_view(name, monitor_state_of(page_scene, "billing"), page_scene.tables) for name in (EU, US)], ()
+    )
     assert ask(all_read, f"{GROUP_API}no-such").status == "404 Not Found"
     assert ask(all_read, "/groups/no-such").status == "404 Not Found"
 
 
 @pytest.mark.parametrize("address", ["/", "/groups/billing", "/api/v1/groups", f"{GROUP_API}billing", "/-/ready"])
-def test_an_unknown_cluster_is_not_found(pages: Pages, shown: Scene, address: str) -> None:
+def test_an_unknown_cluster_is_not_found(pages: Pages, page_scene: Scene, address: str) -> None:
     """Rule 1, with one and with several clusters. Groups of a different cluster must not be returned."""
-    for some_pages in (pages, pages_of(shown.monitor_state, shown.tables)):
+    for some_pages in (pages, pages_of(page_scene.monitor_state, page_scene.tables)):
         assert ask(some_pages, f"{address}?cluster=nowhere").status == "404 Not Found"
 
 
@@ -121,9 +125,9 @@ def test_the_api_names_the_cluster_of_each_group(pages: Pages) -> None:
     assert ask(pages, "/api/v1/groups?cluster=away").status == "503 Service Unavailable"
 
 
-def test_the_port_is_ready_if_one_cluster_is_ready(shown: Scene, tmp_path: Path) -> None:
+def test_the_port_is_ready_if_one_cluster_is_ready(page_scene: Scene, tmp_path: Path) -> None:
     """If the probe failed because of one cluster, the pages of the other clusters would also be unreachable."""
-    monitor_state = monitor_state_of(shown, "billing")
+    monitor_state = monitor_state_of(page_scene, "billing")
     pages = Pages([cluster_view(EU, monitor_state, tmp_path), cluster_view(AWAY, MonitorState(), tmp_path)], ())
     answer = ask(pages, "/-/ready")
     assert (answer.status, answer.body) == ("200 OK", b"1 of 2 clusters are ready\n"), (
@@ -146,10 +150,10 @@ def test_while_all_clusters_are_read_for_the_first_time_each_shows_its_progress(
     assert [one["records_behind"] for one in ask(pages, "/api/v1/groups").json()["clusters"]] == [900, None]
 
 
-def test_an_old_sample_of_one_cluster_does_not_affect_the_others(shown: Scene) -> None:
+def test_an_old_sample_of_one_cluster_does_not_affect_the_others(page_scene: Scene) -> None:
     """The lag of the cluster with the old sample is unknown. The lag of the other cluster is known."""
-    old = cluster_view(EU, monitor_state_of(shown, "billing", ready=False), shown.tables, NOW_MS + 3_600_000)
-    pages = Pages([old, cluster_view(US, monitor_state_of(shown, "billing"), shown.tables)], ())
+    old = cluster_view(EU, monitor_state_of(page_scene, "billing", ready=False), page_scene.tables, NOW_MS + 3_600_000)
+    pages = Pages([old, cluster_view(US, monitor_state_of(page_scene, "billing"), page_scene.tables)], ())
     groups = {one["cluster"]: one["lag"] for one in ask(pages, "/api/v1/groups").json()["groups"]}
     assert groups[EU] is None
     assert groups[US] is not None
@@ -157,9 +161,9 @@ def test_an_old_sample_of_one_cluster_does_not_affect_the_others(shown: Scene) -
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
-def test_the_links_of_a_cluster_with_a_hostile_name_work(shown: Scene, tmp_path: Path, name: str) -> None:
+def test_the_links_of_a_cluster_with_a_hostile_name_work(page_scene: Scene, tmp_path: Path, name: str) -> None:
     """The configuration may contain any cluster name, and its links must work."""
-    pages = Pages([_cluster(name, shown, tmp_path), _cluster("other", shown, tmp_path)], STRATEGIES)
+    pages = Pages([_cluster(name, page_scene, tmp_path), _cluster("other", page_scene, tmp_path)], STRATEGIES)
     seen = Seen(ask(pages, "/").text)
     assert set(seen.elements) <= ALLOWED_ELEMENTS
     for link in (one for one in seen.links if "cluster=" in one and "other" not in one):
@@ -169,5 +173,5 @@ def test_the_links_of_a_cluster_with_a_hostile_name_work(shown: Scene, tmp_path:
     assert json.dumps(document)
 
 
-def _cluster(name: str, shown: Scene, tables: Path) -> ClusterView:
-    return cluster_view(name, monitor_state_of(shown, "billing"), tables)
+def _cluster(name: str, page_scene: Scene, tables: Path) -> ClusterView:
+    return cluster_view(name, monitor_state_of(page_scene, "billing"), tables)

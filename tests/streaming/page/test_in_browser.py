@@ -36,14 +36,14 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve the complete HTTP port as a monitor does, and yield its address."""
-    shown = scene(tmp_path_factory.mktemp("tables"))
+    page_scene = scene(tmp_path_factory.mktemp("tables"))
     cluster = ClusterView(
         CLUSTER,
-        lambda: WatchedCluster(CLUSTER, shown.monitor_state.view(), NOW_MS, STALE_AFTER_MS),
-        RebalanceReader(str(shown.tables), CLUSTER, time.monotonic),
+        lambda: WatchedCluster(CLUSTER, page_scene.monitor_state.view(), NOW_MS, STALE_AFTER_MS),
+        RebalanceReader(str(page_scene.tables), CLUSTER, time.monotonic),
     )
     pages = Pages([cluster], STRATEGIES)
-    exporter = Exporter([(CLUSTER, shown.monitor_state)], lambda: NOW_MS, STALE_AFTER_MS)
+    exporter = Exporter([(CLUSTER, page_scene.monitor_state)], lambda: NOW_MS, STALE_AFTER_MS)
     server = MetricsServer("127.0.0.1", 0, exporter.exposition, pages)
     yield f"http://127.0.0.1:{server.port}"
     server.close()

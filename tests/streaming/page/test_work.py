@@ -79,7 +79,7 @@ def test_a_group_without_members_has_no_shares(view: MonitorView) -> None:
 
 
 def test_commit_gaps_are_shown_only_for_groups_with_a_known_gap(view: MonitorView) -> None:
-    """Rule 4: other groups show no number, not 0."""
+    """Rule 4: other groups show no value instead of 0."""
     gaps = detail(view, "clickstream").commit_gaps
     assert gaps is not None
     assert (gaps.gaps, gaps.total_ms, gaps.long_gaps) == (8, 65_000 + 7 * 4_000, 1)

@@ -69,7 +69,7 @@ def lines(scrape: Iterable[Sample]) -> set[Line]:
     return {(one.name, tuple(sorted(one.labels.items())), one.value) for one in compared}
 
 
-def dropped(scrape: Iterable[Sample]) -> dict[str, float]:
+def dropped_by_reason(scrape: Iterable[Sample]) -> dict[str, float]:
     return {one.labels["reason"]: one.value for one in scrape if one.name == DROPPED}
 
 
@@ -97,7 +97,7 @@ def test_a_scrape_respects_its_limit_and_counts_the_dropped_series(
     scrape = samples(exporter_of(monitor_state, bounds=bounds))
     health = [one for one in whole if GRANULARITY[one.name] == OF_A_CLUSTER]
     assert len(scrape) <= max(bounds.max_series, len(health))
-    assert len(scrape) + sum(dropped(scrape).values()) == len(whole)
+    assert len(scrape) + sum(dropped_by_reason(scrape).values()) == len(whole)
     assert lines(health) <= lines(scrape)
 
 
@@ -123,8 +123,8 @@ def test_the_k_worst_groups_are_shown_in_full_and_the_others_only_by_group(monit
     in_full = {group for group, granularity in by_group_and_granularity(scrape) if granularity == PARTITION} - {None}
     assert len(in_full) == 2
     assert {group for group, granularity in by_group_and_granularity(scrape) if granularity == GROUP} > in_full
-    assert dropped(scrape)[TOP_K] > 0
-    assert dropped(scrape)[MAX_SERIES] == 0
+    assert dropped_by_reason(scrape)[TOP_K] > 0
+    assert dropped_by_reason(scrape)[MAX_SERIES] == 0
 
 
 def test_series_that_are_dropped_together_have_one_granularity() -> None:
@@ -142,7 +142,7 @@ def test_two_scrapes_of_the_same_view_are_equal(monitor_state: MonitorState) -> 
     exporter = exporter_of(monitor_state, bounds=Bounds(4, 500))
     first = samples(exporter)
     assert all(lines(samples(exporter)) == lines(first) for _ in range(3))
-    assert dropped(samples(exporter)) == dropped(first)
+    assert dropped_by_reason(samples(exporter)) == dropped_by_reason(first)
 
 
 @pytest.mark.parametrize(("later_ms", "is_different"), [(HELD_MS, False), (HELD_MS + 1, True)])
@@ -196,7 +196,7 @@ def test_a_higher_limit_hides_no_series(monitor_state: MonitorState, max_series:
 def test_before_it_is_ready_a_limited_scrape_has_only_health_and_drops_nothing() -> None:
     scrape = samples(exporter_of(MonitorState(), bounds=Bounds(1, 1)))
     assert {GRANULARITY[one.name] for one in scrape} == {OF_A_CLUSTER}
-    assert dropped(scrape) == {TOP_K: 0, MAX_SERIES: 0}
+    assert dropped_by_reason(scrape) == {TOP_K: 0, MAX_SERIES: 0}
 
 
 @pytest.mark.parametrize("granularity", ["group", "topic", "partition", "member"])
@@ -250,7 +250,7 @@ def test_a_group_that_is_denied_has_no_series_and_the_others_keep_theirs(
         scrape = samples(exporter_of(monitor_state, MetricSelection(groups=names)))
         assert groups_of(scrape) == expected
         assert lines(scrape) == {line for line in lines(whole) if _group(line) in {None, *expected}}
-        assert dropped(scrape) == {TOP_K: 0, MAX_SERIES: 0}
+        assert dropped_by_reason(scrape) == {TOP_K: 0, MAX_SERIES: 0}
 
 
 def _group(line: Line) -> str | None:

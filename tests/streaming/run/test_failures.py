@@ -86,9 +86,9 @@ def test_a_batch_keeps_its_failure_and_raises_one_line_to_spark(monkeypatch: pyt
         raise FULL
 
     monkeypatch.setattr(sink, "_apply", fail)
-    with pytest.raises(BatchFailedError, match=r"No space left on device") as reported:
+    with pytest.raises(BatchFailedError, match=r"No space left on device") as raised:
         sink(None, 7)  # type: ignore[arg-type]
-    assert reported.value.__suppress_context__
+    assert raised.value.__suppress_context__
     assert sink.failure is FULL
     monkeypatch.setattr(sink, "_apply", lambda *_: 0)
     sink(None, 8)  # type: ignore[arg-type]

@@ -46,16 +46,16 @@ class Admin:
 
 
 @pytest.mark.parametrize(
-    ("reported", "topic_id", "why"),
+    ("broker_value", "topic_id", "why"),
     [
         ("0776430e-0986-46cd-a612-d0b6540caf21", "B3ZDDgmGRs2mEtC2VAyvIQ", "the form that Kafka's tools print"),
         ("00000000-0000-0000-0000-000000000000", None, "the client's value for brokers before 2.8"),
         (None, None, "the value of brokers before 2.8"),
     ],
 )
-def test_the_id_of_the_offsets_topic_comes_with_the_sample(reported: str | None, topic_id: str | None, why: str):
+def test_the_id_of_the_offsets_topic_comes_with_the_sample(broker_value: str | None, topic_id: str | None, why: str):
     """KIP-516: a recreated topic has a different id."""
-    brokers = Brokers("eu", SimpleNamespace(admin=Admin(reported)), lambda: 0)  # type: ignore[arg-type]
+    brokers = Brokers("eu", SimpleNamespace(admin=Admin(broker_value)), lambda: 0)  # type: ignore[arg-type]
     assert brokers.sample([]).offsets_topic_id == topic_id, why
 
 

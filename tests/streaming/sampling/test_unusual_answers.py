@@ -36,7 +36,7 @@ NOW_MS = 1_700_000_000_000
 class Cluster:
     """A connection with simulated answers. Real brokers cannot be made to load or move groups on demand.
 
-    Each answer is encoded and decoded by the client in the given version.
+    Each answer is encoded and encode_and_decode by the client in the given version.
     """
 
     def __init__(self, broker_ids: Sequence[int], answer: Callable[[int | None, Message], Message]) -> None:
@@ -59,7 +59,7 @@ def groups_of(cluster: Cluster) -> Groups:
     return Groups(cluster, lambda: NOW_MS)  # type: ignore[arg-type]
 
 
-def decoded(response: Message, version: int) -> Message:
+def encode_and_decode(response: Message, version: int) -> Message:
     """Return a response after encoding and decoding in a version."""
     return type(response).decode(bytes(response.encode(version=version)), version=version)
 
@@ -68,10 +68,10 @@ def list_response(*groups: tuple[str, ...], version: int = 5, error_code: int = 
     """Return an answer to ListGroups."""
     names = ("group_id", "protocol_type", "group_state", "group_type")
     rows = [ListGroupsResponse.ListedGroup(**dict(zip(names, group, strict=False))) for group in groups]
-    return decoded(ListGroupsResponse(throttle_time_ms=0, error_code=error_code, groups=rows), version)
+    return encode_and_decode(ListGroupsResponse(throttle_time_ms=0, error_code=error_code, groups=rows), version)
 
 
-ALL_RIGHTS = decoded(
+ALL_RIGHTS = encode_and_decode(
     DescribeClusterResponse(
         throttle_time_ms=0,
         error_code=0,
@@ -122,7 +122,7 @@ def coordinator_response(group_id: str, broker_id: int) -> Message:
     row = FindCoordinatorResponse.Coordinator(
         key=group_id, node_id=broker_id, host="h", port=9, error_code=0, error_message=None
     )
-    return decoded(FindCoordinatorResponse(throttle_time_ms=0, coordinators=[row]), 4)
+    return encode_and_decode(FindCoordinatorResponse(throttle_time_ms=0, coordinators=[row]), 4)
 
 
 def describe_response(group_id: str, error_code: int = 0, state: str = "Empty", version: int = 6) -> Message:
@@ -136,7 +136,7 @@ def describe_response(group_id: str, error_code: int = 0, state: str = "Empty", 
         members=[],
         authorized_operations=None,
     )
-    return decoded(DescribeGroupsResponse(throttle_time_ms=0, groups=[row]), version)
+    return encode_and_decode(DescribeGroupsResponse(throttle_time_ms=0, groups=[row]), version)
 
 
 def test_a_group_whose_coordinator_moved_is_requested_from_the_new_coordinator():
@@ -232,7 +232,7 @@ def offsets_response(group_id: str, error_code: int, partition_error_code: int =
         for partition, offset in ((0, 5), (1, -1))
     ]
     group = answer(group_id=group_id, topics=[topics(name="t", partitions=rows)], error_code=error_code)
-    return decoded(OffsetFetchResponse(throttle_time_ms=0, groups=[group]), 8)
+    return encode_and_decode(OffsetFetchResponse(throttle_time_ms=0, groups=[group]), 8)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_an_old_broker_gets_one_request_per_group():
         if request._min_version in {4, 8}:
             return IncompatibleBrokerVersion("2.8")
         if request.name == "FindCoordinatorRequest":
-            return decoded(
+            return encode_and_decode(
                 FindCoordinatorResponse(
                     throttle_time_ms=0, error_code=0, error_message=None, node_id=1, host="h", port=9
                 ),
@@ -273,7 +273,7 @@ def test_an_old_broker_gets_one_request_per_group():
             partition_index=0, committed_offset=5, committed_leader_epoch=2, metadata="", error_code=0
         )
         topics = [topic(name=request.group_id, partitions=[row])]
-        return decoded(OffsetFetchResponse(throttle_time_ms=0, topics=topics, error_code=0), 7)
+        return encode_and_decode(OffsetFetchResponse(throttle_time_ms=0, topics=topics, error_code=0), 7)
 
     offsets = groups_of(Cluster([1], answer)).group_offsets(["a", "b"])
     assert offsets == {group_id: {(group_id, 0): CommittedOffset(5, 2, "")} for group_id in ("a", "b")}
@@ -304,7 +304,7 @@ def test_a_share_group_is_described_with_the_partitions_of_its_members():
         assignor_name="simple",
         members=[member],
     )
-    response = decoded(ShareGroupDescribeResponse(throttle_time_ms=0, groups=[row]), 1)
+    response = encode_and_decode(ShareGroupDescribeResponse(throttle_time_ms=0, groups=[row]), 1)
     held = (HeldTopic(uuid_text(TOPIC_ID.bytes), "t", (0, 1)),)
     expected = DescribedMember("m", "c", "/h", rack_id="r", member_epoch=3, subscribed_topics=("t",), held=held)
     assert _described_as(response, "share") == DescribedGroup("share", "Stable", "share", "simple", (expected,), 4, 3)
@@ -331,7 +331,7 @@ def test_a_streams_group_is_described_with_its_active_tasks():
         is_classic=False,
     )
     row = group(error_code=0, group_id="a", group_state="Stable", group_epoch=2, assignment_epoch=2, members=[member])
-    response = decoded(StreamsGroupDescribeResponse(throttle_time_ms=0, groups=[row]), 0)
+    response = encode_and_decode(StreamsGroupDescribeResponse(throttle_time_ms=0, groups=[row]), 0)
     expected = DescribedMember("m", "c", "/h", member_epoch=2, active_tasks=(HeldTask("0", (1, 2)),))
     assert _described_as(response, "streams") == DescribedGroup("streams", "Stable", "streams", None, (expected,), 2, 2)
 

@@ -157,9 +157,9 @@ def test_a_partition_state_after_several_batches_is_as_after_one_batch(data: st.
         rows = [row for batch in combine([record_batch(piece)]) for row in batch.to_pylist()]
         payloads = [row["payload"] for row in rows if row["state_kind"] == PARTITION_KIND]
         frames: list[Any] = list(function(("c", PARTITION_KIND, "0"), chunks_of(payloads), state)) if payloads else []
-        reported = [decode_partition_event(payload) for frame in frames for payload in frame["payload"]]
+        events = [decode_partition_event(payload) for frame in frames for payload in frame["payload"]]
         sent = [without_gaps(decode_partition_event(payload)) for payload in payloads]
-        assert [event for event in reported if not isinstance(event, GapsClosed)] == sent, (
+        assert [event for event in events if not isinstance(event, GapsClosed)] == sent, (
             "the driver also receives the events"
         )
     partition_snapshot = PARTITION_CODEC.decode(*state.get)
@@ -180,11 +180,9 @@ def test_a_commit_gap_is_reported_after_the_time_in_the_settings() -> None:
     for stuck_after_seconds, closed in ((10, ["round_passed"]), (11, [])):
         function = StateFunction(("range",), limits=Limits(stuck_after_seconds=stuck_after_seconds))
         (frame,) = function(("c", PARTITION_KIND, "0"), chunks_of(payloads), state_of(None))
-        reported = [decode_partition_event(payload) for payload in frame["payload"]]
-        assert [gap.closed_by for event in reported if isinstance(event, GapsClosed) for gap in event.gaps] == closed
-        assert [(event.runs, event.boundaries) for event in reported if isinstance(event, PartitionBatch)] == [
-            (b"", ())
-        ]
+        events = [decode_partition_event(payload) for payload in frame["payload"]]
+        assert [gap.closed_by for event in events if isinstance(event, GapsClosed) for gap in event.gaps] == closed
+        assert [(event.runs, event.boundaries) for event in events if isinstance(event, PartitionBatch)] == [(b"", ())]
 
 
 def test_a_pickled_state_function_is_small() -> None:

@@ -91,9 +91,9 @@ class Cluster:
     def look(self, looks: Sequence[TailFetch]) -> dict[TailFetch, FetchResult]:
         """Return the next record of each fetch. Every offset has a record, except those before `next_records`."""
         self.looks += looks
-        return {look: self._seen(look) for look in looks}
+        return {look: self._fetch(look) for look in looks}
 
-    def _seen(self, look: TailFetch) -> FetchResult:
+    def _fetch(self, look: TailFetch) -> FetchResult:
         if look.topic in self.refused:
             return FetchFailure.REFUSED
         at = look.topic, look.partition

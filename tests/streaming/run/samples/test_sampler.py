@@ -55,7 +55,7 @@ def test_a_cluster_without_a_single_commit_has_nothing_to_write() -> None:
 
 
 def do_nothing(_: MonitorState) -> None:
-    """Stand for a sample without any other thread at work."""
+    """Change nothing, for a sample during which no other thread works."""
 
 
 def report_rewound_log(monitor_state: MonitorState) -> None:
