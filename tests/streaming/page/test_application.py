@@ -144,7 +144,7 @@ def test_groups_with_trouble_come_first_and_show_the_reason(pages: Pages) -> Non
 
 def test_a_group_page_shows_members_expected_partitions_rebalances_and_alternatives(pages: Pages) -> None:
     seen = Seen(ask(pages, "/groups/fraud-detection").text).text
-    assert "15 partitions are not where range puts them" in seen
+    assert "15 partitions are not assigned as range requires" in seen
     assert "30 expected 15 12 12 6 28,800" in seen, "actual and expected partitions, the cells of the map, and lag"
     assert "no record shows a cause; 2 members; 15 partitions moved" in seen
     assert "1 member more: 30 partitions, 3 members" in seen

@@ -94,8 +94,8 @@ def test_the_commit_gap_is_shown_with_its_rebalance(tmp_path: Path) -> None:
     rows = arrow_table(COMMIT_GAPS, commit_gap_rows(CLUSTER, [closed])[COMMIT_GAPS])
     write_deltalake(str(tmp_path / COMMIT_GAPS.name), rows, partition_by=list(PARTITIONED_BY))
     newest, before = reader(tmp_path)[0].last(record).lines
-    assert "nobody committed for 12.0 s, usually every 0.7 s" in newest.text
-    assert "nobody" not in before.text
+    assert "no member committed for 12.0 s (usual interval: 0.7 s)" in newest.text
+    assert "no member committed" not in before.text
 
 
 def record_reads(monkeypatch: pytest.MonkeyPatch) -> list[object]:

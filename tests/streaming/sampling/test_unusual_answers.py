@@ -36,7 +36,7 @@ NOW_MS = 1_700_000_000_000
 class Cluster:
     """A connection with simulated answers. Real brokers cannot be made to load or move groups on demand.
 
-    Each answer is encoded and encode_and_decode by the client in the given version.
+    Each answer is encoded and decoded by the client in the given version.
     """
 
     def __init__(self, broker_ids: Sequence[int], answer: Callable[[int | None, Message], Message]) -> None:
